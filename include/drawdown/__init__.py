@@ -1,0 +1,1 @@
+"""Drawdown: Structured Streaming as scheduled batch work."""
