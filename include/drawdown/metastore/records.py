@@ -1,0 +1,135 @@
+"""What the metastore keeps, as plain immutable records.
+
+All times are timezone-aware UTC datetimes. Fields typed ``datetime | None`` that say "by the store"
+are filled by the metastore's own clock; what a caller puts there is ignored.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any, Literal
+
+RunState = Literal["running", "succeeded", "failed", "crashed", "stopped"]
+BatchStatus = Literal["staged", "committed", "passed", "held", "published", "discarded"]
+Outcome = Literal["pass", "warn", "fail", "error", "empty"]
+StagedTable = Literal["output", "quarantine"]
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Rows accounted for at the source boundary, and what became of them (rows; late_groups: groups)."""
+
+    read: int = 0
+    malformed: int = 0
+    future: int = 0
+    quarantined: int = 0
+    fed: int = 0
+    late: int = 0
+    late_groups: int = 0
+    warned: int = 0
+    staged: int = 0
+    published: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
+
+    @property
+    def balanced(self) -> bool:
+        """Every row read is malformed, too far in the future, quarantined by a rule, or fed to the transform."""
+        return self.read == self.malformed + self.future + self.quarantined + self.fed
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write a pipeline's checkpoint; a greater ``epoch`` fences every smaller one."""
+
+    pipeline: str
+    holder: str
+    run_id: str
+    epoch: int
+    acquired_at: datetime
+    expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """One numbered generation of a pipeline's checkpoint and what of the spec is frozen in it."""
+
+    pipeline: str
+    generation: int
+    path: str
+    query_id: str | None
+    fingerprint: dict[str, Any]
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One attempt to drain, replay or rebuild.
+
+    ``origin`` says who asked (dag_id, dag_run_id, try_number, logical_date, or the command line);
+    ``error`` has the keys id, what, where, do; ``progress`` keeps the last entries only.
+    ``started_at`` and ``ended_at`` are set by the store.
+    """
+
+    run_id: str
+    pipeline: str
+    kind: str = "drain"
+    generation: int | None = None
+    state: RunState = "running"
+    holder: str = ""
+    origin: dict[str, Any] = field(default_factory=dict)
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    batches: int = 0
+    counts: Counts = field(default_factory=Counts)
+    watermark: datetime | None = None
+    verdict: Outcome | None = None
+    stop_reason: str | None = None
+    error: dict[str, Any] | None = None
+    progress: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One micro-batch: what it read (Spark's offsets per source), what it staged, how far it got."""
+
+    pipeline: str
+    generation: int
+    batch_id: int
+    run_id: str
+    epoch: int
+    offsets_from: list[Any] = field(default_factory=list)
+    offsets_to: list[Any] = field(default_factory=list)
+    watermark: datetime | None = None
+    counts: Counts = field(default_factory=Counts)
+    by_source: dict[str, Any] = field(default_factory=dict)
+    status: BatchStatus = "staged"
+    verdict: Outcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """One file a batch staged; ``action`` is its Delta add action, or empty for other files (size in bytes)."""
+
+    table: StagedTable
+    path: str
+    size: int
+    rows: int
+    action: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What an audit said of a slice, the batches first_batch to last_batch; ``created_at`` is set by the store."""
+
+    pipeline: str
+    generation: int
+    run_id: str
+    first_batch: int
+    last_batch: int
+    outcome: Outcome
+    results: list[dict[str, Any]] = field(default_factory=list)
+    text: str = ""
+    created_at: datetime | None = None
