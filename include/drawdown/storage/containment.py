@@ -1,0 +1,75 @@
+"""The one check that a path or a pattern stays inside the storage root."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from drawdown.errors import RefusedError
+
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
+# A brace can hold a slash (Hadoop expands it), so ".." counts between braces and commas too.
+_PARENT = re.compile(r"(?:^|[/{,])\.\.(?:$|[/},])")
+_WILDCARD = re.compile(r"[*?\[{]")
+
+
+def check_relative(relative: str, root: str) -> str:
+    """The path without needless slashes, once it is sure that no reading of it leaves `root`.
+
+    Backslashes are refused because Hadoop takes ``\\.\\.`` for an escaped ``..``.
+
+    Raises:
+        RefusedError: ``storage.outside-root`` for an absolute path, a URL, ``~``, ``..``, a backslash
+            or a control character.
+    """
+    found = _reason(relative)
+    if found:
+        raise _refused(relative, root, found)
+    return "/".join(name for name in relative.split("/") if name not in ("", "."))
+
+
+def check_links(root: Path, relative: str) -> None:
+    """Refuse a local path whose existing part leads out of `root` through a symbolic link.
+
+    Of a pattern, only the part before the first wildcard can be checked; listings check each link
+    that they meet.
+
+    Raises:
+        RefusedError: ``storage.outside-root``.
+    """
+    fixed = []
+    for name in relative.split("/"):
+        if _WILDCARD.search(name):
+            break
+        fixed.append(name)
+    check_target(root, root.joinpath(*fixed), relative)
+
+
+def check_target(root: Path, path: Path, relative: str) -> None:
+    """Refuse `path` when what it resolves to is not in `root` (RefusedError ``storage.outside-root``)."""
+    target, inside = path.resolve(), root.resolve()
+    if not target.is_relative_to(inside):
+        raise _refused(relative, str(root), f"is a symbolic link to {target}")
+
+
+def _reason(relative: str) -> str:
+    if any(ord(char) < 32 for char in relative):
+        return "holds a control character"
+    if "\\" in relative:
+        return "holds a backslash"
+    if relative.startswith(("/", "~")):
+        return "is absolute"
+    if _SCHEME.match(relative):
+        return "is a URL"
+    if _PARENT.search(relative):
+        return "holds '..'"
+    return ""
+
+
+def _refused(relative: str, root: str, found: str) -> RefusedError:
+    return RefusedError(
+        "storage.outside-root",
+        f"the path {relative!r} {found}, so it can leave the storage root",
+        where=root,
+        do="give a path relative to the storage root, below it",
+    )

@@ -1,0 +1,107 @@
+"""Path patterns as Hadoop reads them, so that a listing here and Spark's listing agree.
+
+Source of the rules: org.apache.hadoop.fs.GlobExpander (braces that hold a slash are expanded first)
+and org.apache.hadoop.fs.GlobPattern (``*``, ``?``, ``[a-z]``, ``[^a]`` or ``[!a]``, ``{a,b}`` within a
+name). Backslash escapes are refused before a pattern gets here (storage/containment.py).
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_SPECIAL = frozenset("*?[{")
+
+
+@dataclass(frozen=True)
+class Glob:
+    """One pattern without braces that span folders.
+
+    Attributes:
+        prefix: the leading names without any wildcard, joined by ``/``; listing starts there.
+        names: one compiled expression for every name after the prefix.
+    """
+
+    prefix: str
+    names: tuple[re.Pattern[str], ...]
+
+    @staticmethod
+    def parse(pattern: str) -> list[Glob]:
+        """The patterns that `pattern` stands for, one for each way its slash-holding braces expand."""
+        return [_parse_one(text) for text in _expand(pattern)]
+
+    def matches(self, names: tuple[str, ...]) -> bool:
+        """Whether the names below the prefix are what the pattern asks for, all of them."""
+        return len(names) == len(self.names) and self.starts(names)
+
+    def starts(self, names: tuple[str, ...]) -> bool:
+        """Whether the first names below the prefix match the pattern; more may follow."""
+        return len(names) >= len(self.names) and all(
+            expression.fullmatch(name) for expression, name in zip(self.names, names, strict=False)
+        )
+
+
+def _parse_one(pattern: str) -> Glob:
+    names = [name for name in pattern.split("/") if name]
+    plain = 0
+    while plain < len(names) and not _SPECIAL & set(names[plain]):
+        plain += 1
+    return Glob("/".join(names[:plain]), tuple(_compile(name) for name in names[plain:]))
+
+
+def _expand(pattern: str) -> list[str]:
+    """Expand the braces that hold a slash; those within one name stay for the expression."""
+    depth, start = 0, 0
+    for at, char in enumerate(pattern):
+        if char == "{":
+            start = at if depth == 0 else start
+            depth += 1
+        elif char == "}" and depth:
+            depth -= 1
+            if depth == 0 and "/" in pattern[start:at]:
+                choices = _split_choices(pattern[start + 1 : at])
+                return [
+                    text
+                    for choice in choices
+                    for text in _expand(pattern[:start] + choice + pattern[at + 1 :])
+                ]
+    return [pattern]
+
+
+def _split_choices(body: str) -> list[str]:
+    choices, depth, start = [], 0, 0
+    for at, char in enumerate(body):
+        depth += (char == "{") - (char == "}")
+        if char == "," and depth == 0:
+            choices.append(body[start:at])
+            start = at + 1
+    return [*choices, body[start:]]
+
+
+def _compile(name: str) -> re.Pattern[str]:
+    parts: list[str] = []
+    depth, at = 0, 0
+    while at < len(name):
+        char = name[at]
+        end = name.find("]", at + 2) if char == "[" else -1
+        if char == "*":
+            parts.append(".*")
+        elif char == "?":
+            parts.append(".")
+        elif end > 0:
+            body = re.sub(r"([\[\]\\&~|])", r"\\\1", name[at + 1 : end])
+            parts.append("[" + re.sub(r"^[!^]", "^", body) + "]")
+            at = end
+        elif char == "{":
+            depth += 1
+            parts.append("(?:")
+        elif char == "}" and depth:
+            depth -= 1
+            parts.append(")")
+        elif char == "," and depth:
+            parts.append("|")
+        else:
+            parts.append(re.escape(char))
+        at += 1
+    # An unclosed brace is not a pattern to Hadoop either: it is taken as plain text.
+    return re.compile(re.escape(name) if depth else "".join(parts), re.DOTALL)

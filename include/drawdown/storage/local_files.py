@@ -1,0 +1,113 @@
+"""The local file system: fast listing that follows no link out, atomic and private writes."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from drawdown.storage.containment import check_target
+
+_FILE_MODE = 0o600
+_FOLDER_MODE = 0o700
+
+
+class Found(NamedTuple):
+    """A regular file: path relative to the root, bytes, milliseconds since 1970 UTC."""
+
+    relative: str
+    size: int
+    mtime_ms: int
+
+
+def walk(root: Path, relative: str, depth: int | None) -> Iterator[Found]:
+    """The regular files at or below `relative`, in no order; `depth` levels down, None all.
+
+    Links are followed as Hadoop's local file system follows them, but only inside the root
+    (RefusedError ``storage.outside-root``), and no folder twice on one way down.
+    """
+    start = root / relative if relative else root
+    try:
+        state = start.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if stat.S_ISDIR(state.st_mode):
+        yield from _walk_folder(root, start, relative, depth, frozenset())
+    elif stat.S_ISREG(state.st_mode):
+        yield _found(relative, state)
+
+
+def _walk_folder(
+    root: Path, folder: Path, relative: str, depth: int | None, links: frozenset[str]
+) -> Iterator[Found]:
+    below = None if depth is None else depth - 1
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            name = f"{relative}/{entry.name}" if relative else entry.name
+            followed = links
+            if entry.is_symlink():
+                check_target(root, Path(entry.path), name)
+                target = os.path.realpath(entry.path)
+                if target in links or Path(entry.path).is_relative_to(target):
+                    continue
+                followed = links | {target}
+            # A file may go between the listing and the look at it: a writer's business, not an error.
+            with contextlib.suppress(FileNotFoundError):
+                if entry.is_dir():
+                    if below != 0:
+                        yield from _walk_folder(root, Path(entry.path), name, below, followed)
+                elif entry.is_file():
+                    yield _found(name, entry.stat())
+
+
+def _found(relative: str, state: os.stat_result) -> Found:
+    return Found(relative, state.st_size, state.st_mtime_ns // 1_000_000)
+
+
+def write_atomic(path: Path, content: bytes) -> None:
+    """Write aside in the same folder, sync, rename over `path`, sync the folder."""
+    makedirs(path.parent)
+    aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
+    descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        aside.replace(path)
+    except BaseException:
+        aside.unlink(missing_ok=True)
+        raise
+    _sync_folder(path.parent)
+
+
+def makedirs(folder: Path) -> None:
+    """Make the missing ones of a folder and its parents with mode 0700 (os.makedirs sets only the last)."""
+    missing = []
+    while not folder.exists():
+        missing.append(folder)
+        folder = folder.parent
+    for path in reversed(missing):
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=_FOLDER_MODE)
+
+
+def delete(path: Path) -> None:
+    """Remove a file, a link (never what it points to) or a folder with all below it."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,115 @@
+"""No path, pattern or link that a user can write leads out of the storage root."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from drawdown.errors import RefusedError
+from drawdown.storage import Storage
+
+ESCAPES = [
+    "..",
+    "../x",
+    "a/../../x",
+    "a/..",
+    "/etc/passwd",
+    "//etc/passwd",
+    "~/x",
+    "~root",
+    "file:///etc/passwd",
+    "s3a://other/x",
+    "hdfs:x",
+    "{a,../../etc}/x",
+    "{../a,b}/passwd",
+    "a/{b/..,c}/../x",
+    "\\.\\./x",
+    "a\\/../x",
+    "a\x00b",
+    "a\n../x",
+]
+
+
+@pytest.mark.parametrize("root", ["local", "memory://bucket/root"])
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_every_method_refuses_a_path_that_can_leave(tmp_path: Path, root: str, escape: str) -> None:
+    storage = Storage(str(tmp_path / "root") if root == "local" else root)
+    for method in (
+        storage.path,
+        storage.relative,
+        storage.exists,
+        storage.list_files,
+        storage.read_bytes,
+        storage.makedirs,
+        storage.delete,
+        lambda path: storage.write_atomic(path, b""),
+        lambda path: list(storage.walk(path)),
+    ):
+        with pytest.raises(RefusedError) as caught:
+            method(escape)
+        assert caught.value.id == "storage.outside-root"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.fixture
+def linked(tmp_path: Path) -> Path:
+    """A root with a folder link and a file link that lead out, and a secret outside."""
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "secret").write_text("secret")
+    root = tmp_path / "root"
+    (root / "in").mkdir(parents=True)
+    (root / "in" / "folder").symlink_to(outside)
+    (root / "files").mkdir()
+    (root / "files" / "file").symlink_to(outside / "secret")
+    return root
+
+
+@pytest.mark.parametrize(
+    "path", ["in/folder", "in/folder/secret", "in/folder/new/file", "files/file", "in/folder/*"]
+)
+def test_a_link_that_leads_out_is_refused(linked: Path, path: str) -> None:
+    storage = Storage(str(linked))
+    for method in (storage.path, storage.read_bytes, storage.delete, lambda p: storage.write_atomic(p, b"x")):
+        with pytest.raises(RefusedError) as caught:
+            method(path)
+        assert caught.value.id == "storage.outside-root"
+    assert (linked.parent / "outside" / "secret").read_text() == "secret"
+
+
+@pytest.mark.parametrize("pattern", ["in/*/*", "files/*", "files"])
+def test_a_listing_refuses_a_link_that_leads_out(linked: Path, pattern: str) -> None:
+    storage = Storage(str(linked))
+    with pytest.raises(RefusedError):
+        storage.list_files(pattern) if "*" in pattern else list(storage.walk(pattern))
+
+
+def test_deleting_a_folder_never_follows_links(linked: Path) -> None:
+    Storage(str(linked)).delete("in")
+    assert (linked.parent / "outside" / "secret").exists()
+
+
+def test_a_root_that_is_itself_a_link_works(tmp_path: Path) -> None:
+    (tmp_path / "real").mkdir()
+    (tmp_path / "root").symlink_to(tmp_path / "real")
+    storage = Storage(str(tmp_path / "root"))
+    storage.write_atomic("a/b", b"x")
+    assert storage.read_bytes("a/b") == b"x"
+
+
+@given(st.text(alphabet="./{},*\\~a:", max_size=14))
+def test_what_is_accepted_stays_inside_however_hadoop_expands_it(text: str) -> None:
+    root = "/nonexistent/root"
+    try:
+        path = Storage(root).path(text)
+    except RefusedError:
+        return
+    assert path == root or path.startswith(root + "/")
+    assert all(
+        name != ".."
+        for part in path.replace("{", ",").replace("}", ",").split(",")
+        for name in part.split("/")
+    )
