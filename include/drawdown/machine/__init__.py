@@ -1,0 +1,1 @@
+"""What this machine must have and run: Java, jars, the class archive, a local broker, a local Airflow."""

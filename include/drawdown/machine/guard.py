@@ -1,0 +1,146 @@
+"""Runs one command and ends it together with everything it ever started.
+
+``python -I guard.py GRACE OWNER|DETACHED COMMAND...`` (standard library only: a guard must start in
+milliseconds and stay small). A process group or session is not enough here: Airflow puts tasks into
+groups of their own and spark-submit runs in a session of its own. So the guard makes itself the
+"child subreaper" (prctl(2)): whatever loses its parent below it becomes its child, and nothing escapes.
+
+The family ends when the command ends, when the guard is sent SIGTERM, and, with OWNER, when standard
+input reaches its end: the owner holds the other end of that pipe, so the kernel closes it however the
+owner dies, SIGKILL included. PR_SET_PDEATHSIG alone would not do for owners: it fires when the *thread*
+that started the child ends.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import selectors
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from pathlib import Path
+
+PR_SET_PDEATHSIG = 1
+PR_SET_CHILD_SUBREAPER = 36
+ASKED_AGAIN = 3.0
+"""Seconds between SIGTERM to every descendant and SIGKILL."""
+
+LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Run the command until one of the three ends; the exit code is the command's (128 + n for signal n)."""
+    grace, owner, command = float(arguments[0]), arguments[1] == "OWNER", arguments[2:]
+    LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    wakeup = _wakeup_on(signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+    child = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_end_with_guard
+    )
+    code = _wait(child.pid, wakeup, owner)
+    end_family(child.pid, grace)
+    return 128 + signal.SIGTERM if code is None else code
+
+
+def end_family(first: int, grace: float) -> None:
+    """SIGTERM to the command, after ``grace`` seconds to all its descendants, then SIGKILL."""
+    _send(signal.SIGTERM, [first] if first in descendants() else [])
+    if _gone_within(grace):
+        return
+    _send(signal.SIGTERM, descendants())
+    if _gone_within(ASKED_AGAIN):
+        return
+    while True:
+        _send(signal.SIGKILL, descendants())
+        if _gone_within(0.2):
+            return
+
+
+def descendants() -> list[int]:
+    """Process ids below this one, read from ``/proc/*/stat``; zombies are reaped, not listed."""
+    children: dict[int, list[int]] = defaultdict(list)
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            # The name (field 2) may hold spaces and brackets: count from the last bracket.
+            state, parent = stat.read_text(errors="replace").rpartition(")")[2].split()[:2]
+        except (OSError, ValueError):
+            continue
+        if state != "Z":
+            children[int(parent)].append(int(stat.parent.name))
+    found, queue = [], [os.getpid()]
+    while queue:
+        below = children.get(queue.pop(), [])
+        found += below
+        queue += below
+    return found
+
+
+def _wakeup_on(*signals: int) -> int:
+    """A descriptor that receives the number of every signal: one place to wait for all of them."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, False)
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end)
+    for number in signals:
+        signal.signal(number, lambda *_: None)
+    return read_end
+
+
+def _end_with_guard() -> None:
+    LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def _wait(first: int, wakeup: int, owner: bool) -> int | None:
+    """Block until the command ends (its exit code) or somebody asks to stop (None)."""
+    selector = selectors.DefaultSelector()
+    selector.register(wakeup, selectors.EVENT_READ)
+    if owner:
+        selector.register(0, selectors.EVENT_READ)
+    while True:
+        ready = {key.fd for key, _ in selector.select()}
+        if 0 in ready and not os.read(0, 4096):
+            return None
+        if wakeup in ready and {signal.SIGTERM, signal.SIGINT} & set(os.read(wakeup, 4096)):
+            return None
+        ended = _reap()
+        if first in ended:
+            return ended[first]
+
+
+def _reap() -> dict[int, int]:
+    """Collect every ended child; returns process id -> exit code."""
+    ended = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended
+        if pid == 0:
+            return ended
+        code = os.waitstatus_to_exitcode(status)
+        ended[pid] = code if code >= 0 else 128 - code
+
+
+def _send(number: int, pids: list[int]) -> None:
+    for pid in pids:
+        try:
+            os.kill(pid, number)
+        except ProcessLookupError:
+            continue
+
+
+def _gone_within(seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while True:
+        _reap()
+        if not descendants():
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.05)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
