@@ -1,7 +1,7 @@
 """What the metastore keeps, as plain immutable records.
 
-All times are timezone-aware UTC datetimes. Fields typed ``datetime | None`` that say "by the store"
-are filled by the metastore's own clock; what a caller puts there is ignored.
+All times are timezone-aware UTC datetimes. Where a record says that the store sets one, it is by the
+metastore's own clock, and what a caller puts there is ignored.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Counts:
 
     @property
     def balanced(self) -> bool:
-        """Every row read is malformed, too far in the future, quarantined by a rule, or fed to the transform."""
+        """Every row read is malformed, too far in the future, quarantined, or fed to the transform."""
         return self.read == self.malformed + self.future + self.quarantined + self.fed
 
 
@@ -111,7 +111,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """One file a batch staged; ``action`` is its Delta add action, or empty for other files (size in bytes)."""
+    """One file a batch staged, size in bytes; ``action`` is its Delta add action, {} for other files."""
 
     table: StagedTable
     path: str
@@ -122,7 +122,7 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an audit said of a slice, the batches first_batch to last_batch; ``created_at`` is set by the store."""
+    """What an audit said of a slice, batches first_batch to last_batch; the store sets ``created_at``."""
 
     pipeline: str
     generation: int

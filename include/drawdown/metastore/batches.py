@@ -1,0 +1,164 @@
+"""Batches and the files they staged: staged -> committed -> passed | held -> published | discarded.
+
+Each step is a status change of batches that are in the status before it; doing one twice changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
+from itertools import islice
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+
+from drawdown.errors import RefusedError
+from drawdown.metastore import counts
+from drawdown.metastore.records import Batch, BatchStatus, StagedFile
+from drawdown.metastore.tables import batches, staged_files
+
+_IDS_PER_STATEMENT = 1000  # both stores bound the parameters of one statement
+
+
+def note(conn: Connection, batch: Batch, files: Sequence[StagedFile]) -> None:
+    """Writes a batch and its files over what an earlier attempt noted for the same batch id.
+
+    Raises RefusedError batch.published when readers already see that batch: staging it again would publish
+    its rows twice.
+    """
+    here = _at(batches.c, batch.pipeline, batch.generation, [batch.batch_id])
+    if conn.execute(select(batches.c.status).where(*here)).scalar() == "published":
+        raise RefusedError(
+            "batch.published",
+            f"batch {batch.batch_id} of {batch.pipeline} (generation {batch.generation}) is published",
+            where=f"pipeline {batch.pipeline}",
+            do="its commit log entry is missing from the checkpoint: see "
+            f"`drawdown checkpoint {batch.pipeline}`",
+        )
+    conn.execute(delete(staged_files).where(*_at(staged_files.c, *_key(batch), [batch.batch_id])))
+    conn.execute(delete(batches).where(*here))
+    values = {f.name: getattr(batch, f.name) for f in fields(batch)}
+    conn.execute(insert(batches).values(counts.to_columns(values)))
+    if files:
+        conn.execute(insert(staged_files), [_file_row(batch, file) for file in files])
+
+
+def mark_committed(conn: Connection, pipeline: str, generation: int, last_batch: int) -> None:
+    """staged -> committed, for batch ids up to ``last_batch``, the last in Spark's commit log."""
+    conn.execute(
+        update(batches)
+        .where(
+            *_of(batches.c, pipeline, generation),
+            batches.c.status == "staged",
+            batches.c.batch_id <= last_batch,
+        )
+        .values(status="committed")
+    )
+
+
+def mark_published(conn: Connection, pipeline: str, generation: int, batch_ids: Iterable[int]) -> None:
+    """passed or held -> published (held: a person released it). Raises RefusedError batch.unjudged else."""
+    _move(conn, pipeline, generation, batch_ids, allowed=("passed", "held"), to="published")
+
+
+def discard(conn: Connection, pipeline: str, generation: int, batch_ids: Iterable[int]) -> None:
+    """Any status but published -> discarded. Raises RefusedError batch.published else."""
+    allowed: tuple[BatchStatus, ...] = ("staged", "committed", "passed", "held")
+    _move(conn, pipeline, generation, batch_ids, allowed=allowed, to="discarded")
+
+
+def read_one(conn: Connection, pipeline: str, generation: int, batch_id: int) -> Batch | None:
+    """One batch, None when nothing noted it."""
+    found = conn.execute(select(batches).where(*_at(batches.c, pipeline, generation, [batch_id])))
+    row = found.one_or_none()
+    return None if row is None else Batch(**counts.from_columns(row._mapping))
+
+
+def read(
+    conn: Connection,
+    pipeline: str,
+    generation: int,
+    statuses: Iterable[BatchStatus] | None,
+    first_batch: int,
+) -> list[Batch]:
+    """Batches from ``first_batch`` on by id, of the given statuses or all."""
+    wanted = [*_of(batches.c, pipeline, generation), batches.c.batch_id >= first_batch]
+    if statuses is not None:
+        wanted.append(batches.c.status.in_(list(statuses)))
+    rows = conn.execute(select(batches).where(*wanted).order_by(batches.c.batch_id))
+    return [Batch(**counts.from_columns(row._mapping)) for row in rows]
+
+
+def read_files(
+    conn: Connection, pipeline: str, generation: int, batch_ids: Iterable[int], table: str | None
+) -> list[tuple[int, StagedFile]]:
+    """The files of some batches with their batch id, by batch id, table and path."""
+    c = staged_files.c
+    result: list[tuple[int, StagedFile]] = []
+    for ids in _chunks(sorted(batch_ids)):
+        wanted = _at(c, pipeline, generation, ids)
+        if table is not None:
+            wanted.append(c.table_name == table)
+        query = select(c.batch_id, c.table_name, c.path, c.size, c.rows, c.action).where(*wanted)
+        rows = conn.execute(query.order_by(c.batch_id, c.table_name, c.path))
+        result.extend((batch_id, StagedFile(*values)) for batch_id, *values in rows)
+    return result
+
+
+def _move(
+    conn: Connection,
+    pipeline: str,
+    generation: int,
+    batch_ids: Iterable[int],
+    *,
+    allowed: tuple[BatchStatus, ...],
+    to: BatchStatus,
+) -> None:
+    ids = sorted(batch_ids)
+    for some in _chunks(ids):
+        here = _at(batches.c, pipeline, generation, some)
+        found = dict(conn.execute(select(batches.c.batch_id, batches.c.status).where(*here)).tuples().all())
+        wrong = {i: found.get(i, "not noted") for i in some if found.get(i) not in (*allowed, to)}
+        if wrong:
+            raise _cannot_move(pipeline, generation, wrong, to)
+        conn.execute(update(batches).where(*here).values(status=to))
+
+
+def _cannot_move(pipeline: str, generation: int, wrong: dict[int, str], to: str) -> RefusedError:
+    some = ", ".join(f"{batch_id} is {status}" for batch_id, status in islice(wrong.items(), 3))
+    return RefusedError(
+        "batch.unjudged" if to == "published" else "batch.published",
+        f"{len(wrong)} batches of {pipeline}, generation {generation}, cannot become {to}: {some}",
+        where=f"pipeline {pipeline}",
+        do=f"see `drawdown runs {pipeline}`; nothing was changed",
+    )
+
+
+def _key(batch: Batch) -> tuple[str, int]:
+    return batch.pipeline, batch.generation
+
+
+def _of(c: Any, pipeline: str, generation: int) -> list[ColumnElement[bool]]:
+    return [c.pipeline == pipeline, c.generation == generation]
+
+
+def _at(c: Any, pipeline: str, generation: int, batch_ids: list[int]) -> list[ColumnElement[bool]]:
+    return [*_of(c, pipeline, generation), c.batch_id.in_(batch_ids)]
+
+
+def _file_row(batch: Batch, file: StagedFile) -> dict[str, Any]:
+    return {
+        "pipeline": batch.pipeline,
+        "generation": batch.generation,
+        "batch_id": batch.batch_id,
+        "table_name": file.table,
+        "path": file.path,
+        "size": file.size,
+        "rows": file.rows,
+        "action": file.action,
+    }
+
+
+def _chunks(ids: list[int]) -> Iterator[list[int]]:
+    for start in range(0, len(ids), _IDS_PER_STATEMENT):
+        yield ids[start : start + _IDS_PER_STATEMENT]

@@ -1,0 +1,122 @@
+"""Checkpoint generations of a pipeline, and the greatest event time each of its sources has shown."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from drawdown.errors import RefusedError
+from drawdown.metastore.clock import read_clock
+from drawdown.metastore.records import Checkpoint
+from drawdown.metastore.tables import checkpoints, maxima
+
+
+def create(
+    conn: Connection, pipeline: str, generation: int, path: str, fingerprint: dict[str, Any]
+) -> Checkpoint:
+    """Notes a new generation; the same again is no error, so a run that died here can be repeated.
+
+    Raises RefusedError checkpoint.exists when the number is taken by another path or fingerprint.
+    """
+    found = _generation(conn, pipeline, generation)
+    if found is None:
+        conn.execute(
+            insert(checkpoints).values(
+                pipeline=pipeline,
+                generation=generation,
+                path=path,
+                fingerprint=fingerprint,
+                created_at=read_clock(conn),
+            )
+        )
+        return _existing(conn, pipeline, generation)
+    if (found.path, found.fingerprint) != (path, fingerprint):
+        raise RefusedError(
+            "checkpoint.exists",
+            f"generation {generation} of {pipeline} exists already, at {found.path}",
+            where=f"pipeline {pipeline}",
+            do=f"see `drawdown checkpoint {pipeline}`; a rebuild makes a generation of its own",
+        )
+    return found
+
+
+def set_query_id(conn: Connection, pipeline: str, generation: int, query_id: str) -> None:
+    """Notes Spark's query id of a generation, once.
+
+    Raises RefusedError checkpoint.query-changed when it had another: then the files under the checkpoint's
+    path are not those that the metastore and the sink know.
+    """
+    found = _existing(conn, pipeline, generation)
+    if found.query_id not in (None, query_id):
+        raise RefusedError(
+            "checkpoint.query-changed",
+            f"the checkpoint of {pipeline} has query id {query_id}, it was {found.query_id}",
+            where=found.path,
+            do="put the checkpoint's metadata file back, or start a new generation with "
+            f"`drawdown rebuild {pipeline}`",
+        )
+    conn.execute(
+        update(checkpoints)
+        .where(checkpoints.c.pipeline == pipeline, checkpoints.c.generation == generation)
+        .values(query_id=query_id)
+    )
+
+
+def active(conn: Connection, pipeline: str) -> Checkpoint | None:
+    """The generation in use: the greatest."""
+    row = conn.execute(
+        select(checkpoints)
+        .where(checkpoints.c.pipeline == pipeline)
+        .order_by(checkpoints.c.generation.desc())
+        .limit(1)
+    ).one_or_none()
+    return None if row is None else Checkpoint(**row._mapping)
+
+
+def _generation(conn: Connection, pipeline: str, generation: int) -> Checkpoint | None:
+    row = conn.execute(
+        select(checkpoints).where(checkpoints.c.pipeline == pipeline, checkpoints.c.generation == generation)
+    ).one_or_none()
+    return None if row is None else Checkpoint(**row._mapping)
+
+
+def _existing(conn: Connection, pipeline: str, generation: int) -> Checkpoint:
+    found = _generation(conn, pipeline, generation)
+    if found is None:
+        raise LookupError(f"{pipeline} has no checkpoint generation {generation}")
+    return found
+
+
+def read_maxima(conn: Connection, pipeline: str, generation: int) -> dict[str, datetime]:
+    """Source name to the greatest event time it has shown."""
+    rows = conn.execute(
+        select(maxima.c.source, maxima.c.event_time).where(
+            maxima.c.pipeline == pipeline, maxima.c.generation == generation
+        )
+    )
+    return {row.source: row.event_time for row in rows}
+
+
+def raise_maxima(conn: Connection, pipeline: str, generation: int, shown: Mapping[str, datetime]) -> None:
+    """Raises each source's maximum to what a batch showed; a smaller time leaves it."""
+    known = read_maxima(conn, pipeline, generation)
+    for source, event_time in shown.items():
+        if source not in known:
+            conn.execute(
+                insert(maxima).values(
+                    pipeline=pipeline, generation=generation, source=source, event_time=event_time
+                )
+            )
+        elif event_time > known[source]:
+            conn.execute(
+                update(maxima)
+                .where(
+                    maxima.c.pipeline == pipeline,
+                    maxima.c.generation == generation,
+                    maxima.c.source == source,
+                )
+                .values(event_time=event_time)
+            )

@@ -1,0 +1,171 @@
+"""From a metastore URL to an SQLAlchemy engine whose failures are Drawdown's own errors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.engine import ExceptionContext
+from sqlalchemy.exc import ArgumentError
+
+from drawdown.errors import DrawdownError, MachineError, SourceError, SpecError
+
+WAIT_SECONDS = 15
+"""How long a statement waits for another process's lock (SQLite: busy timeout, PostgreSQL: lock_timeout)."""
+
+WRITES = {"drawdown_writes": True}
+"""Execution options of a connection whose transaction takes the write lock at once (SQLite)."""
+
+
+def connect(url: str) -> Engine:
+    """The engine for ``url`` (sqlite:///FILE or postgresql://...). Creates a SQLite file's missing folder.
+
+    Raises SpecError metastore.url. The file or server itself is first touched by the first statement.
+    """
+    parsed = _parse(url)
+    if parsed.get_backend_name() == "sqlite":
+        engine = _sqlite(parsed)
+    else:
+        # pre-ping: a server restarted between two batches costs a reconnect, not the run.
+        engine = create_engine(
+            parsed.set(drivername="postgresql+psycopg"),
+            connect_args={"connect_timeout": WAIT_SECONDS},
+            pool_pre_ping=True,
+            hide_parameters=True,
+        )
+        event.listen(engine, "connect", _bound_waits)
+    place = shown(parsed)
+    event.listen(engine, "handle_error", lambda context: _as_own_error(context, place), retval=True)
+    return engine
+
+
+def shown(url: URL) -> str:
+    """The address as errors may show it: without password and query, either can hold a secret."""
+    return url.set(query={}).render_as_string(hide_password=True)
+
+
+def _parse(url: str) -> URL:
+    do = "set metastore in include/project.yaml to sqlite:///FILE or postgresql://USER:PASSWORD@HOST/DATABASE"
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):
+        # The text itself is not repeated: it may hold a password.
+        raise SpecError("metastore.url", "the metastore's address is not a URL", do=do) from None
+    backend = parsed.get_backend_name()
+    if backend not in ("sqlite", "postgresql"):
+        raise SpecError("metastore.url", f"{backend} cannot be the metastore", where=shown(parsed), do=do)
+    if backend == "sqlite" and parsed.database in (None, "", ":memory:"):
+        raise SpecError(
+            "metastore.url", "a database in memory is lost after each process", where=shown(parsed), do=do
+        )
+    return parsed
+
+
+def _sqlite(url: URL) -> Engine:
+    folder = Path(str(url.database)).parent
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as e:
+        raise MachineError(
+            "metastore.unreachable",
+            f"the metastore's folder cannot be made: {e.strerror}",
+            where=str(folder),
+            do="give the metastore a folder this user may write to (metastore in include/project.yaml)",
+        ) from e
+    engine = create_engine(
+        url.set(drivername="sqlite+pysqlite"), connect_args={"timeout": WAIT_SECONDS}, hide_parameters=True
+    )
+    event.listen(engine, "connect", _leave_transactions_to_us)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _leave_transactions_to_us(dbapi_connection: Any, record: object) -> None:
+    # Python's sqlite3 opens transactions late, on the first write: too late to be the only writer.
+    dbapi_connection.isolation_level = None
+
+
+def _begin(conn: Connection) -> None:
+    # A transaction that reads first and then writes cannot wait for the lock (SQLITE_BUSY at once), so
+    # writers take it at the start.
+    writes = conn.get_execution_options().get("drawdown_writes")
+    conn.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def _bound_waits(dbapi_connection: Any, record: object) -> None:
+    # A holder that is frozen in the middle of a transaction loses it, else its row lock would stay for ever.
+    with dbapi_connection.cursor() as cursor:
+        cursor.execute(f"SET lock_timeout = '{WAIT_SECONDS}s'")
+        cursor.execute("SET idle_in_transaction_session_timeout = '60s'")
+    dbapi_connection.commit()
+
+
+def _as_own_error(context: ExceptionContext, place: str) -> DrawdownError | None:
+    """The error a user can act on, or None: then it is a bug and stays what it is."""
+    cause = context.original_exception
+    name = getattr(cause, "sqlite_errorname", None)
+    if name is not None:
+        return _of_sqlite(str(name), place)
+    sqlstate = getattr(cause, "sqlstate", "")
+    if sqlstate == "" or type(cause).__module__.partition(".")[0] != "psycopg":
+        return None
+    return _of_postgresql(sqlstate, str(cause).strip().splitlines() or [""], place)
+
+
+def _locked(place: str) -> SourceError:
+    return SourceError(
+        "metastore.locked",
+        "another process keeps the metastore locked",
+        where=place,
+        do="try again; if it stays so, end the process that has a transaction open in it",
+    )
+
+
+def _of_sqlite(name: str, place: str) -> DrawdownError | None:
+    if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+        return _locked(place)
+    if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+        return MachineError(
+            "metastore.foreign",
+            "the file is not a SQLite database, or is damaged",
+            where=place,
+            do="name another file as metastore in include/project.yaml, or restore this one from a backup",
+        )
+    if name.startswith(("SQLITE_CANTOPEN", "SQLITE_READONLY", "SQLITE_PERM", "SQLITE_AUTH")):
+        return MachineError(
+            "metastore.unreachable",
+            "the metastore's file cannot be opened for writing",
+            where=place,
+            do="check that it is a file, and that this user may write to it and to its folder",
+        )
+    if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")):
+        return MachineError(
+            "metastore.full",
+            "the metastore's disk is full or failing",
+            where=place,
+            do="free space on its disk, then run again",
+        )
+    return None
+
+
+def _of_postgresql(sqlstate: str | None, lines: list[str], place: str) -> DrawdownError | None:
+    """By https://www.postgresql.org/docs/current/errcodes-appendix.html; no sqlstate: no connection."""
+    if sqlstate is None or sqlstate[:2] in ("08", "28", "53", "57", "58", "3D", "25"):
+        return SourceError(
+            "metastore.unreachable",
+            f"the metastore's server refused or broke off: {lines[0]}",
+            where=place,
+            do="check that the server runs and that address, user and password are right (metastore in "
+            "include/project.yaml)",
+        )
+    if sqlstate in ("55P03", "40P01", "40001"):
+        return _locked(place)
+    if sqlstate == "42501":
+        return MachineError(
+            "metastore.forbidden",
+            f"the metastore's user lacks a right: {lines[0]}",
+            where=place,
+            do="grant it CREATE and USAGE on the schema and ownership of its tables",
+        )
+    return None

@@ -1,0 +1,8 @@
+"""Revisions of the metastore's schema, oldest first.
+
+The list stands here, apart from Alembic, so that opening a current metastore imports none of it; a test
+compares it with the revision files.
+"""
+
+REVISIONS = ("0001",)
+HEAD = REVISIONS[-1]

@@ -1,0 +1,17 @@
+"""Alembic's environment: migrates over the one connection that drawdown.metastore.migrate hands in.
+
+That connection's transaction is already open and is the lock: nothing is committed here.
+"""
+
+from alembic import context
+
+from drawdown.metastore.tables import VERSION_TABLE, metadata
+
+context.configure(
+    connection=context.config.attributes["connection"],
+    target_metadata=metadata,
+    version_table=VERSION_TABLE,
+    render_as_batch=True,
+)
+with context.begin_transaction():
+    context.run_migrations()

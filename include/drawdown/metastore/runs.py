@@ -1,0 +1,99 @@
+"""Run records: one row per attempt, written while it goes on and closed once."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from drawdown.errors import RefusedError
+from drawdown.metastore import counts
+from drawdown.metastore.clock import read_clock, store_now
+from drawdown.metastore.records import Run, RunState
+from drawdown.metastore.tables import runs
+
+PROGRESS_KEPT = 20
+"""Progress entries kept per run, the last ones: a run's row stays small however many batches it has."""
+
+CHANGEABLE = frozenset(f.name for f in fields(Run)) - {
+    "run_id",
+    "pipeline",
+    "state",
+    "started_at",
+    "ended_at",
+}
+
+
+def start(conn: Connection, run: Run) -> Run:
+    """Writes a new run as running, now. Raises RefusedError run.exists when its id is taken."""
+    if conn.execute(select(runs.c.run_id).where(runs.c.run_id == run.run_id)).first() is not None:
+        raise RefusedError(
+            "run.exists",
+            f"there is a run {run.run_id} already",
+            where=f"pipeline {run.pipeline}",
+            do="start each attempt with a run id of its own",
+        )
+    run = replace(run, state="running", started_at=read_clock(conn), ended_at=None)
+    conn.execute(insert(runs).values(_columns({f.name: getattr(run, f.name) for f in fields(run)})))
+    return run
+
+
+def change(conn: Connection, run_id: str, values: dict[str, Any]) -> None:
+    """Writes some fields of a run; its identity, state and times are not among them (TypeError)."""
+    unknown = values.keys() - CHANGEABLE
+    if unknown:
+        raise TypeError(f"not fields of a run that can be changed: {', '.join(sorted(unknown))}")
+    if values:
+        conn.execute(update(runs).where(runs.c.run_id == run_id).values(_columns(values)))
+
+
+def finish(conn: Connection, run_id: str, state: RunState, values: dict[str, Any]) -> None:
+    """Closes a run, now. One that is closed already keeps its state, end and fields.
+
+    So a run that lost its lease and was recorded as crashed cannot turn itself into a success.
+    """
+    running = select(runs.c.run_id).where(runs.c.run_id == run_id, runs.c.state == "running")
+    if conn.execute(running.with_for_update()).first() is None:
+        return
+    change(conn, run_id, values)
+    conn.execute(update(runs).where(runs.c.run_id == run_id).values(state=state, ended_at=store_now()))
+
+
+def crash_others(conn: Connection, pipeline: str, run_id: str) -> list[Run]:
+    """Closes every other open run of the pipeline as crashed; returns them, oldest first."""
+    open_runs = conn.execute(
+        select(runs)
+        .where(runs.c.pipeline == pipeline, runs.c.state == "running", runs.c.run_id != run_id)
+        .order_by(runs.c.started_at, runs.c.run_id)
+        .with_for_update()
+    ).all()
+    now = read_clock(conn)
+    for row in open_runs:
+        conn.execute(update(runs).where(runs.c.run_id == row.run_id).values(state="crashed", ended_at=now))
+    return [replace(_run(row._mapping), state="crashed", ended_at=now) for row in open_runs]
+
+
+def read_one(conn: Connection, run_id: str) -> Run | None:
+    """One run, None when there is none of that id."""
+    row = conn.execute(select(runs).where(runs.c.run_id == run_id)).one_or_none()
+    return None if row is None else _run(row._mapping)
+
+
+def read(conn: Connection, pipeline: str | None, limit: int) -> list[Run]:
+    """The last runs of a pipeline, or of all, newest first."""
+    query = select(runs).order_by(runs.c.started_at.desc(), runs.c.run_id.desc()).limit(limit)
+    if pipeline is not None:
+        query = query.where(runs.c.pipeline == pipeline)
+    return [_run(row._mapping) for row in conn.execute(query)]
+
+
+def _run(columns: Any) -> Run:
+    return Run(**counts.from_columns(columns))
+
+
+def _columns(values: dict[str, Any]) -> dict[str, Any]:
+    columns = counts.to_columns(values)
+    if "progress" in columns:
+        columns["progress"] = list(columns["progress"])[-PROGRESS_KEPT:]
+    return columns

@@ -1,0 +1,260 @@
+"""The metastore's front: opens the store, and gives each operation one transaction.
+
+Everything that belongs to a checkpoint is written under its lease: the transaction first locks and checks
+the lease's row, so a stale holder changes nothing (RefusedError lease.lost). Any call can raise SourceError
+metastore.locked or metastore.unreachable, or MachineError metastore.full; then nothing of it was written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime, timedelta
+from types import TracebackType
+from typing import Any, Self
+
+from sqlalchemy import Connection, Engine
+
+from drawdown.errors import BusyError, RefusedError
+from drawdown.metastore import batches, checkpoints, leases, runs, verdicts
+from drawdown.metastore.clock import read_clock
+from drawdown.metastore.connect import WRITES, connect
+from drawdown.metastore.migrate import migrate
+from drawdown.metastore.records import (
+    Batch,
+    BatchStatus,
+    Checkpoint,
+    Lease,
+    Run,
+    RunState,
+    StagedFile,
+    StagedTable,
+    Verdict,
+)
+
+
+class Metastore:
+    """Runs, batches, staged files, leases, checkpoints, maxima and verdicts of all pipelines of a project.
+
+    Safe for several processes and threads. Do not carry an open one across a fork.
+    """
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._writer = engine.execution_options(**WRITES)
+
+    @classmethod
+    def open(cls, url: str) -> Self:
+        """Opens the store at ``url`` (sqlite:///FILE or postgresql://...), migrated to this program's schema.
+
+        Raises SpecError metastore.url; SourceError metastore.unreachable, metastore.locked; MachineError
+        metastore.foreign (holds something else), metastore.newer, metastore.unreachable, metastore.forbidden.
+        """
+        engine = connect(url)
+        try:
+            migrate(engine)
+        except BaseException:
+            engine.dispose()
+            raise
+        return cls(engine)
+
+    def close(self) -> None:
+        """Closes the connections; leases taken stay in force until released or expired."""
+        self._engine.dispose()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def now(self) -> datetime:
+        """The present time by the store's clock."""
+        with self._engine.begin() as conn:
+            return read_clock(conn)
+
+    # Leases
+
+    def acquire(self, pipeline: str, holder: str, run_id: str, ttl: timedelta) -> Lease:
+        """Takes a pipeline's lease with the next epoch. Raises BusyError lease.held while another has it."""
+        with self._writer.begin() as conn:
+            outcome = leases.acquire(conn, pipeline, holder, run_id, ttl)
+        if isinstance(outcome, BusyError):
+            raise outcome
+        return outcome
+
+    def renew(self, lease: Lease, ttl: timedelta) -> Lease:
+        """Gives the lease a new term from now. Raises RefusedError lease.lost."""
+        with self.fenced(lease) as conn:
+            return leases.renew(conn, lease, ttl)
+
+    def release(self, lease: Lease) -> None:
+        """Gives the lease back; no error when it was lost meanwhile."""
+        with self._writer.begin() as conn:
+            leases.release(conn, lease)
+
+    def holder_of(self, pipeline: str) -> Lease | None:
+        """The lease in force, None when the pipeline is free."""
+        with self._engine.begin() as conn:
+            return leases.holder_of(conn, pipeline)
+
+    @contextmanager
+    def fenced(self, lease: Lease) -> Iterator[Connection]:
+        """One transaction that holds the lease's row: commits at the end, rolls back on an error.
+
+        Raises RefusedError lease.lost when the lease was released or taken over. A lease that expired and
+        that nobody took may still be used: the epoch decides.
+        """
+        with self._writer.begin() as conn:
+            leases.check(conn, lease)
+            yield conn
+
+    # Checkpoints
+
+    def create_checkpoint(
+        self, lease: Lease, generation: int, path: str, fingerprint: dict[str, Any]
+    ) -> Checkpoint:
+        """Notes a generation; the same again is no error. Raises RefusedError checkpoint.exists."""
+        with self.fenced(lease) as conn:
+            return checkpoints.create(conn, lease.pipeline, generation, path, fingerprint)
+
+    def set_query_id(self, lease: Lease, generation: int, query_id: str) -> None:
+        """Notes Spark's query id, once. Raises RefusedError checkpoint.query-changed."""
+        with self.fenced(lease) as conn:
+            checkpoints.set_query_id(conn, lease.pipeline, generation, query_id)
+
+    def active_checkpoint(self, pipeline: str) -> Checkpoint | None:
+        """The generation in use (the greatest), None before the first run."""
+        with self._engine.begin() as conn:
+            return checkpoints.active(conn, pipeline)
+
+    def maxima(self, pipeline: str, generation: int) -> dict[str, datetime]:
+        """Source name to the greatest event time it has shown."""
+        with self._engine.begin() as conn:
+            return checkpoints.read_maxima(conn, pipeline, generation)
+
+    # Batches
+
+    def note_batch(
+        self,
+        lease: Lease,
+        batch: Batch,
+        files: Sequence[StagedFile],
+        maxima: Mapping[str, datetime],
+    ) -> None:
+        """Notes a batch, its files and event times, over what an earlier attempt noted for its id.
+
+        The batch's epoch is the lease's; maxima only grow. Raises RefusedError batch.published.
+        """
+        _same_pipeline(lease, batch.pipeline)
+        with self.fenced(lease) as conn:
+            batches.note(conn, replace(batch, epoch=lease.epoch), files)
+            checkpoints.raise_maxima(conn, lease.pipeline, batch.generation, maxima)
+
+    def mark_committed(self, lease: Lease, generation: int, last_batch: int) -> None:
+        """staged -> committed up to ``last_batch``, the last batch in Spark's commit log."""
+        with self.fenced(lease) as conn:
+            batches.mark_committed(conn, lease.pipeline, generation, last_batch)
+
+    def mark_published(self, lease: Lease, generation: int, batch_ids: Iterable[int]) -> None:
+        """passed or held (a person released it) -> published. Raises RefusedError batch.unjudged."""
+        with self.fenced(lease) as conn:
+            batches.mark_published(conn, lease.pipeline, generation, batch_ids)
+
+    def discard_batches(self, lease: Lease, generation: int, batch_ids: Iterable[int]) -> None:
+        """Any status but published -> discarded. Raises RefusedError batch.published."""
+        with self.fenced(lease) as conn:
+            batches.discard(conn, lease.pipeline, generation, batch_ids)
+
+    def batch(self, pipeline: str, generation: int, batch_id: int) -> Batch | None:
+        """One batch, None when nothing noted it."""
+        with self._engine.begin() as conn:
+            return batches.read_one(conn, pipeline, generation, batch_id)
+
+    def batches(
+        self,
+        pipeline: str,
+        generation: int,
+        statuses: Iterable[BatchStatus] | None = None,
+        *,
+        first_batch: int = 0,
+    ) -> list[Batch]:
+        """Batches by id, of some statuses or all, from ``first_batch`` on. Reads only what it returns."""
+        with self._engine.begin() as conn:
+            return batches.read(conn, pipeline, generation, statuses, first_batch)
+
+    def staged_files(
+        self,
+        pipeline: str,
+        generation: int,
+        batch_ids: Iterable[int],
+        table: StagedTable | None = None,
+    ) -> list[tuple[int, StagedFile]]:
+        """Pairs of batch id and file, ordered by batch id, table and path."""
+        with self._engine.begin() as conn:
+            return batches.read_files(conn, pipeline, generation, batch_ids, table)
+
+    # Verdicts
+
+    def record_verdict(self, lease: Lease, verdict: Verdict) -> Verdict:
+        """Keeps a verdict; committed batches of its range become passed (pass, warn, empty), held (fail)."""
+        _same_pipeline(lease, verdict.pipeline)
+        with self.fenced(lease) as conn:
+            return verdicts.record(conn, verdict)
+
+    def verdicts(self, pipeline: str, limit: int = 50) -> list[Verdict]:
+        """The last verdicts, newest first."""
+        with self._engine.begin() as conn:
+            return verdicts.read(conn, pipeline, limit)
+
+    # Runs
+
+    def start_run(self, run: Run) -> Run:
+        """Writes a run as running, now; needs no lease, so a refused run leaves a record too."""
+        with self._writer.begin() as conn:
+            return runs.start(conn, run)
+
+    def update_run(self, run_id: str, **values: Any) -> Run:
+        """Writes fields of a run, not its identity, state or times. Raises RefusedError run.unknown."""
+        with self._writer.begin() as conn:
+            runs.change(conn, run_id, values)
+            return _known(runs.read_one(conn, run_id), run_id)
+
+    def finish_run(self, run_id: str, state: RunState, **values: Any) -> Run:
+        """Closes a run with its last fields, now; one closed already stays as it is. Returns the record."""
+        with self._writer.begin() as conn:
+            runs.finish(conn, run_id, state, values)
+            return _known(runs.read_one(conn, run_id), run_id)
+
+    def crash_runs(self, lease: Lease) -> list[Run]:
+        """Closes the pipeline's runs that a dead holder left running; returns them, oldest first."""
+        with self.fenced(lease) as conn:
+            return runs.crash_others(conn, lease.pipeline, lease.run_id)
+
+    def run(self, run_id: str) -> Run | None:
+        """One run, None when there is none of that id."""
+        with self._engine.begin() as conn:
+            return runs.read_one(conn, run_id)
+
+    def runs(self, pipeline: str | None = None, limit: int = 50) -> list[Run]:
+        """The last runs of a pipeline, or of all, newest first."""
+        with self._engine.begin() as conn:
+            return runs.read(conn, pipeline, limit)
+
+
+def _known(run: Run | None, run_id: str) -> Run:
+    if run is None:
+        raise RefusedError(
+            "run.unknown",
+            f"there is no run {run_id}",
+            do="see `drawdown runs` for the runs there are",
+        )
+    return run
+
+
+def _same_pipeline(lease: Lease, pipeline: str) -> None:
+    if lease.pipeline != pipeline:
+        raise ValueError(f"the lease of {lease.pipeline} does not cover {pipeline}")

@@ -1,0 +1,125 @@
+"""The tables of the metastore. A change here needs a revision under migrations/ (a test compares them)."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from sqlalchemy import BigInteger, Boolean, Column, Index, Integer, MetaData, Table, Text
+
+from drawdown.metastore.columns import FreeText, JsonText, UtcTime
+from drawdown.metastore.records import Counts
+
+VERSION_TABLE = "drawdown_version"
+
+metadata = MetaData()
+
+
+def _counts() -> list[Column[int]]:
+    return [Column(f.name, BigInteger, nullable=False) for f in fields(Counts)]
+
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("pipeline", Text, primary_key=True),
+    Column("epoch", BigInteger, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("acquired_at", UtcTime, nullable=False),
+    Column("renewed_at", UtcTime, nullable=False),
+    Column("expires_at", UtcTime, nullable=False),
+    Column("released", Boolean, nullable=False),
+)
+
+checkpoints = Table(
+    "checkpoints",
+    metadata,
+    Column("pipeline", Text, primary_key=True),
+    Column("generation", Integer, primary_key=True, autoincrement=False),
+    Column("path", Text, nullable=False),
+    Column("query_id", Text),
+    Column("fingerprint", JsonText, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+)
+
+runs = Table(
+    "runs",
+    metadata,
+    Column("run_id", Text, primary_key=True),
+    Column("pipeline", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("generation", Integer),
+    Column("state", Text, nullable=False),
+    Column("holder", Text, nullable=False),
+    Column("origin", JsonText, nullable=False),
+    Column("started_at", UtcTime, nullable=False),
+    Column("ended_at", UtcTime),
+    Column("batches", Integer, nullable=False),
+    *_counts(),
+    Column("watermark", UtcTime),
+    Column("verdict", Text),
+    Column("stop_reason", FreeText),
+    Column("error", JsonText),
+    Column("progress", JsonText, nullable=False),
+    # The page of runs, of one pipeline or all; and the runs a dead holder left open.
+    Index("ix_runs_started", "started_at", "run_id"),
+    Index("ix_runs_pipeline_started", "pipeline", "started_at", "run_id"),
+    Index("ix_runs_pipeline_state", "pipeline", "state"),
+)
+
+batches = Table(
+    "batches",
+    metadata,
+    Column("pipeline", Text, primary_key=True),
+    Column("generation", Integer, primary_key=True, autoincrement=False),
+    Column("batch_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("run_id", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("offsets_from", JsonText, nullable=False),
+    Column("offsets_to", JsonText, nullable=False),
+    Column("watermark", UtcTime),
+    *_counts(),
+    Column("by_source", JsonText, nullable=False),
+    Column("status", Text, nullable=False),
+    Column("verdict", Text),
+    # A drain asks for the few unsettled batches; without this it would read the pipeline's whole history.
+    Index("ix_batches_status", "pipeline", "generation", "status", "batch_id"),
+)
+
+staged_files = Table(
+    "staged_files",
+    metadata,
+    Column("pipeline", Text, primary_key=True),
+    Column("generation", Integer, primary_key=True, autoincrement=False),
+    Column("batch_id", BigInteger, primary_key=True, autoincrement=False),
+    Column("table_name", Text, primary_key=True),
+    Column("path", Text, primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("action", JsonText, nullable=False),
+)
+
+maxima = Table(
+    "maxima",
+    metadata,
+    Column("pipeline", Text, primary_key=True),
+    Column("generation", Integer, primary_key=True, autoincrement=False),
+    Column("source", Text, primary_key=True),
+    Column("event_time", UtcTime, nullable=False),
+)
+
+verdicts = Table(
+    "verdicts",
+    metadata,
+    Column("verdict_id", BigInteger().with_variant(Integer, "sqlite"), primary_key=True),
+    Column("pipeline", Text, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("run_id", Text, nullable=False),
+    Column("first_batch", BigInteger, nullable=False),
+    Column("last_batch", BigInteger, nullable=False),
+    Column("outcome", Text, nullable=False),
+    Column("results", JsonText, nullable=False),
+    Column("text", FreeText, nullable=False),
+    Column("created_at", UtcTime, nullable=False),
+    Index("ix_verdicts_pipeline", "pipeline", "verdict_id"),
+)
