@@ -212,7 +212,7 @@ def _open_backend(root: str) -> tuple[Any, str]:
     return fs, str(base)
 
 
-class _store_errors:  # noqa: N801 - reads as a function where it is used
+class _store_errors:
     """Turns what a store says, other than "not there", into one SourceError."""
 
     def __init__(self, root: str, relative: str) -> None:

@@ -1,0 +1,131 @@
+"""One checkpoint folder: which batches were planned, which were committed, what their sources read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drawdown.checkpoint.file_log import SOURCE_FIELDS, FileLog, SeenFile, seen_file
+from drawdown.checkpoint.log_text import batch_ids, parse_object, read_lines, torn
+from drawdown.checkpoint.offset_log import OffsetLogEntry, read_offsets
+from drawdown.errors import RefusedError
+from drawdown.storage import Storage
+
+_NEWEST_COMMIT_VERSION = 2
+
+
+class CheckpointFiles:
+    """A checkpoint as it is on storage now; nothing is kept between calls, nothing is written.
+
+    Every method raises RefusedError when a file is torn (``checkpoint.torn``), not Spark's
+    (``checkpoint.foreign``) or of a newer Spark (``checkpoint.future``); the error names the file.
+
+    Args:
+        storage: where it is.
+        path: relative to the storage root, or as `Storage.path` gave it.
+    """
+
+    def __init__(self, storage: Storage, path: str) -> None:
+        self._storage = storage
+        self._path = storage.relative(path)
+
+    @property
+    def exists(self) -> bool:
+        """Whether Spark has ever started a query here: it writes ``metadata`` first."""
+        return self._storage.exists(f"{self._path}/metadata")
+
+    def query_id(self) -> str | None:
+        """The id of the query that owns the checkpoint; None when Spark never started one here."""
+        path = f"{self._path}/metadata"
+        try:
+            content = self._storage.read_bytes(path)
+        except FileNotFoundError:
+            return None
+        query_id = parse_object(self._storage, path, content.decode("utf-8", "replace")).get("id")
+        if not isinstance(query_id, str):
+            raise torn(self._storage, path, "it holds no query id")
+        return query_id
+
+    def last_offset_batch(self) -> int | None:
+        """The newest batch whose offsets are written: the one that runs, or ran last."""
+        return max(batch_ids(self._storage, f"{self._path}/offsets"), default=None)
+
+    def last_commit_batch(self) -> int | None:
+        """The newest batch that Spark holds for done."""
+        return max(batch_ids(self._storage, f"{self._path}/commits"), default=None)
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether a batch was planned and not committed: the next run repeats it before all else."""
+        planned, committed = self.last_offset_batch(), self.last_commit_batch()
+        return planned is not None and (committed is None or planned > committed)
+
+    def offsets(self, batch_id: int) -> OffsetLogEntry:
+        """What a batch reads up to.
+
+        Raises:
+            RefusedError: also ``checkpoint.missing-batch``: Spark keeps the newest 100 batches.
+        """
+        try:
+            return read_offsets(self._storage, f"{self._path}/offsets/{batch_id}")
+        except FileNotFoundError as error:
+            raise self._missing("offsets", batch_id) from error
+
+    def commit(self, batch_id: int) -> dict[str, Any]:
+        """What Spark noted when a batch was done: ``nextBatchWatermarkMs`` (milliseconds since 1970
+        UTC) and, with state store checkpoint format 2, ``stateUniqueIds``.
+
+        Source: org.apache.spark.sql.execution.streaming.checkpointing.CommitLog (Spark 4.2).
+
+        Raises:
+            RefusedError: also ``checkpoint.missing-batch``.
+        """
+        path = f"{self._path}/commits/{batch_id}"
+        try:
+            _, lines = read_lines(self._storage, path, _NEWEST_COMMIT_VERSION)
+        except FileNotFoundError as error:
+            raise self._missing("commits", batch_id) from error
+        return parse_object(self._storage, path, lines[0]) if lines and lines[0].strip() else {}
+
+    def late_watermark(self, batch_id: int) -> int:
+        """The watermark that rows of a batch are late against, milliseconds since 1970 UTC.
+
+        It is the one that the batch before ran with; 0 for batch 0. Source (Spark 4.2):
+        IncrementalExecution, ``simulateWatermarkPropagation`` takes ``batchWatermarkMs`` of
+        ``prevOffsetSeqMetadata`` as ``eventTimeWatermarkForLateEvents`` (0 when there is none);
+        MicroBatchExecution.runBatch passes it
+        ``offsetLog.offsetSeqMetadataForBatchId(batchId - 1)``. Behind a stateful operator the
+        WatermarkPropagator may hold it back further.
+        """
+        return self.offsets(batch_id - 1).watermark_ms if batch_id > 0 else 0
+
+    def sources(self) -> list[str]:
+        """The names of the folders in ``sources/``: one for each file source ("0", "1", or its name)."""
+        folder = f"{self._path}/sources"
+        below = {info.relative[len(folder) + 1 :] for info in self._storage.walk(folder, depth=2)}
+        return sorted({name.split("/")[0] for name in below if "/" in name})
+
+    def source_files(self, source: int | str, first: int, last: int) -> list[SeenFile]:
+        """The files of the log entries `first` to `last`, both included.
+
+        A batch that goes from ``{"logOffset": a}`` to ``{"logOffset": b}`` reads a + 1 to b.
+
+        Raises:
+            RefusedError: also ``checkpoint.missing-entry``.
+        """
+        return [seen_file(record) for record in self._source_log(source).between(first, last)]
+
+    def seen_files(self, source: int | str) -> list[SeenFile]:
+        """Every file that a file source has ever taken into a batch (it only grows)."""
+        return [seen_file(record) for record in self._source_log(source).everything()]
+
+    def _source_log(self, source: int | str) -> FileLog:
+        return FileLog(self._storage, f"{self._path}/sources/{source}", SOURCE_FIELDS)
+
+    def _missing(self, log: str, batch_id: int) -> RefusedError:
+        return RefusedError(
+            "checkpoint.missing-batch",
+            f"the checkpoint has no file for batch {batch_id} in its log of {log}",
+            where=self._storage.path(f"{self._path}/{log}"),
+            do="check the batch id: Spark keeps the newest 100 batches; "
+            "if a newer one is gone, restore the folder from a copy",
+        )

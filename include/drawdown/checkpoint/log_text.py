@@ -1,0 +1,91 @@
+"""The text form that all of Spark's metadata logs share: a version line, then lines of JSON.
+
+Source: org.apache.spark.sql.execution.streaming.checkpointing.HDFSMetadataLog and
+MetadataVersionUtil (Spark 4.2).
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from drawdown.errors import RefusedError
+from drawdown.storage import Storage
+
+_VERSION = re.compile(r"v([1-9][0-9]*)")
+_BATCH_FILE = re.compile(r"[0-9]+")
+
+
+def batch_ids(storage: Storage, folder: str) -> list[int]:
+    """The batches that a log folder holds, ascending.
+
+    Checksums (``.7.crc``) and files that a crash left half written (``.7.<uuid>.tmp``) are not
+    batches: HDFSMetadataLog takes only names that are whole numbers.
+    """
+    return sorted(
+        int(info.name) for info in storage.walk(folder, depth=1) if _BATCH_FILE.fullmatch(info.name)
+    )
+
+
+def read_lines(storage: Storage, path: str, newest: int) -> tuple[int, list[str]]:
+    """The version in the first line and the lines after it.
+
+    Args:
+        newest: the highest version of this log that Spark 4.2 writes.
+
+    Raises:
+        RefusedError: ``checkpoint.torn`` for an empty file or one that is not UTF-8,
+            ``checkpoint.foreign`` when the first line is no version, ``checkpoint.future`` when it is
+            a newer one.
+        FileNotFoundError: there is no such file.
+    """
+    content = storage.read_bytes(path)
+    try:
+        lines = content.decode("utf-8").split("\n")
+    except UnicodeDecodeError as error:
+        raise torn(storage, path, "it is not UTF-8 text") from error
+    if lines == [""]:
+        raise torn(storage, path, "it is empty")
+    version = _VERSION.fullmatch(lines[0].strip())
+    if version is None:
+        raise RefusedError(
+            "checkpoint.foreign",
+            f"the first line of a checkpoint file is a version like 'v1', here it is {lines[0][:40]!r}",
+            where=storage.path(path),
+            do="check that this folder is a checkpoint of Spark and that nothing else writes there",
+        )
+    if int(version[1]) > newest:
+        raise RefusedError(
+            "checkpoint.future",
+            f"the file has version {version[1]}; Spark 4.2 writes and reads at most version {newest}",
+            where=storage.path(path),
+            do="run this pipeline with the newer Spark that wrote its checkpoint, or rebuild it",
+        )
+    return int(version[1]), lines[1:]
+
+
+def parse_object(storage: Storage, path: str, text: str) -> dict[str, Any]:
+    """A line that must be a JSON object (RefusedError ``checkpoint.torn`` otherwise)."""
+    value = parse_json(storage, path, text)
+    if not isinstance(value, dict):
+        raise torn(storage, path, f"the line {text[:40]!r} is not a JSON object")
+    return value
+
+
+def parse_json(storage: Storage, path: str, text: str) -> Any:
+    """A line that must be JSON (RefusedError ``checkpoint.torn`` otherwise)."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise torn(storage, path, f"the line {text[:40]!r} is not JSON") from error
+
+
+def torn(storage: Storage, path: str, cause: str) -> RefusedError:
+    """The error for a file that Spark did not write whole."""
+    return RefusedError(
+        "checkpoint.torn",
+        f"a file of the checkpoint cannot be read: {cause}",
+        where=storage.path(path),
+        do="restore the file from a copy of the checkpoint, or rebuild the pipeline from its sources",
+    )
