@@ -134,7 +134,7 @@ class LocalAirflow:
         self._when_parsed(dag_id, lambda: self.api.call("PATCH", "dags", dag_id, body={"is_paused": False}))
 
     def trigger(self, dag_id: str, conf: Mapping[str, Any] | None = None) -> str:
-        """Start a manual run, without a logical date; waits until the DAG has been parsed. Returns its run id."""
+        """Start a manual run (no logical date) once the DAG has been parsed; returns its run id."""
         body = {"logical_date": None, "conf": dict(conf or {})}
         answer = self._when_parsed(
             dag_id, lambda: self.api.call("POST", "dags", dag_id, "dagRuns", body=body)
@@ -147,7 +147,7 @@ class LocalAirflow:
         return None if run is None else str(run["state"])
 
     def wait(self, dag_id: str, run_id: str, timeout: float) -> str:
-        """Wait for the end of a run: ``success`` or ``failed``; MachineError ``airflow.timeout`` after ``timeout`` s."""
+        """Wait for the end of a run: ``success`` or ``failed``; MachineError ``airflow.timeout``."""
 
         def finished() -> str | None:
             state = self.state(dag_id, run_id)
@@ -159,7 +159,7 @@ class LocalAirflow:
         return _poll(finished, timeout, found, self.home)
 
     def runs(self, dag_id: str) -> dict[str, str]:
-        """Run id -> state of all runs of a DAG, oldest first (also runs that assets or a schedule started)."""
+        """Run id -> state of all runs of a DAG, oldest first, whoever started them."""
         answer = self.api.call("GET", "dags", dag_id, "dagRuns", order_by="run_after", limit=100)
         return {run["dag_run_id"]: run["state"] for run in (answer or {"dag_runs": []})["dag_runs"]}
 

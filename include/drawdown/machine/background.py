@@ -70,7 +70,7 @@ class Background:
             os.kill(pid, signal.SIGTERM)
 
     def stop(self) -> None:
-        """End the command and all it started; returns when nothing is left. Harmless when it is not running."""
+        """End the command and all it started, and wait until nothing is left; harmless when not running."""
         self.ask_to_stop()
         if (pid := self.pid()) is not None:
             deadline = time.monotonic() + self.grace + AFTER_GRACE

@@ -111,7 +111,7 @@ def _wait(first: int, wakeup: int, owner: bool) -> int | None:
 
 def _reap() -> dict[int, int]:
     """Collect every ended child; returns process id -> exit code."""
-    ended = {}
+    ended: dict[int, int] = {}
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)
