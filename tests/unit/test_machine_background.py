@@ -14,7 +14,9 @@ import pytest
 from drawdown.errors import MachineError
 from drawdown.machine.background import Background
 
-ESCAPEE = "import subprocess, time; subprocess.Popen(['sleep', {tag!r}], start_new_session=True); time.sleep(600)"
+ESCAPEE = (
+    "import subprocess, time; subprocess.Popen(['sleep', {tag!r}], start_new_session=True); time.sleep(600)"
+)
 
 
 @pytest.fixture
@@ -60,7 +62,10 @@ def test_a_detached_family_outlives_its_owner_and_another_process_stops_it(tmp_p
 
 
 def test_a_command_that_ignores_sigterm_is_killed(tmp_path: Path, tag: str) -> None:
-    deaf = f"import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); os.execvp('sleep', ['sleep', {tag!r}])"
+    deaf = (
+        "import os, signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+        f"os.execvp('sleep', ['sleep', {tag!r}])"
+    )
     background = Background("deaf", tmp_path, grace=0.5)
     background.start([sys.executable, "-c", deaf], os.environ)
     _until(lambda: _sleepers(tag))
@@ -101,7 +106,8 @@ def _start_owner(folder: Path, tag: str, *, detached: bool) -> subprocess.Popen[
     program = (
         "import os, sys, time; from pathlib import Path; from drawdown.machine.background import Background; "
         f"Background('owned', Path({str(folder)!r}), grace=1.0).start("
-        f"[sys.executable, '-c', {ESCAPEE.format(tag=tag)!r}], os.environ, detached={detached}); time.sleep(600)"
+        f"[sys.executable, '-c', {ESCAPEE.format(tag=tag)!r}], os.environ, detached={detached}); "
+        "time.sleep(600)"
     )
     return subprocess.Popen([sys.executable, "-c", program], env={**os.environ, "PYTHONPATH": "include"})
 
@@ -127,5 +133,6 @@ def _until(condition, seconds: float = 10.0) -> None:  # type: ignore[no-untyped
 def test_the_guard_reports_the_exit_code_of_its_command() -> None:
     guard = Path("include/drawdown/machine/guard.py")
     for command, code in (("exit 7", 7), ("kill -9 $$", 128 + signal.SIGKILL)):
-        done = subprocess.run([sys.executable, "-I", guard, "1", "DETACHED", "sh", "-c", command], check=False)
+        guarded = [sys.executable, "-I", guard, "1", "DETACHED", "sh", "-c", command]
+        done = subprocess.run(guarded, check=False)
         assert done.returncode == code

@@ -1,0 +1,102 @@
+"""The Java that Spark and the broker run on: found as Spark finds it, checked, installed where allowed.
+
+Standard library only: used before the virtual environment exists.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+from drawdown.errors import MachineError
+
+OLDEST = 17
+VECTOR_MODULE = "jdk.incubator.vector"
+"""Spark 4 adds this module on its command line; a runtime without it does not start."""
+
+_INSTALL = (
+    "install Java 17 or later, on Debian and Ubuntu: apt-get install openjdk-17-jre-headless "
+    "(or default-jre-headless); or set JAVA_HOME to one"
+)
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java that Spark can run on: its executable and its version as it prints it (``17.0.15``)."""
+
+    executable: Path
+    version: str
+
+
+def require_java() -> Java:
+    """The Java of JAVA_HOME, else of PATH: the order of Spark's launcher.
+
+    Raises MachineError ``java.missing``, ``java.home-wrong``, ``java.too-old`` or ``java.no-vector-module``.
+    """
+    executable = _executable()
+    command = [str(executable), "--add-modules", VECTOR_MODULE, "-version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode == 0 and (version := _version(done.stderr)):
+        if _major(version) < OLDEST:
+            raise _too_old(executable, version)
+        return Java(executable, version)
+    # Java 8 does not know --add-modules at all: ask again without it, to say what is wrong.
+    plain = subprocess.run([str(executable), "-version"], capture_output=True, text=True, check=False)
+    version = _version(plain.stderr)
+    if version is not None and _major(version) < OLDEST:
+        raise _too_old(executable, version)
+    if version is not None:
+        raise MachineError(
+            "java.no-vector-module",
+            f"this Java {version} was built without the module {VECTOR_MODULE}, which Spark needs",
+            where=str(executable),
+            do=_INSTALL,
+        )
+    raise MachineError(
+        "java.broken",
+        f"it does not say its version: {(plain.stderr or plain.stdout).strip()[:200] or 'no output'}",
+        where=str(executable),
+        do=_INSTALL,
+    )
+
+
+def _executable() -> Path:
+    if home := os.environ.get("JAVA_HOME"):
+        executable = Path(home, "bin", "java")
+        if not os.access(executable, os.X_OK):
+            raise MachineError(
+                "java.home-wrong",
+                f"JAVA_HOME is {home}, and there is no bin/java in it",
+                where="environment variable JAVA_HOME",
+                do="unset JAVA_HOME to use the java of PATH, or point it at a Java 17 or later",
+            )
+        return executable
+    if found := shutil.which("java"):
+        return Path(found)
+    raise MachineError(
+        "java.missing", "there is no Java on this machine", where="JAVA_HOME and PATH", do=_INSTALL
+    )
+
+
+def _version(text: str) -> str | None:
+    found = re.search(r'version "([^"]+)"', text)
+    return found[1] if found else None
+
+
+def _major(version: str) -> int:
+    """17 of ``17.0.15``, and 8 of ``1.8.0_402``: until Java 9 the first number was 1."""
+    numbers = [int(number) for number in re.findall(r"\d+", version)]
+    return numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
+
+
+def _too_old(executable: Path, version: str) -> MachineError:
+    return MachineError(
+        "java.too-old",
+        f"Java {version} was found; Spark needs {OLDEST} or later",
+        where=str(executable),
+        do=_INSTALL,
+    )
