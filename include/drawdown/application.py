@@ -1,0 +1,171 @@
+"""What one Spark application does: drain pipelines in dependency order, audit and publish each.
+
+The CLI's `run` and the job that Airflow submits are both this. Spark starts when the first pipeline
+has work, so an application with nothing new starts none. One pipeline that fails does not stop the
+others; each has its own lease, session, verdict and run record.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from graphlib import CycleError, TopologicalSorter
+from typing import TYPE_CHECKING, Any
+
+from drawdown.errors import DrawdownError, SpecError
+from drawdown.metastore import Metastore, this_process
+from drawdown.metastore.records import Batch, Run
+from drawdown.plan.preflight import Preflight, preflight
+from drawdown.spec import Pipeline, Project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Watcher:
+    """What a caller may want to hear of; every method may be left as it is."""
+
+    def looked(self, pipeline: Pipeline, found: Preflight) -> None:
+        """Before a pipeline: whether there is work, why, and how much."""
+
+    def starting_spark(self) -> None:
+        """Once, before the first drain."""
+
+    def batch(self, pipeline: Pipeline, batch: Batch) -> None:
+        """A batch is staged and noted."""
+
+    def finished(self, report: Report) -> None:
+        """After a pipeline."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """How it went for one pipeline: a run, an error, or neither when there was nothing new."""
+
+    pipeline: str
+    run: Run | None = None
+    error: DrawdownError | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """0, or the exit code of the error's kind."""
+        return self.error.exit_code if self.error else 0
+
+
+@dataclass
+class Application:
+    """One process's worth of runs.
+
+    Attributes:
+        conf: Spark settings to build the session with; empty under spark-submit, which gave them.
+        origin: kept in each run record.
+        stop: set to stop before the next batch writes; pipelines not yet begun are left out.
+        session: a session to use and to leave running, instead of one that lives as long as drain_all.
+    """
+
+    project: Project
+    metastore: Metastore
+    conf: Mapping[str, str] = field(default_factory=dict)
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    stop: threading.Event = field(default_factory=threading.Event)
+    watcher: Watcher = field(default_factory=Watcher)
+    session: SparkSession | None = None
+
+    def drain_all(self, pipelines: Sequence[Pipeline]) -> list[Report]:
+        """Drain each pipeline once, upstream before downstream."""
+        ordered = in_dependency_order(pipelines)
+        reports: list[Report] = []
+        with self._spark(ordered) as session:
+            for pipeline in ordered:
+                if self.stop.is_set():
+                    break
+                report = self._drain(pipeline, session)
+                self.watcher.finished(report)
+                reports.append(report)
+        return reports
+
+    def _drain(self, pipeline: Pipeline, session: Callable[[], SparkSession]) -> Report:
+        try:
+            found = preflight(self.project, pipeline, self.metastore)
+            self.watcher.looked(pipeline, found)
+            if not found.work:
+                return Report(pipeline.name)
+            from drawdown.engine.drain import RunContext, drain
+            from drawdown.quality.audit import GxAuditor
+
+            context = RunContext(
+                run_id=new_run_id(),
+                holder=this_process(),
+                origin=self.origin,
+                stop=self.stop,
+                on_batch=lambda batch: self.watcher.batch(pipeline, batch),
+            )
+            run = drain(session(), self.project, pipeline, self.metastore, GxAuditor(), context)
+            return Report(pipeline.name, run)
+        except DrawdownError as error:
+            return Report(pipeline.name, error=error)
+
+    @contextmanager
+    def _spark(self, pipelines: Sequence[Pipeline]) -> Iterator[Callable[[], SparkSession]]:
+        """A function that gives the session, started when it is first called."""
+        started: list[SparkSession] = []
+
+        def session() -> SparkSession:
+            if self.session is not None:
+                return self.session
+            if not started:
+                from drawdown.engine.session import application_session
+                from drawdown.quality.audit import prefetch
+
+                self.watcher.starting_spark()
+                if any(p.quality.expectations for p in pipelines):
+                    prefetch()
+                started.append(application_session(f"drawdown {' '.join(p.name for p in pipelines)}", self.conf))
+            return started[0]
+
+        try:
+            yield session
+        finally:
+            if started:
+                started[0].stop()
+
+
+def in_dependency_order(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
+    """Upstream first; otherwise by the given order.
+
+    A pipeline is downstream of another when it reads the other's sink path, or its schedule names
+    the other's asset.
+
+    Raises:
+        SpecError: ``group.cycle``.
+    """
+    by_name = {p.name: p for p in pipelines}
+    graph = {p.name: [u for u in upstreams(p, pipelines) if u in by_name] for p in pipelines}
+    try:
+        return [by_name[name] for name in TopologicalSorter(graph).static_order()]
+    except CycleError as cycle:
+        raise SpecError(
+            "group.cycle",
+            f"these pipelines wait for each other: {' → '.join(cycle.args[1])}",
+            do="let one of them read something else",
+        ) from None
+
+
+def upstreams(pipeline: Pipeline, pipelines: Sequence[Pipeline]) -> list[str]:
+    """Names of the pipelines whose output this one waits for."""
+    read = {source.path for source in pipeline.sources.values() if source.path}
+    awaited = pipeline.upstream_assets
+    return [
+        other.name
+        for other in pipelines
+        if other.name != pipeline.name and (other.sink.path in read or other.name in awaited)
+    ]
+
+
+def new_run_id() -> str:
+    """Sorts by time: 20260131T093000-1a2b3c4d."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"

@@ -1,0 +1,204 @@
+"""What a drain does with each micro-batch, inside foreachBatch and before Spark commits it.
+
+ a  stop here when asked to, when the bound is reached or when the lease is lost: nothing is written
+ b  take away what an earlier attempt at this batch staged
+ c  stage the rows: the one action that executes the batch
+ d  read the counts that this execution collected at the source boundaries
+ e  fetch and stage the rejected rows, and count late rows, where d says that there are any
+ f  note batch, files, offsets, counts and maxima in one fenced transaction
+ g  direct publishing: make the batch visible
+Spark writes its commit log after this returns. A crash anywhere replays the batch from a.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from drawdown.checkpoint import CheckpointFiles
+from drawdown.engine.boundary import BatchPlan, Observed
+from drawdown.engine.query import Query
+from drawdown.engine.rejects import stage_rejected
+from drawdown.engine.sinks import DeltaSink, Sink
+from drawdown.errors import SourceError, TransformError
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Batch, Checkpoint, Counts, Lease
+from drawdown.publishing import publish_batch
+from drawdown.spec import Pipeline, Project
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class StopDrain(Exception):
+    """Raised inside foreachBatch to end a drain before a batch writes; the batch is replayed next time."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass
+class BatchStep:
+    """The steps a to g for the batches of one run.
+
+    Attributes:
+        lease: asks for the current lease, and raises when it was lost.
+        stop_reason: asks, with the number of data batches so far, whether to stop, and why.
+        failure: the first error raised here; Spark would wrap it in a Java exception.
+    """
+
+    project: Project
+    pipeline: Pipeline
+    metastore: Metastore
+    checkpoint: Checkpoint
+    files: CheckpointFiles
+    query: Query
+    sink: Sink
+    quarantine: DeltaSink
+    reading: SparkSession
+    lease: Callable[[], Lease]
+    stop_reason: Callable[[int], str | None]
+    on_batch: Callable[[Batch], None]
+    batches: list[Batch] = field(default_factory=list)
+    failure: BaseException | None = None
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """The function given to foreachBatch."""
+        try:
+            self._run(frame, batch_id)
+        except BaseException as failure:
+            self.failure = self.failure or failure
+            raise
+
+    def _run(self, frame: DataFrame, batch_id: int) -> None:
+        before, now = self._offsets(batch_id - 1), self._offsets(batch_id)
+        has_data = before != now
+        # A batch without data only flushes what the last one closed: it belongs to that batch.
+        reason = self.stop_reason(len(self.batches)) if has_data else None
+        if reason is not None:
+            raise StopDrain(reason)
+        lease = self.lease()
+        self._remove_earlier_attempt(batch_id)
+
+        output = self.sink.write(frame, self.checkpoint.generation, batch_id)
+        plan = BatchPlan(self._java_execution(), self.reading)
+        metrics = plan.metrics()
+        observed = {name: self._observed(plan, metrics, name, has_data) for name in self.query.boundaries}
+        self._refuse_by_policy(observed)
+        rejected = stage_rejected(
+            plan, self.query.boundaries, observed, self.quarantine, self.checkpoint.generation, batch_id, lease.run_id
+        )
+        late = {name: self._late(plan, name, seen, batch_id) for name, seen in observed.items()}
+
+        counted = plan.output_rows()
+        staged = counted if counted is not None else sum(file.rows for file in output)
+        batch = Batch(
+            pipeline=self.pipeline.name,
+            generation=self.checkpoint.generation,
+            batch_id=batch_id,
+            run_id=lease.run_id,
+            epoch=lease.epoch,
+            offsets_from=before,
+            offsets_to=now,
+            watermark=EPOCH + timedelta(milliseconds=self.files.late_watermark(batch_id)),
+            counts=sum((_counts(seen, late[n]) for n, seen in observed.items()), Counts(staged=staged)),
+            by_source={n: _by_source(seen, late[n]) for n, seen in observed.items()},
+        )
+        self.metastore.note_batch(lease, batch, [*output, *rejected], _maxima(observed))
+        if self.pipeline.sink.publish == "direct":
+            publish_batch(self.metastore, lease, self.project, self.pipeline, batch)
+        if has_data:
+            self.batches.append(batch)
+        self.on_batch(batch)
+
+    def _offsets(self, batch_id: int) -> list[Any]:
+        return list(self.files.offsets(batch_id).offsets) if batch_id >= 0 else []
+
+    def _remove_earlier_attempt(self, batch_id: int) -> None:
+        """Files of an attempt at this batch that noted them and died before Spark's commit."""
+        staged = self.metastore.staged_files(self.pipeline.name, self.checkpoint.generation, [batch_id])
+        earlier = self.metastore.batches(self.pipeline.name, self.checkpoint.generation, statuses=("staged",))
+        if any(batch.batch_id == batch_id for batch in earlier):
+            visible = self.sink.holds(self.checkpoint.generation, batch_id)
+            self.sink.remove([f for _, f in staged if f.table == "output" and not visible])
+            self.quarantine.remove([f for _, f in staged if f.table == "quarantine"])
+
+    def _java_execution(self) -> Any:
+        """IncrementalExecution of the batch under way; the session runs this one query only."""
+        return self.query.session._jsparkSession.streams().active()[0].streamingQuery().lastExecution()
+
+    def _observed(
+        self, plan: BatchPlan, metrics: Mapping[str, Any], name: str, has_data: bool
+    ) -> Observed:
+        boundary = self.query.boundaries[name]
+        if name in metrics:
+            return boundary.observed(metrics)
+        # The optimiser dropped the whole branch, e.g. a join with an empty table: count it alone.
+        if not has_data:
+            return Observed.nothing([rule.name for rule in boundary.rules])
+        return boundary.count(plan.source_frame(name))
+
+    def _late(self, plan: BatchPlan, name: str, seen: Observed, batch_id: int) -> int:
+        boundary = self.query.boundaries[name]
+        judged_by = self.files.late_watermark(batch_id)
+        if seen.earliest is None or seen.earliest >= judged_by * 1_000:
+            return 0
+        watermark = EPOCH + timedelta(milliseconds=judged_by)
+        if boundary.late_before == watermark:
+            return seen.late_at_start
+        return boundary.late_rows(plan.source_frame(name), watermark)
+
+    def _refuse_by_policy(self, observed: Mapping[str, Observed]) -> None:
+        for name, seen in observed.items():
+            where = f"pipeline {self.pipeline.name}, source {name}"
+            if seen.malformed and self.pipeline.sources[name].malformed == "fail":
+                raise SourceError(
+                    "source.malformed",
+                    f"{seen.malformed} malformed record(s), for example {seen.sample_malformed}",
+                    where=where,
+                    do="mend the data, or set `malformed: quarantine` to put such records aside",
+                )
+            for rule in self.query.boundaries[name].rules:
+                if rule.on_fail == "fail" and seen.by_rule[rule.name]:
+                    raise TransformError(
+                        "rule.failed",
+                        f"{seen.by_rule[rule.name]} row(s) break the rule {rule.name}: {rule.check}",
+                        where=where,
+                        do="mend the data or the rule, or set `on_fail: quarantine` to put such rows aside",
+                    )
+
+
+def _counts(seen: Observed, late: int) -> Counts:
+    return Counts(
+        read=seen.read,
+        malformed=seen.malformed,
+        future=seen.future,
+        quarantined=seen.quarantined,
+        fed=seen.fed,
+        late=late,
+        warned=seen.warned,
+    )
+
+
+def _by_source(seen: Observed, late: int) -> dict[str, Any]:
+    return {
+        "read": seen.read,
+        "malformed": seen.malformed,
+        "future": seen.future,
+        "quarantined": seen.quarantined,
+        "fed": seen.fed,
+        "late": late,
+        "rules": dict(seen.by_rule),
+    }
+
+
+def _maxima(observed: Mapping[str, Observed]) -> dict[str, datetime]:
+    return {
+        name: EPOCH + timedelta(microseconds=seen.greatest)
+        for name, seen in observed.items()
+        if seen.greatest is not None
+    }

@@ -1,0 +1,260 @@
+"""The source boundary: where every row read is accounted for.
+
+    read = malformed + too far in the future + quarantined by rules + fed to the transform
+
+Each row gets a fate, the batch's own execution counts the fates (Dataset.observe), and only rows
+with fate FED go on. Rows that are set aside are fetched by running the batch's own source plan once
+more, and only when the counts say that there are any: a clean batch is read exactly once
+(docs/decisions/0002-rejected-rows-are-read-again.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import reduce
+from typing import Any
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from drawdown.engine.sources import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS
+from drawdown.errors import SourceError
+from drawdown.spec import Rule, Source
+
+FATE = "_dd_fate"
+FED, MALFORMED, FUTURE, RULED_OUT = 0, 1, 2, 3
+
+_SOURCE_PREFIX = "drawdown:source:"
+OUTPUT_METRICS = "drawdown:output"
+
+REJECTED_COLUMNS: Mapping[str, str] = {
+    "source": "STRING",
+    "reasons": "ARRAY<STRING>",
+    "payload": "STRING",
+    "event_time": "TIMESTAMP",
+    "file": "STRING",
+    "topic": "STRING",
+    "partition": "INT",
+    "offset": "BIGINT",
+}
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What one batch showed at one source's boundary. Event times are microseconds since 1970."""
+
+    read: int
+    malformed: int
+    future: int
+    quarantined: int
+    fed: int
+    late_at_start: int
+    earliest: int | None
+    greatest: int | None
+    sample_malformed: str | None
+    by_rule: Mapping[str, int]
+
+    warned: int = 0
+
+    @property
+    def rejected(self) -> int:
+        """Rows that were not fed to the transform."""
+        return self.malformed + self.future + self.quarantined
+
+    @classmethod
+    def nothing(cls, rules: Sequence[str]) -> Observed:
+        """A batch without a row from this source."""
+        return cls(0, 0, 0, 0, 0, 0, None, None, None, dict.fromkeys(rules, 0))
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """Fates and counts of one source.
+
+    Attributes:
+        future_limit: event times after it are too far in the future (WM-10 of the conformance list).
+        late_before: the watermark that judges the first batch of this run, see `late_rows`.
+    """
+
+    name: str
+    source: Source
+    rules: Sequence[Rule]
+    future_limit: datetime | None
+    late_before: datetime | None
+
+    def observe(self, frame: DataFrame) -> DataFrame:
+        """From a frame of sources.py to the rows fed to the transform, with the user's columns."""
+        user = [c for c in frame.columns if c not in SYSTEM_COLUMNS]
+        judged = frame.withColumn(FATE, self._fate())
+        counted = judged.observe(_SOURCE_PREFIX + self.name, *self._metrics(user))
+        return counted.where(F.col(FATE) == FED).select(*[F.col(f"`{c}`") for c in user])
+
+    def observed(self, metrics: Mapping[str, Sequence[Any]]) -> Observed:
+        """This source's row of the metrics that the batch's execution collected."""
+        row = list(metrics[self.name])
+        fixed, by_rule, warned = row[:9], row[9:-1], row[-1]
+        names = [rule.name for rule in self.rules]
+        return Observed(*fixed, by_rule=dict(zip(names, by_rule, strict=True)), warned=warned)
+
+    def count(self, batch: DataFrame) -> Observed:
+        """The same counts by a query of their own, for a batch frame of `BatchPlan.source_frame`."""
+        user = [c for c in batch.columns if c not in (*SYSTEM_COLUMNS, FATE)]
+        row = batch.agg(*self._metrics(user)).collect()[0]
+        return self.observed({self.name: list(row)})
+
+    def rejected(self, batch: DataFrame) -> DataFrame:
+        """The rows of a batch that were set aside and are kept, with REJECTED_COLUMNS.
+
+        Malformed rows are left out where the policy is to drop (and count) them.
+        """
+        keep = F.col(FATE) != FED
+        if self.source.malformed == "drop":
+            keep &= F.col(FATE) != MALFORMED
+        user = [c for c in batch.columns if c not in (*SYSTEM_COLUMNS, FATE)]
+        record = F.to_json(F.struct(*[F.col(f"`{c}`") for c in user]))
+        event_time = F.col(self.source.watermark.column) if self.source.watermark else F.lit(None)
+        return batch.where(keep).select(
+            F.lit(self.name).alias("source"),
+            self._reasons().alias("reasons"),
+            F.coalesce(F.nullif(F.col(CORRUPT), F.lit("")), F.col(PAYLOAD), record).alias("payload"),
+            event_time.cast("timestamp").alias("event_time"),
+            *[F.col(f"{ORIGIN}.{part}").alias(part) for part in ("file", "topic", "partition", "offset")],
+        )
+
+    def late_rows(self, batch: DataFrame, watermark: datetime) -> int:
+        """Fed rows of a batch that are older than the watermark it ran with.
+
+        The first batch of a run needs no second look: its watermark is known before the query
+        starts, so the batch's own execution counts them (`Observed.late_at_start`).
+        """
+        assert self.source.watermark is not None
+        late = F.col(self.source.watermark.column) < F.lit(watermark)
+        return batch.where((F.col(FATE) == FED) & late).count()
+
+    def _fate(self) -> Column:
+        fate = F.when(F.col(CORRUPT).isNotNull(), MALFORMED)
+        if self.future_limit is not None and self.source.watermark is not None:
+            fate = fate.when(F.col(self.source.watermark.column) > F.lit(self.future_limit), FUTURE)
+        stopping = [r for r in self.rules if r.on_fail != "warn"]
+        if stopping:
+            fate = fate.when(reduce(Column.__or__, [_broken(r) for r in stopping]), RULED_OUT)
+        return fate.otherwise(FED)
+
+    def _reasons(self) -> Column:
+        broken = [F.when(_broken(r), F.lit(r.name)) for r in self.rules if r.on_fail != "warn"]
+        by_rule = F.array_compact(F.array(*broken)) if broken else F.array().cast("array<string>")
+        return (
+            F.when(F.col(FATE) == MALFORMED, F.array(F.lit("malformed")))
+            .when(F.col(FATE) == FUTURE, F.array(F.lit("future")))
+            .otherwise(by_rule)
+        )
+
+    def _metrics(self, user: Sequence[str]) -> list[Column]:
+        """In the order of the fields of `Observed`, with one count a rule for `by_rule`."""
+        fed = F.col(FATE) == FED
+        if self.source.watermark is not None:
+            micros = F.unix_micros(F.col(self.source.watermark.column).cast("timestamp"))
+            event_time = F.when(fed, micros)
+        else:
+            event_time = F.lit(None).cast("bigint")
+        late = F.lit(False)
+        if self.late_before is not None and self.source.watermark is not None:
+            late = fed & (F.col(self.source.watermark.column) < F.lit(self.late_before))
+        # The sample names every column on purpose. A column that the transform does not use would
+        # otherwise be pruned from the read, and a record broken in just that column would pass here
+        # and fail in the second read: the two must judge the same record.
+        record = F.to_json(F.struct(CORRUPT, *[F.col(f"`{c}`") for c in user]))
+        return [
+            F.count(F.lit(1)).alias("read"),
+            *[
+                F.count_if(F.col(FATE) == fate).alias(name)
+                for fate, name in [(MALFORMED, "malformed"), (FUTURE, "future"), (RULED_OUT, "quarantined"), (FED, "fed")]
+            ],
+            F.count_if(late).alias("late"),
+            F.min(event_time).alias("earliest"),
+            F.max(event_time).alias("greatest"),
+            F.max(F.when(F.col(FATE) == MALFORMED, record)).alias("sample"),
+            *[F.count_if(self._counts_for(rule)).alias(f"rule_{i}") for i, rule in enumerate(self.rules)],
+            F.count_if(self._warned()).alias("warned"),
+        ]
+
+    def _warned(self) -> Column:
+        """Fed rows that break at least one rule whose only consequence is a warning."""
+        warning = [_broken(rule) for rule in self.rules if rule.on_fail == "warn"]
+        return (F.col(FATE) == FED) & reduce(Column.__or__, warning, F.lit(False))
+
+    def _counts_for(self, rule: Rule) -> Column:
+        """A rule is counted on the rows it could have decided about."""
+        fate = FED if rule.on_fail == "warn" else RULED_OUT
+        return (F.col(FATE) == fate) & _broken(rule)
+
+
+def _broken(rule: Rule) -> Column:
+    """True where a rule does not hold; a NULL does not hold."""
+    return ~F.coalesce(F.expr(rule.check).cast("boolean"), F.lit(False))
+
+
+class BatchPlan:
+    """One executed micro-batch, seen from inside foreachBatch, before Spark commits it.
+
+    Source of the facts: StreamExecution.lastExecution is set before the sink is called, and its
+    analysed plan holds, under each CollectMetrics node, the batch's own source with fixed offsets
+    (MicroBatchExecution.runBatch, Spark 4.2).
+    """
+
+    def __init__(self, java_execution: Any, reading: SparkSession) -> None:
+        self._execution = java_execution
+        self._reading = reading
+
+    def metrics(self) -> dict[str, list[Any]]:
+        """Observed values by source name. Valid once an action has run the whole batch."""
+        return {
+            name.removeprefix(_SOURCE_PREFIX): values
+            for name, values in self._collected().items()
+            if name.startswith(_SOURCE_PREFIX)
+        }
+
+    def output_rows(self) -> int | None:
+        """Rows of the batch's output, where the query observes them (file sinks)."""
+        values = self._collected().get(OUTPUT_METRICS)
+        return None if values is None else int(values[0])
+
+    def _collected(self) -> dict[str, list[Any]]:
+        collected = self._execution.observedMetrics()
+        names = collected.keys().mkString("\n").splitlines()
+        rows = {name: collected.apply(name) for name in names}
+        return {name: [row.get(i) for i in range(row.length())] for name, row in rows.items()}
+
+    def source_frame(self, name: str) -> DataFrame:
+        """The batch's rows at a source's boundary, with FATE: a batch frame to read again."""
+        node = find_boundary(self._execution.analyzed(), name)
+        if node is None:
+            raise SourceError("source.lost", f"source {name} is not in the plan of this batch")
+        jvm = self._reading._jvm
+        assert jvm is not None
+        frame = jvm.org.apache.spark.sql.classic.Dataset.ofRows(
+            self._reading._jsparkSession, node.child()
+        )
+        return DataFrame(frame, self._reading)
+
+
+def find_boundary(plan: Any, name: str) -> Any | None:
+    """The CollectMetrics node of a source in a Java logical plan, or None."""
+    if boundary_name(plan) == name:
+        return plan
+    children = plan.children()
+    for i in range(children.size()):
+        found = find_boundary(children.apply(i), name)
+        if found is not None:
+            return found
+    return None
+
+
+def boundary_name(plan: Any) -> str | None:
+    """The source whose boundary this Java logical plan node is, if it is one."""
+    if plan.nodeName() != "CollectMetrics":
+        return None
+    name: str = plan.name()
+    return name.removeprefix(_SOURCE_PREFIX) if name.startswith(_SOURCE_PREFIX) else None

@@ -1,0 +1,86 @@
+"""Carriers: watermarks that survive from run to run when sources arrive in different runs.
+
+Spark keeps only the global watermark in a checkpoint. With two watermarked sources of which only one
+has new data in each run, the other counts as 1970 (WatermarkTracker, policy min), so no window ever
+closes and state only grows. A carrier is a hidden one-row file stream, unioned into its source before
+withWatermark, that says again the greatest event time the source has ever shown; it is filtered out
+right behind it. Nothing of Spark's own is edited.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from drawdown.spec import Pipeline, Source
+from drawdown.storage import Storage
+
+_FLAG = "_dd_carrier"
+_TIME = "_dd_carried"
+SUFFIX = "#carrier"
+
+
+def carried_sources(pipeline: Pipeline) -> tuple[str, ...]:
+    """The sources that need a carrier: all watermarked ones, when there are at least two.
+
+    A carrier is one more source in the checkpoint, so the answer may depend on nothing but the spec.
+    """
+    watermarked = tuple(pipeline.watermarked_sources)
+    return watermarked if len(watermarked) > 1 else ()
+
+
+def carrier_folder(pipeline: Pipeline, generation: int, source: str) -> str:
+    """Where a source's carriers lie, relative to the storage root."""
+    return f"_drawdown/{pipeline.name}/carriers-{generation}/{source}"
+
+
+def write_carriers(
+    storage: Storage, pipeline: Pipeline, generation: int, run_id: str, maxima: Mapping[str, datetime]
+) -> None:
+    """One carrier file per source for this run; WatermarkTracker starts empty in every session."""
+    for source in carried_sources(pipeline):
+        folder = carrier_folder(pipeline, generation, source)
+        storage.makedirs(folder)
+        if source in maxima:
+            stamp = maxima[source].astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+            storage.write_atomic(f"{folder}/{run_id}.json", json.dumps({_TIME: stamp}).encode())
+
+
+def drop_read_carriers(storage: Storage, paths: Iterable[str]) -> None:
+    """Remove carriers of committed batches; a replay never reads them again."""
+    for path in paths:
+        storage.delete(path)
+
+
+def with_watermark(
+    session: SparkSession, frame: DataFrame, source: Source, carrier_path: str | None
+) -> DataFrame:
+    """The frame under its declared watermark; same columns.
+
+    Args:
+        carrier_path: folder of the source's carriers, or None when the pipeline needs none.
+    """
+    if source.watermark is None:
+        return frame
+    column, delay = source.watermark.column, source.watermark.delay.text
+    if carrier_path is None:
+        return frame.withWatermark(column, delay)
+    carriers = session.readStream.schema(f"{_TIME} TIMESTAMP").json(carrier_path)
+    empty = [
+        F.col(_TIME).cast(field.dataType).alias(field.name)
+        if field.name == column
+        else F.lit(None).cast(field.dataType).alias(field.name)
+        for field in frame.schema.fields
+    ]
+    both = frame.withColumn(_FLAG, F.lit(False)).unionByName(carriers.select(*empty, F.lit(True).alias(_FLAG)))
+    # A filter on the flag alone is pushed below withWatermark, and the carrier would never be seen
+    # there: naming the event-time column keeps it above (Optimizer: PushPredicateThroughNonJoin).
+    return (
+        both.withWatermark(column, delay)
+        .where(f"not ({_FLAG} and `{column}` is not null)")
+        .drop(_FLAG)
+    )

@@ -1,0 +1,60 @@
+"""From what Spark says when a query dies to one of our errors; no Java stack trace gets through."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.errors import PySparkException
+from pyspark.errors.exceptions.captured import StreamingQueryException
+
+from drawdown.errors import DrawdownError, RefusedError, SourceError, TransformError
+from drawdown.spec import Pipeline
+
+_CLASS_NAME = re.compile(r"^(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error):\s*")
+_GONE = ("FileNotFoundException", "FAILED_READ_FILE.FILE_NOT_EXIST", "FILE_NOT_EXIST", "does not exist")
+_BROKER = ("org.apache.kafka.common.errors", "TimeoutException: Timed out waiting for a node")
+_FULL = ("No space left on device",)
+
+
+def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
+    """The error of a query of `pipeline` that Spark ended with `cause`."""
+    sentence = _root_sentence(cause)
+    where = f"pipeline {pipeline.name}"
+    text = str(cause)
+    if any(mark in text for mark in _FULL):
+        return SourceError(
+            "storage.full", sentence, where=where, do="free space and run again: the batch is replayed"
+        )
+    if any(mark in text for mark in _BROKER):
+        return SourceError("source.broker", sentence, where=where, do="look at the broker, then run again")
+    if any(mark in text for mark in _GONE):
+        return SourceError(
+            "source.gone",
+            f"a file of the batch is gone: {sentence}",
+            where=where,
+            do="bring the file back and run again: the batch keeps its files until it is committed",
+        )
+    if "STATE_STORE" in text or "STREAMING_CHECKPOINT" in text:
+        return RefusedError(
+            "checkpoint.unreadable", sentence, where=where, do="restore the checkpoint's state folder"
+        )
+    return TransformError(
+        "query.failed",
+        sentence,
+        where=where,
+        do="mend the transform or the data and run again: nothing of this batch was published",
+    )
+
+
+def _root_sentence(cause: Exception) -> str:
+    """The innermost message, on one line, without class names and stack frames."""
+    inner: BaseException = cause
+    while isinstance(inner, PySparkException) and inner.__cause__ is not None:
+        inner = inner.__cause__
+    lines = [line.strip() for line in str(inner).splitlines()]
+    if isinstance(inner, StreamingQueryException):
+        lines = lines[: next((i for i, x in enumerate(lines) if x.startswith("=== Streaming")), len(lines))]
+    causes = [x.removeprefix("Caused by: ") for x in lines if x.startswith("Caused by: ")]
+    said = causes[-1] if causes else next((x for x in lines if x), type(inner).__name__)
+    sentence = _CLASS_NAME.sub("", said).split(" SQLSTATE:")[0]
+    return sentence if len(sentence) <= 600 else sentence[:600] + " …"

@@ -1,0 +1,192 @@
+"""The query of a pipeline: its sources, boundaries, watermarks, carriers and transform put together."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from drawdown.engine.boundary import OUTPUT_METRICS, Boundary, boundary_name
+from drawdown.engine.carriers import SUFFIX, carried_sources, carrier_folder, with_watermark
+from drawdown.engine.sinks import Sink
+from drawdown.engine.sinks.schema import refuse_drift
+from drawdown.engine.sources import read_static, read_stream
+from drawdown.engine.transforms import run_transform, spark_sentence
+from drawdown.errors import SpecError, TransformError
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+
+# Logical plan nodes that keep state between batches when their input is a stream.
+_STATEFUL = frozenset(
+    {"Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "Join", "GlobalLimit"}
+)
+_EXPRESSION_ID = re.compile(r"#\d+L?(-T\d+ms)?")
+
+
+@dataclass(frozen=True)
+class Query:
+    """A streaming frame that is ready to start.
+
+    Attributes:
+        output: columns of the sink, in its order.
+        source_order: source names as Spark numbers them in the checkpoint; carriers end in SUFFIX.
+        operators: the stateful operators, in words that do not change from run to run.
+    """
+
+    session: SparkSession
+    output: DataFrame
+    schema: StructType
+    boundaries: Mapping[str, Boundary]
+    source_order: tuple[str, ...]
+    operators: tuple[str, ...]
+
+
+def build_query(
+    session: SparkSession,
+    project: Project,
+    pipeline: Pipeline,
+    sink: Sink,
+    generation: int,
+    late_before: datetime | None,
+) -> Query:
+    """Analyse a pipeline's whole query without starting it.
+
+    Raises:
+        SpecError, SourceError, TransformError: see sources.py and transforms.py.
+        RefusedError: the output does not fit the declared schema.
+    """
+    boundaries = _boundaries(pipeline, late_before)
+    frames: dict[str, DataFrame] = {}
+    for name, source in pipeline.sources.items():
+        if source.static:
+            frames[name] = read_static(session, project, pipeline, name)
+            continue
+        raw = read_stream(session, project, pipeline, name)
+        fed = boundaries[name].observe(raw)
+        frames[name] = with_watermark(
+            session, fed, source, _carrier_path(project, pipeline, generation, name)
+        )
+    result = _in_declared_order(run_transform(session, pipeline, frames), sink, pipeline)
+    schema = result.schema
+    if pipeline.sink.format != "delta":
+        result = result.observe(OUTPUT_METRICS, F.count(F.lit(1)).alias("rows"))
+    _refuse_unsupported(pipeline, session, result)
+    plan = result._jdf.queryExecution().analyzed()
+    order = _source_order(plan)
+    _refuse_unused(pipeline, order)
+    return Query(session, result, schema, boundaries, order, _operators(plan))
+
+
+def _boundaries(pipeline: Pipeline, late_before: datetime | None) -> dict[str, Boundary]:
+    now = datetime.now(UTC)
+    streaming = list(pipeline.streaming_sources)
+    boundaries = {}
+    for name in streaming:
+        source = pipeline.sources[name]
+        mark = source.watermark
+        limit = now + mark.max_future.delta if mark is not None and mark.max_future is not None else None
+        rules = [r for r in pipeline.quality.rules if (r.source or streaming[0]) == name]
+        boundaries[name] = Boundary(name, source, rules, limit, late_before)
+    return boundaries
+
+
+def _carrier_path(project: Project, pipeline: Pipeline, generation: int, name: str) -> str | None:
+    if name not in carried_sources(pipeline):
+        return None
+    storage = Storage(project.storage_root)
+    folder = carrier_folder(pipeline, generation, name)
+    storage.makedirs(folder)
+    return storage.path(folder)
+
+
+def _in_declared_order(output: DataFrame, sink: Sink, pipeline: Pipeline) -> DataFrame:
+    schema = sink.declared_schema()
+    if schema is None:
+        return output
+    refuse_drift(
+        expected=schema,
+        found=output.schema,
+        expected_is=f"the schema declared for the sink of {pipeline.name}",
+        found_is=f"the output of {pipeline.transform}",
+    )
+    return output.select(*[F.col(f"`{name}`") for name in schema.fieldNames()])
+
+
+def _refuse_unsupported(pipeline: Pipeline, session: SparkSession, output: DataFrame) -> None:
+    """Spark's own check of a streaming plan, made before a checkpoint exists."""
+    if not output.isStreaming:
+        raise TransformError(
+            "transform.not-streaming",
+            f"the output of {pipeline.name} does not depend on any streaming source",
+            where=str(pipeline.folder / pipeline.transform),
+            do="use at least one streaming source in the transform",
+        )
+    jvm = session._jvm
+    assert jvm is not None
+    mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, pipeline.sink.mode.capitalize())()
+    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
+    try:
+        checker.checkForStreaming(output._jdf.queryExecution().analyzed(), mode)
+    except AnalysisException as cause:
+        raise TransformError(
+            "transform.unsupported",
+            f"{pipeline.name} cannot run as a stream in {pipeline.sink.mode} mode: {spark_sentence(cause)}",
+            where=str(pipeline.folder / pipeline.transform),
+            do="see Spark's Structured Streaming guide on output modes; nothing was read or written",
+        ) from None
+
+
+def _source_order(plan: Any) -> tuple[str, ...]:
+    """Source names in the order in which MicroBatchExecution numbers the streaming leaves."""
+    order: dict[str, None] = {}
+    carriers_of: list[str] = []
+
+    def walk(node: Any, inside: str | None) -> None:
+        inside = boundary_name(node) or inside
+        children = [node.children().apply(i) for i in range(node.children().size())]
+        if not children and node.isStreaming():
+            name = inside if inside is not None else carriers_of[-1] + SUFFIX
+            order[name] = None
+            if inside is not None:
+                carriers_of.append(inside)
+        for child in children:
+            walk(child, inside)
+
+    walk(plan, None)
+    return tuple(order)
+
+
+def _refuse_unused(pipeline: Pipeline, order: tuple[str, ...]) -> None:
+    unused = [name for name in pipeline.streaming_sources if name not in order]
+    if unused:
+        raise SpecError(
+            "transform.unused-source",
+            f"{pipeline.transform} of {pipeline.name} does not use the source(s) {', '.join(unused)}",
+            where=str(pipeline.folder / "pipeline.yaml"),
+            do="use them in the transform, or remove them from `sources:`",
+        )
+
+
+def _operators(plan: Any) -> tuple[str, ...]:
+    """One line per stateful operator, without Spark's expression numbers."""
+    found: list[str] = []
+
+    def walk(node: Any) -> None:
+        children = [node.children().apply(i) for i in range(node.children().size())]
+        name = str(node.nodeName())
+        if name in _STATEFUL or "WithState" in name or name.startswith("TransformWithState"):
+            stateful = all(c.isStreaming() for c in children) and node.isStreaming()
+            if stateful:
+                found.append(_EXPRESSION_ID.sub("", node.simpleString(1_000)))
+        for child in children:
+            walk(child)
+
+    walk(plan)
+    return tuple(found)

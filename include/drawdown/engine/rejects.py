@@ -1,0 +1,65 @@
+"""Rejected rows of a batch: fetched once more, checked against the counts, staged for the quarantine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from drawdown.engine.boundary import REJECTED_COLUMNS, BatchPlan, Boundary, Observed
+from drawdown.engine.sinks import DeltaSink
+from drawdown.errors import SourceError
+from drawdown.metastore.records import StagedFile
+
+QUARANTINE_SCHEMA = StructType.fromDDL(
+    ", ".join(
+        f"`{name}` {kind}"
+        for name, kind in {**REJECTED_COLUMNS, "batch_id": "BIGINT", "run_id": "STRING"}.items()
+    )
+)
+
+
+def stage_rejected(
+    plan: BatchPlan,
+    boundaries: Mapping[str, Boundary],
+    observed: Mapping[str, Observed],
+    quarantine: DeltaSink,
+    generation: int,
+    batch_id: int,
+    run_id: str,
+) -> list[StagedFile]:
+    """Stage the rows of one batch that were set aside and are kept; usually there are none.
+
+    Raises:
+        SourceError: ``source.changed`` when the second read does not give what was counted, because
+            a file was rewritten in between or a rule gives another answer the second time.
+    """
+    expected = sum(_kept(boundaries[name], seen) for name, seen in observed.items())
+    if expected == 0:
+        return []
+    frames = [
+        boundary.rejected(plan.source_frame(name))
+        for name, boundary in boundaries.items()
+        if _kept(boundary, observed[name])
+    ]
+    rows: DataFrame = reduce(DataFrame.unionByName, frames)
+    rows = rows.withColumns({"batch_id": F.lit(batch_id).cast("bigint"), "run_id": F.lit(run_id)})
+    staged = quarantine.write(rows.select(*QUARANTINE_SCHEMA.fieldNames()), generation, batch_id)
+    found = sum(file.rows for file in staged)
+    if found != expected:
+        quarantine.remove(staged)
+        raise SourceError(
+            "source.changed",
+            f"{expected} rows were set aside and a second read of the batch finds {found}",
+            where=f"batch {batch_id}, sources {', '.join(observed)}",
+            do="look for files rewritten during the run, or for row rules that are not deterministic",
+        )
+    return staged
+
+
+def _kept(boundary: Boundary, seen: Observed) -> int:
+    dropped = seen.malformed if boundary.source.malformed == "drop" else 0
+    return seen.rejected - dropped

@@ -1,0 +1,90 @@
+"""Spark sessions: one for the application, one of its own for every query.
+
+Shuffle partitions, state store settings, the watermark policy and temporary views belong to a
+session, so two pipelines of one application never see each other's.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from drawdown.spec import Pipeline
+
+APPLICATION_CONF: Mapping[str, str] = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Delta's default of 50 makes every look at a small table 50 tasks.
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+
+_PROVIDERS = {
+    "rocksdb": "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider",
+    "hdfs": "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider",
+}
+
+_STATE_STORE = "spark.sql.streaming.stateStore."
+
+# A scheduled run is shorter than the maintenance interval (60 s), so without unloadOnCommit no
+# snapshot is ever uploaded and no old version removed.
+_STATE_DEFAULTS: Mapping[str, str] = {
+    "rocksdb.changelogCheckpointing.enabled": "true",
+    "rocksdb.trackTotalNumberOfRows": "false",
+    "unloadOnCommit": "true",
+}
+
+
+def application_session(name: str, conf: Mapping[str, str]) -> SparkSession:
+    """The one SparkSession of this process.
+
+    Args:
+        name: shown as the application's name.
+        conf: further Spark settings (master, driver class path ...); under spark-submit the
+            launcher has given them already and the mapping is empty.
+    """
+    # Without it Spark's Python workers run whatever `python3` the PATH holds.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    for key, value in {**APPLICATION_CONF, **conf}.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def query_session(root: SparkSession, pipeline: Pipeline) -> SparkSession:
+    """A session for one pipeline's query: same context, its own settings and views."""
+    session = root.newSession()
+    for key, value in query_conf(pipeline).items():
+        session.conf.set(key, value)
+    return session
+
+
+def query_conf(pipeline: Pipeline) -> dict[str, str]:
+    """Spark settings of a pipeline's query; the partitions are frozen by the first run."""
+    state = pipeline.state
+    conf = {
+        **APPLICATION_CONF,
+        "spark.sql.shuffle.partitions": str(state.partitions),
+        "spark.sql.streaming.stateStore.providerClass": _PROVIDERS[state.provider],
+        "spark.sql.streaming.multipleWatermarkPolicy": pipeline.watermark_policy,
+    }
+    conf |= {_STATE_STORE + key: value for key, value in {**_STATE_DEFAULTS, **state.options}.items()}
+    # Static settings are the application's; a query session may not set them.
+    return {key: value for key, value in conf.items() if key not in _STATIC}
+
+
+_STATIC = frozenset({"spark.sql.extensions", "spark.sql.catalog.spark_catalog"})
+
+
+def reading_session(root: SparkSession) -> SparkSession:
+    """A session that may run a batch's own source plan once more as a batch query.
+
+    Spark refuses a plan with streaming leaves outside a stream, for good reasons that do not hold
+    for one batch whose offsets are already fixed (boundary.py says what it is used for).
+    """
+    session = root.newSession()
+    session.conf.set("spark.sql.streaming.unsupportedOperationCheck", "false")
+    return session

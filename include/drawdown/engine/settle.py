@@ -1,0 +1,89 @@
+"""Settle the past: what earlier runs left behind is brought in line with Spark's commit log.
+
+Spark's commit log is the truth. A batch in it is done; a batch that is noted in the metastore and not in
+it will be replayed, under the same id and with the same offsets.
+"""
+
+from __future__ import annotations
+
+from drawdown.checkpoint import CheckpointFiles
+from drawdown.engine.carriers import carried_sources, carrier_folder
+from drawdown.engine.sinks import Sink
+from drawdown.errors import RefusedError
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Checkpoint, Lease, Run
+from drawdown.spec import Pipeline
+from drawdown.storage import Storage
+
+
+def refuse_foreign_checkpoint(
+    metastore: Metastore, pipeline: Pipeline, checkpoint: Checkpoint | None, files: CheckpointFiles, where: str
+) -> None:
+    """The checkpoint folder and the metastore's record of it must know each other.
+
+    Raises:
+        RefusedError: ``checkpoint.unknown`` or ``checkpoint.missing``.
+    """
+    if checkpoint is None and files.exists:
+        raise RefusedError(
+            "checkpoint.unknown",
+            f"there is a checkpoint of {pipeline.name} that this metastore knows nothing of",
+            where=where,
+            do="point `metastore:` of include/project.yaml at the store that belongs to it, or move the folder away",
+        )
+    if checkpoint is not None and not files.exists and metastore.batches(pipeline.name, checkpoint.generation):
+        raise RefusedError(
+            "checkpoint.missing",
+            f"the checkpoint of {pipeline.name} is gone, and its batches are in the sink",
+            where=where,
+            do="restore the folder: a new checkpoint would write every row a second time",
+        )
+
+
+def settle(
+    metastore: Metastore,
+    lease: Lease,
+    storage: Storage,
+    pipeline: Pipeline,
+    checkpoint: Checkpoint,
+    files: CheckpointFiles,
+) -> list[Run]:
+    """Reconcile the metastore with the commit log and drop carriers that were read.
+
+    Returns:
+        The runs that died without a word, now marked as crashed.
+
+    Raises:
+        RefusedError: ``metastore.behind`` when a committed batch was never noted.
+    """
+    crashed = metastore.crash_runs(lease)
+    last_commit = files.last_commit_batch()
+    if last_commit is None:
+        return crashed
+    if metastore.batch(pipeline.name, checkpoint.generation, last_commit) is None:
+        raise RefusedError(
+            "metastore.behind",
+            f"Spark committed batch {last_commit} of {pipeline.name} and the metastore never heard of it",
+            where=f"generation {checkpoint.generation}",
+            do="restore the newest copy of the metastore: it holds the staged files of that batch",
+        )
+    metastore.mark_committed(lease, checkpoint.generation, last_commit)
+    if not files.unfinished:
+        # Every carrier was read by a committed batch: no replay needs it.
+        for source in carried_sources(pipeline):
+            for info in list(storage.list_files(f"{carrier_folder(pipeline, checkpoint.generation, source)}/*.json")):
+                storage.delete(info.relative)
+    return crashed
+
+
+def sweep_leftovers(
+    metastore: Metastore, pipeline: Pipeline, checkpoint: Checkpoint, sinks: list[Sink], crashed: list[Run]
+) -> int:
+    """Files that dead runs wrote and did not live to note; returns how many were removed."""
+    starts = [run.started_at for run in crashed if run.started_at is not None]
+    if not starts:
+        return 0
+    since_ms = int(min(starts).timestamp() * 1_000)
+    ids = [b.batch_id for b in metastore.batches(pipeline.name, checkpoint.generation)]
+    known = [file for _, file in metastore.staged_files(pipeline.name, checkpoint.generation, ids)]
+    return sum(sink.sweep(known, since_ms) for sink in sinks)

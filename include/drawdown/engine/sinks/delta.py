@@ -1,0 +1,134 @@
+"""Delta: files are written into the table's folder without a commit; publishing adds them to the log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from drawdown.engine.sinks.schema import declared, refuse_drift
+from drawdown.errors import RefusedError
+from drawdown.metastore.records import Checkpoint, StagedFile, StagedTable
+from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.publishing.publish import output_uri, quarantine_uri, transaction_id
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+
+
+class DeltaSink:
+    """A pipeline's Delta output, or its quarantine, which is staged and published the same way."""
+
+    def __init__(
+        self, project: Project, pipeline: Pipeline, table: StagedTable, partition_by: Sequence[str]
+    ) -> None:
+        uri = {"output": output_uri, "quarantine": quarantine_uri}[table](project, pipeline)
+        self._pipeline = pipeline
+        self._table: StagedTable = table
+        self._partition_by = list(partition_by)
+        self._storage = Storage(project.storage_root)
+        self._files = DeltaTableFiles(uri)
+
+    @classmethod
+    def output(cls, project: Project, pipeline: Pipeline) -> DeltaSink:
+        """The sink of the spec."""
+        return cls(project, pipeline, "output", pipeline.sink.partition_by)
+
+    @classmethod
+    def quarantine(cls, project: Project, pipeline: Pipeline) -> DeltaSink:
+        """The table of the rows that were set aside."""
+        return cls(project, pipeline, "quarantine", ())
+
+    def declared_schema(self) -> StructType | None:
+        return declared(self._pipeline)
+
+    def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
+        if not self._files.exists():
+            self._refuse_strangers(checkpoint)
+            self._files.create(schema.json(), self._partition_by, f"{self._table} of pipeline {self._pipeline.name}")
+        elif checkpoint is None and not self._files.is_empty:
+            raise RefusedError(
+                "sink.not-ours",
+                f"the Delta table at the sink's path holds rows, and {self._pipeline.name} has never run",
+                where=self._files.uri,
+                do="give the pipeline another `sink.path`, or move the table away",
+            )
+        refuse_drift(
+            expected=StructType.fromJson(json.loads(self._files.schema_json)),
+            found=schema,
+            expected_is=f"the Delta table {self._files.uri}",
+            found_is=f"the sink schema of {self._pipeline.name}",
+        )
+        return self._files.table_id
+
+    def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
+        session = frame.sparkSession
+        if self.holds(generation, batch_id):
+            # Published by an attempt that died before Spark's commit. Run it all the same: the
+            # state and the watermark of the batch come from its execution.
+            frame.write.format("noop").mode("overwrite").save()
+            return []
+        jvm = session._jvm
+        assert jvm is not None
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, self._files.uri)
+        # writeFiles is the half of a Delta write before its commit: files, statistics, invariants.
+        actions = log.startTransaction().writeFiles(frame._jdf)
+        added = [json.loads(actions.apply(i).json())["add"] for i in range(actions.size())]
+        return [self._staged(add) for add in added]
+
+    def holds(self, generation: int, batch_id: int) -> bool:
+        app_id = transaction_id(self._pipeline.name, generation, self._table)
+        return batch_id <= self._files.published_version(app_id)
+
+    def remove(self, files: Sequence[StagedFile]) -> None:
+        for file in files:
+            self._storage.delete(self._storage.relative(file.path))
+
+    def sweep(self, known: Sequence[StagedFile], since_ms: int) -> int:
+        kept = {file.path for file in known} | {_plain(path) for path in self._files.referenced()}
+        folder = self._storage.relative(self._files.uri)
+        leftovers = [
+            info.relative
+            for info in self._storage.list_files(f"{folder}/**/*.parquet")
+            if info.mtime_ms >= since_ms and "/_delta_log/" not in info.path and info.path not in kept
+        ]
+        for path in leftovers:
+            self._storage.delete(path)
+        return len(leftovers)
+
+    def rows_of(
+        self, session: SparkSession, schema: StructType, files: Sequence[StagedFile]
+    ) -> DataFrame:
+        if not files:
+            return session.createDataFrame([], schema)
+        frame = session.read.schema(schema).option("basePath", self._files.uri).parquet(*[f.path for f in files])
+        return frame.select(*[F.col(f"`{name}`") for name in schema.fieldNames()])
+
+    def _refuse_strangers(self, checkpoint: Checkpoint | None) -> None:
+        """No table at the path: it must then be empty, and no checkpoint may expect one."""
+        if checkpoint is not None:
+            raise RefusedError(
+                "sink.missing",
+                f"the checkpoint of {self._pipeline.name} belongs to a Delta table that is not there any more",
+                where=self._files.uri,
+                do="restore the table; a new one beside the old checkpoint would lack all earlier rows",
+            )
+        if any(True for _ in self._storage.list_files(f"{self._storage.relative(self._files.uri)}/**")):
+            raise RefusedError(
+                "sink.foreign",
+                f"the sink folder of {self._pipeline.name} holds files, but no Delta table",
+                where=self._files.uri,
+                do="give the pipeline another `sink.path`, or empty the folder",
+            )
+
+    def _staged(self, add: dict[str, object]) -> StagedFile:
+        stats = json.loads(str(add.get("stats") or "{}"))
+        path = f"{self._files.uri}/{unquote(str(add['path']))}"
+        return StagedFile(self._table, path, int(str(add["size"])), int(stats.get("numRecords", 0)), add)
+
+
+def _plain(uri: str) -> str:
+    return unquote(uri.removeprefix("file://"))

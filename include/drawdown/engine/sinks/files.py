@@ -1,0 +1,142 @@
+"""File formats: Spark's native file sink with its `_spark_metadata`, called batch by batch.
+
+Calling FileStreamSink.addBatch inside foreachBatch is what Spark does when a query writes files; it
+lets the file formats take part in the one protocol: counts are noted before Spark commits the batch.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import PurePosixPath
+from typing import Any
+from urllib.parse import unquote
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from drawdown.engine.sinks.schema import declared
+from drawdown.errors import RefusedError
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Checkpoint, StagedFile
+from drawdown.publishing.publish import output_uri
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+
+_LOG = "_spark_metadata"
+
+
+class NativeFileSink:
+    """parquet, orc, json, csv or text files that Spark readers see exactly once."""
+
+    def __init__(self, project: Project, pipeline: Pipeline, metastore: Metastore) -> None:
+        self._pipeline = pipeline
+        self._metastore = metastore
+        self._storage = Storage(project.storage_root)
+        self._uri = output_uri(project, pipeline)
+
+    def declared_schema(self) -> StructType | None:
+        return declared(self._pipeline)
+
+    def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
+        has_files = any(True for _ in self._storage.list_files(f"{self._pipeline.sink.path}/**"))
+        if checkpoint is None and has_files:
+            # Its log skips every batch id it has seen: rows of a new checkpoint would vanish.
+            raise RefusedError(
+                "sink.not-ours",
+                f"the sink folder of {self._pipeline.name} holds files, and the pipeline has never run",
+                where=self._uri,
+                do="give the pipeline another `sink.path`, or move the files away",
+            )
+        if checkpoint is not None and not has_files and self._noted(checkpoint.generation):
+            raise RefusedError(
+                "sink.missing",
+                f"the checkpoint of {self._pipeline.name} belongs to files that are not there any more",
+                where=self._uri,
+                do="restore the folder with its _spark_metadata",
+            )
+        return self._uri
+
+    def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
+        session = frame.sparkSession
+        written = self._manifest(batch_id)
+        if written is not None:
+            # In the sink already, by an attempt that died before Spark's commit; see Sink.write.
+            frame.write.format("noop").mode("overwrite").save()
+        else:
+            self._java_sink(session).addBatch(batch_id, frame._jdf)
+            written = self._manifest(batch_id) or []
+        earlier = self._noted(generation, before=batch_id) if self._is_compacted(batch_id) else set()
+        return [
+            StagedFile("output", path, int(entry["size"]), 0)
+            for entry in written
+            if (path := _plain(entry["path"])) not in earlier
+        ]
+
+    def holds(self, generation: int, batch_id: int) -> bool:
+        return self._manifest(batch_id) is not None
+
+    def remove(self, files: Sequence[StagedFile]) -> None:
+        """Nothing: files that the sink's log does not name are never read."""
+
+    def sweep(self, known: Sequence[StagedFile], since_ms: int) -> int:
+        logged = {file.path for file in known}
+        leftovers = [
+            info.relative
+            for info in self._storage.list_files(f"{self._pipeline.sink.path}/**/part-*")
+            if info.mtime_ms >= since_ms and info.path not in logged and f"/{_LOG}/" not in info.path
+        ]
+        for path in leftovers:
+            self._storage.delete(path)
+        return len(leftovers)
+
+    def rows_of(
+        self, session: SparkSession, schema: StructType, files: Sequence[StagedFile]
+    ) -> DataFrame:
+        if not files:
+            return session.createDataFrame([], schema)
+        reader = session.read.format(self._pipeline.sink.format).schema(schema)
+        options = {k: str(v) for k, v in self._pipeline.sink.options.items()}
+        frame = reader.options(**options).option("basePath", self._uri).load([f.path for f in files])
+        return frame.select(*[F.col(f"`{name}`") for name in schema.fieldNames()])
+
+    def _java_sink(self, session: SparkSession) -> Any:
+        jvm = session._jvm
+        assert jvm is not None
+        empty = jvm.scala.Option.empty()
+        options = {"path": self._uri, **{k: str(v) for k, v in self._pipeline.sink.options.items()}}
+        source = jvm.org.apache.spark.sql.execution.datasources.DataSource(
+            session._jsparkSession,
+            self._pipeline.sink.format,
+            jvm.PythonUtils.toSeq([]),
+            empty,
+            jvm.PythonUtils.toSeq(list(self._pipeline.sink.partition_by)),
+            empty,
+            jvm.PythonUtils.toScalaMap(options),
+            empty,
+        )
+        return source.createSink(jvm.org.apache.spark.sql.streaming.OutputMode.Append())
+
+    def _is_compacted(self, batch_id: int) -> bool:
+        return self._storage.exists(f"{self._pipeline.sink.path}/{_LOG}/{batch_id}.compact")
+
+    def _manifest(self, batch_id: int) -> list[dict[str, Any]] | None:
+        """What the sink's log says of a batch; a compacted entry repeats all earlier batches."""
+        folder = PurePosixPath(self._pipeline.sink.path) / _LOG
+        for name in (f"{batch_id}.compact", str(batch_id)):
+            path = str(folder / name)
+            if self._storage.exists(path):
+                lines = self._storage.read_bytes(path).decode().splitlines()[1:]
+                return [entry for line in lines if line and (entry := json.loads(line))["action"] == "add"]
+        return None
+
+    def _noted(self, generation: int, before: int | None = None) -> set[str]:
+        """Paths that the metastore knows of, of batches before one batch id."""
+        batches = self._metastore.batches(self._pipeline.name, generation)
+        ids = [b.batch_id for b in batches if before is None or b.batch_id < before]
+        return {file.path for _, file in self._metastore.staged_files(self._pipeline.name, generation, ids)}
+
+
+def _plain(uri: str) -> str:
+    return unquote(uri.removeprefix("file://"))

@@ -1,0 +1,50 @@
+"""What every sink can do; see the package's page for the order in which it is asked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from drawdown.metastore.records import Checkpoint, StagedFile
+
+
+class Sink(Protocol):
+    """One pipeline's target."""
+
+    def declared_schema(self) -> StructType | None:
+        """The schema that the spec declares, in order, or None when it declares none."""
+
+    def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
+        """Make sure that the target is this checkpoint's, creating it when it is not there.
+
+        Args:
+            checkpoint: the active generation, or None before the first run.
+
+        Returns:
+            The target's identity, kept in the checkpoint's fingerprint.
+
+        Raises:
+            RefusedError: it holds something else, or has been replaced or removed.
+        """
+
+    def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
+        """Stage a batch's rows; the whole batch is executed by this one action.
+
+        A batch that is in the target already is executed all the same, without writing: state and
+        watermark of the batch come from its execution.
+        """
+
+    def holds(self, generation: int, batch_id: int) -> bool:
+        """Whether readers see this batch already."""
+
+    def remove(self, files: Sequence[StagedFile]) -> None:
+        """Take away what an attempt staged that never was committed."""
+
+    def sweep(self, known: Sequence[StagedFile], since_ms: int) -> int:
+        """Remove what a dead run wrote without noting it; returns the number of files."""
+
+    def rows_of(self, session: SparkSession, schema: StructType, files: Sequence[StagedFile]) -> DataFrame:
+        """The rows of staged files, with the sink's columns."""

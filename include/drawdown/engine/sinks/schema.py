@@ -1,0 +1,54 @@
+"""The declared schema of a sink, and drift from it as an error by name."""
+
+from __future__ import annotations
+
+from pyspark.errors import ParseException
+from pyspark.sql.types import DataType, StructType
+
+from drawdown.errors import RefusedError, SpecError
+from drawdown.spec import Pipeline
+
+
+def declared(pipeline: Pipeline) -> StructType | None:
+    """The schema of the sink's .ddl file, or None when the spec names none.
+
+    Raises:
+        SpecError: it does not parse.
+    """
+    ddl = pipeline.sink_schema_ddl
+    if ddl is None:
+        return None
+    try:
+        return StructType.fromDDL(" ".join(ddl.split()))
+    except ParseException as cause:
+        raise SpecError(
+            "schema.unreadable",
+            f"the sink schema of {pipeline.name} is not DDL that Spark can read: {str(cause).splitlines()[0]}",
+            where=str(pipeline.folder / str(pipeline.sink.schema_file)),
+            do="write it as `name TYPE, name TYPE`, with Spark's type names",
+        ) from None
+
+
+def refuse_drift(expected: StructType, found: StructType, *, expected_is: str, found_is: str) -> None:
+    """Raise RefusedError ``sink.schema-drift`` that names every column that differs.
+
+    Order and nullability may differ; names and types may not.
+    """
+    want, have = _types(expected), _types(found)
+    problems = [f"`{n}` is missing" for n in want if n not in have]
+    problems += [f"`{n}` is extra" for n in have if n not in want]
+    problems += [
+        f"`{n}` is {have[n].simpleString()} instead of {want[n].simpleString()}"
+        for n in want
+        if n in have and have[n].simpleString() != want[n].simpleString()
+    ]
+    if problems:
+        raise RefusedError(
+            "sink.schema-drift",
+            f"{found_is} does not fit {expected_is}: {'; '.join(problems)}",
+            do="make the transform's columns and the declared schema agree (names and types, any order)",
+        )
+
+
+def _types(schema: StructType) -> dict[str, DataType]:
+    return {field.name: field.dataType for field in schema.fields}

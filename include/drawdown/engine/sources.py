@@ -1,0 +1,195 @@
+"""Sources: from a spec to DataFrames that all look alike at the boundary.
+
+A streaming frame has the user's columns and three of ours, which boundary.py reads and drops:
+    _dd_corrupt  STRING   the raw record when the parser could not read it, else NULL
+    _dd_payload  STRING   the record as it came (Kafka value) or NULL (files: see boundary.py)
+    _dd_origin   STRUCT<file STRING, topic STRING, partition INT, offset BIGINT>
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from drawdown.errors import SourceError, SpecError
+from drawdown.spec import Pipeline, Project, Source
+from drawdown.spec.broker_options import spark_options
+from drawdown.storage import Storage
+
+CORRUPT, PAYLOAD, ORIGIN = "_dd_corrupt", "_dd_payload", "_dd_origin"
+SYSTEM_COLUMNS = (CORRUPT, PAYLOAD, ORIGIN)
+
+# Formats whose parser can meet a record it cannot read.
+_PARSED = frozenset({"csv", "json", "xml"})
+_FILES = _PARSED | {"parquet", "orc", "text"}
+
+
+def read_stream(
+    session: SparkSession, project: Project, pipeline: Pipeline, name: str
+) -> DataFrame:
+    """The streaming frame of one source: the user's columns and SYSTEM_COLUMNS.
+
+    Raises:
+        SourceError: the folder to read is not there.
+        SpecError: the schema file does not parse.
+    """
+    source = pipeline.sources[name]
+    if source.format == "kafka":
+        return _read_kafka(session, project, pipeline, name)
+    if source.format in _FILES:
+        return _read_files(session, project, pipeline, name)
+    reader = session.readStream.format(source.format).options(**_options(source))
+    frame = reader.load(Storage(project.storage_root).path(source.path) if source.path else None)
+    return _with_system_columns(frame, corrupt=None, payload=None, file=None)
+
+
+def read_static(
+    session: SparkSession, project: Project, pipeline: Pipeline, name: str
+) -> DataFrame:
+    """A static source, read whole at every run.
+
+    Raises:
+        SourceError: there is nothing at its path.
+        SpecError: the schema file does not parse.
+    """
+    source = pipeline.sources[name]
+    path = _existing_path(project, pipeline, name)
+    reader = session.read.format(source.format).options(**_options(source))
+    ddl = pipeline.source_schema_ddl(name)
+    if ddl is not None:
+        reader = reader.schema(_checked_ddl(session, pipeline, name, ddl))
+    return reader.load(path)
+
+
+def _read_files(
+    session: SparkSession, project: Project, pipeline: Pipeline, name: str
+) -> DataFrame:
+    source = pipeline.sources[name]
+    path = _existing_path(project, pipeline, name)
+    ddl = pipeline.source_schema_ddl(name)
+    reader = session.readStream.format(source.format).options(**_options(source))
+    if ddl is not None:
+        schema = _checked_ddl(session, pipeline, name, ddl)
+        if source.format in _PARSED:
+            # PERMISSIVE whatever the policy: Spark's DROPMALFORMED cannot count what it drops.
+            reader = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
+            schema = f"{schema}, {CORRUPT} STRING"
+        reader = reader.schema(schema)
+    frame = reader.load(path)
+    corrupt = CORRUPT if source.format in _PARSED else None
+    return _with_system_columns(frame, corrupt=corrupt, payload=None, file="_metadata.file_path")
+
+
+def _read_kafka(
+    session: SparkSession, project: Project, pipeline: Pipeline, name: str
+) -> DataFrame:
+    source = pipeline.sources[name]
+    raw = (
+        session.readStream.format("kafka")
+        .options(**spark_options(project.brokers[source.broker]))
+        # Aborted transactions are not data; Spark's own default reads them.
+        .options(**{"kafka.isolation.level": "read_committed", "startingOffsets": "earliest"})
+        .options(**_options(source))
+        .load()
+    )
+    origin = F.expr(
+        "named_struct('file', cast(null as string), 'topic', topic, 'partition', partition, 'offset', offset)"
+    ).alias(ORIGIN)
+    text = F.col("value").cast("string")
+    if source.value == "string":
+        return raw.select(
+            F.col("key").cast("string").alias("key"),
+            text.alias("value"),
+            *[c for c in raw.columns if c not in ("key", "value")],
+            F.lit(None).cast("string").alias(CORRUPT),
+            text.alias(PAYLOAD),
+            origin,
+        )
+    ddl = pipeline.source_schema_ddl(name)
+    if ddl is None:
+        raise SpecError(
+            "source.no-schema",
+            f"source {name} reads {source.value} values from Kafka and has no schema",
+            where=str(pipeline.folder / "pipeline.yaml"),
+            do="name a .ddl file under `schema:`",
+        )
+    schema = f"{_checked_ddl(session, pipeline, name, ddl)}, {CORRUPT} STRING"
+    parse = F.from_json if source.value == "json" else F.from_csv
+    parsed = parse(text, schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT})
+    delivery = ["topic", "partition", "offset", "timestamp", *(["headers"] if "headers" in raw.columns else [])]
+    frame = raw.select(
+        parsed.alias("_dd_value"),
+        F.struct(F.col("key").cast("string").alias("key"), *delivery).alias("_kafka"),
+        text.alias(PAYLOAD),
+        origin,
+    )
+    user = [c for c in session.createDataFrame([], schema).columns if c != CORRUPT]
+    # A record without a value (a tombstone) has no row to give: it counts as malformed.
+    corrupt = F.when(F.col(PAYLOAD).isNull(), F.lit("")).otherwise(F.col(f"_dd_value.{CORRUPT}"))
+    return frame.select(
+        *[F.col(f"_dd_value.`{c}`").alias(c) for c in user],
+        "_kafka",
+        corrupt.alias(CORRUPT),
+        PAYLOAD,
+        ORIGIN,
+    )
+
+
+def _with_system_columns(
+    frame: DataFrame, *, corrupt: str | None, payload: str | None, file: str | None
+) -> DataFrame:
+    user = [c for c in frame.columns if c != corrupt]
+    null = "cast(null as string)"
+    return frame.selectExpr(
+        *[f"`{c}`" for c in user],
+        f"{corrupt or null} as {CORRUPT}",
+        f"{payload or null} as {PAYLOAD}",
+        f"named_struct('file', {file or null}, 'topic', {null}, "
+        f"'partition', cast(null as int), 'offset', cast(null as bigint)) as {ORIGIN}",
+    )
+
+
+def _options(source: Source) -> dict[str, str]:
+    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in source.options.items()}
+
+
+def _existing_path(project: Project, pipeline: Pipeline, name: str) -> str:
+    source = pipeline.sources[name]
+    storage = Storage(project.storage_root)
+    if source.path is None:
+        raise SpecError(
+            "source.no-path",
+            f"source {name} of {pipeline.name} has no path",
+            where=str(pipeline.folder / "pipeline.yaml"),
+            do="give the folder inside the storage root under `path:`",
+        )
+    if not any(mark in source.path for mark in "*?[{") and not storage.exists(source.path):
+        raise SourceError(
+            "source.missing",
+            f"source {name} of {pipeline.name}: there is no {source.path} in the storage",
+            where=storage.path(source.path),
+            do="create the folder, or correct `path:`; it is relative to storage_root of include/project.yaml",
+        )
+    return storage.path(source.path)
+
+
+def _checked_ddl(session: SparkSession, pipeline: Pipeline, name: str, ddl: str) -> str:
+    """The DDL text on one line, after Spark itself has parsed it."""
+    from pyspark.errors import ParseException
+    from pyspark.sql.types import StructType
+
+    text = " ".join(ddl.split())
+    try:
+        StructType.fromDDL(text)
+    except ParseException as cause:
+        raise SpecError(
+            "schema.unreadable",
+            f"the schema of {name} is not DDL that Spark can read: {_first_line(cause)}",
+            where=str(pipeline.folder / str(pipeline.sources[name].schema_file)),
+            do="write it as `name TYPE, name TYPE`, with Spark's type names",
+        ) from None
+    return text
+
+
+def _first_line(cause: BaseException) -> str:
+    return str(cause).strip().splitlines()[0]

@@ -1,0 +1,100 @@
+"""Transforms: the user's SQL or Python, from named source frames to one output frame."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from types import ModuleType
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from drawdown.errors import DrawdownError, TransformError
+from drawdown.spec import Pipeline
+
+
+def run_transform(
+    session: SparkSession, pipeline: Pipeline, frames: Mapping[str, DataFrame]
+) -> DataFrame:
+    """The output frame.
+
+    SQL sees every source as a temporary view of its name; Python gets them as a dict:
+    ``transform(sources: dict[str, DataFrame]) -> DataFrame``.
+
+    Raises:
+        TransformError: it does not parse or analyse, raises, or returns something else.
+    """
+    where = str(pipeline.folder / pipeline.transform)
+    try:
+        if pipeline.transform.endswith(".sql"):
+            for name, frame in frames.items():
+                frame.createOrReplaceTempView(name)
+            return session.sql(pipeline.transform_text)
+        result = _function_of(pipeline, where)(dict(frames))
+    except DrawdownError:
+        raise
+    except PySparkException as cause:
+        raise _refused_by_spark(pipeline, where, cause) from None
+    except Exception as cause:  # noqa: BLE001 - the user's own code may raise anything
+        raise TransformError(
+            "transform.raised",
+            f"the transform of {pipeline.name} raised {type(cause).__name__}: {cause}",
+            where=_line_in(cause, where),
+            do="mend the transform; nothing was read or written",
+        ) from None
+    if not isinstance(result, DataFrame):
+        raise TransformError(
+            "transform.no-frame",
+            f"the transform of {pipeline.name} returned {type(result).__name__}, not a DataFrame",
+            where=where,
+            do="return the DataFrame to be written",
+        )
+    return result
+
+
+def _function_of(pipeline: Pipeline, where: str):  # type: ignore[no-untyped-def]
+    module = _load(pipeline, where)
+    function = getattr(module, "transform", None)
+    if not callable(function):
+        raise TransformError(
+            "transform.no-function",
+            f"{pipeline.transform} of {pipeline.name} has no function `transform`",
+            where=where,
+            do="define transform(sources: dict[str, DataFrame]) -> DataFrame",
+        )
+    return function
+
+
+def _load(pipeline: Pipeline, where: str) -> ModuleType:
+    # Loaded from its path under a name of its own: two pipelines may both have a transform.py.
+    spec = importlib.util.spec_from_file_location(f"drawdown_transform_{pipeline.name}", where)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def _refused_by_spark(pipeline: Pipeline, where: str, cause: PySparkException) -> TransformError:
+    condition = cause.getCondition() or type(cause).__name__
+    return TransformError(
+        "transform.refused",
+        f"Spark refused the transform of {pipeline.name} [{condition}]: {spark_sentence(cause)}",
+        where=where,
+        do="mend the transform; nothing was read or written",
+    )
+
+
+def spark_sentence(cause: PySparkException) -> str:
+    """Spark's own sentence without its plan dump."""
+    text = str(cause).split("\n\nJVM stacktrace")[0].split(";\n'")[0].split("SQLSTATE:")[0]
+    return " ".join(text.removeprefix(f"[{cause.getCondition()}]").split())
+
+
+def _line_in(cause: BaseException, where: str) -> str:
+    """The deepest line of the user's own file in the trace."""
+    line, trace = None, cause.__traceback__
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == where:
+            line = trace.tb_lineno
+        trace = trace.tb_next
+    return f"{where}:{line}" if line is not None else where

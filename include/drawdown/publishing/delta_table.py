@@ -1,0 +1,113 @@
+"""A Delta table as publishing sees it: created empty, appended to by one commit per publish.
+
+The files of a commit are already in the table's folder, staged there by the engine; a commit only
+adds their add actions, together with a transaction id that makes a second try a no-op.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+from drawdown.errors import SourceError
+from drawdown.metastore.records import StagedFile
+
+
+class DeltaTableFiles:
+    """One Delta table by its absolute path or URL.
+
+    Raises (from every method that opens the table):
+        SourceError: ``sink.unreadable`` when it is no Delta table or cannot be reached.
+    """
+
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+
+    def exists(self) -> bool:
+        """Whether there is a Delta table at the path."""
+        from deltalake import DeltaTable
+
+        return bool(DeltaTable.is_deltatable(self.uri))
+
+    def create(self, schema_json: str, partition_by: Sequence[str], description: str) -> None:
+        """An empty table. `schema_json` is Spark's own JSON form of a schema, which Delta shares."""
+        from deltalake import DeltaTable, Schema
+
+        DeltaTable.create(
+            self.uri,
+            schema=Schema.from_json(schema_json),
+            partition_by=list(partition_by),
+            description=description,
+        )
+
+    @cached_property
+    def _table(self) -> Any:
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+
+        try:
+            return DeltaTable(self.uri)
+        except (DeltaError, OSError) as cause:
+            raise SourceError(
+                "sink.unreadable",
+                f"the Delta table cannot be read: {str(cause).splitlines()[0]}",
+                where=self.uri,
+                do="look whether it was moved or deleted; the checkpoint still expects it",
+            ) from None
+
+    @property
+    def table_id(self) -> str:
+        """Delta's own identity of the table; a table deleted and made again has another."""
+        return str(self._table.metadata().id)
+
+    @property
+    def schema_json(self) -> str:
+        """The table's schema in Spark's JSON form."""
+        return str(self._table.schema().to_json())
+
+    @property
+    def partition_by(self) -> list[str]:
+        """The table's partition columns."""
+        return list(self._table.metadata().partition_columns)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether the current version has no file."""
+        return not self._table.file_uris()
+
+    def published_version(self, app_id: str) -> int:
+        """The last batch committed under a transaction id, or -1."""
+        version = self._table.transaction_version(app_id)
+        return -1 if version is None else int(version)
+
+    def referenced(self) -> set[str]:
+        """Absolute paths of the files of the current version."""
+        return set(self._table.file_uris())
+
+    def append(self, files: Sequence[StagedFile], app_id: str, version: int, info: dict[str, str]) -> None:
+        """One commit that makes staged files visible and notes (app_id, version)."""
+        from deltalake.transaction import AddAction, CommitProperties, Transaction
+
+        actions = [
+            AddAction(
+                path=file.action["path"],
+                size=file.action["size"],
+                partition_values=file.action.get("partitionValues") or {},
+                modification_time=file.action["modificationTime"],
+                data_change=True,
+                stats=file.action.get("stats") or json.dumps({"numRecords": file.rows}),
+            )
+            for file in files
+        ]
+        self._table.create_write_transaction(
+            actions,
+            mode="append",
+            schema=self._table.schema(),
+            partition_by=self.partition_by,
+            commit_properties=CommitProperties(
+                custom_metadata=info, app_transactions=[Transaction(app_id, version)]
+            ),
+        )
+        del self.__dict__["_table"]

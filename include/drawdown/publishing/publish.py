@@ -1,0 +1,112 @@
+"""Publish: passed batches become visible in order, each table in one commit.
+
+A publish is fenced: it runs inside the metastore transaction that has checked the lease's epoch, so a
+stale holder that wakes up cannot commit. It is idempotent: the table itself remembers the last batch
+under a transaction id that names the pipeline and the checkpoint's generation.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Batch, Checkpoint, Lease, StagedTable
+from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+
+
+@dataclass(frozen=True)
+class Published:
+    """What one publish made visible."""
+
+    batch_ids: tuple[int, ...] = ()
+    rows: int = 0
+
+
+def transaction_id(pipeline: str, generation: int, table: StagedTable) -> str:
+    """The Delta transaction id of a pipeline's commits into one of its two tables.
+
+    It names the generation: Delta skips a batch id it has seen, and a new generation counts from 0.
+    """
+    return f"drawdown/{pipeline}/{generation}/{table}"
+
+
+def output_uri(project: Project, pipeline: Pipeline) -> str:
+    """Where the sink is."""
+    return Storage(project.storage_root).path(pipeline.sink.path)
+
+
+def quarantine_uri(project: Project, pipeline: Pipeline) -> str:
+    """Where the pipeline's rejected rows are."""
+    return Storage(project.storage_root).path(f"quarantine/{pipeline.name}")
+
+
+def publish_passed(
+    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, checkpoint: Checkpoint
+) -> Published:
+    """Publish every passed batch that no held batch stands before.
+
+    With direct publishing the batches are visible already, held ones too; here they are only noted.
+
+    Raises:
+        RefusedError: ``lease.lost`` when another run holds the pipeline by now.
+        SourceError: the sink cannot be reached.
+    """
+    ready = metastore.batches(pipeline.name, checkpoint.generation, statuses=("passed", "held"))
+    if pipeline.sink.publish == "audited":
+        ready = list(itertools.takewhile(lambda batch: batch.status == "passed", ready))
+    if not ready:
+        return Published()
+    if pipeline.sink.format == "delta":
+        _append(metastore, lease, output_uri(project, pipeline), "output", ready)
+    # The native file sink has made its files visible itself: only the metastore is behind.
+    ids = [batch.batch_id for batch in ready]
+    metastore.mark_published(lease, checkpoint.generation, ids)
+    return Published(tuple(ids), sum(batch.counts.staged for batch in ready))
+
+
+def publish_batch(
+    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, batch: Batch
+) -> None:
+    """Direct publishing: one batch becomes visible as soon as it is staged, and is judged later.
+
+    Raises:
+        RefusedError, SourceError: as publish_passed.
+    """
+    if pipeline.sink.format == "delta":
+        _append(metastore, lease, output_uri(project, pipeline), "output", [batch])
+
+
+def publish_quarantine(
+    metastore: Metastore,
+    lease: Lease,
+    project: Project,
+    pipeline: Pipeline,
+    batches: Sequence[Batch],
+) -> Published:
+    """Make the rejected rows of committed batches visible, whatever the verdict on the rest."""
+    rejected = [b for b in batches if b.counts.read != b.counts.fed]
+    return _append(metastore, lease, quarantine_uri(project, pipeline), "quarantine", rejected)
+
+
+def _append(
+    metastore: Metastore, lease: Lease, uri: str, table: StagedTable, batches: Sequence[Batch]
+) -> Published:
+    if not batches:
+        return Published()
+    first = batches[0]
+    target = DeltaTableFiles(uri)
+    app_id = transaction_id(first.pipeline, first.generation, table)
+    with metastore.fenced(lease):
+        done = target.published_version(app_id)
+        new = [b.batch_id for b in batches if b.batch_id > done]
+        staged = metastore.staged_files(first.pipeline, first.generation, new, table=table) if new else []
+        files = [file for _, file in staged]
+        if files:
+            target.append(
+                files, app_id, max(new), info={"drawdown.pipeline": first.pipeline, "drawdown.run": lease.run_id}
+            )
+    return Published(tuple(new), sum(file.rows for file in files))

@@ -1,0 +1,26 @@
+"""Fixtures of every tier: a workspace per test, one real Spark session per module that asks for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.spark import start_session
+from tests.support.workspace import Workspace
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """A real local[2] session with the project's connector jars."""
+    session = start_session()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, spark: SparkSession) -> Workspace:
+    """A project of its own that drains in the module's session."""
+    return Workspace(tmp_path / "project", spark)

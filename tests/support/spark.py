@@ -1,0 +1,31 @@
+"""The session of tests: local[2], no UI, two shuffle partitions, the connectors that set-up fetched."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from drawdown.engine.session import application_session
+
+ROOT = Path(__file__).parents[2]
+JARS = ROOT / ".drawdown" / "jars"
+
+
+def start_session() -> SparkSession:
+    assert any(JARS.glob("*.jar")), f"no connector jars in {JARS}: run `make setup`"
+    session = application_session(
+        "tests",
+        {
+            "spark.master": "local[2]",
+            "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
+            "spark.driver.memory": "1g",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.driver.extraClassPath": f"{JARS}/*",
+            "spark.sql.shuffle.partitions": "2",
+        },
+    )
+    session.sparkContext.setLogLevel("OFF")
+    return session
