@@ -55,7 +55,7 @@ class Delivery:
         from confluent_kafka.admin import AdminClient
         from confluent_kafka.cimpl import NewTopic
 
-        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers})
+        admin = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 2})
         created = admin.create_topics([NewTopic(TOPIC, PARTITIONS, 1)], request_timeout=_PATIENCE_SECONDS)
         try:
             created[TOPIC].result(_PATIENCE_SECONDS)
@@ -67,7 +67,9 @@ class Delivery:
 
         lost: list[str] = []
         # idempotence: a retry of the client's own must not become a duplicate the oracle has not seen.
-        producer = Producer({"bootstrap.servers": self.bootstrap_servers, "enable.idempotence": True})
+        producer = Producer(
+            {"bootstrap.servers": self.bootstrap_servers, "enable.idempotence": True, "log_level": 2}
+        )
         for message in day.messages:
             producer.produce(
                 TOPIC,
