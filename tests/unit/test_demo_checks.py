@@ -14,6 +14,12 @@ from drawdown.demo.report import comparison_table, print_differences, runs_table
 from drawdown.demo.rows import Comparison, normal
 from drawdown.metastore.records import Counts, Run
 
+REFERENCE = {
+    "planes": "tailnum,manufacturer,model,seats\nN1,EMBRAER,E-1,55\n",
+    "airlines": "carrier,name\nUA,United\n",
+    "airports": "faa,name\nEWR,Newark\n",
+}
+
 
 def dag_run(tasks: dict[str, str | None], state: str = "success", **runs: Run) -> DagRun:
     return DagRun("manual__1", state, tasks, 1.0, runs)
@@ -31,13 +37,8 @@ def oracle(tmp_path: Path) -> Oracle:
     (tmp_path / "day1" / "flights" / "a.csv").write_text(f"{','.join(FLIGHT_COLUMNS)}\n{line}\n")
     (tmp_path / "day1" / "weather.jsonl").write_text("\n")
     (tmp_path / "reference").mkdir()
-    for name, header in {
-        "planes": "tailnum,manufacturer,model,seats",
-        "airlines": "carrier,name",
-        "airports": "faa,name",
-    }.items():
-        values = ",".join("1" for _ in header.split(","))
-        (tmp_path / "reference" / f"{name}.csv").write_text(f"{header}\n{values}x\n")
+    for name, text in REFERENCE.items():
+        (tmp_path / "reference" / f"{name}.csv").write_text(text)
     return Oracle(tmp_path)
 
 
