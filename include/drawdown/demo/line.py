@@ -27,6 +27,7 @@ PIPELINES = ("flights", "weather", "departures_hourly", "flights_enriched")
 
 _RUN_SECONDS = 240.0
 _POLL_SECONDS = 0.5
+_LOG_LINES = 12
 
 TaskStates = Mapping[str, str | None]
 
@@ -139,14 +140,16 @@ class Line:
         )
 
     def failure(self, run: DagRun) -> MachineError:
-        """A failed run as an error: the tasks that failed, and the last words of the first."""
+        """A failed run as an error: what its records say, or else the last words of a failed task."""
         failed = [task for task, state in run.tasks.items() if state == "failed"]
-        words = self.airflow.task_log(GROUP, run.run_id, failed[0]).splitlines()[-12:] if failed else []
+        words = [f"{each.pipeline}: {each.error['what']}" for each in run.runs.values() if each.error]
+        if failed and not words:
+            log = self.airflow.task_log(GROUP, run.run_id, failed[0]).splitlines()
+            words = [line for line in log if "group::" not in line][-_LOG_LINES:]
+        headline = f"run {run.run_id} of {GROUP} {run.state}: {', '.join(failed) or dict(run.tasks)}"
         return MachineError(
             "demo.run-failed",
-            "\n".join(
-                [f"run {run.run_id} of {GROUP} {run.state}: {', '.join(failed) or dict(run.tasks)}", *words]
-            ),
+            "\n".join([headline, *words]),
             where=str(self.airflow.home / "logs"),
             do="read the whole log of the task; then run `make demo` again",
         )
