@@ -1,0 +1,1 @@
+"""Data quality: the audit of a slice, and what it found."""

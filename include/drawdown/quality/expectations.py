@@ -1,0 +1,154 @@
+"""From quality.yaml's expectations to Great Expectations' own, refused by name when they are wrong."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
+
+from drawdown.errors import SpecError
+from drawdown.quality import gx
+
+if TYPE_CHECKING:
+    from great_expectations.expectations.expectation import Expectation
+
+    from drawdown.spec import Pipeline
+
+POSITION = "position"
+"""Key of an expectation's place in quality.yaml in its ``meta``: results come back unordered."""
+
+OUTSIDE_THE_SLICE = frozenset(
+    {"expect_query_results_to_match_comparison", "expect_table_row_count_to_equal_other_table"}
+)
+"""Types that compare with another table; an audit sees the slice and nothing else."""
+
+RESERVED = frozenset(
+    {
+        "batch_id",
+        "catch_exceptions",
+        "description",
+        "id",
+        "meta",
+        "notes",
+        "rendered_content",
+        "result_format",
+        "severity",
+        "windows",
+    }
+)
+"""Arguments that every type has and that say how to run or report it; the audit sets them.
+
+``result_format`` above all: COMPLETE copies every unexpected row into the report.
+"""
+
+
+class ExpectationSpec(Protocol):
+    """What the audit reads of one entry of quality.yaml's ``expectations``."""
+
+    @property
+    def type(self) -> str: ...
+    @property
+    def kwargs(self) -> Mapping[str, Any]: ...
+    @property
+    def severity(self) -> str: ...
+    @property
+    def name(self) -> str | None: ...
+
+
+def validate_expectations(pipeline: Pipeline) -> None:
+    """Checks every expectation's type and arguments; needs no Spark, but imports Great Expectations.
+
+    Raises:
+        SpecError: an unknown type or argument (naming the nearest), one missing, or a wrong value.
+    """
+    build_expectations(pipeline)
+
+
+def build_expectations(pipeline: Pipeline) -> list[Expectation]:
+    """The pipeline's expectations as Great Expectations runs them, in order.
+
+    Raises:
+        SpecError: see :func:`validate_expectations`.
+    """
+    if not pipeline.quality.expectations:
+        return []
+    gx.load()
+    where = str(pipeline.folder / "quality.yaml")
+    return [
+        _build(spec, position, f"{where}, expectation {position + 1} ({spec.name or spec.type})")
+        for position, spec in enumerate(pipeline.quality.expectations)
+    ]
+
+
+def _build(spec: ExpectationSpec, position: int, where: str) -> Expectation:
+    from pydantic.v1 import ValidationError
+
+    kind = _kind(spec.type, where)
+    arguments = sorted(set(kind.__fields__) - RESERVED)
+    _refuse_unknown(spec.kwargs, arguments, spec.type, where)
+    kwargs: dict[str, Any] = copy.deepcopy(dict(spec.kwargs))
+    try:
+        return kind(**kwargs, meta={POSITION: position})
+    except ValidationError as error:
+        raise SpecError(
+            "quality.bad-argument",
+            f"{spec.type}: {_first_complaint(error)}",
+            where=where,
+            do=f"it takes {', '.join(arguments)}; see https://greatexpectations.io/expectations/{spec.type}",
+        ) from error
+
+
+def _kind(name: str, where: str) -> type[Expectation]:
+    from great_expectations.expectations.registry import (
+        get_expectation_impl,
+        list_registered_expectation_implementations,
+    )
+
+    known = sorted(set(list_registered_expectation_implementations()) - OUTSIDE_THE_SLICE)
+    if name in OUTSIDE_THE_SLICE:
+        raise SpecError(
+            "quality.outside-the-slice",
+            f"{name} compares with another table, and an audit sees the slice only",
+            where=where,
+            do="check it in a pipeline that reads both tables",
+        )
+    if name not in known:
+        raise SpecError(
+            "quality.unknown-expectation",
+            f"there is no expectation type {name}",
+            where=where,
+            do=_nearest(name, known) or "the types are listed at https://greatexpectations.io/expectations",
+        )
+    kind: type[Expectation] = get_expectation_impl(name)
+    return kind
+
+
+def _refuse_unknown(kwargs: Iterable[str], arguments: list[str], name: str, where: str) -> None:
+    for key in kwargs:
+        if key in RESERVED:
+            raise SpecError(
+                "quality.reserved-argument",
+                f"{name}: {key} is set by the audit",
+                where=where,
+                do="remove it from kwargs; severity (fail | warn) and name stand beside kwargs",
+            )
+        if key not in arguments:
+            raise SpecError(
+                "quality.unknown-argument",
+                f"{name} has no argument {key}",
+                where=where,
+                do=_nearest(key, arguments) or f"it takes {', '.join(arguments)}",
+            )
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    nearest = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {nearest[0]}?" if nearest else ""
+
+
+def _first_complaint(error: Any) -> str:
+    """One line of a pydantic (v1) error: the argument and what is wrong with it."""
+    first = error.errors()[0]
+    place = ".".join(str(part) for part in first["loc"] if part != "__root__")
+    return f"{place}: {first['msg']}" if place else str(first["msg"])

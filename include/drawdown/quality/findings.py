@@ -1,0 +1,56 @@
+"""From one Great Expectations result to one entry of a verdict."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from drawdown.quality.plain import plain
+
+if TYPE_CHECKING:
+    from great_expectations.core import ExpectationValidationResult
+
+    from drawdown.quality.expectations import ExpectationSpec
+
+MAX_SAMPLES = 3
+
+
+def finding(spec: ExpectationSpec, result: ExpectationValidationResult) -> dict[str, Any]:
+    """The entry that :class:`~drawdown.quality.outcome.AuditOutcome` describes, JSON-serialisable."""
+    found = result.result or {}
+    return {
+        "name": spec.name or spec.type,
+        "type": spec.type,
+        "kwargs": plain(spec.kwargs, max_items=None),
+        "severity": spec.severity,
+        "success": bool(result.success),
+        "observed": plain(found.get("observed_value")),
+        "unexpected_count": plain(found.get("unexpected_count")),
+        "unexpected_percent": plain(found.get("unexpected_percent")),
+        "samples": _samples(found),
+        "exception": exception_text(result),
+    }
+
+
+def _samples(found: dict[str, Any]) -> list[Any]:
+    """Whole rows where the expectation judges rows, else single values."""
+    rows = found.get("unexpected_rows")
+    if rows is None:
+        rows = found.get("partial_unexpected_list") or []
+    return [plain(row) for row in list(rows)[:MAX_SAMPLES]]
+
+
+def exception_text(result: ExpectationValidationResult) -> str | None:
+    """First line of what was raised while the expectation was evaluated, None if nothing was."""
+    info = result.exception_info or {}
+    # One report, or one per metric that failed.
+    reports = [info] if "raised_exception" in info else list(info.values())
+    for report in reports:
+        if report.get("raised_exception", True):
+            return first_line(str(report.get("exception_message") or "")) or "an exception without a text"
+    return None
+
+
+def first_line(text: str) -> str:
+    """The first line that says something, cut to a length people read."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[0][:500] if lines else ""

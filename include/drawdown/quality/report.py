@@ -1,0 +1,59 @@
+"""A verdict as text for people: what did not hold, what was expected, what was there."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from drawdown.metastore.records import Outcome
+
+MAX_ROW_CHARACTERS = 500
+
+
+def describe(outcome: Outcome, results: list[dict[str, Any]], rows: int) -> str:
+    """A summary line, then a paragraph for every expectation that did not hold or could not be run."""
+    bad = [entry for entry in results if not entry["success"]]
+    lines = [f"{outcome}: {len(results) - len(bad)} of {len(results)} expectations hold on {rows:,} rows"]
+    for entry in bad:
+        lines += _paragraph(entry)
+    return "\n".join(lines)
+
+
+def columns(kwargs: dict[str, Any]) -> list[str]:
+    """The columns that an expectation's arguments name."""
+    named = [kwargs[key] for key in ("column", "column_A", "column_B") if key in kwargs]
+    return [str(name) for name in [*named, *kwargs.get("column_list", [])]]
+
+
+def _paragraph(entry: dict[str, Any]) -> list[str]:
+    subject = entry["type"] if entry["name"] == entry["type"] else f"{entry['name']}: {entry['type']}"
+    if on := columns(entry["kwargs"]):
+        subject += " on " + ", ".join(on)
+    lines = [f"- {subject}: {_verb(entry)}"]
+    if expected := {k: v for k, v in entry["kwargs"].items() if not k.startswith("column")}:
+        lines.append(f"    expected: {_compact(expected)}")
+    if entry["exception"]:
+        lines.append(f"    raised: {entry['exception']}")
+    if entry["observed"] is not None:
+        lines.append(f"    observed: {_compact(entry['observed'])}")
+    if entry["unexpected_count"] is not None:
+        lines.append(f"    unexpected: {_share(entry)}")
+    lines += [f"    sample: {_compact(row)}" for row in entry["samples"]]
+    return lines
+
+
+def _verb(entry: dict[str, Any]) -> str:
+    if entry["exception"]:
+        return "error, not judged"
+    return "failed" if entry["severity"] == "fail" else "failed, a warning"
+
+
+def _share(entry: dict[str, Any]) -> str:
+    percent = entry["unexpected_percent"]
+    count = f"{entry['unexpected_count']:,}"
+    return count if percent is None else f"{count} ({percent:.4g} % of the values that are not null)"
+
+
+def _compact(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text if len(text) <= MAX_ROW_CHARACTERS else text[:MAX_ROW_CHARACTERS] + "…"
