@@ -1,0 +1,200 @@
+"""The guard of one Spark application: starts it, passes its output on, asks it to stop, ends it.
+
+Runs in a session of its own (see submit.py). In order:
+
+1. make the leash (leash.py) and start spark-submit;
+2. pass its output on until it ends, or until one of these means stop: the front's pipe is closed, the
+   reader of our output is gone (a task that was killed), SIGTERM or SIGINT;
+3. stop: let go of the leash and wait for spark-submit to end, for at most the grace time; the output
+   still goes to whoever reads it, else nowhere, so that a driver never blocks on it;
+4. kill whatever is left below, remove the run's folder, exit with spark-submit's code.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from pathlib import Path
+
+from drawdown.clusters.processes import adopt_orphans, descendants, kill_descendants, reap
+from drawdown.leash import LEASH
+
+_PIPE_BUF = 4096
+"""A pipe that polls writable takes this much without blocking (pipe(7))."""
+
+_FAREWELL = 3.0
+"""Seconds the rest may take to end by itself once spark-submit has ended."""
+
+_OUT = 1
+
+_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+
+def run(arguments: list[str], folder: Path, front: int, grace: float) -> int:
+    """Steps 1 to 4; called in a freshly forked process.
+
+    Args:
+        arguments: of spark-submit.
+        folder: of this run alone; holds the leash, removed at the end.
+        front: read end of the pipe that the front holds.
+        grace: seconds from being asked to stop until everything is killed.
+    """
+    os.setsid()
+    adopt_orphans()
+    wakeup = _wakeup_on(*_STOP_SIGNALS, signal.SIGCHLD)
+    try:
+        leash = folder / "leash"
+        os.mkfifo(leash, 0o600)
+        # Opened for both: opening a FIFO for writing alone would wait for the driver.
+        held = os.open(leash, os.O_RDWR | os.O_CLOEXEC)
+        child = subprocess.Popen(
+            [str(_spark_home() / "bin" / "spark-submit"), *arguments],
+            env=submit_environment(os.environ) | {LEASH: str(leash)},
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
+        assert child.stdout is not None
+        code = _Watch(child.pid, child.stdout.fileno(), held, front, wakeup, grace).until_ended()
+        _wait_for_the_rest()
+        return code
+    finally:
+        kill_descendants()
+        remove(folder)
+
+
+def submit_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """What spark-submit needs to use this very environment's Spark and Python."""
+    return {
+        **environment,
+        "SPARK_HOME": str(_spark_home()),
+        # Without these, workers and driver run whatever `python3` the PATH holds.
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+        # Else the driver's lines come only when its buffer is full, or never.
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def remove(folder: Path) -> None:
+    """Remove the run's folder with all it holds; harmless when it is gone."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+class _Watch:
+    """Step 2 and 3: one loop over everything that can happen."""
+
+    def __init__(self, child: int, output: int, leash: int, front: int, wakeup: int, grace: float) -> None:
+        self.child, self.output, self.leash, self.front, self.wakeup = child, output, leash, front, wakeup
+        self.grace = grace
+        self.deadline: float | None = None
+        self.reader_gone = False
+        self.buffer = b""
+
+    def until_ended(self) -> int:
+        """The exit code of spark-submit, 128 + SIGKILL when it had to be killed."""
+        code: int | None = None
+        while code is None:
+            ready = self._poll(0.5 if self.deadline is None else 0.1)
+            self._relay(ready)
+            if self._asked_to_stop(ready) and self.deadline is None:
+                self._let_go()
+            if self.deadline is not None and time.monotonic() > self.deadline:
+                self._say(f"drawdown: still running after {self.grace:g} s: killed")
+                kill_descendants()
+                code = 128 + signal.SIGKILL
+            else:
+                code = reap().get(self.child)
+        self._last_lines()
+        return code
+
+    def _poll(self, seconds: float) -> dict[int, int]:
+        poll = select.poll()
+        poll.register(self.wakeup, select.POLLIN)
+        if self.deadline is None:
+            poll.register(self.front, select.POLLIN)
+        if not self.reader_gone:
+            # With no event asked for, POLLERR and POLLHUP still tell that nobody reads.
+            poll.register(_OUT, select.POLLOUT if self.buffer else 0)
+        if not self.buffer and self.output >= 0:
+            poll.register(self.output, select.POLLIN)
+        return dict(poll.poll(seconds * 1000))
+
+    def _asked_to_stop(self, ready: Mapping[int, int]) -> bool:
+        signals = set(os.read(self.wakeup, _PIPE_BUF)) if self.wakeup in ready else set()
+        return self.reader_gone or self.front in ready or not signals.isdisjoint(_STOP_SIGNALS)
+
+    def _let_go(self) -> None:
+        os.close(self.leash)
+        self.deadline = time.monotonic() + self.grace
+        self._say(f"drawdown: asked to stop; the driver has {self.grace:g} s")
+
+    def _relay(self, ready: Mapping[int, int]) -> None:
+        if self.output in ready:
+            self.buffer = os.read(self.output, _PIPE_BUF)
+            if not self.buffer:
+                os.close(self.output)
+                self.output = -1
+        if ready.get(_OUT, 0) & (select.POLLERR | select.POLLHUP):
+            self.reader_gone = True
+        if self.reader_gone:
+            self.buffer = b""
+        elif ready.get(_OUT, 0) & select.POLLOUT:
+            self._write()
+
+    def _write(self) -> None:
+        try:
+            self.buffer = self.buffer[os.write(_OUT, self.buffer[:_PIPE_BUF]) :]
+        except BrokenPipeError:
+            self.reader_gone = True
+            self.buffer = b""
+
+    def _say(self, line: str) -> None:
+        """A line of our own, where a reader is left."""
+        if not self.reader_gone:
+            self.buffer += f"{line}\n".encode()
+
+    def _last_lines(self) -> None:
+        """What spark-submit wrote before it ended; daemons may keep the pipe open, so no end of file."""
+        deadline = time.monotonic() + _FAREWELL
+        while not self.reader_gone and time.monotonic() < deadline:
+            if not self.buffer and self.output < 0:
+                return
+            ready = self._poll(0.1)
+            if not self.buffer and self.output not in ready:
+                return
+            self._relay(ready)
+
+
+def _wakeup_on(*signals: int) -> int:
+    """A descriptor that receives the number of every signal: one place to wait for all of them."""
+    read_end, write_end = os.pipe()
+    os.set_blocking(read_end, False)
+    os.set_blocking(write_end, False)
+    signal.set_wakeup_fd(write_end)
+    for number in signals:
+        signal.signal(number, lambda *_: None)
+    return read_end
+
+
+def _wait_for_the_rest() -> None:
+    """Workers end when they see the JVM gone; give them a moment before they are killed."""
+    deadline = time.monotonic() + _FAREWELL
+    while descendants() and time.monotonic() < deadline:
+        time.sleep(0.05)
+        reap()
+
+
+def _spark_home() -> Path:
+    """The folder of the pyspark package beside this interpreter, found without importing it."""
+    spec = importlib.util.find_spec("pyspark")
+    if spec is None or spec.origin is None:
+        raise SystemExit("machine.no-pyspark: this Python has no pyspark; do: make setup")
+    return Path(spec.origin).parent

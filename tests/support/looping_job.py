@@ -1,0 +1,19 @@
+"""A Spark job that runs until it is asked to stop; with ``--stubborn`` it does not listen."""
+
+import sys
+import time
+
+from pyspark.sql import SparkSession
+
+from drawdown.leash import Leash
+
+leash = Leash.from_environment()
+spark = SparkSession.builder.getOrCreate()
+# One Python worker, so that pyspark.daemon, which makes a process group of its own, is alive too.
+assert spark.sparkContext.parallelize([1], 1).map(lambda x: x + 1).collect() == [2]
+print("the job is looping", flush=True)
+while "--stubborn" in sys.argv or not leash.stop_requested.is_set():
+    time.sleep(0.05)
+print("the job stopped cleanly", flush=True)
+spark.stop()
+sys.exit(int(sys.argv[1]))
