@@ -114,10 +114,10 @@ def _move(
     allowed: tuple[BatchStatus, ...],
     to: BatchStatus,
 ) -> None:
-    ids = sorted(batch_ids)
-    for some in _chunks(ids):
+    for some in _chunks(sorted(batch_ids)):
         here = _at(batches.c, pipeline, generation, some)
-        found = dict(conn.execute(select(batches.c.batch_id, batches.c.status).where(*here)).tuples().all())
+        rows = conn.execute(select(batches.c.batch_id, batches.c.status).where(*here))
+        found = {row.batch_id: row.status for row in rows}
         wrong = {i: found.get(i, "not noted") for i in some if found.get(i) not in (*allowed, to)}
         if wrong:
             raise _cannot_move(pipeline, generation, wrong, to)

@@ -14,8 +14,11 @@ from drawdown.errors import DrawdownError, MachineError, SourceError, SpecError
 WAIT_SECONDS = 15
 """How long a statement waits for another process's lock (SQLite: busy timeout, PostgreSQL: lock_timeout)."""
 
-WRITES = {"drawdown_writes": True}
+WRITES = {"drawdown_begin": "BEGIN IMMEDIATE"}
 """Execution options of a connection whose transaction takes the write lock at once (SQLite)."""
+
+NO_TRANSACTION = {"drawdown_begin": ""}
+"""Execution options of a connection for a statement that SQLite allows outside transactions only."""
 
 
 def connect(url: str) -> Engine:
@@ -29,8 +32,7 @@ def connect(url: str) -> Engine:
     else:
         # pre-ping: a server restarted between two batches costs a reconnect, not the run.
         engine = create_engine(
-            parsed.set(drivername="postgresql+psycopg"),
-            connect_args={"connect_timeout": WAIT_SECONDS},
+            _waiting(parsed, "connect_timeout").set(drivername="postgresql+psycopg"),
             pool_pre_ping=True,
             hide_parameters=True,
         )
@@ -73,12 +75,15 @@ def _sqlite(url: URL) -> Engine:
             where=str(folder),
             do="give the metastore a folder this user may write to (metastore in include/project.yaml)",
         ) from e
-    engine = create_engine(
-        url.set(drivername="sqlite+pysqlite"), connect_args={"timeout": WAIT_SECONDS}, hide_parameters=True
-    )
+    engine = create_engine(_waiting(url, "timeout").set(drivername="sqlite+pysqlite"), hide_parameters=True)
     event.listen(engine, "connect", _leave_transactions_to_us)
     event.listen(engine, "begin", _begin)
     return engine
+
+
+def _waiting(url: URL, parameter: str) -> URL:
+    """The URL with the driver's own waiting time, unless it sets one itself."""
+    return url.set(query={parameter: str(WAIT_SECONDS), **url.query})
 
 
 def _leave_transactions_to_us(dbapi_connection: Any, record: object) -> None:
@@ -89,8 +94,9 @@ def _leave_transactions_to_us(dbapi_connection: Any, record: object) -> None:
 def _begin(conn: Connection) -> None:
     # A transaction that reads first and then writes cannot wait for the lock (SQLITE_BUSY at once), so
     # writers take it at the start.
-    writes = conn.get_execution_options().get("drawdown_writes")
-    conn.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+    statement = conn.get_execution_options().get("drawdown_begin", "BEGIN")
+    if statement:
+        conn.exec_driver_sql(statement)
 
 
 def _bound_waits(dbapi_connection: Any, record: object) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, Engine, inspect, select, text
 from sqlalchemy.sql.expression import column, table
 
 from drawdown.errors import MachineError, SourceError
-from drawdown.metastore.connect import WAIT_SECONDS, WRITES, shown
+from drawdown.metastore.connect import NO_TRANSACTION, WAIT_SECONDS, WRITES, shown
 from drawdown.metastore.migrations import HEAD, REVISIONS
 from drawdown.metastore.tables import VERSION_TABLE
 
@@ -29,7 +29,6 @@ def migrate(engine: Engine) -> None:
         if _revision(conn) == HEAD:
             return
     if engine.dialect.name == "sqlite":
-        _refuse_what_is_not_ours(engine)
         _write_ahead(engine)
     with engine.connect().execution_options(**WRITES) as conn, conn.begin():
         if engine.dialect.name == "postgresql":
@@ -64,11 +63,6 @@ def _revision(conn: Connection) -> str | None:
     return found
 
 
-def _refuse_what_is_not_ours(engine: Engine) -> None:
-    with engine.begin() as conn:
-        _revision(conn)
-
-
 def _write_ahead(engine: Engine) -> None:
     """Switches the file to WAL, so that readers never wait for the writer; the file remembers it.
 
@@ -77,11 +71,8 @@ def _write_ahead(engine: Engine) -> None:
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
         try:
-            connection = engine.raw_connection()
-            try:
-                connection.cursor().execute("PRAGMA journal_mode=WAL")
-            finally:
-                connection.close()
+            with engine.connect().execution_options(**NO_TRANSACTION) as conn:
+                conn.exec_driver_sql("PRAGMA journal_mode=WAL")
             return
         except SourceError:
             if time.monotonic() > deadline:

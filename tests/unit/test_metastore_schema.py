@@ -1,0 +1,189 @@
+"""Opening a metastore: its schema, its revisions, and everything it refuses to open."""
+
+from __future__ import annotations
+
+import socket
+import sqlite3
+import subprocess
+import sys
+import textwrap
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import inspect, text
+
+import drawdown.metastore.migrations as migrations
+from drawdown.errors import DrawdownError, MachineError, SourceError, SpecError
+from drawdown.metastore import Metastore, connect
+from drawdown.metastore.records import Run
+from drawdown.metastore.tables import VERSION_TABLE, metadata
+from tests.fixtures.postgres import PostgresServer
+
+pytest_plugins = ("tests.fixtures.metastores",)
+
+
+def refused(url: str) -> DrawdownError:
+    with pytest.raises(DrawdownError) as error:
+        Metastore.open(url)
+    return error.value
+
+
+def test_the_revisions_lead_to_the_tables_of_the_program(metastore: Metastore) -> None:
+    with metastore._engine.connect() as conn:
+        context = MigrationContext.configure(
+            conn, opts={"version_table": VERSION_TABLE, "compare_type": True, "target_metadata": metadata}
+        )
+        assert compare_metadata(context, metadata) == []
+
+
+def test_the_list_of_revisions_is_the_files_oldest_first() -> None:
+    scripts = ScriptDirectory(str(Path(migrations.__file__).parent))
+    assert tuple(s.revision for s in scripts.walk_revisions())[::-1] == migrations.REVISIONS
+
+
+def test_opening_again_finds_what_was_written(store_url: str) -> None:
+    with Metastore.open(store_url) as store:
+        run = store.start_run(Run("r1", "flights"))
+    with Metastore.open(store_url) as store:
+        assert store.runs() == [run]
+
+
+def test_opening_a_current_metastore_imports_no_alembic(store_url: str) -> None:
+    Metastore.open(store_url).close()
+    program = textwrap.dedent("""
+        import sys
+        from drawdown.metastore import Metastore
+        Metastore.open(sys.argv[1]).close()
+        sys.exit("alembic" in sys.modules)
+    """)
+    subprocess.run([sys.executable, "-c", program, store_url], check=True)
+
+
+def test_a_schema_newer_than_this_program_is_refused_and_left_alone(store_url: str) -> None:
+    with Metastore.open(store_url) as store, store._writer.begin() as conn:
+        conn.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
+    error = refused(store_url)
+    assert isinstance(error, MachineError)
+    assert (error.id, "9999" in error.what, "upgrade" in error.do) == ("metastore.newer", True, True)
+    engine = connect.connect(store_url)
+    with engine.connect() as conn:
+        assert conn.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar() == "9999"
+    engine.dispose()
+
+
+def test_a_database_of_something_else_is_refused_and_left_alone(store_url: str) -> None:
+    engine = connect.connect(store_url)
+    with engine.begin() as conn:
+        conn.execute(text("CREATE TABLE dag_run (id INTEGER)"))
+    error = refused(store_url)
+    assert isinstance(error, MachineError)
+    assert error.id == "metastore.foreign"
+    assert "dag_run" in error.what
+    assert inspect(engine).get_table_names() == ["dag_run"]
+    engine.dispose()
+
+
+def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("not a database, but longer than a database's header would be\n" * 20)
+    before = path.read_bytes()
+    error = refused(f"sqlite:///{path}")
+    assert isinstance(error, MachineError)
+    assert error.id == "metastore.foreign"
+    assert str(path) in error.where
+    assert path.read_bytes() == before
+    assert [p.name for p in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_folder_in_the_files_place_is_refused(tmp_path: Path) -> None:
+    error = refused(f"sqlite:///{tmp_path}")
+    assert isinstance(error, MachineError)
+    assert error.id == "metastore.unreachable"
+
+
+def test_a_file_in_the_folders_place_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("")
+    error = refused(f"sqlite:///{tmp_path / 'state' / 'metastore.db'}")
+    assert isinstance(error, MachineError)
+    assert error.id == "metastore.unreachable"
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "metastore.db",
+        "mysql://user:geheim@host/db",
+        "oracle+nothing://user:geheim@host/db",
+        "postgresql://user:geheim@host:port/db",
+        "sqlite://",
+        "sqlite:///:memory:",
+        "",
+    ],
+)
+def test_an_address_that_cannot_be_a_metastore_is_a_spec_error_without_its_password(url: str) -> None:
+    error = refused(url)
+    assert isinstance(error, SpecError)
+    assert error.id == "metastore.url"
+    assert "geheim" not in str(error)
+
+
+def test_a_server_that_is_not_there_is_unreachable_and_its_password_not_shown() -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    error = refused(f"postgresql://user:geheim@127.0.0.1:{port}/metastore?password=geheim")
+    assert isinstance(error, SourceError)
+    assert error.id == "metastore.unreachable"
+    assert str(port) in error.where
+    assert "geheim" not in str(error)
+
+
+def test_a_wrong_password_and_a_missing_database_are_told(postgres_server: PostgresServer) -> None:
+    wrong = postgres_server.url("postgres").replace(postgres_server.password, "geheim")
+    error = refused(wrong)
+    assert (type(error), error.id) == (SourceError, "metastore.unreachable")
+    assert "password authentication failed" in error.what
+    assert "geheim" not in str(error)
+    error = refused(postgres_server.url("nowhere"))
+    assert (type(error), error.id) == (SourceError, "metastore.unreachable")
+    assert '"nowhere" does not exist' in error.what
+
+
+def test_a_store_another_process_keeps_locked_is_told_and_unchanged(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connect, "WAIT_SECONDS", 1)
+    with Metastore.open(store_url) as store, Metastore.open(store_url) as other:
+        lease = store.acquire("flights", "host pid 1", "r1", timedelta(seconds=60))
+        with store.fenced(lease):
+            with pytest.raises(SourceError) as locked:
+                other.create_checkpoint(lease, 0, "checkpoint-0", {})
+            assert locked.value.id == "metastore.locked"
+            assert other.active_checkpoint("flights") is None  # readers never wait
+        other.create_checkpoint(lease, 1, "checkpoint-1", {})
+        found = store.active_checkpoint("flights")
+        assert found is not None
+        assert found.generation == 1
+
+
+def test_a_server_that_stops_is_told_and_a_restarted_one_found_again() -> None:
+    with PostgresServer() as server, Metastore.open(server.create_database()) as store:
+        run = store.start_run(Run("r1", "flights"))
+        server.stop()
+        with pytest.raises(SourceError) as gone:
+            store.finish_run("r1", "succeeded")
+        assert gone.value.id == "metastore.unreachable"
+        server.start()
+        assert store.run("r1") == run
+
+
+def test_a_sqlite_metastore_makes_its_folder_private_and_writes_ahead(tmp_path: Path) -> None:
+    path = tmp_path / ".drawdown" / "metastore.db"
+    Metastore.open(f"sqlite:///{path}").close()
+    assert path.parent.stat().st_mode & 0o777 == 0o700
+    with sqlite3.connect(path) as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
