@@ -12,7 +12,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib.metadata import version
 from pathlib import Path
 from types import TracebackType
@@ -62,7 +62,7 @@ class LocalAirflow:
         self.password = admin_password(self.home)
         self.environment = airflow_environment(self.project_root, self.home, self.port, extra_env)
         self.api = AirflowApi(self.port, self.user, self.password)
-        self._components = {name: Background(name, self.home / "run") for name in COMPONENTS}
+        self._components = _components(self.home)
 
     def __enter__(self) -> LocalAirflow:
         self.start()
@@ -115,7 +115,7 @@ class LocalAirflow:
             for component in started:
                 component.stop()
             raise
-        self._state_file.write_text(json.dumps({"port": self.port}))
+        _state_file(self.home).write_text(json.dumps({"port": self.port}))
 
     def wait_healthy(self, timeout: float = START_TIMEOUT) -> None:
         """Wait for the database, scheduler and dag-processor to say they are healthy."""
@@ -123,11 +123,7 @@ class LocalAirflow:
 
     def stop(self) -> None:
         """Stop every component and every task below; nothing is left. Harmless when nothing runs."""
-        for component in self._components.values():
-            component.ask_to_stop()
-        for component in self._components.values():
-            component.stop()
-        self._state_file.unlink(missing_ok=True)
+        _stop(self._components.values(), self.home)
 
     def unpause(self, dag_id: str) -> None:
         """Let the DAG run; waits until it has been parsed."""
@@ -177,10 +173,6 @@ class LocalAirflow:
         answer = self.api.call("GET", *path, full_content="true")
         return "\n".join(_as_line(event) for event in (answer or {"content": []})["content"])
 
-    @property
-    def _state_file(self) -> Path:
-        return self.home / "run" / "airflow.json"
-
     def _tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
         answer = self.api.call("GET", "dags", dag_id, "dagRuns", run_id, "taskInstances", limit=100)
         return list((answer or {"task_instances": []})["task_instances"])
@@ -201,14 +193,36 @@ class LocalAirflow:
         return _poll(call, PARSE_TIMEOUT, found, Path(self.environment["AIRFLOW__CORE__DAGS_FOLDER"]))
 
 
+def stop_airflow(home: Path) -> None:
+    """Stop the Airflow of ``home``, whoever started it, with all its tasks; harmless when none runs."""
+    _stop(_components(home).values(), home)
+
+
 def running_airflow(project_root: Path, home: Path) -> LocalAirflow | None:
     """The Airflow another process started in ``home`` (``make up``), None if none runs."""
     try:
-        port = json.loads((home / "run" / "airflow.json").read_text())["port"]
+        port = json.loads(_state_file(home).read_text())["port"]
     except FileNotFoundError:
         return None
     airflow = LocalAirflow(project_root, home, port)
     return airflow if airflow.api.health() is not None else None
+
+
+def _components(home: Path) -> dict[str, Background]:
+    return {name: Background(name, home / "run") for name in COMPONENTS}
+
+
+def _stop(components: Collection[Background], home: Path) -> None:
+    """All at the same time: each may need its grace."""
+    for component in components:
+        component.ask_to_stop()
+    for component in components:
+        component.stop()
+    _state_file(home).unlink(missing_ok=True)
+
+
+def _state_file(home: Path) -> Path:
+    return home / "run" / "airflow.json"
 
 
 def _poll(probe: Callable[[], T | None], timeout: float, found: Callable[[], str], where: Path) -> T:

@@ -6,20 +6,21 @@ Needs the broker jars of ``jars.lock`` and Java, no Kafka installation.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
+import sys
 import time
 import uuid
 from base64 import urlsafe_b64encode
 from pathlib import Path
 from types import TracebackType
 
-from drawdown.errors import MachineError
+from drawdown.errors import DrawdownError, MachineError
 from drawdown.machine.background import Background, last_lines
 from drawdown.machine.jars import BROKER, jar_paths
 from drawdown.machine.java import require_java
 from drawdown.machine.ports import LOOPBACK, free_ports, is_free
+from drawdown.machine.spark_home import spark_home
 
 START_TIMEOUT = 60.0
 # A short life on few cores: a small heap, a collector without threads, the compiler that starts fast.
@@ -192,10 +193,28 @@ class Broker:
 
 def _scala_library() -> Path:
     """Spark's own copy: MavenUtils leaves this one artifact out of everything it resolves."""
-    spec = importlib.util.find_spec("pyspark")
-    folder = Path(spec.origin).parent / "jars" if spec and spec.origin else Path()
+    folder = spark_home() / "jars"
     for jar in folder.glob("scala-library-2.13.*.jar"):
         return jar
     raise MachineError(
         "jars.missing", "pyspark carries no scala-library 2.13", where=str(folder), do="make setup"
     )
+
+
+def main() -> int:
+    """``start [PORT]``, ``stop`` or ``status`` of the broker in the current project's ``.drawdown/kafka``."""
+    broker = Broker(Path.cwd() / ".drawdown" / "kafka", int(sys.argv[2]) if len(sys.argv) > 2 else 0)
+    try:
+        if sys.argv[1:2] == ["start"]:
+            broker.start(detached=True)
+        elif sys.argv[1:2] == ["stop"]:
+            broker.stop()
+    except DrawdownError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    print(f"broker: {broker.running_at() or 'not running'}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

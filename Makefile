@@ -1,0 +1,35 @@
+# One line a target. `make` or `make help` lists them; everything else makes sure of the set-up first.
+PYTHON := .venv/bin/python
+.DEFAULT_GOAL := help
+.PHONY: help setup demo up down test test-unit test-engine test-airflow test-security test-e2e lint lock bench clean
+
+help: ## List the targets
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
+setup: ## Make the environment: Python packages, Java, jars, class archive (seconds when it is there)
+	@python3 include/drawdown/machine/bootstrap.py
+demo: setup ## Run the main job: three days of real flights through real Airflow and Kafka
+	@$(PYTHON) -m drawdown.demo
+up: setup ## Start Airflow and the broker in the background; print address and login
+	@$(PYTHON) -m drawdown.machine.services up
+down: ## Stop what `make up` started
+	@PYTHONPATH=include python3 -m drawdown.machine.services down
+test: setup ## Run all tests
+	@$(PYTHON) -m pytest
+test-unit: setup ## Run the tests without Spark, Kafka and Airflow
+	@$(PYTHON) -m pytest tests/unit
+test-engine: setup ## Run the tests with real Spark and Kafka
+	@$(PYTHON) -m pytest tests/engine
+test-airflow: setup ## Run the tests with real Airflow
+	@$(PYTHON) -m pytest tests/airflow
+test-security: setup ## Run the tests of paths, YAML and secrets
+	@$(PYTHON) -m pytest tests/security
+test-e2e: setup ## Run the demo's line with a real scheduler
+	@$(PYTHON) -m pytest tests/e2e
+lint: setup ## Check format, style, types and layers
+	@$(PYTHON) -m ruff format --check . && $(PYTHON) -m ruff check . && $(PYTHON) -m mypy && .venv/bin/lint-imports
+lock: setup ## Resolve and pin requirements.txt and jars.lock anew
+	@$(PYTHON) -m drawdown.machine.lock
+bench: setup ## Run the benchmarks
+	@$(PYTHON) -m pytest tests/benchmarks --benchmark-only
+clean: down ## Remove what set-up and runs made (.venv, .drawdown)
+	@rm -rf .venv .drawdown
