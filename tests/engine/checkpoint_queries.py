@@ -57,7 +57,7 @@ def late_rows(spark: SparkSession, root: Path) -> None:
     folder = root / "in late"
     frame = read(spark, folder).withWatermark("t", "10 minutes").dropDuplicates(["k", "t"])
     dropped: dict[int, int] = {}
-    for number, minutes in enumerate(((60,), (120, 40), (200, 45, 105), (115, 195))):
+    for number, minutes in enumerate(((60,), (120, 50, 40), (200, 110, 45, 105), (190, 115, 195))):
         put(folder / f"{number}.json", *minutes)
         query = (
             frame.writeStream.format("noop")

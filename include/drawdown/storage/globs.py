@@ -40,6 +40,10 @@ class Glob:
             expression.fullmatch(name) for expression, name in zip(self.names, names, strict=False)
         )
 
+    def matches_name(self, name: str) -> bool:
+        """Whether one name matches a pattern that is one name."""
+        return name == self.prefix if not self.names else self.matches((name,))
+
 
 def _parse_one(pattern: str) -> Glob:
     names = [name for name in pattern.split("/") if name]

@@ -58,7 +58,8 @@ class Storage:
     def __init__(self, root: str) -> None:
         url = _URL.fullmatch(root)
         self.is_local = url is None or url[1].lower() in ("file", "local")
-        self.root = root.rstrip("/") or "/" if url else str(Path(root).absolute())
+        # abspath and not Path.absolute: Hadoop drops ".." from paths too, and the names must be the same.
+        self.root = root.rstrip("/") or "/" if url else os.path.abspath(root)  # noqa: PTH100
         if self.is_local:
             inner = "/" + url[2].lstrip("/") if url else self.root
             self._local = Path(inner)

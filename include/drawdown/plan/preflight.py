@@ -1,0 +1,146 @@
+"""Preflight: is there anything for a drain to do? Answered without Spark, and with yes on any doubt.
+
+A run with nothing new then costs no Spark start. It only reads: listings, the checkpoint's files, a
+broker's offsets, a Delta table's version, the metastore. It does not say what a drain would refuse:
+it lets the drain start and say so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from drawdown.checkpoint import CheckpointFiles, SeenFile, plain_path
+from drawdown.errors import DrawdownError
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import BatchStatus, Checkpoint
+from drawdown.plan.delta_backlog import delta_backlog
+from drawdown.plan.file_backlog import file_backlog
+from drawdown.plan.findings import Finding
+from drawdown.plan.kafka_backlog import kafka_backlog
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+
+_FILE_FORMATS = frozenset({"csv", "json", "xml", "parquet", "orc", "text", "avro"})
+_UNPUBLISHED: tuple[BatchStatus, ...] = ("staged", "committed", "passed")
+_RECENT_RUNS = 20
+
+
+@dataclass(frozen=True)
+class Preflight:
+    """The answer for one pipeline.
+
+    Attributes:
+        work: whether a drain should start.
+        reasons: why, one sentence each; empty when there is nothing to do.
+        backlog: per streaming source what waits there, see `Finding`.
+    """
+
+    work: bool
+    reasons: list[str] = field(default_factory=list)
+    backlog: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+
+def preflight(project: Project, pipeline: Pipeline, metastore: Metastore) -> Preflight:
+    """Whether a pipeline has anything to drain, audit or publish. Raises nothing that a user can cause."""
+    reasons: list[str] = []
+    backlog: dict[str, dict[str, Any]] = {}
+    try:
+        storage = Storage(project.storage_root)
+        checkpoint = metastore.active_checkpoint(pipeline.name)
+        reasons += _unfinished_business(metastore, pipeline, checkpoint)
+        past = _Past.read(storage, checkpoint)
+        reasons += past.reasons
+        reasons += _pending_carriers(storage, pipeline, checkpoint, past)
+    except DrawdownError as error:
+        return Preflight(True, [*reasons, f"in doubt: {error.what}"], backlog)
+    for name, source in pipeline.sources.items():
+        if source.static:
+            continue
+        try:
+            finding = _look(project, storage, pipeline, name, past)
+        except DrawdownError as error:
+            finding = Finding((f"in doubt: {error.what}",))
+        reasons += [f"{name}: {reason}" for reason in finding.reasons]
+        backlog[name] = finding.backlog
+    return Preflight(bool(reasons), reasons, backlog)
+
+
+@dataclass(frozen=True)
+class _Past:
+    """What the checkpoint says was read: empty before the first committed batch."""
+
+    files: CheckpointFiles | None = None
+    source_order: tuple[str, ...] = ()
+    offsets: tuple[Any, ...] = ()
+    reasons: tuple[str, ...] = ()
+
+    @classmethod
+    def read(cls, storage: Storage, checkpoint: Checkpoint | None) -> _Past:
+        if checkpoint is None:
+            return cls()
+        files = CheckpointFiles(storage, checkpoint.path)
+        reasons = ("a batch was planned and not committed",) if files.unfinished else ()
+        last = files.last_commit_batch()
+        if last is None:
+            return cls(reasons=reasons)
+        offsets = tuple(files.offsets(last).offsets)
+        # Spark numbers the sources by their place in the plan; the engine noted which is which.
+        order = tuple(checkpoint.fingerprint.get("source_order", ()))
+        if len(order) != len(offsets):
+            found = f"in doubt: the checkpoint has {len(offsets)} source(s), {len(order)} are known by name"
+            return cls(reasons=(*reasons, found))
+        return cls(files, order, offsets, reasons)
+
+    def offset(self, name: str) -> Any:
+        """The committed offset of a source; None when it has shown nothing or is not in the checkpoint."""
+        return self.offsets[self.source_order.index(name)] if name in self.source_order else None
+
+    def seen(self, name: str) -> list[SeenFile]:
+        """The files that a file source has seen."""
+        if self.files is None or name not in self.source_order:
+            return []
+        return self.files.seen_files(self.source_order.index(name))
+
+
+def _unfinished_business(
+    metastore: Metastore, pipeline: Pipeline, checkpoint: Checkpoint | None
+) -> Iterator[str]:
+    if checkpoint is not None:
+        left = metastore.batches(pipeline.name, checkpoint.generation, _UNPUBLISHED)
+        if left:
+            yield f"{len(left)} batch(es) are staged and not yet judged or published"
+    if metastore.holder_of(pipeline.name) is None:
+        for run in metastore.runs(pipeline.name, limit=_RECENT_RUNS):
+            if run.state == "running":
+                yield f"run {run.run_id} died without a word"
+
+
+def _pending_carriers(
+    storage: Storage, pipeline: Pipeline, checkpoint: Checkpoint | None, past: _Past
+) -> Iterator[str]:
+    """Carriers that a dead run wrote and no batch has read (engine/carriers.py writes them)."""
+    if checkpoint is None:
+        return
+    folder = f"_drawdown/{pipeline.name}/carriers-{checkpoint.generation}"
+    waiting: dict[str, set[str]] = {}
+    for info in storage.walk(folder, depth=2):
+        if info.name.endswith(".json") and not info.name.startswith("."):
+            waiting.setdefault(info.relative.split("/")[-2], set()).add(plain_path(info.path))
+    for source, paths in sorted(waiting.items()):
+        if paths - {file.path for file in past.seen(f"{source}#carrier")}:
+            yield f"a carrier of {source} is not read yet"
+
+
+def _look(project: Project, storage: Storage, pipeline: Pipeline, name: str, past: _Past) -> Finding:
+    source = pipeline.sources[name]
+    if past.source_order and name not in past.source_order:
+        return Finding(("is not in the checkpoint",))
+    if source.format in _FILE_FORMATS:
+        return file_backlog(storage, source, past.seen(name))
+    if source.format == "kafka":
+        return kafka_backlog(project.brokers[source.broker], source, past.offset(name))
+    if source.format == "delta":
+        return delta_backlog(storage.path(source.path or ""), past.offset(name))
+    return Finding((f"only Spark can tell what a {source.format} source has",))

@@ -1,0 +1,505 @@
+"""The preflight against checkpoints, tables and topics that Spark itself worked on.
+
+The rule under test: no is only said when a Spark started now would find nothing; a doubt is a yes.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from datetime import timedelta
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from pyspark.sql import DataFrame, SparkSession
+
+from drawdown.checkpoint import CheckpointFiles
+from drawdown.machine.broker import Broker as LocalBroker
+from drawdown.metastore.records import Batch, BatchStatus, Run
+from drawdown.plan.file_listing import list_source_files
+from drawdown.plan.preflight import Preflight, preflight
+from drawdown.spec import load_pipeline
+from drawdown.spec.broker_options import spark_options
+from drawdown.storage import Storage
+from tests.support.workspace import Workspace
+
+STATE_DIR = Path(__file__).parents[2] / ".drawdown"
+_TOPIC_NUMBERS = count(1)
+CHECKPOINT = "_drawdown/flights/checkpoint-1"
+FILES = """
+    sources:
+      left: {{format: text, path: {path}, options: {options}}}
+    transform: transform.sql
+    sink: {{format: delta, path: tables/out, schema: out.ddl, mode: append, publish: audited}}
+"""
+
+
+class Flights:
+    """One pipeline that plain Spark drains, without Drawdown's engine, and the preflight of it."""
+
+    def __init__(self, workspace: Workspace, spec: str) -> None:
+        self.workspace = workspace
+        workspace.pipeline(
+            "flights",
+            spec,
+            transform_sql="select * from left",
+            out_ddl="value string",
+            left_ddl="value string",
+        )
+        self.metastore = workspace.metastore()
+        self.lease = self.metastore.acquire("flights", "test", "r1", timedelta(minutes=5))
+
+    def look(self) -> Preflight:
+        return preflight(
+            self.workspace.project, load_pipeline(self.workspace.project, "flights"), self.metastore
+        )
+
+    def drain(self, *frames: DataFrame, order: tuple[str, ...] = ("left",)) -> None:
+        """Read all that is there, in one query with the checkpoint of generation 1."""
+        first, *others = [frame.selectExpr("cast(value as string) as value") for frame in frames]
+        for other in others:
+            first = first.union(other)
+        query = (
+            first.writeStream.foreachBatch(lambda batch, _: batch.count())
+            .option("checkpointLocation", str(self.workspace.storage / CHECKPOINT))
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        self.metastore.create_checkpoint(self.lease, 1, CHECKPOINT, {"source_order": list(order)})
+
+    def drain_files(self, path: str = "in", **options: Any) -> None:
+        reader = self.workspace.spark.readStream.options(**options)  # type: ignore[union-attr]
+        self.drain(reader.text(str(self.workspace.storage / path)))
+
+
+@pytest.fixture
+def files(workspace: Workspace) -> Iterator[Flights]:
+    """A pipeline over the text files of `in`."""
+    flights = Flights(workspace, FILES.format(path="in", options="{}"))
+    yield flights
+    flights.metastore.close()
+
+
+# Listings: the same files as Spark.
+
+LISTINGS: list[tuple[str, dict[str, str]]] = [
+    ("in", {}),
+    ("in/*", {}),
+    ("in/*/*", {}),
+    ("in", {"recursiveFileLookup": "true"}),
+    ("in", {"recursiveFileLookup": "true", "pathGlobFilter": "*.{csv,tmp}"}),
+    ("in/{plain,plain/deep}", {}),
+    ("in/[!_p.]*", {}),
+    ("in/_hidden", {}),
+    ("in/pla?n/*.csv", {}),
+    ("partitions", {}),
+    ("partitions/day=[3]", {}),
+    ("partitions/day=?/hour=*/a.csv", {}),
+    ("underscore", {}),
+    ("with space/ä%20+#", {}),
+]
+TREE = [
+    *("in/a.csv", "in/b.txt", "in/c.csv.tmp", "in/.dot.csv", "in/_under.csv", "in/d.csv._COPYING_"),
+    *("in/plain/a.csv", "in/plain/deep/b.csv", "in/_hidden/a.csv", "in/.hidden/a.csv"),
+    *("partitions/day=1/hour=1/a.csv", "partitions/day=2/hour=1/a.csv", "partitions/day=3/hour=2/a.csv"),
+    *("partitions/day=1/hour=1/.x.crc", "partitions/day=1/hour=1/_hidden/a.csv"),
+    *("underscore/_day=3/a.csv", "with space/ä%20+#/a b%c#.csv"),
+]
+
+
+@pytest.mark.parametrize(("path", "options"), LISTINGS)
+def test_a_listing_holds_exactly_what_sparks_file_source_takes(
+    workspace: Workspace, spark: SparkSession, path: str, options: dict[str, str]
+) -> None:
+    for name in TREE:
+        workspace.land(name, name)
+    checkpoint = workspace.root / "checkpoint"
+    query = (
+        spark.readStream.options(**options)
+        .schema("value string")
+        .csv(str(workspace.storage / path))
+        .writeStream.foreachBatch(lambda batch, _: batch.count())
+        .option("checkpointLocation", str(checkpoint))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    seen = CheckpointFiles(Storage(str(workspace.root)), "checkpoint").seen_files(0)
+    lower = {name.lower(): value for name, value in options.items()}
+    listed = list_source_files(Storage(str(workspace.storage)), path, lower)
+    assert sorted(info.path for info in listed) == sorted(file.path for file in seen)
+
+
+# Files
+
+
+def test_before_the_first_run_there_is_work_as_soon_as_a_file_is_there(files: Flights) -> None:
+    (files.workspace.storage / "in").mkdir()
+    assert files.look() == Preflight(False, [], {"left": {"files": 0, "bytes": 0, "too_old": 0}})
+    files.workspace.land("in/_hidden.txt", "not yet")
+    assert not files.look().work
+    files.workspace.land("in/a.txt", "12345")
+    found = files.look()
+    assert found.work
+    assert found.backlog == {"left": {"files": 1, "bytes": 5, "too_old": 0}}
+    assert found.reasons == [f"left: 1 new file(s) in {files.workspace.storage}/in"]
+
+
+def test_what_spark_has_read_is_no_work_and_a_new_file_is(files: Flights) -> None:
+    for number in range(12):
+        files.workspace.land(f"in/odd {number}%20é.txt", "x")
+    files.drain_files(maxFilesPerTrigger=1)
+    assert files.look() == Preflight(False, [], {"left": {"files": 0, "bytes": 0, "too_old": 0}})
+    files.workspace.land("in/new.txt", "x")
+    assert files.look().backlog["left"]["files"] == 1
+    files.drain_files(maxFilesPerTrigger=1)
+    assert not files.look().work
+
+
+def test_a_missing_folder_is_left_for_the_drain_to_name(files: Flights) -> None:
+    assert files.look().reasons == [f"left: {files.workspace.storage}/in does not exist"]
+
+
+def test_a_file_that_spark_ignores_as_too_old_is_counted_and_starts_nothing(files: Flights) -> None:
+    now = time.time()
+    files.workspace.land("in/a.txt", "x", mtime=now)
+    files.workspace.land("in/b.txt", "x", mtime=now - 8 * 86_400)
+    files.drain_files()
+    assert files.look() == Preflight(False, [], {"left": {"files": 0, "bytes": 0, "too_old": 0}})
+    files.workspace.land("in/c.txt", "x", mtime=now - 8 * 86_400)
+    assert files.look() == Preflight(False, [], {"left": {"files": 0, "bytes": 0, "too_old": 1}})
+    files.drain_files()
+    assert files.look() == Preflight(False, [], {"left": {"files": 0, "bytes": 0, "too_old": 1}})
+
+
+def test_a_longer_max_file_age_lets_old_files_count(workspace: Workspace) -> None:
+    flights = Flights(workspace, FILES.format(path="in", options="{maxFileAge: 30d}"))
+    now = time.time()
+    workspace.land("in/a.txt", "x", mtime=now)
+    flights.drain_files(maxFileAge="30d")
+    workspace.land("in/b.txt", "x", mtime=now - 8 * 86_400)
+    assert flights.look().backlog["left"] == {"files": 1, "bytes": 1, "too_old": 0}
+
+
+def test_the_output_of_a_file_sink_counts_by_its_log(workspace: Workspace, spark: SparkSession) -> None:
+    flights = Flights(workspace, FILES.format(path="chain", options="{}"))
+    workspace.land("first/a.txt", "x")
+    query = (
+        spark.readStream.text(str(workspace.storage / "first"))
+        .writeStream.format("text")
+        .option("checkpointLocation", str(workspace.root / "first-checkpoint"))
+        .trigger(availableNow=True)
+        .start(str(workspace.storage / "chain"))
+    )
+    query.awaitTermination()
+    assert flights.look().backlog["left"]["files"] == 1
+    flights.drain_files("chain")
+    workspace.land("chain/part-of-a-dead-attempt.txt", "x")
+    assert not flights.look().work
+
+
+def test_an_unfinished_batch_is_work(files: Flights) -> None:
+    files.workspace.land("in/a.txt", "x")
+    files.drain_files()
+    (files.workspace.storage / CHECKPOINT / "commits" / "0").unlink()
+    assert files.look().reasons[0] == "a batch was planned and not committed"
+
+
+def test_a_torn_checkpoint_is_a_doubt_and_a_doubt_is_work(files: Flights) -> None:
+    files.workspace.land("in/a.txt", "x")
+    files.drain_files()
+    (files.workspace.storage / CHECKPOINT / "offsets" / "0").write_text("")
+    found = files.look()
+    assert found.work
+    assert found.reasons == ["in doubt: a file of the checkpoint cannot be read: it is empty"]
+
+
+def test_a_link_out_of_the_storage_root_is_a_doubt(files: Flights) -> None:
+    files.workspace.land("in/a.txt", "x")
+    files.drain_files()
+    (files.workspace.storage / "in" / "link").symlink_to("/etc/hostname")
+    assert files.look().reasons[0].startswith("left: in doubt: the path 'in/link' is a symbolic link")
+
+
+def test_a_source_that_the_checkpoint_does_not_know_is_work(workspace: Workspace) -> None:
+    flights = Flights(workspace, FILES.format(path="in", options="{}"))
+    workspace.land("in/a.txt", "x")
+    reader = workspace.spark.readStream.text(str(workspace.storage / "in"))  # type: ignore[union-attr]
+    flights.drain(reader, order=("other",))
+    assert flights.look().reasons == ["left: is not in the checkpoint"]
+
+
+def test_sources_that_nobody_can_name_are_a_doubt(files: Flights) -> None:
+    files.workspace.land("in/a.txt", "x")
+    reader = files.workspace.spark.readStream.text(str(files.workspace.storage / "in"))  # type: ignore[union-attr]
+    files.drain(reader, order=())
+    assert "in doubt: the checkpoint has 1 source(s), 0 are known by name" in files.look().reasons
+
+
+def test_each_source_is_compared_with_its_own_part_of_the_checkpoint(
+    workspace: Workspace, spark: SparkSession
+) -> None:
+    spec = FILES.format(path="in", options="{}").replace(
+        "transform: ", "  right: {format: text, path: right}\n    transform: "
+    )
+    flights = Flights(workspace, spec)
+    workspace.land("in/a.txt", "x")
+    workspace.land("right/b.txt", "x")
+    # Spark numbers the sources by their place in the plan, not in the spec.
+    frames = [spark.readStream.text(str(workspace.storage / name)) for name in ("right", "in")]
+    flights.drain(*frames, order=("right", "left"))
+    assert not flights.look().work
+    workspace.land("right/c.txt", "x")
+    found = flights.look()
+    assert (found.backlog["left"]["files"], found.backlog["right"]["files"]) == (0, 1)
+
+
+def test_a_format_that_only_spark_can_tell_is_always_work(files: Flights) -> None:
+    pipeline = load_pipeline(files.workspace.project, "flights")
+    rate = pipeline.sources["left"].model_copy(update={"format": "rate"})
+    pipeline = pipeline.model_copy(update={"sources": {"left": rate}})
+    found = preflight(files.workspace.project, pipeline, files.metastore)
+    assert found.reasons == ["left: only Spark can tell what a rate source has"]
+
+
+# What the metastore knows
+
+
+@pytest.mark.parametrize(
+    ("status", "work"),
+    [("staged", True), ("committed", True), ("passed", True), ("held", False), ("published", False)],
+)
+def test_a_slice_that_waits_for_a_drain_is_work(files: Flights, status: BatchStatus, work: bool) -> None:
+    files.workspace.land("in/a.txt", "x")
+    files.drain_files()
+    files.metastore.note_batch(files.lease, Batch("flights", 1, 0, "r1", 1, status=status), [], {})
+    assert files.look().work is work
+
+
+def test_a_run_that_died_without_a_word_is_work_once_its_lease_is_over(files: Flights) -> None:
+    (files.workspace.storage / "in").mkdir()
+    files.metastore.start_run(Run("r1", "flights"))
+    assert not files.look().work
+    files.metastore.release(files.lease)
+    assert files.look().reasons == ["run r1 died without a word"]
+    files.metastore.finish_run("r1", "failed")
+    assert not files.look().work
+
+
+def test_a_carrier_that_no_batch_has_read_is_work(workspace: Workspace, spark: SparkSession) -> None:
+    flights = Flights(workspace, FILES.format(path="in", options="{}"))
+    workspace.land("in/a.txt", "x")
+    carriers = "_drawdown/flights/carriers-1/left"
+    workspace.land(f"{carriers}/r1.json", "{}")
+    frames = [spark.readStream.text(str(workspace.storage / name)) for name in ("in", carriers)]
+    flights.drain(*frames, order=("left", "left#carrier"))
+    assert not flights.look().work
+    workspace.land(f"{carriers}/r2.json", "{}")
+    assert flights.look().reasons == ["a carrier of left is not read yet"]
+
+
+# Delta
+
+DELTA = FILES.replace("format: text", "format: delta")
+
+
+def test_a_delta_source_is_work_when_the_table_moved_on(workspace: Workspace, spark: SparkSession) -> None:
+    flights = Flights(workspace, DELTA.format(path="tables/in", options="{}"))
+    table = str(workspace.storage / "tables/in")
+    assert flights.look().reasons == [f"left: there is no Delta table at {table}"]
+    row = spark.createDataFrame([("x",)], "value string")
+    row.write.format("delta").save(table)
+    assert flights.look().backlog["left"] == {"versions": 1}
+    flights.drain(spark.readStream.format("delta").load(table))
+    assert flights.look() == Preflight(False, [], {"left": {"versions": 0}})
+    row.write.format("delta").mode("append").save(table)
+    row.write.format("delta").mode("append").save(table)
+    assert flights.look().backlog["left"] == {"versions": 2}
+    flights.drain(spark.readStream.format("delta").load(table))
+    spark.sql(f"alter table delta.`{table}` set tblproperties ('a' = 'b')")
+    assert flights.look().work
+    flights.drain(spark.readStream.format("delta").load(table))
+    assert not flights.look().work, "a commit without data must not start Spark for ever"
+
+
+# Kafka
+
+KAFKA = """
+    sources:
+      left: {{format: kafka, value: string, options: {{{topics}, startingOffsets: {start}}}}}
+    transform: transform.sql
+    sink: {{format: delta, path: tables/out, schema: out.ddl, mode: append, publish: audited}}
+"""
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
+    with LocalBroker(tmp_path_factory.mktemp("broker") / "kafka", state_dir=STATE_DIR) as running:
+        yield running
+
+
+@pytest.fixture
+def topic(broker: LocalBroker) -> str:
+    name = f"topic{next(_TOPIC_NUMBERS):03}"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_topics([NewTopic(name, 2)])[name].result()
+    return name
+
+
+def produce(broker: LocalBroker, topic: str, *values: str, transaction: str | None = None) -> Producer:
+    config = {"bootstrap.servers": broker.bootstrap_servers}
+    producer = Producer({**config, "transactional.id": transaction} if transaction else config)
+    if transaction:
+        producer.init_transactions(10)
+        producer.begin_transaction()
+    for number, value in enumerate(values):
+        producer.produce(topic, value=value, partition=number % 2)
+    producer.flush(10)
+    return producer
+
+
+def kafka_flights(
+    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topics: str, start: str = "earliest"
+) -> Flights:
+    workspace = Workspace(tmp_path / "kafka-project", spark, broker.bootstrap_servers)
+    return Flights(workspace, KAFKA.format(topics=topics, start=start))
+
+
+def drain_topic(flights: Flights, **options: str) -> None:
+    spark = flights.workspace.spark
+    assert spark is not None
+    reader = (
+        spark.readStream.format("kafka")
+        .options(**spark_options(flights.workspace.project.brokers["default"]))
+        .options(**{"kafka.isolation.level": "read_committed", "startingOffsets": "earliest"})
+        .options(**options)
+    )
+    flights.drain(reader.load())
+
+
+def test_offsets_behind_the_checkpoint_are_work(
+    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
+) -> None:
+    flights = kafka_flights(tmp_path, spark, broker, f"subscribe: {topic}")
+    assert flights.look() == Preflight(False, [], {"left": {"offsets": {topic: 0}}})
+    produce(broker, topic, "a", "b", "c")
+    assert flights.look().backlog == {"left": {"offsets": {topic: 3}}}
+    drain_topic(flights, subscribe=topic)
+    assert flights.look() == Preflight(False, [], {"left": {"offsets": {topic: 0}}})
+    produce(broker, topic, "d")
+    found = flights.look()
+    assert (found.work, found.reasons) == (True, [f"left: 1 new offset(s) in topic {topic}"])
+
+
+def test_a_new_partition_is_work_until_it_is_in_the_checkpoint(
+    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
+) -> None:
+    flights = kafka_flights(tmp_path, spark, broker, f"subscribe: {topic}")
+    produce(broker, topic, "a", "b")
+    drain_topic(flights, subscribe=topic)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
+    assert flights.look().reasons == [f"left: partition 2 of topic {topic} is new"]
+    drain_topic(flights, subscribe=topic)
+    assert not flights.look().work
+
+
+@pytest.mark.parametrize("way", ["subscribePattern", "assign"])
+def test_patterns_and_assigned_partitions_are_followed(
+    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str, way: str
+) -> None:
+    value = f"{topic[:-1]}." if way == "subscribePattern" else f'{{"{topic}": [1]}}'
+    flights = kafka_flights(tmp_path, spark, broker, f"{way}: '{value}'")
+    produce(broker, topic, "a", "b", "c")
+    expected = 3 if way == "subscribePattern" else 1
+    assert flights.look().backlog == {"left": {"offsets": {topic: expected}}}
+    drain_topic(flights, **{way: value})
+    assert not flights.look().work
+
+
+def test_records_of_an_open_transaction_are_not_there_yet(
+    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
+) -> None:
+    flights = kafka_flights(tmp_path, spark, broker, f"subscribe: {topic}")
+    produce(broker, topic, "a")
+    drain_topic(flights, subscribe=topic)
+    producer = produce(broker, topic, "b", transaction=topic)
+    assert not flights.look().work
+    producer.commit_transaction(10)
+    assert flights.look().work
+    drain_topic(flights, subscribe=topic)
+    assert not flights.look().work
+
+
+def test_a_topic_that_was_made_anew_is_left_for_the_drain(
+    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
+) -> None:
+    flights = kafka_flights(tmp_path, spark, broker, f"subscribe: {topic}")
+    produce(broker, topic, "a", "b", "c")
+    drain_topic(flights, subscribe=topic)
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.delete_topics([topic])[topic].result()
+    assert flights.look().work
+    deadline = time.monotonic() + 20
+    while topic in admin.list_topics(timeout=5).topics and time.monotonic() < deadline:
+        time.sleep(0.1)
+    admin.create_topics([NewTopic(topic, 1)])[topic].result()
+    assert any("is gone" in reason for reason in flights.look().reasons)
+    assert any("before offset 2 that was read" in reason for reason in flights.look().reasons)
+
+
+def test_the_first_run_on_latest_offsets_is_work_because_it_fixes_them(
+    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
+) -> None:
+    flights = kafka_flights(tmp_path, spark, broker, f"subscribe: {topic}", start="latest")
+    assert flights.look().reasons == ["left: the first run fixes where reading of the topics starts"]
+
+
+def test_a_broker_that_is_not_there_is_a_doubt_within_seconds(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    flights = Flights(
+        Workspace(tmp_path / "p", kafka="127.0.0.1:1"), KAFKA.format(topics="subscribe: t", start="earliest")
+    )
+    started = time.monotonic()
+    found = flights.look()
+    assert time.monotonic() - started < 8
+    assert found.work
+    assert found.reasons[0].startswith("left: Kafka at 127.0.0.1:1 does not answer")
+    assert capfd.readouterr().err == ""
+
+
+# Cost
+
+
+def test_ten_thousand_seen_files_cost_less_than_two_seconds(files: Flights) -> None:
+    first = files.workspace.land("in/first.txt", "x")
+    files.drain_files()
+    log = files.workspace.storage / CHECKPOINT / "sources" / "0" / "0"
+    version, line = log.read_text().splitlines()
+    for number in range(1, 10_000):
+        (first.parent / f"{number:05}.txt").write_bytes(b"x")
+    names = ["first", *(f"{number:05}" for number in range(1, 10_000))]
+    log.write_text("\n".join([version, *(line.replace("first", name) for name in names)]))
+    started = time.process_time()
+    found = files.look()
+    assert time.process_time() - started < 2
+    assert found == Preflight(False, [], {"left": {"files": 0, "bytes": 0, "too_old": 0}})
+
+
+def test_the_preflight_imports_neither_spark_nor_great_expectations() -> None:
+    code = (
+        "import sys, drawdown.plan.preflight;"
+        "heavy = ('pyspark', 'great_expectations', 'deltalake', 'confluent_kafka');"
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=dict(os.environ))
+    assert (done.stdout.strip(), done.returncode) == ("[]", 0), done.stderr
