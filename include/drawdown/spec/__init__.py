@@ -1,0 +1,35 @@
+"""The spec: what the user's YAML files say, checked before anything runs."""
+
+from drawdown.spec.duration import Duration
+from drawdown.spec.loader import find_root, iter_pipelines, load_pipeline, load_pipelines, load_project
+from drawdown.spec.pipeline import DrainBounds, Pipeline, Replay, State, asset_name
+from drawdown.spec.project import Airflow, Broker, Cluster, Project
+from drawdown.spec.quality import Expectation, Quality, Rule
+from drawdown.spec.schedule import AssetRef
+from drawdown.spec.sink import Sink
+from drawdown.spec.source import Source, Watermark
+
+__all__ = [
+    "Airflow",
+    "AssetRef",
+    "Broker",
+    "Cluster",
+    "DrainBounds",
+    "Duration",
+    "Expectation",
+    "Pipeline",
+    "Project",
+    "Quality",
+    "Replay",
+    "Rule",
+    "Sink",
+    "Source",
+    "State",
+    "Watermark",
+    "asset_name",
+    "find_root",
+    "iter_pipelines",
+    "load_pipeline",
+    "load_pipelines",
+    "load_project",
+]

@@ -1,0 +1,78 @@
+"""What only all pipelines together can get wrong: groups, sinks, and assets that nobody publishes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from drawdown.errors import SpecError
+from drawdown.spec.nearest import did_you_mean
+from drawdown.spec.paths import overlaps
+from drawdown.spec.pipeline import Pipeline
+
+
+def conflicts(pipelines: Sequence[Pipeline]) -> dict[str, SpecError]:
+    """An error for every pipeline that contradicts another one, by the pipeline's name."""
+    found: dict[str, SpecError] = {}
+    for names, error in (*_schedules(pipelines), *_sinks(pipelines), *_assets(pipelines)):
+        for name in names:
+            found.setdefault(name, error)
+    return found
+
+
+def _schedules(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
+    groups: dict[str, list[Pipeline]] = defaultdict(list)
+    for pipeline in pipelines:
+        if pipeline.group:
+            groups[pipeline.group].append(pipeline)
+    for group, members in groups.items():
+        first = members[0]
+        other = next((member for member in members if member.schedule != first.schedule), None)
+        if other:
+            yield (
+                [member.name for member in members],
+                SpecError(
+                    "spec.group-schedule",
+                    f"group {group!r} is one DAG, but {first.name} and {other.name} have different schedules",
+                    where=f"{_file(first)} and {_file(other)}",
+                    do="give every pipeline of the group the same schedule",
+                ),
+            )
+
+
+def _sinks(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
+    # Sorted with a slash after each part, a folder comes directly before the folders in it.
+    for one, other in pairwise(sorted(pipelines, key=lambda each: each.sink.path + "/")):
+        if overlaps(one.sink.path, other.sink.path):
+            yield (
+                [one.name, other.name],
+                SpecError(
+                    "spec.shared-sink",
+                    f"{one.name} and {other.name} both write into {one.sink.path}",
+                    where=f"{_file(one)} and {_file(other)}",
+                    do="give each pipeline a sink path of its own",
+                ),
+            )
+
+
+def _assets(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
+    # A pipeline that failed to load is unknown here too: then its followers wait for it as well.
+    known = {pipeline.name for pipeline in pipelines}
+    for pipeline in pipelines:
+        for asset in pipeline.schedule if isinstance(pipeline.schedule, list) else ():
+            if asset.pipeline not in known or asset.pipeline == pipeline.name:
+                others = known - {pipeline.name}
+                yield (
+                    [pipeline.name],
+                    SpecError(
+                        "spec.unknown-asset",
+                        f"no other pipeline publishes {asset}; {did_you_mean(asset.pipeline, others)}",
+                        where=_file(pipeline),
+                        do="correct the name, or mend that pipeline first",
+                    ),
+                )
+
+
+def _file(pipeline: Pipeline) -> str:
+    return f"include/pipelines/{pipeline.name}/pipeline.yaml"

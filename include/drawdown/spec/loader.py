@@ -1,0 +1,182 @@
+"""From files to Project and Pipeline: the one way specs are read."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from drawdown.errors import SpecError
+from drawdown.spec.consistency import conflicts
+from drawdown.spec.environment import refuse_written_secrets, resolve
+from drawdown.spec.folder_files import FolderFiles
+from drawdown.spec.nearest import did_you_mean
+from drawdown.spec.pipeline import Beside, Pipeline
+from drawdown.spec.project import Project, ProjectFile
+from drawdown.spec.quality import Quality
+from drawdown.spec.validation import Problem, spec_error, validate
+from drawdown.spec.yaml_source import Document, parse, read_text
+
+PROJECT_FILE = "include/project.yaml"
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+
+def find_root(start: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
+    """The folder that holds include/project.yaml: ``start`` (default: the current folder) or one above.
+
+    Without ``start``, DRAWDOWN_PROJECT names it and nothing is searched. Raises SpecError.
+    """
+    named = environ.get("DRAWDOWN_PROJECT")
+    if named and start is None:
+        root = Path(named).resolve()
+        if (root / PROJECT_FILE).is_file():
+            return root
+        raise SpecError(
+            "spec.no-project",
+            f"there is no {PROJECT_FILE} in DRAWDOWN_PROJECT",
+            where=named,
+            do="name the project root",
+        )
+    here = (start or Path.cwd()).resolve()
+    for folder in (here, *here.parents):
+        if (folder / PROJECT_FILE).is_file():
+            return folder
+    raise SpecError(
+        "spec.no-project",
+        f"no {PROJECT_FILE} in this folder or above",
+        where=str(here),
+        do="go to a project, or set DRAWDOWN_PROJECT to its root",
+    )
+
+
+def load_project(start: Path | None = None) -> Project:
+    """The project around ``start`` (default: DRAWDOWN_PROJECT, else the current folder). Raises SpecError."""
+    root = find_root(start)
+    document = parse(read_text(root / PROJECT_FILE, PROJECT_FILE), PROJECT_FILE)
+    refuse_written_secrets(document)
+    return Project.of(root, validate(ProjectFile, resolve(document, os.environ)))
+
+
+def load_pipeline(project: Project, name: str) -> Pipeline:
+    """One pipeline by its folder's name. Raises SpecError with file:line."""
+    folder = project.pipelines_dir / name
+    if not _NAME.fullmatch(name):
+        raise SpecError(
+            "spec.pipeline-name",
+            f"{name[:80]!r} cannot be the name of a pipeline",
+            where="include/pipelines",
+            do="use lower-case letters, digits and _, at most 63, a letter first",
+        )
+    if not folder.is_dir():
+        raise SpecError(
+            "spec.no-pipeline",
+            f"there is no pipeline {name!r}; {did_you_mean(name, _names(project))}",
+            where="include/pipelines",
+            do=f"`drawdown init {name}` makes one",
+        )
+    files = FolderFiles(folder, f"include/pipelines/{name}")
+    document = parse(files.read("pipeline.yaml"), f"{files.shown}/pipeline.yaml")
+    pipeline = validate(Pipeline, document)
+    _check_names(project, pipeline, document)
+    _attach(pipeline, files, document)
+    return pipeline
+
+
+def iter_pipelines(project: Project) -> Iterator[Pipeline | SpecError]:
+    """Every pipeline by name, or its error in its place; for the DAG factory, which shows both.
+
+    Pipelines that contradict each other all come as errors.
+    """
+    found = [_loaded(project, name) for name in _names(project)]
+    against = conflicts([each for each in found if isinstance(each, Pipeline)])
+    for each in found:
+        yield against.get(each.name, each) if isinstance(each, Pipeline) else each
+
+
+def load_pipelines(project: Project) -> list[Pipeline]:
+    """Every pipeline, sorted by name. Raises the first SpecError."""
+    pipelines = []
+    for each in iter_pipelines(project):
+        if isinstance(each, SpecError):
+            raise each
+        pipelines.append(each)
+    return pipelines
+
+
+def _loaded(project: Project, name: str) -> Pipeline | SpecError:
+    try:
+        return load_pipeline(project, name)
+    except SpecError as error:
+        return error
+
+
+def _names(project: Project) -> list[str]:
+    if not project.pipelines_dir.is_dir():
+        return []
+    with os.scandir(project.pipelines_dir) as entries:
+        return sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] not in "._")
+
+
+def _check_names(project: Project, pipeline: Pipeline, document: Document) -> None:
+    problems = []
+    if pipeline.cluster not in project.clusters:
+        problems.append(_unknown("cluster", pipeline.cluster, project.clusters, ("cluster",)))
+    for name, source in pipeline.sources.items():
+        if source.format == "kafka" and source.broker not in project.brokers:
+            problems.append(_unknown("broker", source.broker, project.brokers, ("sources", name, "broker")))
+    if problems:
+        raise spec_error(document, problems)
+
+
+def _unknown(kind: str, name: str, known: Mapping[str, object], path: tuple[str, ...]) -> Problem:
+    what = f"{PROJECT_FILE} has no {kind} {name!r}; {did_you_mean(name, known)}"
+    return Problem(f"spec.unknown-{kind}", what, path, f"correct the name, or add it to {PROJECT_FILE}")
+
+
+def _attach(pipeline: Pipeline, files: FolderFiles, document: Document) -> None:
+    """Reads what stands beside pipeline.yaml; private attributes, because they are no keys of it."""
+    for name, source in pipeline.sources.items():
+        source._schema_ddl = _ddl(files, source.schema_file, document.where(("sources", name, "schema")))
+    pipeline.sink._schema_ddl = _ddl(files, pipeline.sink.schema_file, document.where(("sink", "schema")))
+    beside = Beside(
+        folder=files.folder,
+        transform_text=files.read(pipeline.transform, document.where(("transform",))),
+    )
+    if files.has("quality.yaml"):
+        beside = replace(beside, quality=_quality(pipeline, files))
+    pipeline._beside = beside
+
+
+def _ddl(files: FolderFiles, name: str | None, named_at: str) -> str | None:
+    if name is None:
+        return None
+    text = files.read(name, named_at).strip()
+    if not text:
+        raise SpecError(
+            "spec.empty-schema",
+            f"{files.shown}/{name} is empty",
+            where=named_at,
+            do="write columns: `id BIGINT, ...`",
+        )
+    return text
+
+
+def _quality(pipeline: Pipeline, files: FolderFiles) -> Quality:
+    document = parse(files.read("quality.yaml"), f"{files.shown}/quality.yaml")
+    quality = validate(Quality, document)
+    streaming = pipeline.streaming_sources
+    problems = []
+    for index, rule in enumerate(quality.rules):
+        if rule.source is None and len(streaming) > 1:
+            what = f"rule {rule.name!r} must say its source: {', '.join(streaming)}"
+            problems.append(Problem("spec.missing-key", what, ("rules", index), "add `source:`"))
+        elif rule.source is not None and rule.source not in streaming:
+            what = f"there is no streaming source {rule.source!r}; {did_you_mean(rule.source, streaming)}"
+            problems.append(
+                Problem("spec.unknown-source", what, ("rules", index, "source"), "correct the name")
+            )
+    if problems:
+        raise spec_error(document, problems)
+    return quality

@@ -1,0 +1,39 @@
+"""The base of every spec model: strict, frozen, unknown keys refused; and how a check reports a problem."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, LiteralString
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic_core import PydanticCustomError
+
+
+class SpecModel(BaseModel):
+    """What stands in one mapping of a spec file. ``hide_input_in_errors``: a value may be a secret."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True)
+
+
+def problem(kind: LiteralString, what: str, *at: str | int, do: str = "") -> PydanticCustomError:
+    """A validator raises this; it becomes a SpecError with the id ``spec.<kind>``.
+
+    ``at`` is the path of keys below the model that is being validated, so that the error names the
+    line of the key and not only that of its mapping. ``do`` is the next step for the user.
+    """
+    return PydanticCustomError(kind, "{what}", {"what": what, "at": at, "do": do})
+
+
+def _one_scalar(value: Any) -> Any:
+    if isinstance(value, str | int | float | bool):
+        return value
+    raise problem("wrong-type", "must be text, a number, true or false")
+
+
+# The value of an option of Spark: it is passed on as text, in Spark's own spelling.
+OptionValue = Annotated[str | int | float | bool, BeforeValidator(_one_scalar)]
+# Pipelines, groups and sources: they become folder, table, view and task names.
+Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
+# A column, usable in SQL without quotes.
+Column = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,254}$")]
+# One line of text for people.
+Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,500}$")]

@@ -1,0 +1,184 @@
+"""The options a spec may give to Spark, by format: one that Spark would accept and ignore is an error.
+
+Names are Spark's own, in its documented spelling, read from the classes of Spark 4.2.0 (CSVOptions,
+JSONOptions, XmlOptions, TextOptions, ParquetOptions, OrcOptions, FileStreamOptions, KafkaSourceProvider,
+RocksDBConf, SQLConf) and Delta 4.4.0 (DeltaOptions). Left out on purpose:
+
+- ``path``, ``basePath``, ``rowValidationXSDPath``, ``schemaTrackingLocation``, ``checkpointLocation``:
+  files outside the spec's own paths;
+- ``mode``, ``columnNameOfCorruptRecord``: the key ``malformed`` says it; ``inferSchema``: it is declared;
+- ``modifiedBefore``: file streams refuse it; ``endingOffsets``: a stream has no end;
+- Kafka: all that connects, logs in or loads classes (CVE-2023-25194: ``sasl.jaas.config``, serializers,
+  interceptors, ``group.id``): brokers stand in project.yaml. Allowed are subscribe, subscribePattern,
+  assign, starting positions, bounds per batch, minPartitions, includeHeaders, failOnDataLoss,
+  groupIdPrefix, consumer timeouts, back-offs, fetch sizes and the isolation level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Literal
+
+from drawdown.spec.model import problem
+from drawdown.spec.nearest import did_you_mean
+
+SourceFormat = Literal["csv", "json", "parquet", "orc", "text", "xml", "delta", "kafka"]
+SinkFormat = Literal["delta", "parquet", "orc", "json", "csv", "text"]
+
+_TIME = frozenset({"dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat", "locale"})
+
+_CSV_READ = _TIME | {
+    "sep", "delimiter", "encoding", "charset", "quote", "escape", "comment", "header", "enforceSchema",
+    "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace", "nullValue", "nanValue", "positiveInf",
+    "negativeInf", "maxColumns", "maxCharsPerColumn", "unescapedQuoteHandling", "multiLine",
+    "charToEscapeQuoteEscaping", "emptyValue", "lineSep", "timeZone", "enableDateTimeParsingFallback",
+    "inputBufferSize", "columnPruning", "extension",
+}  # fmt: skip
+_JSON_READ = _TIME | {
+    "primitivesAsString", "allowComments", "allowUnquotedFieldNames", "allowSingleQuotes",
+    "allowNumericLeadingZeros", "allowBackslashEscapingAnyCharacter", "allowUnquotedControlChars",
+    "allowNonNumericNumbers", "multiLine", "encoding", "charset", "lineSep", "timeZone",
+    "enableDateTimeParsingFallback", "maxNestingDepth", "maxNumLen", "maxStringLen",
+}  # fmt: skip
+_READ: dict[str, frozenset[str]] = {
+    "csv": _CSV_READ,
+    "json": _JSON_READ,
+    "xml": _TIME | {
+        "rowTag", "encoding", "charset", "excludeAttribute", "attributePrefix", "valueTag", "nullValue",
+        "timeZone", "ignoreSurroundingSpaces", "ignoreNamespace", "wildcardColName", "multiLine",
+    },
+    "parquet": frozenset({"mergeSchema", "datetimeRebaseMode", "int96RebaseMode"}),
+    "orc": frozenset({"mergeSchema"}),
+    "text": frozenset({"wholetext", "lineSep", "encoding"}),
+}  # fmt: skip
+_FILES = frozenset(
+    {"pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "ignoreCorruptFiles", "ignoreMissingFiles"}
+)
+_FILE_STREAM = frozenset({
+    "maxFilesPerTrigger", "maxBytesPerTrigger", "latestFirst", "fileNameOnly", "maxFileAge",
+    "maxCachedFiles", "discardCachedInputRatio", "cleanSource", "sourceArchiveDir",
+})  # fmt: skip
+_DELTA_STREAM = frozenset({
+    "maxFilesPerTrigger", "maxBytesPerTrigger", "startingVersion", "startingTimestamp", "ignoreDeletes",
+    "ignoreChanges", "skipChangeCommits", "readChangeFeed", "withEventTimeOrder", "excludeRegex",
+    "failOnDataLoss",
+})  # fmt: skip
+_DELTA_STATIC = frozenset({"versionAsOf", "timestampAsOf"})
+_KAFKA = frozenset({
+    "subscribe", "subscribePattern", "assign", "startingOffsets", "startingTimestamp",
+    "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition",
+    "includeHeaders", "failOnDataLoss", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "kafka.isolation.level",
+    "kafka.max.poll.records", "kafka.max.poll.interval.ms", "kafka.request.timeout.ms",
+    "kafka.default.api.timeout.ms", "kafka.session.timeout.ms", "kafka.heartbeat.interval.ms",
+    "kafka.fetch.min.bytes", "kafka.fetch.max.bytes", "kafka.fetch.max.wait.ms",
+    "kafka.max.partition.fetch.bytes", "kafka.receive.buffer.bytes", "kafka.reconnect.backoff.ms",
+    "kafka.reconnect.backoff.max.ms", "kafka.retry.backoff.ms", "kafka.connections.max.idle.ms",
+})  # fmt: skip
+
+_WRITE: dict[str, frozenset[str]] = {
+    "delta": frozenset({"maxRecordsPerFile"}),
+    "parquet": frozenset({"compression", "maxRecordsPerFile"}),
+    "orc": frozenset({"compression", "maxRecordsPerFile"}),
+    "json": _TIME | {
+        "compression", "encoding", "lineSep", "timeZone", "ignoreNullFields", "pretty",
+        "writeNonAsciiCharacterAsCodePoint", "maxRecordsPerFile",
+    },
+    "csv": _TIME | {
+        "sep", "delimiter", "encoding", "quote", "quoteAll", "escape", "escapeQuotes", "header",
+        "nullValue", "emptyValue", "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace",
+        "charToEscapeQuoteEscaping", "lineSep", "compression", "timeZone", "extension",
+        "maxRecordsPerFile",
+    },
+    "text": frozenset({"compression", "encoding", "lineSep", "maxRecordsPerFile"}),
+}  # fmt: skip
+
+# After spark.sql.streaming.stateStore. ; RocksDBConf and SQLConf.
+_STATE = frozenset({
+    "minDeltasForSnapshot", "maintenanceInterval", "compression.codec", "unloadOnCommit",
+    "stateSchemaCheck", "formatValidation.enabled", "encodingFormat", "checkpointFormatVersion",
+    "maxVersionsToDeletePerMaintenance", "numStateStoreMaintenanceThreads", "commitValidation.enabled",
+    "rowChecksum.enabled", "skipNullsForStreamStreamJoins.enabled", "autoSnapshotRepair.enabled",
+})  # fmt: skip
+_STATE_ROCKSDB = frozenset(f"rocksdb.{name}" for name in (
+    "allowFAllocate", "blockCacheSizeMB", "blockSizeKB", "boundedMemoryUsage",
+    "changelogCheckpointing.enabled", "compactOnCommit", "compression", "formatVersion",
+    "highPriorityPoolRatio", "lockAcquireTimeoutMs", "maxMemoryUsageMB", "maxOpenFiles",
+    "maxWriteBufferNumber", "memoryUpdateIntervalMs", "resetStatsOnLoad", "trackTotalNumberOfRows",
+    "writeBufferCacheRatio", "writeBufferSizeMB", "mergeOperatorVersion", "verifyNonEmptyFilesInZip",
+    "checkStaleReusedFilesInSnapshot",
+))  # fmt: skip
+
+# Known to Spark, and said elsewhere or not at all: the error says where.
+_ELSEWHERE = {
+    "path": "the key `path` of the source says it",
+    "mode": "the key `malformed` says it",
+    "columnNameOfCorruptRecord": "the key `malformed` says it",
+    "inferSchema": "the schema is declared: the key `schema`",
+    "modifiedBefore": "file streams refuse it",
+    "endingOffsets": "a stream has no end; bound the drain instead",
+    "endingTimestamp": "a stream has no end; bound the drain instead",
+    "endingOffsetsByTimestamp": "a stream has no end; bound the drain instead",
+    "kafka.bootstrap.servers": "brokers stand in project.yaml",
+    "kafka.security.protocol": "brokers stand in project.yaml",
+    "kafka.sasl.mechanism": "brokers stand in project.yaml",
+    "kafka.sasl.jaas.config": "brokers stand in project.yaml",
+    "kafka.group.id": "Spark makes its own; groupIdPrefix names it",
+    "checkpointLocation": "Drawdown keeps the checkpoint",
+}
+
+
+def source_options(format: SourceFormat, static: bool) -> frozenset[str]:
+    """The option names a source of this format takes."""
+    if format == "kafka":
+        return _KAFKA
+    if format == "delta":
+        return _DELTA_STATIC if static else _DELTA_STREAM
+    names = _READ[format] | _FILES
+    return names if static else names | _FILE_STREAM
+
+
+def value_options(value: Literal["json", "csv", "string"]) -> frozenset[str]:
+    """The options of from_json and from_csv that a Kafka source passes on for its ``value``."""
+    return {
+        "json": _JSON_READ - {"multiLine"},
+        "csv": _CSV_READ - {"multiLine", "header"},
+        "string": frozenset[str](),
+    }[value]
+
+
+def sink_options(format: SinkFormat) -> frozenset[str]:
+    """The option names a sink of this format takes."""
+    return _WRITE[format]
+
+
+def state_options(provider: Literal["rocksdb", "hdfs"]) -> frozenset[str]:
+    """Names after ``spark.sql.streaming.stateStore.`` that may be set with this provider."""
+    return _STATE | _STATE_ROCKSDB if provider == "rocksdb" else _STATE
+
+
+def check_names(given: Iterable[str], known: Collection[str], *at: str) -> None:
+    """Raises a PydanticCustomError (``unknown-option``) for the first name that is not known."""
+    for name in given:
+        if name not in known:
+            why = _ELSEWHERE.get(name) or did_you_mean(name, known)
+            raise problem(
+                "unknown-option",
+                f"this option has no effect here; {why}",
+                *at,
+                name,
+                do="correct or remove it",
+            )
+
+
+def check_one_bound(options: Mapping[str, object], *at: str) -> None:
+    """Spark refuses both bounds of a batch at once, when the query starts; here it is refused before."""
+    if "maxFilesPerTrigger" in options and "maxBytesPerTrigger" in options:
+        raise problem(
+            "contradiction",
+            "maxFilesPerTrigger and maxBytesPerTrigger cannot both be given",
+            *at,
+            "maxBytesPerTrigger",
+            do="keep one of them",
+        )

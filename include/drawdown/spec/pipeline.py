@@ -1,0 +1,171 @@
+"""pipeline.yaml: one query, one checkpoint, one output."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+
+from drawdown.spec.duration import Duration, PositiveDuration
+from drawdown.spec.model import Line, Name, OptionValue, SpecModel, problem
+from drawdown.spec.options import check_names, state_options
+from drawdown.spec.paths import fixed_part, overlaps
+from drawdown.spec.quality import Quality, Rule
+from drawdown.spec.schedule import AssetRef, checked_schedule
+from drawdown.spec.sink import Sink
+from drawdown.spec.source import Source
+
+_NONE = Duration.parse("0 seconds")
+
+
+class State(SpecModel):
+    """The state store, sized before the first run: Spark freezes both in the checkpoint.
+
+    Every further key is one of Spark's, written as it stands after ``spark.sql.streaming.stateStore.``.
+    """
+
+    model_config = ConfigDict(extra="allow")
+    __pydantic_extra__: dict[str, OptionValue]
+
+    provider: Literal["rocksdb", "hdfs"] = "rocksdb"
+    partitions: Annotated[int, Field(ge=1, le=10_000)] = 4
+
+    @property
+    def options(self) -> dict[str, str | int | float | bool]:
+        """The further keys, without Spark's prefix."""
+        return dict(self.__pydantic_extra__ or {})
+
+    @model_validator(mode="after")
+    def _options_are_known(self) -> State:
+        check_names(self.options, state_options(self.provider))
+        return self
+
+
+class DrainBounds(SpecModel):
+    """When a drain stops although there is more: after so many batches, or before the batch after so long."""
+
+    max_batches: Annotated[int, Field(ge=1)] | None = None
+    max_duration: PositiveDuration | None = None
+
+
+class Replay(SpecModel):
+    """The event-time interval a replay recomputes, and how much more it reads on either side."""
+
+    interval: PositiveDuration
+    lookback: Duration = _NONE
+    lookahead: Duration = _NONE
+
+
+@dataclass(frozen=True)
+class Beside:
+    """What stands beside pipeline.yaml in the folder."""
+
+    folder: Path = Path()
+    quality: Quality = field(default_factory=Quality)
+    transform_text: str = ""
+
+
+class Pipeline(SpecModel):
+    """The spec of a pipeline; the fields are the keys of pipeline.yaml. Made by ``load_pipeline``."""
+
+    description: Annotated[str, Field(max_length=4000)] = ""
+    schedule: Annotated[str | list[AssetRef] | None, BeforeValidator(checked_schedule)] = None
+    group: Name | None = None
+    owner: Line = "drawdown"
+    tags: list[Line] = Field(default_factory=list)
+    sources: Annotated[dict[Name, Source], Field(min_length=1)]
+    transform: Literal["transform.sql", "transform.py"] = "transform.sql"
+    sink: Sink
+    state: State = State()
+    drain: DrainBounds = DrainBounds()
+    replay: Replay | None = None
+    cluster: Name = "local"
+    watermark_policy: Literal["min", "max"] = "min"
+
+    _beside: Beside = PrivateAttr(default_factory=Beside)
+
+    @property
+    def name(self) -> str:
+        """The folder's name."""
+        return self._beside.folder.name
+
+    @property
+    def folder(self) -> Path:
+        return self._beside.folder
+
+    @property
+    def quality(self) -> Quality:
+        """From quality.yaml; empty when there is none."""
+        return self._beside.quality
+
+    @property
+    def transform_text(self) -> str:
+        """The text of transform.sql or transform.py."""
+        return self._beside.transform_text
+
+    @property
+    def asset_name(self) -> str:
+        """The Airflow asset that is updated when the pipeline publishes."""
+        return asset_name(self.name)
+
+    @property
+    def sink_schema_ddl(self) -> str | None:
+        return self.sink.schema_ddl
+
+    def source_schema_ddl(self, source: str) -> str | None:
+        return self.sources[source].schema_ddl
+
+    @property
+    def streaming_sources(self) -> dict[str, Source]:
+        return {name: source for name, source in self.sources.items() if not source.static}
+
+    @property
+    def static_sources(self) -> dict[str, Source]:
+        return {name: source for name, source in self.sources.items() if source.static}
+
+    @property
+    def watermarked_sources(self) -> dict[str, Source]:
+        return {name: source for name, source in self.sources.items() if source.watermark}
+
+    def rules_of(self, source: str) -> list[Rule]:
+        """The row rules of a source; a rule that names none belongs to the only streaming source."""
+        return [
+            rule
+            for rule in self.quality.rules
+            if (rule.source or next(iter(self.streaming_sources))) == source
+        ]
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Pipeline:
+        if not self.streaming_sources:
+            raise problem(
+                "contradiction",
+                "at least one source must be streaming",
+                "sources",
+                do="remove static: true from one",
+            )
+        if self.replay and self.sink.time_column is None:
+            raise problem(
+                "missing-key", "replay needs sink.time_column", "replay", do="add `time_column:` to the sink"
+            )
+        if self.watermark_policy == "max" and len(self.watermarked_sources) < 2:
+            raise problem(
+                "no-effect",
+                "with fewer than two watermarks min and max are the same",
+                "watermark_policy",
+                do="remove it",
+            )
+        for name, source in self.sources.items():
+            if source.path and overlaps(fixed_part(source.path), self.sink.path):
+                raise problem(
+                    "contradiction", "the source would read the sink's own files", "sources", name, "path",
+                    do="give source and sink folders that do not contain each other",
+                )  # fmt: skip
+        return self
+
+
+def asset_name(pipeline: str) -> str:
+    """The name of the Airflow asset of a pipeline."""
+    return f"drawdown.{pipeline}"

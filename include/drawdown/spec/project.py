@@ -1,0 +1,187 @@
+"""project.yaml: what differs between environments, said once."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StringConstraints, model_validator
+
+from drawdown.spec.duration import Duration, PositiveDuration
+from drawdown.spec.model import Line, Name, OptionValue, SpecModel, problem
+
+_SCHEMES = ("file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs")
+_SECRET_KEY = re.compile(
+    r"password|secret|token|access\.key|account\.key|credential(?!s\.provider)", re.IGNORECASE
+)
+# The library sets them, and a fingerprint holds them: a profile must not.
+_OWN_CONF = ("spark.sql.session.timeZone", "spark.master", "spark.driver.memory")
+_CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+
+
+def _empty_is_none(value: object) -> object:
+    return None if value == "" else value
+
+
+def _number_from_text(value: object) -> object:
+    # A value of the environment is text.
+    return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) else value
+
+
+def _storage_root(value: str) -> str:
+    scheme, found, rest = value.partition("://")
+    if _CONTROL.search(value) or value.startswith("~"):
+        raise problem("wrong-value", "is no path or address", do="write a path, or s3://bucket/folder")
+    if found and scheme not in _SCHEMES:
+        raise problem(
+            "wrong-value", f"an address must start with one of {', '.join(_SCHEMES)}", do="use one of them"
+        )
+    if found and "@" in rest.split("/", 1)[0] and not scheme.startswith("abfs"):
+        raise problem(
+            "secret", "an address must not hold credentials", do="give them through the environment"
+        )
+    return value
+
+
+def _metastore(value: SecretStr) -> SecretStr:
+    text = value.get_secret_value()
+    if not text.startswith(("sqlite:///", "postgresql+psycopg://")) or text in (
+        "sqlite:///",
+        "sqlite:///:memory:",
+    ):
+        raise problem(
+            "wrong-value",
+            "is no metastore address",
+            do="write sqlite:///path/file.db or postgresql+psycopg://...",
+        )
+    return value
+
+
+OptionalLine = Annotated[Line | None, BeforeValidator(_empty_is_none)]
+
+
+class Broker(SpecModel):
+    """A Kafka cluster, in neutral terms: rendered for Spark and for librdkafka where it is used."""
+
+    bootstrap_servers: Annotated[
+        str,
+        StringConstraints(pattern=r"^[A-Za-z0-9_.\-\[\]]+:[0-9]{1,5}(,[A-Za-z0-9_.\-\[\]]+:[0-9]{1,5})*$"),
+    ]
+    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
+    sasl_mechanism: Annotated[
+        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None, BeforeValidator(_empty_is_none)
+    ] = None
+    username: OptionalLine = None
+    password: Annotated[SecretStr | None, BeforeValidator(_empty_is_none)] = None
+    ssl_ca_location: OptionalLine = None
+
+    @model_validator(mode="after")
+    def _login_is_whole(self) -> Broker:
+        login = {"sasl_mechanism": self.sasl_mechanism, "username": self.username, "password": self.password}
+        if self.security_protocol.startswith("SASL"):
+            for key, value in login.items():
+                if value is None:
+                    raise problem("missing-key", f"{self.security_protocol} needs {key}", do=f"add `{key}:`")
+        else:
+            for key, value in login.items():
+                if value is not None:
+                    raise problem(
+                        "no-effect", f"{self.security_protocol} has no login", key, do="say SASL_SSL"
+                    )
+        if self.password is not None and _CONTROL.search(self.password.get_secret_value()):
+            raise problem(
+                "wrong-value", "holds a control character", "password", do="mind a trailing line break"
+            )
+        if self.ssl_ca_location and not self.security_protocol.endswith("SSL"):
+            raise problem(
+                "no-effect", "no TLS without SSL or SASL_SSL", "ssl_ca_location", do="remove the key"
+            )
+        return self
+
+
+class Cluster(SpecModel):
+    """Where Spark runs: a cluster profile."""
+
+    kind: Literal["local"] = "local"
+    master: Annotated[str, StringConstraints(pattern=r"^local\[([1-9][0-9]{0,3}|\*)\]$")] = "local[2]"
+    driver_memory: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}[mg]$")] = "1g"
+    conf: dict[Annotated[str, StringConstraints(pattern=r"^spark\.[A-Za-z0-9_.\-]{1,200}$")], OptionValue] = (
+        Field(default_factory=dict)
+    )
+
+    @model_validator(mode="after")
+    def _conf_is_public(self) -> Cluster:
+        for key in self.conf:
+            if _SECRET_KEY.search(key):
+                raise problem(
+                    "secret", "conf is visible to every user of the machine", "conf", key,
+                    do="give credentials through the driver's environment",
+                )  # fmt: skip
+            if key in _OWN_CONF:
+                raise problem("no-effect", "Drawdown sets this itself", "conf", key, do="remove the key")
+        return self
+
+
+class Airflow(SpecModel):
+    """What the DAGs use: one shared pool, one Spark connection, and how tasks retry."""
+
+    pool: Line = "drawdown"
+    spark_connection: Line = "spark_default"
+    retries: Annotated[int, BeforeValidator(_number_from_text), Field(ge=0, le=100)] = 2
+    retry_delay: PositiveDuration = Duration.parse("2 minutes")
+    execution_timeout: PositiveDuration = Duration.parse("2 hours")
+
+
+class ProjectFile(SpecModel):
+    """The keys of project.yaml, references replaced."""
+
+    storage_root: Annotated[str, Field(min_length=1), AfterValidator(_storage_root)] = ".drawdown/storage"
+    metastore: Annotated[SecretStr, AfterValidator(_metastore)] = SecretStr(
+        "sqlite:///.drawdown/metastore.db"
+    )
+    brokers: dict[Name, Broker] = Field(default_factory=dict)
+    clusters: dict[Name, Cluster] = Field(default_factory=lambda: {"local": Cluster()}, min_length=1)
+    airflow: Airflow = Airflow()
+    lease_ttl: PositiveDuration = Duration.parse("60 seconds")
+
+    @model_validator(mode="after")
+    def _retries_outlast_the_lease(self) -> ProjectFile:
+        if self.airflow.retry_delay.delta <= self.lease_ttl.delta:
+            raise problem(
+                "contradiction", "a retry would meet the dead attempt's lease", "airflow", "retry_delay",
+                do=f"make it longer than lease_ttl ({self.lease_ttl})",
+            )  # fmt: skip
+        return self
+
+
+@dataclass(frozen=True)
+class Project:
+    """A project: project.yaml with every path absolute. Made by ``load_project``."""
+
+    root: Path
+    storage_root: str
+    metastore_url: str = field(repr=False)
+    brokers: dict[str, Broker]
+    clusters: dict[str, Cluster]
+    airflow: Airflow
+    lease_ttl: Duration
+
+    @property
+    def pipelines_dir(self) -> Path:
+        return self.root / "include" / "pipelines"
+
+    @property
+    def state_dir(self) -> Path:
+        """Jars, logs, the class archive, run files; never committed."""
+        return self.root / ".drawdown"
+
+    @classmethod
+    def of(cls, root: Path, file: ProjectFile) -> Project:
+        """Relative paths in ``file`` are relative to ``root``."""
+        storage = file.storage_root if "://" in file.storage_root else str(root / file.storage_root)
+        metastore = file.metastore.get_secret_value()
+        if metastore.startswith("sqlite:///"):
+            metastore = f"sqlite:///{root / metastore.removeprefix('sqlite:///')}"
+        return cls(root, storage, metastore, file.brokers, file.clusters, file.airflow, file.lease_ttl)

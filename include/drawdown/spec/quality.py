@@ -1,0 +1,67 @@
+"""quality.yaml: row rules at the source boundary, and expectations on the slice."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Literal
+
+from pydantic import Field, JsonValue, StringConstraints, model_validator
+
+from drawdown.spec.model import Line, Name, SpecModel, problem
+
+ExpectationType = Annotated[str, StringConstraints(pattern=r"^expect_[a-z0-9_]{1,200}$")]
+
+
+class Rule(SpecModel):
+    """A check on every row of a streaming source. ``check`` is SQL that is true for a good row."""
+
+    name: Name
+    source: str | None = None
+    check: Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
+    on_fail: Literal["warn", "quarantine", "fail"]
+
+
+class Expectation(SpecModel):
+    """A Great Expectations expectation on the slice; ``kwargs`` are its own arguments."""
+
+    type: ExpectationType
+    kwargs: dict[str, JsonValue] = Field(default_factory=dict)
+    severity: Literal["fail", "warn"] = "fail"
+    name: Line | None = None
+
+    @property
+    def id(self) -> str:
+        """The name, or the type and the column(s) it is about: results are matched by it."""
+        if self.name:
+            return self.name
+        about = [
+            self.kwargs[key]
+            for key in ("column", "column_A", "column_B", "column_list")
+            if key in self.kwargs
+        ]
+        return f"{self.type}({', '.join(map(str, about))})"
+
+
+class Quality(SpecModel):
+    """Both lists may be empty: then nothing is judged but the counts."""
+
+    rules: list[Rule] = Field(default_factory=list)
+    expectations: list[Expectation] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _names_are_unique(self) -> Quality:
+        for key, names in (
+            ("rules", [rule.name for rule in self.rules]),
+            ("expectations", [expectation.id for expectation in self.expectations]),
+        ):
+            for name, times in Counter(names).items():
+                if times > 1:
+                    last = len(names) - 1 - names[::-1].index(name)
+                    raise problem(
+                        "duplicate-name",
+                        f"{name!r} stands twice",
+                        key,
+                        last,
+                        do="give it a `name:` of its own",
+                    )
+        return self
