@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from pyspark.sql import DataFrame, SparkSession
 
@@ -126,7 +126,7 @@ def test_a_listing_holds_exactly_what_sparks_file_source_takes(
         spark.readStream.options(**options)
         .schema("value string")
         .csv(str(workspace.storage / path))
-        .writeStream.foreachBatch(lambda batch, _: batch.count())
+        .writeStream.foreachBatch(lambda batch, _: None)
         .option("checkpointLocation", str(checkpoint))
         .trigger(availableNow=True)
         .start()
@@ -314,6 +314,7 @@ DELTA = FILES.replace("format: text", "format: delta")
 def test_a_delta_source_is_work_when_the_table_moved_on(workspace: Workspace, spark: SparkSession) -> None:
     flights = Flights(workspace, DELTA.format(path="tables/in", options="{}"))
     table = str(workspace.storage / "tables/in")
+    spark.conf.set("spark.databricks.delta.snapshotPartitions", "2")
     assert flights.look().reasons == [f"left: there is no Delta table at {table}"]
     row = spark.createDataFrame([("x",)], "value string")
     row.write.format("delta").save(table)
@@ -348,7 +349,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
 
 @pytest.fixture
 def topic(broker: LocalBroker) -> str:
-    name = f"topic{next(_TOPIC_NUMBERS):03}"
+    name = f"topic-{next(_TOPIC_NUMBERS):03}-x"
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     admin.create_topics([NewTopic(name, 2)])[name].result()
     return name
@@ -364,6 +365,19 @@ def produce(broker: LocalBroker, topic: str, *values: str, transaction: str | No
         producer.produce(topic, value=value, partition=number % 2)
     producer.flush(10)
     return producer
+
+
+def create_when_gone(admin: AdminClient, topic: str) -> None:
+    """Make a topic whose deletion may still be under way."""
+    deadline = time.monotonic() + 30
+    while True:
+        try:
+            admin.create_topics([NewTopic(topic, 1)])[topic].result()
+            return
+        except KafkaException as error:
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS or time.monotonic() > deadline:
+                raise
+        time.sleep(0.2)
 
 
 def kafka_flights(
@@ -448,10 +462,7 @@ def test_a_topic_that_was_made_anew_is_left_for_the_drain(
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     admin.delete_topics([topic])[topic].result()
     assert flights.look().work
-    deadline = time.monotonic() + 20
-    while topic in admin.list_topics(timeout=5).topics and time.monotonic() < deadline:
-        time.sleep(0.1)
-    admin.create_topics([NewTopic(topic, 1)])[topic].result()
+    create_when_gone(admin, topic)
     assert any("is gone" in reason for reason in flights.look().reasons)
     assert any("before offset 2 that was read" in reason for reason in flights.look().reasons)
 

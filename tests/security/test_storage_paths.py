@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from py4j.protocol import Py4JJavaError
+from pyspark.java_gateway import launch_gateway
 
 from drawdown.errors import RefusedError
 from drawdown.storage import Storage
+from drawdown.storage.globs import expand
 
 ESCAPES = [
     "..",
@@ -26,6 +31,11 @@ ESCAPES = [
     "{a,../../etc}/x",
     "{../a,b}/passwd",
     "a/{b/..,c}/../x",
+    "..{/etc/passwd,x}",
+    "{a/,b}..",
+    ".{./etc,b}",
+    "{.{./etc,x},y}",
+    "{a/,b}" * 9,
     "\\.\\./x",
     "a\\/../x",
     "a\x00b",
@@ -100,16 +110,44 @@ def test_a_root_that_is_itself_a_link_works(tmp_path: Path) -> None:
     assert storage.read_bytes("a/b") == b"x"
 
 
-@given(st.text(alphabet="./{},*\\~a:", max_size=14))
-def test_what_is_accepted_stays_inside_however_hadoop_expands_it(text: str) -> None:
+@pytest.fixture(scope="module")
+def hadoop_expands() -> Iterator[Callable[[str], list[str]]]:
+    """Hadoop's own expansion, by which Spark lists files; empty for what Hadoop refuses."""
+    gateway = launch_gateway()
+
+    def expanded(pattern: str) -> list[str]:
+        try:
+            return list(gateway.jvm.org.apache.hadoop.fs.GlobExpander.expand(pattern))
+        except Py4JJavaError:
+            return []
+
+    yield expanded
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    gateway.proc.wait(timeout=20)
+
+
+PATTERNS = st.text(alphabet="./{},*\\~a:", max_size=14)
+
+
+@settings(max_examples=500, deadline=None)
+@example("{a/,b}..")
+@example(".{./a,b}")
+@example("}..")
+@given(PATTERNS)
+def test_what_is_accepted_stays_inside_however_hadoop_expands_it(hadoop_expands: Any, text: str) -> None:
     root = "/nonexistent/root"
     try:
         path = Storage(root).path(text)
     except RefusedError:
         return
-    assert path == root or path.startswith(root + "/")
-    assert all(
-        name != ".."
-        for part in path.replace("{", ",").replace("}", ",").split(",")
-        for name in part.split("/")
-    )
+    for expanded in hadoop_expands(path):
+        assert expanded == root or expanded.startswith(root + "/")
+        assert ".." not in expanded.split("/")
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.text(alphabet="/{},ab*", max_size=14))
+def test_patterns_expand_as_hadoop_expands_them(hadoop_expands: Any, text: str) -> None:
+    expected = hadoop_expands(text)
+    assert not expected or sorted(expand(text)) == sorted(expected)

@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 from drawdown.errors import RefusedError
+from drawdown.storage.globs import expand
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-# A brace can hold a slash (Hadoop expands it), so ".." counts between braces and commas too.
-_PARENT = re.compile(r"(?:^|[/{,])\.\.(?:$|[/},])")
+# Each pair that holds a slash doubles the patterns at least; Hadoop would expand them all, too.
+_MAX_BRACES = 8
 _WILDCARD = re.compile(r"[*?\[{]")
 
 
@@ -61,7 +62,10 @@ def _reason(relative: str) -> str:
         return "is absolute"
     if _SCHEME.match(relative):
         return "is a URL"
-    if _PARENT.search(relative):
+    if relative.count("{") > _MAX_BRACES:
+        return f"holds more than {_MAX_BRACES} braces"
+    # Looked for after the expansion: `.{./x,y}` stands for `../x`.
+    if any(name == ".." for pattern in expand(relative) for name in pattern.split("/")):
         return "holds '..'"
     return ""
 

@@ -28,7 +28,7 @@ class Glob:
     @staticmethod
     def parse(pattern: str) -> list[Glob]:
         """The patterns that `pattern` stands for, one for each way its slash-holding braces expand."""
-        return [_parse_one(text) for text in _expand(pattern)]
+        return [_parse_one(text) for text in expand(pattern)]
 
     def matches(self, names: tuple[str, ...]) -> bool:
         """Whether the names below the prefix are what the pattern asks for, all of them."""
@@ -53,8 +53,8 @@ def _parse_one(pattern: str) -> Glob:
     return Glob("/".join(names[:plain]), tuple(_compile(name) for name in names[plain:]))
 
 
-def _expand(pattern: str) -> list[str]:
-    """Expand the braces that hold a slash; those within one name stay for the expression."""
+def expand(pattern: str) -> list[str]:
+    """The patterns after Hadoop's first step: braces that hold a slash are expanded, others stay."""
     depth, start = 0, 0
     for at, char in enumerate(pattern):
         if char == "{":
@@ -67,7 +67,7 @@ def _expand(pattern: str) -> list[str]:
                 return [
                     text
                     for choice in choices
-                    for text in _expand(pattern[:start] + choice + pattern[at + 1 :])
+                    for text in expand(pattern[:start] + choice + pattern[at + 1 :])
                 ]
     return [pattern]
 
