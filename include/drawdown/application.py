@@ -158,7 +158,8 @@ def in_dependency_order(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
 def upstreams(pipeline: Pipeline, pipelines: Sequence[Pipeline]) -> list[str]:
     """Names of the pipelines whose output this one waits for."""
     read = {source.path for source in pipeline.sources.values() if source.path}
-    awaited = pipeline.upstream_assets
+    schedule = pipeline.schedule
+    awaited = {asset.pipeline for asset in schedule} if isinstance(schedule, list) else set()
     return [
         other.name
         for other in pipelines

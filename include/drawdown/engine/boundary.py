@@ -113,7 +113,8 @@ class Boundary:
         if self.source.malformed == "drop":
             keep &= F.col(FATE) != MALFORMED
         user = [c for c in batch.columns if c not in (*SYSTEM_COLUMNS, FATE)]
-        record = F.to_json(F.struct(*[F.col(f"`{c}`") for c in user]))
+        # A file's record is put together again; a Kafka record came with its value, or without one.
+        record = F.when(F.col(f"{ORIGIN}.topic").isNull(), F.to_json(F.struct(*[F.col(f"`{c}`") for c in user])))
         event_time = F.col(self.source.watermark.column) if self.source.watermark else F.lit(None)
         return batch.where(keep).select(
             F.lit(self.name).alias("source"),

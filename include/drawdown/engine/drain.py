@@ -33,7 +33,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.engine.batch import EPOCH, BatchStep, StopDrain
 from drawdown.engine.carriers import write_carriers
-from drawdown.engine.failures import from_spark
+from drawdown.engine.failures import from_spark, unexpected
 from drawdown.engine.lease_keeper import LeaseKeeper
 from drawdown.engine.query import Query, build_query
 from drawdown.engine.rejects import QUARANTINE_SCHEMA
@@ -102,8 +102,8 @@ def drain(
         RefusedError, SpecError, SourceError, TransformError: nothing of the failed batch is visible.
         AuditFailed: the slice was judged fail or error; it is not published.
     """
-    lease = metastore.acquire(pipeline.name, context.holder, context.run_id, project.lease_ttl)
-    with LeaseKeeper(metastore, lease, project.lease_ttl) as keeper:
+    lease = metastore.acquire(pipeline.name, context.holder, context.run_id, project.lease_ttl.delta)
+    with LeaseKeeper(metastore, lease, project.lease_ttl.delta) as keeper:
         metastore.start_run(
             Run(context.run_id, pipeline.name, holder=context.holder, origin=dict(context.origin))
         )
@@ -117,6 +117,11 @@ def drain(
             error = from_spark(pipeline, cause)
             work.finish("failed", error=error.as_dict())
             raise error from None
+        except Exception as bug:  # the record must not stay `running` whatever happens
+            log.debug("unexpected failure of run %s", context.run_id, exc_info=True)
+            error = unexpected(pipeline, bug)
+            work.finish("failed", error=error.as_dict())
+            raise error from bug
 
 
 @dataclass

@@ -46,6 +46,17 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
     )
 
 
+def unexpected(pipeline: Pipeline, bug: Exception) -> DrawdownError:
+    """A failure that has no name yet: still one error, with the class and the first line."""
+    first = (str(bug).strip().splitlines() or [""])[0]
+    return DrawdownError(
+        "drain.unexpected",
+        f"{type(bug).__name__}: {first}",
+        where=f"pipeline {pipeline.name}",
+        do="run again: a batch that was under way is replayed; report it if it stays",
+    )
+
+
 def _root_sentence(cause: Exception) -> str:
     """The innermost message, on one line, without class names and stack frames."""
     inner: BaseException = cause

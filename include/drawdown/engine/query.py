@@ -86,14 +86,11 @@ def build_query(
 
 def _boundaries(pipeline: Pipeline, late_before: datetime | None) -> dict[str, Boundary]:
     now = datetime.now(UTC)
-    streaming = list(pipeline.streaming_sources)
     boundaries = {}
-    for name in streaming:
-        source = pipeline.sources[name]
+    for name, source in pipeline.streaming_sources.items():
         mark = source.watermark
         limit = now + mark.max_future.delta if mark is not None and mark.max_future is not None else None
-        rules = [r for r in pipeline.quality.rules if (r.source or streaming[0]) == name]
-        boundaries[name] = Boundary(name, source, rules, limit, late_before)
+        boundaries[name] = Boundary(name, source, pipeline.rules_of(name), limit, late_before)
     return boundaries
 
 

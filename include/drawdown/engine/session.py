@@ -71,9 +71,14 @@ def query_conf(pipeline: Pipeline) -> dict[str, str]:
         "spark.sql.streaming.stateStore.providerClass": _PROVIDERS[state.provider],
         "spark.sql.streaming.multipleWatermarkPolicy": pipeline.watermark_policy,
     }
-    conf |= {_STATE_STORE + key: value for key, value in {**_STATE_DEFAULTS, **state.options}.items()}
+    conf |= {_STATE_STORE + k: option_text(v) for k, v in {**_STATE_DEFAULTS, **state.options}.items()}
     # Static settings are the application's; a query session may not set them.
     return {key: value for key, value in conf.items() if key not in _STATIC}
+
+
+def option_text(value: str | int | float | bool) -> str:
+    """An option's value as Spark writes it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 _STATIC = frozenset({"spark.sql.extensions", "spark.sql.catalog.spark_catalog"})

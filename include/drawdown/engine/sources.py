@@ -11,13 +11,17 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from drawdown.engine.session import option_text
 from drawdown.errors import SourceError, SpecError
+from drawdown.plan.kafka_client import client_config
 from drawdown.spec import Pipeline, Project, Source
 from drawdown.spec.broker_options import spark_options
 from drawdown.storage import Storage
 
 CORRUPT, PAYLOAD, ORIGIN = "_dd_corrupt", "_dd_payload", "_dd_origin"
 SYSTEM_COLUMNS = (CORRUPT, PAYLOAD, ORIGIN)
+
+_BROKER_SECONDS = 10.0
 
 # Formats whose parser can meet a record it cannot read.
 _PARSED = frozenset({"csv", "json", "xml"})
@@ -84,6 +88,7 @@ def _read_kafka(
     session: SparkSession, project: Project, pipeline: Pipeline, name: str
 ) -> DataFrame:
     source = pipeline.sources[name]
+    _require_broker(project, pipeline, name)
     raw = (
         session.readStream.format("kafka")
         .options(**spark_options(project.brokers[source.broker]))
@@ -135,6 +140,23 @@ def _read_kafka(
     )
 
 
+def _require_broker(project: Project, pipeline: Pipeline, name: str) -> None:
+    """Spark would ask a broker that is not there for minutes; this asks for seconds."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    broker = project.brokers[pipeline.sources[name].broker]
+    try:
+        AdminClient(client_config(broker)).list_topics(timeout=_BROKER_SECONDS)
+    except KafkaException as cause:
+        raise SourceError(
+            "source.broker",
+            f"the broker of source {name} of {pipeline.name} does not answer: {cause.args[0].str()}",
+            where=broker.bootstrap_servers,
+            do="start the broker, or correct `brokers:` in include/project.yaml",
+        ) from None
+
+
 def _with_system_columns(
     frame: DataFrame, *, corrupt: str | None, payload: str | None, file: str | None
 ) -> DataFrame:
@@ -150,7 +172,7 @@ def _with_system_columns(
 
 
 def _options(source: Source) -> dict[str, str]:
-    return {k: str(v).lower() if isinstance(v, bool) else str(v) for k, v in source.options.items()}
+    return {key: option_text(value) for key, value in source.options.items()}
 
 
 def _existing_path(project: Project, pipeline: Pipeline, name: str) -> str:

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from drawdown.engine.session import option_text
 from drawdown.engine.sinks.schema import declared
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
@@ -97,15 +98,14 @@ class NativeFileSink:
         if not files:
             return session.createDataFrame([], schema)
         reader = session.read.format(self._pipeline.sink.format).schema(schema)
-        options = {k: str(v) for k, v in self._pipeline.sink.options.items()}
-        frame = reader.options(**options).option("basePath", self._uri).load([f.path for f in files])
+        frame = reader.options(**self._options()).option("basePath", self._uri).load([f.path for f in files])
         return frame.select(*[F.col(f"`{name}`") for name in schema.fieldNames()])
 
     def _java_sink(self, session: SparkSession) -> Any:
         jvm = session._jvm
         assert jvm is not None
         empty = jvm.scala.Option.empty()
-        options = {"path": self._uri, **{k: str(v) for k, v in self._pipeline.sink.options.items()}}
+        options = {"path": self._uri, **self._options()}
         source = jvm.org.apache.spark.sql.execution.datasources.DataSource(
             session._jsparkSession,
             self._pipeline.sink.format,
@@ -115,8 +115,12 @@ class NativeFileSink:
             empty,
             jvm.PythonUtils.toScalaMap(options),
             empty,
+            empty,
         )
         return source.createSink(jvm.org.apache.spark.sql.streaming.OutputMode.Append())
+
+    def _options(self) -> dict[str, str]:
+        return {key: option_text(value) for key, value in self._pipeline.sink.options.items()}
 
     def _is_compacted(self, batch_id: int) -> bool:
         return self._storage.exists(f"{self._pipeline.sink.path}/{_LOG}/{batch_id}.compact")
