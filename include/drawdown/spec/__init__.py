@@ -1,7 +1,14 @@
 """The spec: what the user's YAML files say, checked before anything runs."""
 
 from drawdown.spec.duration import Duration
-from drawdown.spec.loader import find_root, iter_pipelines, load_pipeline, load_pipelines, load_project
+from drawdown.spec.loader import (
+    find_root,
+    iter_pipelines,
+    load_pipeline,
+    load_pipelines,
+    load_project,
+    pipeline_names,
+)
 from drawdown.spec.pipeline import DrainBounds, Pipeline, Replay, State, asset_name
 from drawdown.spec.project import Airflow, Broker, Cluster, Project
 from drawdown.spec.quality import Expectation, Quality, Rule
@@ -32,4 +39,5 @@ __all__ = [
     "load_pipeline",
     "load_pipelines",
     "load_project",
+    "pipeline_names",
 ]

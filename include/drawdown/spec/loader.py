@@ -72,7 +72,7 @@ def load_pipeline(project: Project, name: str) -> Pipeline:
     if not folder.is_dir():
         raise SpecError(
             "spec.no-pipeline",
-            f"there is no pipeline {name!r}; {did_you_mean(name, _names(project))}",
+            f"there is no pipeline {name!r}; {did_you_mean(name, pipeline_names(project))}",
             where="include/pipelines",
             do=f"`drawdown init {name}` makes one",
         )
@@ -89,7 +89,7 @@ def iter_pipelines(project: Project) -> Iterator[Pipeline | SpecError]:
 
     Pipelines that contradict each other all come as errors.
     """
-    found = [_loaded(project, name) for name in _names(project)]
+    found = [_loaded(project, name) for name in pipeline_names(project)]
     against = conflicts([each for each in found if isinstance(each, Pipeline)])
     for each in found:
         yield against.get(each.name, each) if isinstance(each, Pipeline) else each
@@ -112,7 +112,8 @@ def _loaded(project: Project, name: str) -> Pipeline | SpecError:
         return error
 
 
-def _names(project: Project) -> list[str]:
+def pipeline_names(project: Project) -> list[str]:
+    """The folders of pipelines, sorted: what ``iter_pipelines`` yields, in its order."""
     if not project.pipelines_dir.is_dir():
         return []
     with os.scandir(project.pipelines_dir) as entries:

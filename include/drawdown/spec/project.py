@@ -63,7 +63,10 @@ OptionalLine = Annotated[Line | None, BeforeValidator(_empty_is_none)]
 
 
 class Broker(SpecModel):
-    """A Kafka cluster, in neutral terms: rendered for Spark and for librdkafka where it is used."""
+    """A Kafka cluster, in neutral terms: rendered for Spark and for librdkafka where it is used.
+
+    ``connection`` is the id of an Airflow connection that holds username and password instead.
+    """
 
     bootstrap_servers: Annotated[
         str,
@@ -76,13 +79,18 @@ class Broker(SpecModel):
     username: OptionalLine = None
     password: Annotated[SecretStr | None, BeforeValidator(_empty_is_none)] = None
     ssl_ca_location: OptionalLine = None
+    connection: OptionalLine = None
 
     @model_validator(mode="after")
     def _login_is_whole(self) -> Broker:
         login = {"sasl_mechanism": self.sasl_mechanism, "username": self.username, "password": self.password}
+        if self.connection and (self.username or self.password):
+            raise problem(
+                "contradiction", "the login is in the connection", "connection", do="remove one of them"
+            )
         if self.security_protocol.startswith("SASL"):
             for key, value in login.items():
-                if value is None:
+                if value is None and (key == "sasl_mechanism" or not self.connection):
                     raise problem("missing-key", f"{self.security_protocol} needs {key}", do=f"add `{key}:`")
         else:
             for key, value in login.items():
@@ -90,6 +98,10 @@ class Broker(SpecModel):
                     raise problem(
                         "no-effect", f"{self.security_protocol} has no login", key, do="say SASL_SSL"
                     )
+            if self.connection is not None:
+                raise problem(
+                    "no-effect", f"{self.security_protocol} has no login", "connection", do="say SASL_SSL"
+                )
         if self.password is not None and _CONTROL.search(self.password.get_secret_value()):
             raise problem(
                 "wrong-value", "holds a control character", "password", do="mind a trailing line break"
