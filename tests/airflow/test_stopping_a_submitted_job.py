@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+
 from tests.support.submitted_job import SubmittedJob
 
 pytestmark = pytest.mark.timeout(150)

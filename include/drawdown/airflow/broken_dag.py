@@ -1,0 +1,39 @@
+"""The DAG of a pipeline whose spec cannot be read: it shows the error, and fails with it when run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG, BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+from drawdown.airflow.documentation import broken_documentation
+from drawdown.errors import SpecError
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class BrokenOperator(BaseOperator):
+    """Fails with the text of the error that stands in its place."""
+
+    def __init__(self, *, error: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.error = error
+
+    def execute(self, context: Context) -> None:
+        raise AirflowFailException(self.error)
+
+
+def broken_dag(dag_id: str, error: SpecError) -> DAG:
+    """A DAG without a schedule, tagged `broken`."""
+    dag = DAG(
+        dag_id,
+        description=f"broken: {error.what}"[:500],
+        schedule=None,
+        catchup=False,
+        tags=["drawdown", "broken"],
+        doc_md=broken_documentation(error),
+    )
+    BrokenOperator(task_id="broken", error=str(error), dag=dag)
+    return dag

@@ -1,0 +1,80 @@
+"""`doc_md` of a DAG, written from its specs: what it reads, writes and refuses, and how to operate it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drawdown.airflow.schedules import in_words, schedule_of
+from drawdown.errors import SpecError
+from drawdown.spec import Pipeline, Project, Source
+
+_OPERATE = """
+### Operate
+- **Run now**: trigger this DAG, or `drawdown run {names}`. A run drains what has arrived since the last
+  one; the checkpoint says from where, so a run's logical date selects nothing.
+- **Backfill**: switched off for this DAG, every run of it would drain the same backlog. What arrived
+  late, or arrives for an old date: trigger a run. To compute an interval anew is a replay, a DAG of its own
+  (`{name}__replay`), which this version does not make yet.
+- **Retries** wait {retry_delay}, longer than a dead run's lease of {lease}. Clearing `drain` is safe at any
+  time: what was published is not published twice.
+- Nothing new: `preflight` skips the rest and no Spark is started.
+- `drain` takes a slot of the pool `{pool}`. If the pool does not exist, it stays *scheduled* for ever:
+  `airflow pools set {pool} 2 "Spark applications at once"`.
+- What each run read, set aside, judged and published: the button *Run record*, or `drawdown runs`.
+"""
+
+
+def dag_documentation(project: Project, pipelines: Sequence[Pipeline]) -> str:
+    """Markdown for one pipeline, or for all of a group."""
+    parts = [_pipeline(pipeline) for pipeline in pipelines]
+    operate = _OPERATE.format(
+        names=" ".join(pipeline.name for pipeline in pipelines),
+        name=pipelines[0].name,
+        retry_delay=project.airflow.retry_delay,
+        lease=project.lease_ttl,
+        pool=project.airflow.pool,
+    )
+    schedule = in_words(schedule_of(pipelines[0]))
+    return "\n".join([*parts, f"\nSchedule: {schedule}. Owner: {pipelines[0].owner}.", operate])
+
+
+def broken_documentation(error: SpecError) -> str:
+    """Markdown that shows why a pipeline has no DAG of its own."""
+    return (
+        "### This pipeline is broken\nIt does not run until its spec is mended; the other pipelines do.\n\n"
+        f"```text\n{_plain(str(error))}\n```\n\nCheck with `drawdown validate`."
+    )
+
+
+def _pipeline(pipeline: Pipeline) -> str:
+    sink = pipeline.sink
+    lines = [
+        f"### {pipeline.name}",
+        _plain(pipeline.description),
+        "",
+        *(f"- source {_source(name, source)}" for name, source in pipeline.sources.items()),
+        f"- sink `{sink.path}`: {sink.format}, {sink.mode}, published {sink.publish}",
+        *(f"- rule `{r.name}` ({r.on_fail}): `{_code(r.check)}`" for r in pipeline.quality.rules),
+        *(f"- expects ({e.severity}): `{_code(e.id)}`" for e in pipeline.quality.expectations),
+    ]
+    return "\n".join(lines)
+
+
+def _source(name: str, source: Source) -> str:
+    where = source.path or ", ".join(f"{k} {v}" for k, v in source.options.items() if "ubscribe" in k)
+    text = f"`{name}`: {source.format} `{_code(where)}`"
+    if source.static:
+        return f"{text}, static"
+    if source.watermark:
+        return f"{text}, watermark `{source.watermark.column}` {source.watermark.delay}"
+    return text
+
+
+def _plain(text: str) -> str:
+    """Text of a spec inside Markdown: no HTML, no end of a fence."""
+    return text.replace("```", "'''").replace("<", "&lt;")
+
+
+def _code(text: str) -> str:
+    """One line between backticks."""
+    return " ".join(text.split()).replace("`", "'")

@@ -1,0 +1,132 @@
+"""The task `drain`: one Spark application that drains, audits and publishes the DAG's pipelines."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from drawdown.airflow.links import RunRecordLink
+from drawdown.airflow.logins import look_up
+from drawdown.airflow.spark_submit_hook import DrainHook
+from drawdown.clusters.submit import RUN_FOLDER
+from drawdown.credentials import CREDENTIALS, hand_over
+from drawdown.errors import AuditFailed, DrawdownError, RefusedError, SpecError, TransformError
+from drawdown.spec import Project, load_pipeline, load_project
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_NO_RETRY = {kind.exit_code: kind for kind in (SpecError, RefusedError, TransformError, AuditFailed)}
+"""Kinds of errors that the next try would meet again."""
+
+
+class DrainOperator(SparkSubmitOperator):
+    """Submits jobs/drain.py behind the stop wrapper.
+
+    Everything that depends on the machine (jars, archive, logins) is looked up when the task runs, so
+    parsing is cheap and needs none of it.
+
+    Args:
+        project_root: folder of the project.
+        pipelines: drained in one application; they share the cluster profile.
+        cluster: name of the profile.
+    """
+
+    operator_extra_links = (RunRecordLink(),)
+
+    def __init__(self, *, project_root: str, pipelines: list[str], cluster: str, **kwargs: Any) -> None:
+        super().__init__(
+            application=f"{project_root}/jobs/drain.py",
+            name=f"drawdown.{'+'.join(pipelines)}"[:200],
+            **kwargs,
+        )
+        self.project_root = project_root
+        self.pipelines = pipelines
+        self.cluster = cluster
+        self._master = ""
+        self._asked_to_stop = False
+
+    def execute(self, context: Context) -> None:
+        """Run the job. Raises AirflowFailException where a retry could not help, else AirflowException."""
+        try:
+            project = load_project(Path(self.project_root))
+            folder = _run_folder(project)
+            try:
+                self._prepare(project, folder, context)
+                self._submit(context)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        except DrawdownError as error:
+            raise AirflowFailException(str(error)) from None
+
+    def on_kill(self) -> None:
+        """The stock method SIGKILLs spark-submit, and leaves the driver alive."""
+        self._asked_to_stop = True
+        if isinstance(self._hook, DrainHook):
+            self._hook.ask_to_stop()
+
+    def _prepare(self, project: Project, folder: Path, context: Context) -> None:
+        from drawdown.clusters.local import submit_conf
+
+        conf = submit_conf(project, project.clusters[self.cluster])
+        self._master = conf.pop("spark.master")
+        self.conf = conf
+        self.application_args = [
+            "--project", self.project_root,
+            *(part for name in self.pipelines for part in ("--pipeline", name)),
+            "--origin", json.dumps(_origin(context)),
+        ]  # fmt: skip
+        self.env_vars = {RUN_FOLDER: str(folder)}
+        if logins := look_up(project, [load_pipeline(project, name) for name in self.pipelines]):
+            self.env_vars[CREDENTIALS] = str(hand_over(logins, folder))
+
+    def _submit(self, context: Context) -> None:
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            kind = _NO_RETRY.get(self._exit_code or 0)
+            if kind is None or self._asked_to_stop:
+                raise
+            raise AirflowFailException(f"{kind.__name__}, a retry would meet it again: {error}") from None
+        if self._asked_to_stop:
+            raise AirflowException("the drain was asked to stop; the next one goes on where it stopped")
+
+    @property
+    def _exit_code(self) -> int | None:
+        return self._hook.exit_code if isinstance(self._hook, DrainHook) else None
+
+    def _get_hook(self) -> DrainHook:
+        return DrainHook(
+            master=self._master,
+            conf=self.conf,
+            name=self.name,
+            application_args=self.application_args,
+            env_vars=self.env_vars,
+        )
+
+
+def _run_folder(project: Project) -> Path:
+    """A folder of mode 0700 for what one application is handed; its guard removes it too."""
+    runs = project.state_dir / "runs"
+    runs.mkdir(parents=True, exist_ok=True)
+    return Path(tempfile.mkdtemp(prefix="run-", dir=runs))
+
+
+def _origin(context: Context) -> dict[str, Any]:
+    """Who asked, for the run records."""
+    ti, dag_run = context["ti"], context["dag_run"]
+    logical_date = dag_run.logical_date
+    return {
+        "dag_id": ti.dag_id,
+        "dag_run_id": ti.run_id,
+        "task_id": ti.task_id,
+        "try_number": ti.try_number,
+        "run_type": str(getattr(dag_run.run_type, "value", dag_run.run_type)),
+        "logical_date": logical_date.isoformat() if logical_date else None,
+    }

@@ -1,0 +1,108 @@
+"""Every pipeline and group of a project as a DAG; dags/drawdown.py calls `build_dags` and nothing else.
+
+A folder that is broken becomes a DAG of the same id, tagged `broken`: its page shows the error, and its
+only task fails with it. It is not an import error on purpose: Airflow keeps those per file, and marks
+all DAGs of the file as stale and stops scheduling them (airflow/dag_processing/collection.py).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from airflow.sdk import DAG, get_parsing_context
+
+from drawdown.airflow.broken_dag import broken_dag
+from drawdown.airflow.drain_dag import drain_dag
+from drawdown.errors import SpecError
+from drawdown.spec import Pipeline, Project, iter_pipelines, load_pipeline, load_project, pipeline_names
+
+
+def build_dags(project_root: Path) -> dict[str, DAG]:
+    """The DAGs by id: one for each group, and for each pipeline without a group.
+
+    When Airflow parses for one task, only that task's DAG is built.
+
+    Raises:
+        SpecError: project.yaml itself is broken; without it nothing can run.
+    """
+    project = load_project(project_root)
+    wanted = get_parsing_context().dag_id
+    if wanted is not None and (alone := _own_dag(project, wanted)) is not None:
+        return {wanted: alone}
+    dags = _all_dags(project, wanted)
+    return {dag_id: dag for dag_id, dag in dags.items() if wanted in (None, dag_id)}
+
+
+def _own_dag(project: Project, dag_id: str) -> DAG | None:
+    """The DAG of a pipeline without a group, from its folder alone; None when that does not settle it."""
+    try:
+        pipeline = load_pipeline(project, dag_id)
+    except SpecError:
+        return None
+    return None if pipeline.group else _dag_or_broken(project, dag_id, [pipeline])
+
+
+def _all_dags(project: Project, wanted: str | None) -> dict[str, DAG]:
+    members, broken = _read(project)
+    dags = {dag_id: broken_dag(dag_id, error) for dag_id, error in broken.items()}
+    for dag_id, pipelines in members.items():
+        if wanted in (None, dag_id):
+            dags[dag_id] = _dag_or_broken(project, dag_id, pipelines)
+    return dags
+
+
+def _read(project: Project) -> tuple[Mapping[str, list[Pipeline]], dict[str, SpecError]]:
+    """Pipelines by the DAG they belong to, and the errors of those that cannot be read."""
+    members: dict[str, list[Pipeline]] = defaultdict(list)
+    broken: dict[str, SpecError] = {}
+    for name, found in zip(pipeline_names(project), iter_pipelines(project), strict=True):
+        if isinstance(found, SpecError):
+            broken[_as_dag_id(name)] = found
+        else:
+            members[found.group or found.name].append(found)
+    return members, broken
+
+
+def _dag_or_broken(project: Project, dag_id: str, pipelines: list[Pipeline]) -> DAG:
+    try:
+        _check_one_application(dag_id, pipelines)
+        return drain_dag(project, dag_id, pipelines)
+    except SpecError as error:
+        return broken_dag(dag_id, error)
+
+
+def _check_one_application(dag_id: str, pipelines: Iterable[Pipeline]) -> None:
+    """What cannot be one DAG with one Spark application. Raises SpecError."""
+    names = {pipeline.name: pipeline for pipeline in pipelines}
+    alone = names.get(dag_id)
+    if alone is not None and alone.group is None and len(names) > 1:
+        raise SpecError(
+            "spec.group-name",
+            f"a pipeline and a group are both named {dag_id!r}, and each is a DAG",
+            where=f"include/pipelines/{dag_id}",
+            do="rename one of them",
+        )
+    if len({pipeline.cluster for pipeline in names.values()}) > 1:
+        raise SpecError(
+            "spec.group-cluster",
+            f"group {dag_id!r} is one Spark application, but its pipelines name different clusters",
+            where=", ".join(f"include/pipelines/{name}/pipeline.yaml" for name in names),
+            do="give every pipeline of the group the same cluster",
+        )
+    for name, pipeline in names.items():
+        schedule = pipeline.schedule if isinstance(pipeline.schedule, list) else []
+        if own := next((ref.pipeline for ref in schedule if ref.pipeline in names), None):
+            raise SpecError(
+                "spec.group-triggers-itself",
+                f"group {dag_id!r} runs after {own}, which it drains itself: it would never stop",
+                where=f"include/pipelines/{name}/pipeline.yaml",
+                do="schedule it by time or by pipelines outside it; inside, order is by what they read",
+            )
+
+
+def _as_dag_id(folder: str) -> str:
+    """A folder may be named what no DAG can be named."""
+    return re.sub(r"[^A-Za-z0-9_.\-]", "_", folder)[:200]

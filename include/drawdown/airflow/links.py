@@ -1,0 +1,25 @@
+"""The button `Run record` of a task: a link to the page of what its DAG run did."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from airflow.sdk.bases.operatorlink import BaseOperatorLink
+from airflow.sdk.configuration import conf
+
+if TYPE_CHECKING:
+    from airflow.sdk import BaseOperator
+    from airflow.sdk.types import TaskInstanceKey
+
+PAGE_PREFIX = "/drawdown"
+
+
+class RunRecordLink(BaseOperatorLink):
+    """Leads to the page of drawdown.airflow.page."""
+
+    name = "Run record"
+
+    def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
+        base = conf.get("api", "base_url", fallback="").rstrip("/")
+        return f"{base}{PAGE_PREFIX}/runs/{quote(ti_key.dag_id, safe='')}/{quote(ti_key.run_id, safe='')}"

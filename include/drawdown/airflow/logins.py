@@ -1,0 +1,45 @@
+"""Broker logins out of Airflow connections; only inside a task can they be read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from airflow.sdk import BaseHook
+from airflow.sdk.exceptions import AirflowNotFoundException
+from pydantic import SecretStr
+
+from drawdown.credentials import Login, connections_of
+from drawdown.errors import SpecError
+from drawdown.spec import Pipeline, Project
+
+
+def look_up(project: Project, pipelines: Iterable[Pipeline]) -> dict[str, Login]:
+    """The logins these pipelines need, by broker.
+
+    Raises:
+        SpecError: ``airflow.no-connection``, ``airflow.no-login``.
+    """
+    return {
+        broker: _login(broker, connection)
+        for broker, connection in connections_of(project, pipelines).items()
+    }
+
+
+def _login(broker: str, connection_id: str) -> Login:
+    try:
+        connection = BaseHook.get_connection(connection_id)
+    except AirflowNotFoundException:
+        raise SpecError(
+            "airflow.no-connection",
+            f"broker {broker!r} takes its login from the connection {connection_id!r}, which does not exist",
+            where="include/project.yaml",
+            do=f"airflow connections add {connection_id} --conn-type kafka --conn-login ... --conn-password",
+        ) from None
+    if not connection.login or not connection.password:
+        raise SpecError(
+            "airflow.no-login",
+            f"the connection {connection_id!r} of broker {broker!r} has no login or no password",
+            where=f"Airflow connection {connection_id}",
+            do="give it both",
+        )
+    return Login(connection.login, SecretStr(connection.password))

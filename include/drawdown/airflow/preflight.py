@@ -1,0 +1,57 @@
+"""The task `preflight`: without Spark, is there anything to do? If not, everything after it is skipped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.utils.skipmixin import SkipMixin
+from airflow.sdk import BaseOperator
+
+from drawdown.airflow.logins import look_up
+from drawdown.credentials import with_logins
+from drawdown.errors import DrawdownError
+from drawdown.metastore import Metastore
+from drawdown.spec import Project, load_pipeline, load_project
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class PreflightOperator(BaseOperator, SkipMixin):
+    """Looks at every pipeline of the DAG; skips all that follows when none has anything to do.
+
+    Returns:
+        Per pipeline ``{"work": bool, "reasons": [text], "backlog": {source: {...}}}``, as XCom.
+    """
+
+    def __init__(self, *, project_root: str, pipelines: list[str], **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.project_root = project_root
+        self.pipelines = pipelines
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        project = load_project(Path(self.project_root))
+        found = {name: self._look(project, name) for name in self.pipelines}
+        for name, answer in found.items():
+            self.log.info("%s: %s", name, "; ".join(answer["reasons"]) or "nothing new")
+        if not any(answer["work"] for answer in found.values()):
+            self.log.info("Nothing to do: no Spark is started")
+            # skip() ends the task by an exception, so the answer is pushed before.
+            context["ti"].xcom_push("return_value", found)
+            # All of them, whatever their trigger rule: audit runs also after a drain that failed.
+            self.skip(context["ti"], self.get_flat_relatives(upstream=False))
+        return found
+
+    def _look(self, project: Project, name: str) -> dict[str, Any]:
+        """Any doubt is work: the drain then says what is wrong."""
+        from drawdown.plan.preflight import preflight
+
+        try:
+            pipeline = load_pipeline(project, name)
+            project = with_logins(project, look_up(project, [pipeline]))
+            with Metastore.open(project.metastore_url) as metastore:
+                answer = preflight(project, pipeline, metastore)
+        except DrawdownError as error:
+            return {"work": True, "reasons": [f"in doubt: {error.what}"], "backlog": {}}
+        return {"work": answer.work, "reasons": answer.reasons, "backlog": answer.backlog}

@@ -1,0 +1,36 @@
+"""A spec's schedule as Airflow's: cron text and presets, a timedelta, or assets."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import Asset
+
+from drawdown.spec import Duration, Pipeline, asset_name
+from drawdown.spec.schedule import is_interval
+
+Schedule = str | timedelta | list[Asset] | None
+
+
+def schedule_of(pipeline: Pipeline) -> Schedule:
+    """What `DAG(schedule=...)` takes. A list of assets means: when all of them were updated."""
+    schedule = pipeline.schedule
+    if isinstance(schedule, list):
+        return [asset_of(ref.pipeline) for ref in schedule]
+    if schedule is not None and is_interval(schedule):
+        return Duration.parse(schedule).delta
+    return schedule
+
+
+def asset_of(pipeline: str) -> Asset:
+    """The asset that is updated when this pipeline publishes."""
+    return Asset(name=asset_name(pipeline), uri=f"drawdown://{pipeline}")
+
+
+def in_words(schedule: object) -> str:
+    """For people: `5 * * * *`, `every 0:15:00`, `after flights, weather`."""
+    if isinstance(schedule, list):
+        return "after " + ", ".join(str(asset.uri).removeprefix("drawdown://") for asset in schedule)
+    if isinstance(schedule, timedelta):
+        return f"every {schedule}"
+    return str(schedule) if schedule is not None else "only by hand"
