@@ -13,18 +13,19 @@ from pydantic_core import CoreSchema, core_schema
 
 from drawdown.spec.model import problem
 
+# In microseconds, the finest that Spark and Python have.
 _UNITS = {
-    "microsecond": timedelta(microseconds=1),
-    "millisecond": timedelta(milliseconds=1),
-    "second": timedelta(seconds=1),
-    "minute": timedelta(minutes=1),
-    "hour": timedelta(hours=1),
-    "day": timedelta(days=1),
-    "week": timedelta(weeks=1),
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
 }
 _PART = rf"[0-9]{{1,9}} +(?:{'|'.join(_UNITS)})s?"
 _DURATION = re.compile(rf"{_PART}(?: +{_PART})*")
-_LONGEST = timedelta(days=36_500)
+_LONGEST = 36_500 * _UNITS["day"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +41,13 @@ class Duration:
     @classmethod
     def parse(cls, text: str) -> Duration:
         """Raises a PydanticCustomError (``wrong-duration``) but for interval words of up to 100 years."""
-        delta = timedelta()
+        microseconds = 0
         if len(text) <= 100 and _DURATION.fullmatch(text):
             words = text.split()
             for number, unit in zip(words[::2], words[1::2], strict=True):
-                delta += int(number) * _UNITS[unit.removesuffix("s")]
-            if delta <= _LONGEST:
-                return cls(text, delta)
+                microseconds += int(number) * _UNITS[unit.removesuffix("s")]
+            if microseconds <= _LONGEST:
+                return cls(text, timedelta(microseconds=microseconds))
         raise problem(
             "wrong-duration",
             "is not a duration",

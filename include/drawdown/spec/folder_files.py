@@ -14,7 +14,7 @@ class FolderFiles:
 
     def __init__(self, folder: Path, shown: str) -> None:
         self.folder = folder
-        self._real = os.path.realpath(folder)
+        self._real = f"{os.path.realpath(folder.parent)}{os.sep}{folder.name}"
         self.shown = shown
 
     def has(self, name: str) -> bool:

@@ -26,7 +26,9 @@ def problem(kind: LiteralString, what: str, *at: str | int, do: str = "") -> Pyd
 def _one_scalar(value: Any) -> Any:
     if isinstance(value, str | int | float | bool):
         return value
-    raise problem("wrong-type", "must be text, a number, true or false")
+    raise problem(
+        "wrong-type", "must be text, a number, true or false", do="give one value, in quotes if in doubt"
+    )
 
 
 # The value of an option of Spark: it is passed on as text, in Spark's own spelling.

@@ -60,7 +60,7 @@ _FILE_STREAM = frozenset({
 })  # fmt: skip
 _DELTA_STREAM = frozenset({
     "maxFilesPerTrigger", "maxBytesPerTrigger", "startingVersion", "startingTimestamp", "ignoreDeletes",
-    "ignoreChanges", "skipChangeCommits", "readChangeFeed", "withEventTimeOrder", "excludeRegex",
+    "ignoreChanges", "skipChangeCommits", "readChangeFeed", "excludeRegex",
     "failOnDataLoss",
 })  # fmt: skip
 _DELTA_STATIC = frozenset({"versionAsOf", "timestampAsOf"})
@@ -137,15 +137,6 @@ def source_options(format: SourceFormat, static: bool) -> frozenset[str]:
         return _DELTA_STATIC if static else _DELTA_STREAM
     names = _READ[format] | _FILES
     return names if static else names | _FILE_STREAM
-
-
-def value_options(value: Literal["json", "csv", "string"]) -> frozenset[str]:
-    """The options of from_json and from_csv that a Kafka source passes on for its ``value``."""
-    return {
-        "json": _JSON_READ - {"multiLine"},
-        "csv": _CSV_READ - {"multiLine", "header"},
-        "string": frozenset[str](),
-    }[value]
 
 
 def sink_options(format: SinkFormat) -> frozenset[str]:

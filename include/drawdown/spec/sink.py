@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import Field, PrivateAttr, model_validator
 
@@ -20,7 +20,7 @@ class Sink(SpecModel):
     mode: Literal["append", "update", "complete"] = "append"
     keys: list[Column] = Field(default_factory=list)
     time_column: Column | None = None
-    publish: Literal["audited", "direct"]
+    publish: Literal["audited", "direct"] = "audited"
     partition_by: list[Column] = Field(default_factory=list)
     options: dict[str, OptionValue] = Field(default_factory=dict)
 
@@ -30,6 +30,13 @@ class Sink(SpecModel):
     def schema_ddl(self) -> str | None:
         """The text of the schema file; None when the sink declares none."""
         return self._schema_ddl
+
+    @model_validator(mode="before")
+    @classmethod
+    def _files_are_published_direct(cls, data: Any) -> Any:
+        if isinstance(data, dict) and data.get("format") != "delta":
+            return {"publish": "direct", **data}
+        return data
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Sink:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, model_validator
 
 from drawdown.spec.duration import Duration, PositiveDuration
 from drawdown.spec.model import Column, Name, OptionValue, SpecModel, problem
 from drawdown.spec.options import SourceFormat, check_names, check_one_bound, source_options
-from drawdown.spec.paths import FolderFile, SourcePath
+from drawdown.spec.paths import FolderFile, SinkPath, SourcePath
 
 # Spark reads these only with a declared schema, in a stream; delta knows its own, text has one column.
 _NEEDS_SCHEMA = ("csv", "json", "xml", "parquet", "orc")
 _CAN_BE_MALFORMED = ("csv", "json", "xml")
+_ARCHIVE: TypeAdapter[str] = TypeAdapter(SinkPath)
 _SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
 
 
@@ -85,14 +86,28 @@ class Source(SpecModel):
             )
         if self.format == "delta" and self.schema_file is not None:
             raise problem("no-effect", "a Delta table knows its schema", "schema", do="remove the key")
-        archive = self.options.get("cleanSource") == "archive"
-        if archive != ("sourceArchiveDir" in self.options):
+        self._check_archive()
+
+    def _check_archive(self) -> None:
+        archive = self.options.get("sourceArchiveDir")
+        if (self.options.get("cleanSource") == "archive") != (archive is not None):
             raise problem(
                 "contradiction",
                 "cleanSource: archive and sourceArchiveDir go together",
                 "options",
                 do="give both or none",
             )
+        if archive is not None:
+            try:
+                _ARCHIVE.validate_python(archive, strict=True)
+            except ValidationError:
+                raise problem(
+                    "wrong-path",
+                    "must be a folder below the storage root",
+                    "options",
+                    "sourceArchiveDir",
+                    do="write a relative path without ..",
+                ) from None
 
     def _check_kafka(self) -> None:
         if self.path is not None:

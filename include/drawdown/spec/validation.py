@@ -37,11 +37,16 @@ def validate(model: type[_M], document: Document) -> _M:
 
 
 def spec_error(document: Document, problems: Iterable[Problem]) -> SpecError:
-    """The first problem by line with its id and step; the others follow in ``what``, one a line."""
+    """The first problem with its id and step; the others follow in ``what``, one a line.
+
+    Unknown keys come first, because a misspelt key explains the missing one; then the order of the file.
+    """
     by_path: dict[KeyPath, Problem] = {}
     for each in problems:
         by_path.setdefault(each.path, each)
-    ordered = sorted(by_path.values(), key=lambda each: document.lines.get(each.path, 0))
+    ordered = sorted(
+        by_path.values(), key=lambda each: (each.id != "spec.unknown-key", document.line(each.path))
+    )
     first, others = ordered[0], ordered[1:]
     lines = [_sentence(first)]
     lines += [f"  also {document.where(each.path)}: {_sentence(each)}" for each in others[:_SHOWN]]

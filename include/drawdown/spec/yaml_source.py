@@ -40,11 +40,15 @@ class Document:
     data: Any
     lines: dict[KeyPath, int]
 
-    def where(self, path: KeyPath = ()) -> str:
-        """``file:line`` of the longest known beginning of a key path."""
+    def line(self, path: KeyPath) -> int:
+        """The line of a key path, or of the nearest mapping above it that is there."""
         while path and path not in self.lines:
             path = path[:-1]
-        return f"{self.shown}:{self.lines.get(path, 1)}"
+        return self.lines[path]
+
+    def where(self, path: KeyPath) -> str:
+        """``file:line`` of a key path."""
+        return f"{self.shown}:{self.line(path)}"
 
 
 def read_text(path: Path, shown: str) -> str:

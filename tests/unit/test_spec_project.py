@@ -1,0 +1,151 @@
+"""project.yaml is found from below, its references are replaced; pipelines do not contradict each other."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drawdown.errors import SpecError
+from drawdown.spec import Pipeline, iter_pipelines, load_pipelines, load_project
+from tests.support.spec_folders import PIPELINE, PROJECT, SpecFolders
+
+
+@pytest.fixture
+def folders(tmp_path: Path) -> SpecFolders:
+    return SpecFolders(tmp_path)
+
+
+def refused(folders: SpecFolders, project: str) -> SpecError:
+    folders.project_file.write_text(project)
+    with pytest.raises(SpecError) as caught:
+        load_project(folders.root)
+    return caught.value
+
+
+def test_relative_paths_become_absolute_and_addresses_stay(folders: SpecFolders) -> None:
+    folders.project_file.write_text("storage_root: data\nmetastore: sqlite:///m.db\n")
+    project = load_project(folders.root / "include" / "pipelines")
+    assert project.root == folders.root
+    assert project.storage_root == str(folders.root / "data")
+    assert project.metastore_url == f"sqlite:///{folders.root}/m.db"
+    folders.project_file.write_text("storage_root: s3://bucket/x\nmetastore: sqlite:////var/m.db\n")
+    project = load_project(folders.root)
+    assert (project.storage_root, project.metastore_url) == ("s3://bucket/x", "sqlite:////var/m.db")
+
+
+def test_the_environment_names_the_project(
+    folders: SpecFolders, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setenv("DRAWDOWN_PROJECT", str(folders.root))
+    assert load_project().root == folders.root
+    monkeypatch.setenv("DRAWDOWN_PROJECT", str(elsewhere))
+    with pytest.raises(SpecError) as caught:
+        load_project()
+    assert caught.value.id == "spec.no-project"
+
+
+def test_references_are_replaced_in_values_and_stay_text(
+    folders: SpecFolders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DD_POOL", "a: {b: c}\nretries: 99")
+    monkeypatch.setenv("DD_RETRIES", "7")
+    monkeypatch.setenv("DD_EMPTY", "")
+    folders.project_file.write_text(
+        "storage_root: ${DD_UNSET:-x}/${DD_EMPTY:-y}\nairflow:\n  spark_connection: ${DD_RETRIES}\n"
+        "  retries: ${DD_RETRIES}\n"
+    )
+    project = load_project(folders.root)
+    assert project.storage_root == str(folders.root / "x" / "y")
+    assert (project.airflow.spark_connection, project.airflow.retries) == ("7", 7)
+    error = refused(folders, "airflow:\n  pool: ${DD_POOL}\n")
+    assert (error.id, error.where) == ("spec.wrong-value", "include/project.yaml:2")
+
+
+@pytest.mark.parametrize(
+    ("project", "id", "line", "says"),
+    [
+        ("storage_root: a\nmetastore: ${DD_NOT_SET}\n", "spec.env-unset", 2, "DD_NOT_SET"),
+        ("storage_root: ${1X}\n", "spec.env-reference", 1, "${NAME}"),
+        ("storage_root: ${X\n", "spec.env-reference", 1, "${NAME}"),
+        ("storage: a\n", "spec.unknown-key", 1, "'storage_root'"),
+        ("brokers:\n  default: {bootstrap_server: 'h:1'}\n", "spec.unknown-key", 2, "'bootstrap_servers'"),
+        ("brokers:\n  default: {bootstrap_servers: 'h'}\n", "spec.wrong-value", 2, "pattern"),
+        ("brokers:\n  default: {bootstrap_servers: 'h:1', security_protocol: SASL_SSL}\n",
+         "spec.missing-key", 2, "sasl"),
+        ("brokers:\n  default: {bootstrap_servers: 'h:1', username: me}\n", "spec.no-effect", 2, "no login"),
+        ("clusters:\n  local: {kind: yarn}\n", "spec.wrong-value", 2, "'local'"),
+        ("clusters:\n  local:\n    conf: {spark.my.password: x}\n", "spec.secret", 3, "visible"),
+        ("clusters:\n  local:\n    conf: {spark.sql.session.timeZone: CET}\n", "spec.no-effect", 3, "itself"),
+        ("lease_ttl: 60\n", "spec.wrong-type", 1, "unit"),
+        ("lease_ttl: 5 minutes\n", "spec.contradiction", 1, "lease"),
+        ("metastore: mysql://h/db\n", "spec.wrong-value", 1, "sqlite"),
+        ("metastore: 'sqlite:///:memory:'\n", "spec.wrong-value", 1, "sqlite"),
+        ("storage_root: http://h/x\n", "spec.wrong-value", 1, "s3"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_named_with_its_line(
+    folders: SpecFolders, project: str, id: str, line: int, says: str
+) -> None:
+    error = refused(folders, project)
+    assert (error.id, error.where) == (id, f"include/project.yaml:{line}"), str(error)
+    assert says in str(error)
+
+
+def test_pipelines_come_sorted_and_a_bad_one_does_not_hide_the_others(folders: SpecFolders) -> None:
+    for name in ("c", "a"):
+        folders.add(name)
+    folders.add("b", PIPELINE.replace("tags: [example]", "tags: 5"))
+    (folders.root / "include" / "pipelines" / "__pycache__").mkdir()
+    found = [each.name if isinstance(each, Pipeline) else each.id for each in iter_pipelines(folders.project)]
+    assert found == ["a", "spec.wrong-type", "c"]
+    with pytest.raises(SpecError, match="tags"):
+        load_pipelines(folders.project)
+
+
+def test_a_group_has_one_schedule(folders: SpecFolders) -> None:
+    folders.add("a", "group: g\n" + PIPELINE)
+    folders.add("b", "group: g\n" + PIPELINE.replace("5 * *", "6 * *"))
+    folders.add("c")
+    a, b, c = iter_pipelines(folders.project)
+    assert isinstance(a, SpecError)
+    assert isinstance(b, SpecError)
+    assert isinstance(c, Pipeline)
+    assert a.where == "include/pipelines/a/pipeline.yaml and include/pipelines/b/pipeline.yaml"
+
+
+def test_two_pipelines_never_share_a_sink(folders: SpecFolders) -> None:
+    folders.add("a")
+    folders.add("b", PIPELINE.replace("tables/departures_hourly", "tables/a/inside"))
+    with pytest.raises(SpecError) as caught:
+        load_pipelines(folders.project)
+    assert caught.value.id == "spec.shared-sink"
+
+
+def test_an_asset_must_be_another_pipeline(folders: SpecFolders) -> None:
+    folders.add("flights", PIPELINE.replace('"5 * * * *"', "none"))
+    folders.add("hourly", PIPELINE.replace('"5 * * * *"', "[asset:flihgts]"))
+    with pytest.raises(SpecError, match="'flights'"):
+        load_pipelines(folders.project)
+
+
+@pytest.mark.parametrize("name", ["absent", "", "..", "../x", "A", "a/b", "-a", "a" * 64, "a\n"])
+def test_what_is_no_pipeline_is_one_error(folders: SpecFolders, name: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        folders.load(name)
+    assert caught.value.id in ("spec.no-pipeline", "spec.pipeline-name")
+
+
+def test_the_projects_own_file_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DRAWDOWN_STORAGE", raising=False)
+    project = load_project(Path(__file__))
+    assert project.brokers["default"].security_protocol == "PLAINTEXT"
+    assert list(project.clusters) == ["local"]
+    assert [pipeline.name for pipeline in load_pipelines(project)]
+
+
+def test_the_shortest_project_file_has_defaults(folders: SpecFolders) -> None:
+    folders.project_file.write_text(PROJECT)
+    assert folders.project.lease_ttl.text == "60 seconds"
