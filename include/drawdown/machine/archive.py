@@ -20,7 +20,11 @@ from drawdown.machine.java import require_java
 from drawdown.machine.spark_home import spark_home
 
 TRAINING = Path(__file__).with_name("archive_training.py")
-TRAINING_TIMEOUT = 120.0
+FAILED = ".failed"
+TRAINING_TIMEOUT = 300.0
+"""Seconds; long, because a busy machine may need several times what an idle one does."""
+CHEAP = "-XX:TieredStopAtLevel=1"
+"""What is archived does not depend on the compiler, and the training is too short for the better one."""
 QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 
 
@@ -43,9 +47,10 @@ def archive_path(project_root: Path) -> Path | None:
     return next(iter(_folder(project_root).glob("*.jsa")), None)
 
 
-def is_current(project_root: Path) -> bool:
-    """Whether the archive is that of this Java and these jars."""
-    return archive_path(project_root) == _wanted(project_root)
+def is_settled(project_root: Path) -> bool:
+    """Whether the training for this Java and these jars was done, or failed: it is not tried twice."""
+    wanted = _wanted(project_root)
+    return wanted.exists() or wanted.with_suffix(FAILED).exists()
 
 
 def make_archive(project_root: Path) -> bool:
@@ -68,8 +73,9 @@ def make_archive(project_root: Path) -> bool:
                 check=False,
             )
         except subprocess.TimeoutExpired:
-            return False
+            print(f"the training took more than {TRAINING_TIMEOUT:.0f} s", file=sys.stderr)
     if not aside.exists():
+        target.with_suffix(FAILED).touch()
         return False
     aside.replace(target)
     return True
@@ -79,7 +85,7 @@ def _training(project_root: Path, archive: Path) -> list[str]:
     """By spark-submit, like the jobs the archive is for: the class path must be the very same."""
     conf = {
         "spark.driver.extraClassPath": driver_class_path(project_root),
-        "spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive} {QUIET}",
+        "spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive} {CHEAP} {QUIET}",
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",

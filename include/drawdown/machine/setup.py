@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from drawdown.errors import DrawdownError
-from drawdown.machine.archive import is_current, make_archive
+from drawdown.machine.archive import is_settled, make_archive
 from drawdown.machine.jars import check_jars, fetch_jars, read_lock
 from drawdown.machine.progress import step
 
@@ -24,11 +24,12 @@ def set_up(project_root: Path) -> None:
     if missing := check_jars(state_dir, read_lock()):
         with step(f"Fetching {len(missing)} jars", logs / "setup.log"):
             fetch_jars(state_dir, missing)
-    if not is_current(project_root):
+    if not is_settled(project_root):
         with step("Training the driver's class archive", logs / "archive.log"):
             made = make_archive(project_root)
         if not made:
             print(f"  It was not made (see {logs / 'archive.log'}); runs start some seconds slower.")
+            print("  To try again: rm -r .drawdown/archive && make setup")
 
 
 def main() -> int:
