@@ -1,4 +1,4 @@
-"""Set-up says what is wrong with Java, and what to install; asked as a user would, in a process of its own."""
+"""Set-up says what is wrong with Java and what to install; asked in a process of its own, as a user would."""
 
 from __future__ import annotations
 

@@ -1,0 +1,44 @@
+"""The environment of a local Airflow: its own settings only, and secrets nobody else can read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from drawdown.machine.airflow_environment import admin_password, airflow_environment
+
+
+def test_settings_of_another_airflow_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AIRFLOW__CORE__EXECUTOR", "CeleryExecutor")
+    monkeypatch.setenv("AIRFLOW__SMTP__SMTP_HOST", "mail.example.org")
+    environment = airflow_environment(tmp_path, tmp_path / "home", 8080)
+    assert environment["AIRFLOW__CORE__EXECUTOR"] == "LocalExecutor"
+    assert "AIRFLOW__SMTP__SMTP_HOST" not in environment
+
+
+def test_the_spark_connection_is_a_local_master(tmp_path: Path) -> None:
+    environment = airflow_environment(tmp_path, tmp_path / "home", 8080)
+    connection = json.loads(environment["AIRFLOW_CONN_SPARK_DEFAULT"])
+    assert (connection["conn_type"], connection["host"]) == ("spark", "local[*]")
+
+
+def test_secrets_are_private_and_the_same_next_time(tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    first, second = (airflow_environment(tmp_path, home, 8080) for _ in range(2))
+    assert first == second
+    assert {file.name for file in home.iterdir()} == {"keys.json", "passwords.json"}
+    assert all(file.stat().st_mode & 0o077 == 0 for file in (home, *home.iterdir()))
+
+
+def test_two_homes_have_different_secrets(tmp_path: Path) -> None:
+    one, other = (airflow_environment(tmp_path, tmp_path / name, 8080) for name in ("one", "other"))
+    for secret in ("CORE__FERNET_KEY", "API_AUTH__JWT_SECRET", "API__SECRET_KEY"):
+        assert one[f"AIRFLOW__{secret}"] != other[f"AIRFLOW__{secret}"]
+    assert admin_password(tmp_path / "one") != admin_password(tmp_path / "other")
+
+
+def test_extra_variables_win(tmp_path: Path) -> None:
+    environment = airflow_environment(tmp_path, tmp_path / "home", 8080, {"AIRFLOW__CORE__PARALLELISM": "9"})
+    assert environment["AIRFLOW__CORE__PARALLELISM"] == "9"
