@@ -83,10 +83,12 @@ def read(
 ) -> list[Batch]:
     """Batches from ``first_batch`` on by id, of the given statuses or all."""
     wanted = [*_of(batches.c, pipeline, generation), batches.c.batch_id >= first_batch]
-    if statuses is not None:
-        wanted.append(batches.c.status.in_(list(statuses)))
-    rows = conn.execute(select(batches).where(*wanted).order_by(batches.c.batch_id))
-    return [Batch(**counts.from_columns(row._mapping)) for row in rows]
+    query = select(batches).where(*wanted)
+    # One lookup per status, ordered here: asked for all in order, SQLite reads the pipeline's whole history.
+    some = [query] if statuses is None else [query.where(batches.c.status == s) for s in set(statuses)]
+    rows = (row for one in some for row in conn.execute(one))
+    found = [Batch(**counts.from_columns(row._mapping)) for row in rows]
+    return sorted(found, key=lambda batch: batch.batch_id)
 
 
 def read_files(

@@ -40,10 +40,10 @@ def migrate(engine: Engine) -> None:
 def _revision(conn: Connection) -> str | None:
     """The revision the store is at; None when it is empty. Anything else is refused."""
     where = shown(conn.engine.url)
-    names = set(inspect(conn).get_table_names())
-    if VERSION_TABLE not in names:
+    if not inspect(conn).has_table(VERSION_TABLE):
+        names = sorted(inspect(conn).get_table_names())
         if names:
-            some = ", ".join(sorted(names)[:3])
+            some = ", ".join(names[:3])
             raise MachineError(
                 "metastore.foreign",
                 f"the database holds tables of something else ({some})",
