@@ -17,7 +17,7 @@ from airflow.sdk.api.datamodels._generated import DagRunType
 from drawdown.airflow.documentation import dag_documentation
 from drawdown.airflow.drain import DrainOperator
 from drawdown.airflow.preflight import PreflightOperator
-from drawdown.airflow.schedules import schedule_of
+from drawdown.airflow.schedules import asset_of, schedule_of
 from drawdown.airflow.verdicts import AuditOperator, PublishOperator
 from drawdown.spec import Pipeline, Project
 
@@ -71,7 +71,7 @@ def _reports(dag: DAG, root: str, pipeline: Pipeline, drain: DrainOperator, *, g
     if grouped:
         common["task_group"] = TaskGroup(pipeline.name, dag=dag, tooltip=pipeline.description)
     audit = AuditOperator(task_id="audit", trigger_rule=TriggerRule.ALL_DONE, **common)
-    publish = PublishOperator(task_id="publish", **common)
+    publish = PublishOperator(task_id="publish", outlets=[asset_of(pipeline.name)], **common)
     audit.set_upstream(drain)
     publish.set_upstream(audit)
 

@@ -7,9 +7,11 @@ all DAGs of the file as stale and stops scheduling them (airflow/dag_processing/
 
 from __future__ import annotations
 
+import gc
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 from airflow.sdk import DAG, get_parsing_context
@@ -32,8 +34,21 @@ def build_dags(project_root: Path) -> dict[str, DAG]:
     wanted = get_parsing_context().dag_id
     if wanted is not None and (alone := _own_dag(project, wanted)) is not None:
         return {wanted: alone}
-    dags = _all_dags(project, wanted)
+    with _garbage_left_for_later():
+        dags = _all_dags(project, wanted)
     return {dag_id: dag for dag_id, dag in dags.items() if wanted in (None, dag_id)}
+
+
+@contextmanager
+def _garbage_left_for_later() -> Iterator[None]:
+    """No collection while only objects that stay are made: that was a third of the time of 1,000 DAGs."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
 
 
 def _own_dag(project: Project, dag_id: str) -> DAG | None:

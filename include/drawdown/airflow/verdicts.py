@@ -74,11 +74,8 @@ class PublishOperator(_RecordOperator):
     """Verifies that what passed is visible and updates the pipeline's asset; skipped when nothing is new.
 
     The asset event carries rows, batch ids (first and last), offsets and the verdict, so a pipeline
-    that is scheduled by it knows what is new.
+    that is scheduled by it knows what is new. Its outlet must be that asset.
     """
-
-    def __init__(self, *, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(pipeline=pipeline, outlets=[asset_of(pipeline)], **kwargs)
 
     def report(self, context: Context, metastore: Metastore, run: Run | None) -> dict[str, Any]:
         verdict = verdict_of(metastore, run) if run is not None else None
