@@ -467,6 +467,16 @@ def test_a_topic_that_was_made_anew_is_left_for_the_drain(
     assert any("before offset 2 that was read" in reason for reason in flights.look().reasons)
 
 
+@pytest.mark.parametrize("way", ["subscribe: {topic}", "assign: '{{\"{topic}\": [0]}}'"])
+def test_looking_for_a_topic_that_is_not_there_does_not_create_it(
+    tmp_path: Path, spark: SparkSession, broker: LocalBroker, way: str
+) -> None:
+    flights = kafka_flights(tmp_path, spark, broker, way.format(topic="nowhere"))
+    assert flights.look().reasons == ["left: the topics cannot be read: there is no topic nowhere"]
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    assert "nowhere" not in admin.list_topics(timeout=5).topics
+
+
 def test_the_first_run_on_latest_offsets_is_work_because_it_fixes_them(
     tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
 ) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from drawdown.plan.findings import Finding
@@ -40,7 +40,7 @@ def kafka_backlog(broker: Broker, source: Source, committed: Offsets | None) -> 
     except KafkaException as error:
         return Finding((f"Kafka at {broker.bootstrap_servers} does not answer: {error.args[0].str()}",))
     except (ValueError, re.error) as error:
-        return Finding((f"the topics cannot be told without Spark: {error}",))
+        return Finding((f"the topics cannot be read: {error}",))
     return _compare(committed, earliest, latest)
 
 
@@ -73,22 +73,27 @@ def _bounds(
 
 
 def _partitions(client: Any, options: Mapping[str, Any]) -> list[_Partition]:
-    if "assign" in options:
-        assigned = json.loads(str(options["assign"]))
-        return [(topic, int(number)) for topic, numbers in assigned.items() for number in numbers]
-    if "subscribe" in options:
-        names = [name.strip() for name in str(options["subscribe"]).split(",") if name.strip()]
-        topics = {name: client.list_topics(name, timeout=TIMEOUT).topics[name] for name in names}
-    elif "subscribepattern" in options:
+    # All topics, never one by name: a broker may create the topic that it is asked for.
+    topics = client.list_topics(timeout=TIMEOUT).topics
+    if "subscribepattern" in options:
         pattern = re.compile(str(options["subscribepattern"]))
-        every = client.list_topics(timeout=TIMEOUT).topics
-        topics = {name: topic for name, topic in every.items() if pattern.fullmatch(name)}
+        names = [name for name in topics if pattern.fullmatch(name)]
+    elif "subscribe" in options:
+        names = [name.strip() for name in str(options["subscribe"]).split(",") if name.strip()]
+    elif "assign" in options:
+        assigned = json.loads(str(options["assign"]))
+        _refuse_missing(assigned, topics)
+        return [(topic, int(number)) for topic, numbers in assigned.items() for number in numbers]
     else:
         raise ValueError("none of subscribe, subscribePattern and assign is set")
-    missing = [name for name, topic in topics.items() if topic.error is not None]
+    _refuse_missing(names, topics)
+    return [(name, number) for name in names for number in topics[name].partitions]
+
+
+def _refuse_missing(names: Iterable[str], topics: Mapping[str, Any]) -> None:
+    missing = [name for name in names if name not in topics]
     if missing:
-        raise ValueError(f"topic {missing[0]}: {topics[missing[0]].error.str()}")
-    return [(name, number) for name, topic in topics.items() for number in topic.partitions]
+        raise ValueError(f"there is no topic {missing[0]}")
 
 
 def _compare(
