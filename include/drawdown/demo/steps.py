@@ -43,7 +43,8 @@ class Steps:
             TimeElapsedColumn(),
             TextColumn("[dim]{task.fields[detail]}"),
         )
-        with Progress(*columns, console=self.console, transient=True) as progress:
+        live = Progress(*columns, console=self.console, transient=True, disable=not self.console.is_terminal)
+        with live as progress:
             yield Step(title, progress, progress.add_task(title, total=None, detail=""))
         took = time.monotonic() - started
         self.seconds[title] = took
