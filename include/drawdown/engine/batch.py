@@ -145,7 +145,7 @@ class BatchStep:
     def _late(self, plan: BatchPlan, name: str, seen: Observed, batch_id: int) -> int:
         boundary = self.query.boundaries[name]
         judged_by = self.files.late_watermark(batch_id)
-        if seen.earliest is None or seen.earliest >= judged_by * 1_000:
+        if seen.earliest is None or seen.earliest > judged_by * 1_000:
             return 0
         watermark = EPOCH + timedelta(milliseconds=judged_by)
         if boundary.late_before == watermark:

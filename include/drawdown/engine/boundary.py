@@ -18,6 +18,7 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StringType, TimestampType
 
 from drawdown.engine.sources import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS
 from drawdown.errors import SourceError
@@ -29,15 +30,15 @@ FED, MALFORMED, FUTURE, RULED_OUT = 0, 1, 2, 3
 _SOURCE_PREFIX = "drawdown:source:"
 OUTPUT_METRICS = "drawdown:output"
 
-REJECTED_COLUMNS: Mapping[str, str] = {
-    "source": "STRING",
-    "reasons": "ARRAY<STRING>",
-    "payload": "STRING",
-    "event_time": "TIMESTAMP",
-    "file": "STRING",
-    "topic": "STRING",
-    "partition": "INT",
-    "offset": "BIGINT",
+REJECTED_COLUMNS: Mapping[str, DataType] = {
+    "source": StringType(),
+    "reasons": ArrayType(StringType()),
+    "payload": StringType(),
+    "event_time": TimestampType(),
+    "file": StringType(),
+    "topic": StringType(),
+    "partition": IntegerType(),
+    "offset": LongType(),
 }
 
 
@@ -125,13 +126,13 @@ class Boundary:
         )
 
     def late_rows(self, batch: DataFrame, watermark: datetime) -> int:
-        """Fed rows of a batch that are older than the watermark it ran with.
+        """Fed rows of a batch that the watermark it ran with has passed; one exactly at it is late too.
 
         The first batch of a run needs no second look: its watermark is known before the query
         starts, so the batch's own execution counts them (`Observed.late_at_start`).
         """
         assert self.source.watermark is not None
-        late = F.col(self.source.watermark.column) < F.lit(watermark)
+        late = F.col(self.source.watermark.column) <= F.lit(watermark)
         return batch.where((F.col(FATE) == FED) & late).count()
 
     def _fate(self) -> Column:
@@ -162,7 +163,7 @@ class Boundary:
             event_time = F.lit(None).cast("bigint")
         late = F.lit(False)
         if self.late_before is not None and self.source.watermark is not None:
-            late = fed & (F.col(self.source.watermark.column) < F.lit(self.late_before))
+            late = fed & (F.col(self.source.watermark.column) <= F.lit(self.late_before))
         # The sample names every column on purpose. A column that the transform does not use would
         # otherwise be pruned from the read, and a record broken in just that column would pass here
         # and fail in the second read: the two must judge the same record.

@@ -7,18 +7,16 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from drawdown.engine.boundary import REJECTED_COLUMNS, BatchPlan, Boundary, Observed
 from drawdown.engine.sinks import DeltaSink
 from drawdown.errors import SourceError
 from drawdown.metastore.records import StagedFile
 
-QUARANTINE_SCHEMA = StructType.fromDDL(
-    ", ".join(
-        f"`{name}` {kind}"
-        for name, kind in {**REJECTED_COLUMNS, "batch_id": "BIGINT", "run_id": "STRING"}.items()
-    )
+QUARANTINE_SCHEMA = StructType(
+    [StructField(name, kind) for name, kind in REJECTED_COLUMNS.items()]
+    + [StructField("batch_id", LongType()), StructField("run_id", StringType())]
 )
 
 

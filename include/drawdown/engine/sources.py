@@ -71,7 +71,10 @@ def _read_files(
     source = pipeline.sources[name]
     path = _existing_path(project, pipeline, name)
     ddl = pipeline.source_schema_ddl(name)
-    reader = session.readStream.format(source.format).options(**_options(source))
+    options = _options(source)
+    if "sourceArchiveDir" in options:
+        options["sourceArchiveDir"] = Storage(project.storage_root).path(options["sourceArchiveDir"])
+    reader = session.readStream.format(source.format).options(**options)
     if ddl is not None:
         schema = _checked_ddl(session, pipeline, name, ddl)
         if source.format in _PARSED:

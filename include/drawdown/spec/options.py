@@ -78,7 +78,7 @@ _KAFKA = frozenset({
 })  # fmt: skip
 
 _WRITE: dict[str, frozenset[str]] = {
-    "delta": frozenset({"maxRecordsPerFile"}),
+    "delta": frozenset(),
     "parquet": frozenset({"compression", "maxRecordsPerFile"}),
     "orc": frozenset({"compression", "maxRecordsPerFile"}),
     "json": _TIME | {
