@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from drawdown.application import Application
+from drawdown.credentials import collect
 from drawdown.errors import DrawdownError
 from drawdown.leash import Leash
 from drawdown.metastore import Metastore
@@ -28,6 +29,7 @@ def main() -> int:
     try:
         project = load_project(asked.project)
         pipelines = [load_pipeline(project, name) for name in asked.pipeline]
+        project = collect(project, pipelines)
         with Metastore.open(project.metastore_url) as metastore:
             work = Application(project, metastore, origin=asked.origin, stop=stop, watcher=LogLines())
             return next((report.exit_code for report in work.drain_all(pipelines) if report.exit_code), 0)
