@@ -101,10 +101,10 @@ def _use_utc() -> None:
 
 def _batch(slice: DataFrame) -> Batch:
     """The slice as Great Expectations sees data: an asset of an ephemeral context."""
-    import great_expectations
+    from great_expectations import get_context
     from great_expectations.data_context.types.base import ProgressBarsConfig
 
-    context = great_expectations.get_context(mode="ephemeral")
+    context = get_context(mode="ephemeral")
     context.variables.progress_bars = ProgressBarsConfig(globally=False)
     # persist would cache the slice and never release it.
     datasource = context.data_sources.add_spark("slice", persist=False)
@@ -121,8 +121,12 @@ def _look(
     from great_expectations import ExpectationSuite
 
     suite = ExpectationSuite(name="slice", expectations=expectations)
-    results = batch.validate(suite, result_format=result_format).results
-    return {result.expectation_config.meta[POSITION]: result for result in results}
+    seen = {}
+    for result in batch.validate(suite, result_format=result_format).results:
+        if result.expectation_config is None:
+            raise LookupError("Great Expectations returned a result without its expectation")
+        seen[result.expectation_config.meta[POSITION]] = result
+    return seen
 
 
 def _failed(result: ExpectationValidationResult) -> bool:

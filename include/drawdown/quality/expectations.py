@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import copy
-import difflib
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
 
 from drawdown.errors import SpecError
 from drawdown.quality import gx
+from drawdown.spec.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation
 
+    from drawdown.spec import Expectation as ExpectationSpec
     from drawdown.spec import Pipeline
 
 POSITION = "position"
@@ -22,6 +23,17 @@ OUTSIDE_THE_SLICE = frozenset(
     {"expect_query_results_to_match_comparison", "expect_table_row_count_to_equal_other_table"}
 )
 """Types that compare with another table; an audit sees the slice and nothing else."""
+
+NOT_ON_SPARK = frozenset(
+    {
+        "expect_column_values_to_be_dateutil_parseable",
+        "expect_column_values_to_match_like_pattern",
+        "expect_column_values_to_match_like_pattern_list",
+        "expect_column_values_to_not_match_like_pattern",
+        "expect_column_values_to_not_match_like_pattern_list",
+    }
+)
+"""Types that Great Expectations 1.24.1 has for databases or pandas only."""
 
 RESERVED = frozenset(
     {
@@ -41,19 +53,6 @@ RESERVED = frozenset(
 
 ``result_format`` above all: COMPLETE copies every unexpected row into the report.
 """
-
-
-class ExpectationSpec(Protocol):
-    """What the audit reads of one entry of quality.yaml's ``expectations``."""
-
-    @property
-    def type(self) -> str: ...
-    @property
-    def kwargs(self) -> Mapping[str, Any]: ...
-    @property
-    def severity(self) -> str: ...
-    @property
-    def name(self) -> str | None: ...
 
 
 def validate_expectations(pipeline: Pipeline) -> None:
@@ -76,7 +75,7 @@ def build_expectations(pipeline: Pipeline) -> list[Expectation]:
     gx.load()
     where = str(pipeline.folder / "quality.yaml")
     return [
-        _build(spec, position, f"{where}, expectation {position + 1} ({spec.name or spec.type})")
+        _build(spec, position, f"{where}, expectation {position + 1} ({spec.id})")
         for position, spec in enumerate(pipeline.quality.expectations)
     ]
 
@@ -87,7 +86,7 @@ def _build(spec: ExpectationSpec, position: int, where: str) -> Expectation:
     kind = _kind(spec.type, where)
     arguments = sorted(set(kind.__fields__) - RESERVED)
     _refuse_unknown(spec.kwargs, arguments, spec.type, where)
-    kwargs: dict[str, Any] = copy.deepcopy(dict(spec.kwargs))
+    kwargs: dict[str, Any] = copy.deepcopy(spec.kwargs)
     try:
         return kind(**kwargs, meta={POSITION: position})
     except ValidationError as error:
@@ -105,7 +104,7 @@ def _kind(name: str, where: str) -> type[Expectation]:
         list_registered_expectation_implementations,
     )
 
-    known = sorted(set(list_registered_expectation_implementations()) - OUTSIDE_THE_SLICE)
+    known = sorted(set(list_registered_expectation_implementations()) - OUTSIDE_THE_SLICE - NOT_ON_SPARK)
     if name in OUTSIDE_THE_SLICE:
         raise SpecError(
             "quality.outside-the-slice",
@@ -113,12 +112,19 @@ def _kind(name: str, where: str) -> type[Expectation]:
             where=where,
             do="check it in a pipeline that reads both tables",
         )
+    if name in NOT_ON_SPARK:
+        raise SpecError(
+            "quality.not-on-spark",
+            f"Great Expectations cannot run {name} on Spark",
+            where=where,
+            do="say it with a regular expression: " + ", ".join(sorted(n for n in known if "_regex" in n)),
+        )
     if name not in known:
         raise SpecError(
             "quality.unknown-expectation",
             f"there is no expectation type {name}",
             where=where,
-            do=_nearest(name, known) or "the types are listed at https://greatexpectations.io/expectations",
+            do=did_you_mean(name, known),
         )
     kind: type[Expectation] = get_expectation_impl(name)
     return kind
@@ -138,13 +144,8 @@ def _refuse_unknown(kwargs: Iterable[str], arguments: list[str], name: str, wher
                 "quality.unknown-argument",
                 f"{name} has no argument {key}",
                 where=where,
-                do=_nearest(key, arguments) or f"it takes {', '.join(arguments)}",
+                do=did_you_mean(key, arguments),
             )
-
-
-def _nearest(name: str, known: list[str]) -> str:
-    nearest = difflib.get_close_matches(name, known, n=1)
-    return f"did you mean {nearest[0]}?" if nearest else ""
 
 
 def _first_complaint(error: Any) -> str:

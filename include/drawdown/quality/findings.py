@@ -9,16 +9,17 @@ from drawdown.quality.plain import plain
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
 
-    from drawdown.quality.expectations import ExpectationSpec
+    from drawdown.spec import Expectation as ExpectationSpec
 
 MAX_SAMPLES = 3
+MAX_EXCEPTION_CHARACTERS = 500
 
 
 def finding(spec: ExpectationSpec, result: ExpectationValidationResult) -> dict[str, Any]:
     """The entry that :class:`~drawdown.quality.outcome.AuditOutcome` describes, JSON-serialisable."""
     found = result.result or {}
     return {
-        "name": spec.name or spec.type,
+        "name": spec.id,
         "type": spec.type,
         "kwargs": plain(spec.kwargs, max_items=None),
         "severity": spec.severity,
@@ -52,5 +53,7 @@ def exception_text(result: ExpectationValidationResult) -> str | None:
 
 def first_line(text: str) -> str:
     """The first line that says something, cut to a length people read."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    return lines[0][:500] if lines else ""
+    lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
+    # Py4J puts the name of a call before the JVM's own exception.
+    telling = [line for line in lines if not line.startswith("An error occurred while calling o")]
+    return (telling or lines or [""])[0][:MAX_EXCEPTION_CHARACTERS]

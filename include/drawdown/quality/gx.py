@@ -35,8 +35,11 @@ def load() -> None:
         # Its validator redirects the process's warnings to a logger that nobody reads.
         if warnings.showwarning is not show:
             logging.captureWarnings(False)
-        # What it logs (a metric's failure, with a trace) is in the results, where it is read.
-        logging.getLogger("great_expectations").setLevel(logging.CRITICAL)
+        # What it logs (a metric's failure, with a trace) is in the results, where it is read. Some
+        # of its loggers set levels of their own, so the way up is closed instead.
+        log = logging.getLogger("great_expectations")
+        log.propagate = False
+        log.handlers = [logging.NullHandler()]
 
 
 def _load_ahead() -> None:

@@ -26,7 +26,8 @@ def columns(kwargs: dict[str, Any]) -> list[str]:
 
 
 def _paragraph(entry: dict[str, Any]) -> list[str]:
-    subject = entry["type"] if entry["name"] == entry["type"] else f"{entry['name']}: {entry['type']}"
+    unnamed = entry["name"].startswith(entry["type"])
+    subject = entry["type"] if unnamed else f"{entry['name']}: {entry['type']}"
     if on := columns(entry["kwargs"]):
         subject += " on " + ", ".join(on)
     lines = [f"- {subject}: {_verb(entry)}"]
