@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import TextIO
 
 from drawdown.application import Report, Watcher
 from drawdown.metastore.records import Batch, Run
@@ -11,23 +12,29 @@ from drawdown.spec import Pipeline
 
 
 class LogLines(Watcher):
-    """Progress to standard output, errors to standard error; flushed line by line."""
+    """Progress to ``out`` (default: standard output), errors to standard error; flushed line by line."""
+
+    def __init__(self, out: TextIO | None = None) -> None:
+        self._out = out
 
     def looked(self, pipeline: Pipeline, found: Preflight) -> None:
-        _say(pipeline.name, "; ".join(found.reasons) if found.work else "nothing new")
+        self._say(pipeline.name, "; ".join(found.reasons) if found.work else "nothing new")
 
     def starting_spark(self) -> None:
-        _say("spark", "starting")
+        self._say("spark", "starting")
 
     def batch(self, pipeline: Pipeline, batch: Batch) -> None:
         counts = batch.counts
-        _say(pipeline.name, f"batch {batch.batch_id}: {counts.read:,} read, {counts.staged:,} staged")
+        self._say(pipeline.name, f"batch {batch.batch_id}: {counts.read:,} read, {counts.staged:,} staged")
 
     def finished(self, report: Report) -> None:
         if report.error is not None:
             print(f"{report.pipeline}: {report.error}", file=sys.stderr, flush=True)
         elif report.run is not None:
-            _say(report.pipeline, summary(report.run))
+            self._say(report.pipeline, summary(report.run))
+
+    def _say(self, who: str, what: str) -> None:
+        print(f"{who}: {what}", file=self._out or sys.stdout, flush=True)
 
 
 def summary(run: Run) -> str:
@@ -42,7 +49,3 @@ def summary(run: Run) -> str:
         str(run.stop_reason),
     ]
     return "; ".join(parts)
-
-
-def _say(who: str, what: str) -> None:
-    print(f"{who}: {what}", flush=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from drawdown.machine.archive import driver_conf
+from drawdown.machine.home import machine_root
 from drawdown.spec import Cluster, Project
 
 LOGGING = Path(__file__).parents[1] / "engine" / "log4j2.properties"
@@ -28,7 +29,7 @@ def submit_conf(project: Project, cluster: Cluster) -> dict[str, str]:
         # Else the host name is looked up, and every port is open to the network.
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
-        **driver_conf(project.root),
+        **driver_conf(machine_root(project.root)),
     }
     theirs = {key: _text(value) for key, value in cluster.conf.items()}
     options = [

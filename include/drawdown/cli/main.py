@@ -1,0 +1,69 @@
+"""`drawdown`: the commands put together, and the one place where an error reaches the screen."""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+import traceback
+
+import typer
+
+from drawdown.cli import init, run, validate
+from drawdown.cli.screen import show_error
+from drawdown.errors import DrawdownError
+
+_EXIT_CODES = {
+    0: "done",
+    1: "something nobody foresaw; for `test`: a case failed",
+    2: "the command or a spec is wrong",
+    3: "refused: it would break state or a sink",
+    4: "busy: another run holds the lease",
+    5: "a source, broker or sink cannot be reached or read",
+    6: "the transform or its query failed",
+    7: "the audit did not pass; nothing was published",
+    8: "this machine lacks something: see `drawdown doctor`",
+    130: "stopped by Ctrl-C (143: by SIGTERM)",
+}
+
+_HELP = "Structured Streaming as scheduled batch work: drain, audit, publish."
+_EPILOG = "\n".join(["Exit codes", *(f"{code:>4}  {what}" for code, what in _EXIT_CODES.items())])
+
+app = typer.Typer(
+    name="drawdown",
+    help=_HELP,
+    epilog=_EPILOG,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(init.init)
+app.command()(validate.validate)
+app.command()(run.run)
+
+
+def main() -> None:
+    """The entry point; ends the process with one of the documented exit codes."""
+    try:
+        app()
+    except DrawdownError as error:
+        show_error(error)
+        sys.exit(error.exit_code)
+    except Exception as bug:  # noqa: BLE001  a user meets an error with an id, never a stack trace
+        show_error(_unforeseen(bug))
+        sys.exit(1)
+
+
+def _unforeseen(bug: Exception) -> DrawdownError:
+    """The error for a bug of ours; the trace goes into a private file that can be sent along."""
+    descriptor, path = tempfile.mkstemp(prefix="drawdown-", suffix=".txt")
+    with os.fdopen(descriptor, "w") as file:
+        file.write("".join(traceback.format_exception(bug)))
+    first = (str(bug).strip().splitlines() or [""])[0]
+    return DrawdownError(
+        "cli.unexpected",
+        f"{type(bug).__name__}: {first}",
+        where=" ".join(sys.argv[:2]),
+        do=f"this is a bug of Drawdown's: report it with {path}",
+    )

@@ -1,0 +1,134 @@
+"""`drawdown run`: drain, audit and publish pipelines here; the same code as the DAG's job."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from drawdown.cli.chosen import chosen
+from drawdown.cli.screen import children_write_to, err, out, print_json, show_error
+from drawdown.errors import SpecError
+
+if TYPE_CHECKING:
+    from drawdown.application import Application, Report
+    from drawdown.metastore import Metastore
+    from drawdown.metastore.records import Run
+    from drawdown.spec import Pipeline, Project
+
+
+def run(
+    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", show_default=False)] = None,
+    every: Annotated[bool, typer.Option("--all", help="All pipelines of the project.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Drain, audit and publish pipelines, upstream first, in one Spark application.
+
+    Ctrl-C stops before the next batch writes, a second one ends at once. What Spark prints goes to
+    .drawdown/logs/spark.log.
+    """
+    from drawdown.metastore import Metastore
+    from drawdown.spec import load_project
+
+    project = load_project()
+    pipelines = chosen(project, names or [], every=every)
+    with Metastore.open(project.metastore_url) as metastore:
+        ended = _drain(project, metastore, pipelines, quiet=as_json)
+        runs = ended.runs(metastore)
+    if as_json:
+        print_json([_values(report, runs.get(report.pipeline)) for report in ended.reports])
+    else:
+        _show(ended.reports, runs)
+    if ended.signal is not None:
+        raise typer.Exit(128 + ended.signal)
+    raise typer.Exit(next((report.exit_code for report in ended.reports if report.exit_code), 0))
+
+
+@dataclass(frozen=True)
+class _Ended:
+    """How a command ended: what came of each pipeline that was begun, and the signal that stopped it."""
+
+    command_id: str
+    reports: list[Report]
+    signal: int | None
+
+    def runs(self, metastore: Metastore) -> dict[str, Run]:
+        """The run records this command left, of failed runs too, by pipeline."""
+        found = [run for report in self.reports for run in metastore.runs(report.pipeline, limit=5)]
+        return {run.pipeline: run for run in found if run.origin.get("command_id") == self.command_id}
+
+
+def _drain(project: Project, metastore: Metastore, pipelines: Sequence[Pipeline], *, quiet: bool) -> _Ended:
+    from drawdown.application import Application, new_run_id
+    from drawdown.cli.interrupt import drain_interruptibly
+    from drawdown.clusters.local import submit_conf
+    from drawdown.credentials import collect
+
+    project = collect(project, pipelines)
+    application = Application(
+        project,
+        metastore,
+        conf=submit_conf(project, project.clusters[_cluster_of(pipelines)]),
+        origin={"command_id": new_run_id(), "command": "drawdown run", "by": getpass.getuser()},
+    )
+    with children_write_to(project.state_dir / "logs" / "spark.log"), contextlib.ExitStack() as screen:
+        say = _watch(application, screen, quiet=quiet)
+        reports, signal = drain_interruptibly(application, pipelines, say)
+    return _Ended(str(application.origin["command_id"]), reports, signal)
+
+
+def _watch(application: Application, screen: contextlib.ExitStack, *, quiet: bool) -> Any:
+    """Bars on a terminal, else lines (beside ``--json`` on standard error); returns what says a sentence."""
+    if err().is_terminal:
+        from drawdown.cli.drain_bars import DrainBars
+
+        bars = screen.enter_context(DrainBars(application.project, application.metastore, err()))
+        application.watcher = bars
+        return bars.say
+    from drawdown.reporting import LogLines
+
+    application.watcher = LogLines(sys.stderr if quiet else None)
+    return lambda sentence: print(sentence, file=sys.stderr, flush=True)
+
+
+def _cluster_of(pipelines: Sequence[Pipeline]) -> str:
+    profiles = sorted({pipeline.cluster for pipeline in pipelines})
+    if len(profiles) > 1:
+        raise SpecError(
+            "cli.several-clusters",
+            f"one application runs on one cluster; these pipelines name {', '.join(profiles)}",
+            where="`cluster:` in their pipeline.yaml",
+            do="run them apart",
+        )
+    return profiles[0]
+
+
+def _values(report: Report, run: Run | None) -> dict[str, Any]:
+    from drawdown.cli.run_table import run_values
+
+    return {
+        "pipeline": report.pipeline,
+        "run": run and run_values(run),
+        "error": report.error and report.error.as_dict(),
+    }
+
+
+def _show(reports: Sequence[Report], runs: dict[str, Run]) -> None:
+    from drawdown.cli.run_table import run_table
+
+    if reports:
+        rows = [
+            (report.pipeline, runs.get(report.pipeline))
+            for report in reports
+            if report.error is None or report.pipeline in runs
+        ]
+        out().print(run_table(rows, ids=False))
+    for report in reports:
+        # Without a terminal the lines have said it already.
+        if report.error is not None and err().is_terminal:
+            show_error(report.error)

@@ -1,0 +1,77 @@
+"""Run records as the CLI shows them: a table for people, plain values for JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from drawdown.metastore.records import Run
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_COUNTS = ("read", "malformed", "future", "quarantined", "late", "published")
+_STYLES = {
+    **{"succeeded": "green", "running": "cyan", "stopped": "yellow", "failed": "red", "crashed": "red"},
+    **{"pass": "green", "warn": "yellow", "fail": "red", "error": "red"},
+}
+
+
+def run_table(rows: Iterable[tuple[str, Run | None]], *, ids: bool) -> Table:
+    """One line a run; a pipeline without a run had nothing to do.
+
+    Args:
+        ids: whether to show run ids, kinds and start times.
+    """
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("run", "kind", "started (UTC)") if ids else ():
+        table.add_column(name, no_wrap=True)
+    table.add_column("pipeline", no_wrap=True)
+    for name in _COUNTS:
+        table.add_column(name, justify="right")
+    for name in ("watermark (UTC)", "verdict", "state"):
+        table.add_column(name)
+    table.add_column("seconds", justify="right")
+    for pipeline, run in rows:
+        table.add_row(*_cells(pipeline, run, ids))
+    return table
+
+
+def run_values(run: Run) -> dict[str, Any]:
+    """Every field of a run record, and how long it took."""
+    return {**asdict(run), "seconds": seconds(run)}
+
+
+def seconds(run: Run) -> float | None:
+    """From start to end; None while it runs."""
+    if run.ended_at is None or run.started_at is None:
+        return None
+    return round((run.ended_at - run.started_at).total_seconds(), 3)
+
+
+def _cells(pipeline: str, run: Run | None, ids: bool) -> list[str]:
+    if run is None:
+        return [pipeline, *["[dim]-[/]"] * len(_COUNTS), "", "", "[dim]nothing new[/]", ""]
+    started = f"{run.started_at:%Y-%m-%d %H:%M:%S}" if run.started_at else ""
+    took = seconds(run)
+    return [
+        *((run.run_id, run.kind, started) if ids else ()),
+        pipeline,
+        *(_number(getattr(run.counts, name)) for name in _COUNTS),
+        f"{run.watermark:%Y-%m-%d %H:%M}" if run.watermark else "",
+        _styled(run.verdict or ""),
+        _styled(run.state),
+        "" if took is None else f"{took:.1f}",
+    ]
+
+
+def _number(count: int) -> str:
+    return f"{count:,}" if count else "[dim]0[/]"
+
+
+def _styled(word: str) -> str:
+    return f"[{_STYLES[word]}]{word}[/]" if word in _STYLES else word

@@ -1,0 +1,7 @@
+"""Every folder of include/pipelines as a DAG."""
+
+from pathlib import Path
+
+from drawdown.airflow.factory import build_dags
+
+globals().update(build_dags(Path(__file__).resolve().parents[1]))
