@@ -74,8 +74,8 @@ def _report(steps: Steps, line: Line, done: list[DagRun], idle: DagRun) -> int:
         wrong = wrong_counts(done, oracle)
     lost = unbalanced(done)
     console.print()
-    console.print(runs_table(done, idle))
-    console.print(comparison_table(comparisons))
+    for table in (runs_table(done, idle), comparison_table(comparisons)):
+        console.print(table, "")
     print_differences(console, comparisons, wrong, lost)
     print_next(console, line)
     quiet = cost_no_spark(idle)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from rich import box
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
@@ -18,29 +19,26 @@ _VERDICT_STYLE = {"pass": "green", "warn": "yellow", "fail": "red", "error": "re
 
 
 def runs_table(days: Sequence[DagRun], idle: DagRun) -> Table:
-    """One line per pipeline and run, from the metastore."""
-    table = Table(title="What the runs did", title_justify="left")
-    table.add_column("run")
-    table.add_column("pipeline")
-    for column in ("read", "malformed", "2099", "quarantined", "late", "published"):
+    """One line per pipeline and run, from the metastore; fits into 80 columns."""
+    table = _table("What the runs did", "pipeline")
+    for column in ("read", "mal-\nformed", "fu-\nture", "quaran-\ntined", "late", "pub-\nlished"):
         table.add_column(column, justify="right")
-    table.add_column("watermark")
+    table.add_column("watermark", no_wrap=True)
     table.add_column("verdict")
-    table.add_column("seconds", justify="right")
+    table.add_column("s", justify="right")
     for number, day in enumerate(days, start=1):
+        table.add_row(f"[bold]day {number}[/]")
         for pipeline in PIPELINES:
-            first = f"day {number}" if pipeline == PIPELINES[0] else ""
-            last = pipeline == PIPELINES[-1]
-            table.add_row(first, pipeline, *_run_cells(day.runs.get(pipeline)), end_section=last)
-    dashes = ["-"] * 8
-    table.add_row("nothing new", "all: no Spark started", *dashes, f"{idle.seconds:.1f}")
+            table.add_row(
+                pipeline, *_run_cells(day.runs.get(pipeline)), end_section=pipeline == PIPELINES[-1]
+            )
+    table.add_row("[bold]nothing new[/]", *["-"] * 6, "no Spark", "", f"{idle.seconds:.3g}")
     return table
 
 
 def comparison_table(comparisons: Sequence[Comparison]) -> Table:
     """One line per table: rows here, rows DuckDB makes of the raw data, and whether they are the same."""
-    table = Table(title="Tables against DuckDB over the raw data, row by row", title_justify="left")
-    table.add_column("table")
+    table = _table("Rows against DuckDB over the raw data", "table")
     table.add_column("rows", justify="right")
     table.add_column("DuckDB", justify="right")
     table.add_column("same")
@@ -80,13 +78,21 @@ def print_next(console: Console, line: Line) -> None:
     console.print(
         f"""
 [bold]Where to look next[/]
-  the tables         {home}/storage/tables, and what was set aside in {home}/storage/quarantine
-  the pipelines      include/pipelines: a folder each; `drawdown init NAME` makes one of your own
-  the run records    DRAWDOWN_METASTORE=sqlite:///{home}/metastore.db .venv/bin/drawdown runs
-  Airflow            `make up` keeps one running and prints its address and login
+  tables         {home}/storage/tables
+  set aside      {home}/storage/quarantine
+  pipelines      include/pipelines, a folder each; `drawdown init NAME` adds one
+  run records    export DRAWDOWN_METASTORE=sqlite:///{home}/metastore.db
+                 .venv/bin/drawdown runs
+  Airflow        `make up` keeps one running and prints its address and login
 """,
         highlight=False,
     )
+
+
+def _table(title: str, first_column: str) -> Table:
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=0, show_edge=False)
+    table.add_column(first_column, no_wrap=True)
+    return table
 
 
 def _run_cells(run: Run | None) -> list[str]:
@@ -107,7 +113,7 @@ def _run_cells(run: Run | None) -> list[str]:
         *(str(number) if number else "[dim]0[/]" for number in numbers),
         f"{run.watermark:%d %b %H:%M}" if run.watermark else "",
         f"[{_VERDICT_STYLE.get(verdict, 'default')}]{verdict}[/]",
-        f"{seconds:.1f}",
+        f"{seconds:.3g}",
     ]
 
 
