@@ -7,7 +7,9 @@ log names: just after a batch was noted (before or while Spark commits it), or w
 from __future__ import annotations
 
 import os
+import shlex
 import signal
+import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -15,7 +17,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.spark import JARS, ROOT
+from drawdown.machine.archive import driver_conf
+from tests.support.spark import ROOT
 from tests.support.workspace import Workspace, multiset
 
 SPEC = """
@@ -51,11 +54,12 @@ def _fill(workspace: Workspace, publish: str) -> None:
 
 def _job(workspace: Workspace, kill_at: str | None) -> int:
     """Run the drain job; SIGKILL its whole session when a line of its log holds `kill_at`."""
-    conf = f"--conf spark.driver.extraClassPath={JARS}/* --conf spark.ui.enabled=false --master local[2] pyspark-shell"
+    conf = {**driver_conf(ROOT), "spark.ui.enabled": "false"}
+    arguments = ["--master", "local[2]", *(part for item in conf.items() for part in ("--conf", "=".join(item)))]
     process = subprocess.Popen(
         [sys.executable, "jobs/drain.py", "--project", str(workspace.root), "--pipeline", "hourly"],
         cwd=ROOT,
-        env={**os.environ, "PYSPARK_SUBMIT_ARGS": conf, "PYTHONPATH": str(ROOT / "include")},
+        env={**os.environ, "PYSPARK_SUBMIT_ARGS": shlex.join([*arguments, "pyspark-shell"]), "PYTHONPATH": str(ROOT / "include")},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -70,8 +74,6 @@ def _job(workspace: Workspace, kill_at: str | None) -> int:
 
 def _forget_lease(workspace: Workspace) -> None:
     """What waiting for the lease's time-to-live does, without waiting."""
-    import sqlite3
-
     with sqlite3.connect(workspace.root / "metastore.db") as store:
         store.execute("DELETE FROM leases")
 

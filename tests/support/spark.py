@@ -7,13 +7,12 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from drawdown.engine.session import application_session
+from drawdown.machine.archive import driver_conf
 
 ROOT = Path(__file__).parents[2]
-JARS = ROOT / ".drawdown" / "jars"
 
 
 def start_session() -> SparkSession:
-    assert any(JARS.glob("*.jar")), f"no connector jars in {JARS}: run `make setup`"
     session = application_session(
         "tests",
         {
@@ -23,7 +22,7 @@ def start_session() -> SparkSession:
             "spark.driver.memory": "1g",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.extraClassPath": f"{JARS}/*",
+            **driver_conf(ROOT),
             "spark.sql.shuffle.partitions": "2",
         },
     )

@@ -92,8 +92,9 @@ class DeltaSink:
         folder = self._storage.relative(self._files.uri)
         leftovers = [
             info.relative
-            for info in self._storage.list_files(f"{folder}/**/*.parquet")
-            if info.mtime_ms >= since_ms and "/_delta_log/" not in info.path and info.path not in kept
+            for info in self._storage.walk(folder)
+            if info.name.endswith(".parquet") and "/_delta_log/" not in info.path
+            if info.mtime_ms >= since_ms and info.path not in kept
         ]
         for path in leftovers:
             self._storage.delete(path)
@@ -116,7 +117,7 @@ class DeltaSink:
                 where=self._files.uri,
                 do="restore the table; a new one beside the old checkpoint would lack all earlier rows",
             )
-        if any(True for _ in self._storage.list_files(f"{self._storage.relative(self._files.uri)}/**")):
+        if any(True for _ in self._storage.walk(self._storage.relative(self._files.uri))):
             raise RefusedError(
                 "sink.foreign",
                 f"the sink folder of {self._pipeline.name} holds files, but no Delta table",

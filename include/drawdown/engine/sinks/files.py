@@ -41,7 +41,7 @@ class NativeFileSink:
         return declared(self._pipeline)
 
     def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
-        has_files = any(True for _ in self._storage.list_files(f"{self._pipeline.sink.path}/**"))
+        has_files = any(True for _ in self._storage.walk(self._pipeline.sink.path))
         if checkpoint is None and has_files:
             # Its log skips every batch id it has seen: rows of a new checkpoint would vanish.
             raise RefusedError(
@@ -85,8 +85,9 @@ class NativeFileSink:
         logged = {file.path for file in known}
         leftovers = [
             info.relative
-            for info in self._storage.list_files(f"{self._pipeline.sink.path}/**/part-*")
-            if info.mtime_ms >= since_ms and info.path not in logged and f"/{_LOG}/" not in info.path
+            for info in self._storage.walk(self._pipeline.sink.path)
+            if info.name.startswith("part-") and f"/{_LOG}/" not in info.path
+            if info.mtime_ms >= since_ms and info.path not in logged
         ]
         for path in leftovers:
             self._storage.delete(path)
