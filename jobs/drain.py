@@ -24,14 +24,13 @@ def main() -> int:
     parser.add_argument("--project", type=Path, required=True)
     parser.add_argument("--pipeline", action="append", required=True)
     parser.add_argument("--origin", type=json.loads, default={})
-    asked = parser.parse_args()
-    stop = Leash.from_environment().stop_requested
+    asked, stop = parser.parse_args(), Leash.from_environment().stop_requested
     try:
         project = load_project(asked.project)
         pipelines = [load_pipeline(project, name) for name in asked.pipeline]
-        project = collect(project, pipelines)
+        driven = collect(project, pipelines)
         with Metastore.open(project.metastore_url) as metastore:
-            work = Application(project, metastore, origin=asked.origin, stop=stop, watcher=LogLines())
+            work = Application(driven, metastore, origin=asked.origin, stop=stop, watcher=LogLines())
             return next((report.exit_code for report in work.drain_all(pipelines) if report.exit_code), 0)
     except DrawdownError as error:
         print(error, file=sys.stderr)

@@ -107,15 +107,6 @@ def _check_one_application(dag_id: str, pipelines: Iterable[Pipeline]) -> None:
             where=", ".join(f"include/pipelines/{name}/pipeline.yaml" for name in names),
             do="give every pipeline of the group the same cluster",
         )
-    for name, pipeline in names.items():
-        schedule = pipeline.schedule if isinstance(pipeline.schedule, list) else []
-        if own := next((ref.pipeline for ref in schedule if ref.pipeline in names), None):
-            raise SpecError(
-                "spec.group-triggers-itself",
-                f"group {dag_id!r} runs after {own}, which it drains itself: it would never stop",
-                where=f"include/pipelines/{name}/pipeline.yaml",
-                do="schedule it by time or by pipelines outside it; inside, order is by what they read",
-            )
 
 
 def _as_dag_id(folder: str) -> str:

@@ -30,7 +30,7 @@ def asset_of(pipeline: str) -> Asset:
 def in_words(schedule: object) -> str:
     """For people: `5 * * * *`, `every 0:15:00`, `after flights, weather`."""
     if isinstance(schedule, list):
-        return "after " + ", ".join(str(asset.uri).removeprefix("drawdown://") for asset in schedule)
+        return "after " + ", ".join(asset.name.removeprefix("drawdown.") for asset in schedule)
     if isinstance(schedule, timedelta):
         return f"every {schedule}"
     return str(schedule) if schedule is not None else "only by hand"

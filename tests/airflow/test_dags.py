@@ -1,0 +1,182 @@
+"""What Airflow's own DagBag makes of a project's folders."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk import DAG
+
+from tests.support.dag_project import ROOT, DagProject
+
+
+@pytest.fixture
+def project(tmp_path: Path) -> DagProject:
+    return DagProject(tmp_path / "project")
+
+
+def bag(project: DagProject) -> DagBag:
+    return DagBag(dag_folder=project.root / "dags", bundle_path=project.root / "dags")
+
+
+def only_dag(project: DagProject, dag_id: str) -> DAG:
+    found = bag(project)
+    assert found.import_errors == {}
+    return found.dags[dag_id]
+
+
+def downstream(dag: DAG) -> dict[str, set[str]]:
+    return {task.task_id: set(task.downstream_task_ids) for task in dag.tasks}
+
+
+def test_a_pipeline_is_a_dag_of_four_tasks(project: DagProject) -> None:
+    project.pipeline("events", 'schedule: "5 * * * *"')
+    dag = only_dag(project, "events")
+    assert downstream(dag) == {
+        "preflight": {"drain"},
+        "drain": {"audit"},
+        "audit": {"publish"},
+        "publish": set(),
+    }
+    assert dag.tags == {"drawdown", "test"}
+    assert dag.max_active_runs == 1
+    assert dag.catchup is False
+    assert dag.schedule == "5 * * * *"
+
+
+def test_the_drain_waits_for_the_pool_retries_after_the_lease_and_times_out(project: DagProject) -> None:
+    project.pipeline("events")
+    dag = only_dag(project, "events")
+    drain = dag.get_task("drain")
+    assert drain.pool == "drawdown"
+    assert drain.retries == 2
+    assert drain.retry_delay == timedelta(minutes=2)
+    assert drain.execution_timeout == timedelta(hours=1)
+    # The tasks without Spark do not wait behind drains.
+    assert {task.pool for task in dag.tasks if task.task_id != "drain"} == {"default_pool"}
+
+
+def test_publish_updates_the_asset_that_others_are_scheduled_by(project: DagProject) -> None:
+    project.pipeline("events")
+    project.pipeline("reports", 'schedule: ["asset:events"]')
+    dags = bag(project).dags
+    [outlet] = dags["events"].get_task("publish").outlets
+    assert (outlet.name, outlet.uri) == ("drawdown.events", "drawdown://events/")
+    assert [outlet] == dags["reports"].schedule
+
+
+@pytest.mark.parametrize(
+    ("written", "schedule"),
+    [('"@daily"', "@daily"), ("15 minutes", timedelta(minutes=15)), ("null", None)],
+)
+def test_a_schedule_may_be_a_preset_an_interval_or_none(
+    project: DagProject, written: str, schedule: object
+) -> None:
+    project.pipeline("events", f"schedule: {written}")
+    assert only_dag(project, "events").schedule == schedule
+
+
+def test_a_group_is_one_dag_with_one_drain(project: DagProject) -> None:
+    project.pipeline("events", "group: both", owner="ann")
+    project.pipeline("people", "group: both", owner="bob")
+    dag = only_dag(project, "both")
+    assert downstream(dag) == {
+        "preflight": {"drain"},
+        "drain": {"events.audit", "people.audit"},
+        "events.audit": {"events.publish"},
+        "events.publish": set(),
+        "people.audit": {"people.publish"},
+        "people.publish": set(),
+    }
+    assert dag.get_task("drain").pipelines == ["events", "people"]
+    assert dag.get_task("people.audit").owner == "bob"
+    assert dag.get_task("people.audit").trigger_rule == "all_done"
+
+
+def test_a_backfill_is_refused_and_the_page_says_why(project: DagProject) -> None:
+    project.pipeline("events", 'schedule: "5 * * * *"')
+    dag = only_dag(project, "events")
+    assert "backfill" not in dag.allowed_run_types
+    assert {"scheduled", "manual", "asset_triggered"} <= dag.allowed_run_types
+    assert "**Backfill**: switched off" in dag.doc_md
+
+
+def test_the_page_says_what_is_read_written_and_expected(project: DagProject) -> None:
+    project.pipeline(
+        "events",
+        quality="""
+rules: [{name: named, check: "name <> '`<script>'", on_fail: quarantine}]
+expectations: [{type: expect_column_values_to_not_be_null, kwargs: {column: id}}]
+""",
+    )
+    page = only_dag(project, "events").doc_md
+    assert "source `events`: json `landing/events`" in page
+    assert "sink `tables/events`: delta, append, published audited" in page
+    assert "rule `named` (quarantine): `name <> ''<script>'`" in page
+    assert "expects (fail): `expect_column_values_to_not_be_null(id)`" in page
+
+
+def test_a_broken_pipeline_shows_its_error_and_leaves_the_others_alone(project: DagProject) -> None:
+    project.pipeline("events")
+    project.pipeline("people", "schedul: hourly")
+    found = bag(project)
+    assert found.import_errors == {}
+    assert len(found.dags["events"].tasks) == 4
+    broken = found.dags["people"]
+    assert broken.tags == {"drawdown", "broken"}
+    assert broken.schedule is None
+    assert "schedule" in broken.doc_md
+    assert "include/pipelines/people/pipeline.yaml:" in broken.doc_md
+    assert [task.task_id for task in broken.tasks] == ["broken"]
+
+
+def test_a_folder_that_no_dag_can_be_named_after_is_shown_too(project: DagProject) -> None:
+    project.pipeline("events")
+    project.pipeline("My events!")
+    assert set(bag(project).dags) == {"events", "My_events_"}
+
+
+def test_a_group_on_two_clusters_is_refused(tmp_path: Path) -> None:
+    project = DagProject(tmp_path / "project", more="clusters: {local: {}, big: {driver_memory: 2g}}")
+    project.pipeline("events", "group: both")
+    project.pipeline("people", "group: both\ncluster: big")
+    assert "spec.group-cluster" in bag(project).dags["both"].doc_md
+
+
+def test_a_pipeline_named_like_a_group_is_refused(project: DagProject) -> None:
+    project.pipeline("both")
+    project.pipeline("people", "group: both")
+    assert "spec.group-name" in bag(project).dags["both"].doc_md
+
+
+def test_a_broken_project_is_an_import_error_that_names_the_line(project: DagProject) -> None:
+    (project.root / "include" / "project.yaml").write_text("storage_rot: x\n")
+    [text] = bag(project).import_errors.values()
+    assert "include/project.yaml:1" in text
+
+
+def test_a_task_parses_only_its_own_dag(project: DagProject, monkeypatch: pytest.MonkeyPatch) -> None:
+    project.pipeline("events")
+    project.pipeline("people", "group: both")
+    project.pipeline("places", "group: both")
+    for dag_id in ("events", "both"):
+        monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", dag_id)
+        assert list(bag(project).dags) == [dag_id]
+
+
+def test_parsing_the_examples_imports_neither_spark_nor_great_expectations() -> None:
+    program = (
+        "import json, runpy, sys; runpy.run_path(sys.argv[1]); "
+        "print(json.dumps([m for m in ('pyspark', 'great_expectations', 'delta', 'deltalake', "
+        "'confluent_kafka', 'pandas') if m in sys.modules]))"
+    )
+    command = [sys.executable, "-c", program, str(ROOT / "dags" / "drawdown.py")]
+    done = subprocess.run(command, env=dict(os.environ), capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout.splitlines()[-1]) == []
