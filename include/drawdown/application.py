@@ -124,7 +124,9 @@ class Application:
                 self.watcher.starting_spark()
                 if any(p.quality.expectations for p in pipelines):
                     prefetch()
-                started.append(application_session(f"drawdown {' '.join(p.name for p in pipelines)}", self.conf))
+                started.append(
+                    application_session(f"drawdown {' '.join(p.name for p in pipelines)}", self.conf)
+                )
             return started[0]
 
         try:

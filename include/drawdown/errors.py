@@ -89,7 +89,5 @@ class MachineError(DrawdownError):
     exit_code = 8
 
 
-def _rebuild(
-    kind: type[DrawdownError], id: str, what: str, where: str, do: str
-) -> DrawdownError:
+def _rebuild(kind: type[DrawdownError], id: str, what: str, where: str, do: str) -> DrawdownError:
     return kind(id, what, where=where, do=do)

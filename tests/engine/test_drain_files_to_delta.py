@@ -82,7 +82,9 @@ def test_every_row_read_is_accounted_for(workspace: Workspace) -> None:
         mtime=1,
     )
     workspace.land("landing/events/b.csv", [HEADER, "6,1,2024-01-01T11:00:00Z"], mtime=2)
-    workspace.land("landing/events/c.csv", [HEADER, "7,1,2024-01-01T01:00:00Z", "8,1,2024-01-01T11:00:00Z"], mtime=3)
+    workspace.land(
+        "landing/events/c.csv", [HEADER, "7,1,2024-01-01T01:00:00Z", "8,1,2024-01-01T11:00:00Z"], mtime=3
+    )
 
     run = workspace.run("events")
 
@@ -102,9 +104,7 @@ def test_every_row_read_is_accounted_for(workspace: Workspace) -> None:
 
 def test_one_row_of_2099_does_not_move_the_watermark(workspace: Workspace) -> None:
     workspace.pipeline("events", SPEC, **FILES)
-    workspace.land(
-        "landing/events/a.csv", [HEADER, "1,1,2024-01-01T10:00:00Z", "2,1,2099-01-01T00:00:00Z"]
-    )
+    workspace.land("landing/events/a.csv", [HEADER, "1,1,2024-01-01T10:00:00Z", "2,1,2099-01-01T00:00:00Z"])
     run = workspace.run("events")
     assert run.watermark is not None
     assert run.watermark.replace(tzinfo=None) == datetime(2024, 1, 1, 9)
@@ -154,9 +154,7 @@ def test_malformed_fail_stops_the_run_and_a_mended_file_goes_through(workspace: 
 def test_malformed_drop_is_counted_and_not_kept(workspace: Workspace) -> None:
     spec = SPEC.replace("watermark:", "malformed: drop\n    watermark:")
     workspace.pipeline("events", spec, **FILES)
-    workspace.land(
-        "landing/events/a.csv", [HEADER, "x,1,2024-01-01T10:00:00Z", "2,2,2024-01-01T10:00:00Z"]
-    )
+    workspace.land("landing/events/a.csv", [HEADER, "x,1,2024-01-01T10:00:00Z", "2,2,2024-01-01T10:00:00Z"])
     run = workspace.run("events")
     assert (run.counts.read, run.counts.malformed, run.counts.fed) == (2, 1, 1)
     assert workspace.quarantined("events") == []

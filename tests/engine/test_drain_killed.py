@@ -48,18 +48,28 @@ HOURS = 6
 def _fill(workspace: Workspace, publish: str) -> None:
     workspace.pipeline("hourly", SPEC.replace("PUBLISH", publish), **FILES)
     for hour in range(HOURS):
-        rows = [f"{i},2024-01-01T{hour:02}:{i:02}:00Z" for i in range(5)] + [f"99,2024-01-01T{hour:02}:09:00Z"]
+        rows = [f"{i},2024-01-01T{hour:02}:{i:02}:00Z" for i in range(5)] + [
+            f"99,2024-01-01T{hour:02}:09:00Z"
+        ]
         workspace.land(f"landing/events/{hour}.csv", ["id,at", *rows, "broken"], mtime=hour + 1)
 
 
 def _job(workspace: Workspace, kill_at: str | None) -> int:
     """Run the drain job; SIGKILL its whole session when a line of its log holds `kill_at`."""
     conf = {**driver_conf(ROOT), "spark.ui.enabled": "false"}
-    arguments = ["--master", "local[2]", *(part for item in conf.items() for part in ("--conf", "=".join(item)))]
+    arguments = [
+        "--master",
+        "local[2]",
+        *(part for item in conf.items() for part in ("--conf", "=".join(item))),
+    ]
     process = subprocess.Popen(
         [sys.executable, "jobs/drain.py", "--project", str(workspace.root), "--pipeline", "hourly"],
         cwd=ROOT,
-        env={**os.environ, "PYSPARK_SUBMIT_ARGS": shlex.join([*arguments, "pyspark-shell"]), "PYTHONPATH": str(ROOT / "include")},
+        env={
+            **os.environ,
+            "PYSPARK_SUBMIT_ARGS": shlex.join([*arguments, "pyspark-shell"]),
+            "PYTHONPATH": str(ROOT / "include"),
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -96,7 +106,9 @@ def test_killed_drains_end_like_one_that_never_was(tmp_path: Path, spark: SparkS
     assert len(control.delta("tables/hourly")) == HOURS - 2
 
     def rejected(workspace: Workspace) -> list[tuple[object, ...]]:
-        return sorted((str(row["reasons"]), row["payload"], row["batch_id"]) for row in workspace.quarantined("hourly"))
+        return sorted(
+            (str(row["reasons"]), row["payload"], row["batch_id"]) for row in workspace.quarantined("hourly")
+        )
 
     assert rejected(killed) == rejected(control)
     assert len(rejected(control)) == 2 * HOURS

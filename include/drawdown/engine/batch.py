@@ -90,7 +90,13 @@ class BatchStep:
         observed = {name: self._observed(plan, metrics, name, has_data) for name in self.query.boundaries}
         self._refuse_by_policy(observed)
         rejected = stage_rejected(
-            plan, self.query.boundaries, observed, self.quarantine, self.checkpoint.generation, batch_id, lease.run_id
+            plan,
+            self.query.boundaries,
+            observed,
+            self.quarantine,
+            self.checkpoint.generation,
+            batch_id,
+            lease.run_id,
         )
         late = {name: self._late(plan, name, seen, batch_id) for name, seen in observed.items()}
 
@@ -131,9 +137,7 @@ class BatchStep:
         """IncrementalExecution of the batch under way; the session runs this one query only."""
         return self.query.session._jsparkSession.streams().active()[0].streamingQuery().lastExecution()
 
-    def _observed(
-        self, plan: BatchPlan, metrics: Mapping[str, Any], name: str, has_data: bool
-    ) -> Observed:
+    def _observed(self, plan: BatchPlan, metrics: Mapping[str, Any], name: str, has_data: bool) -> Observed:
         boundary = self.query.boundaries[name]
         if name in metrics:
             return boundary.observed(metrics)

@@ -11,7 +11,7 @@ more, and only when the counts say that there are any: a clean batch is read exa
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from functools import reduce
 from typing import Any
@@ -70,6 +70,9 @@ class Observed:
         return cls(0, 0, 0, 0, 0, 0, None, None, None, dict.fromkeys(rules, 0))
 
 
+_FIXED = tuple(f.name for f in fields(Observed) if f.name not in ("by_rule", "warned"))
+
+
 @dataclass(frozen=True)
 class Boundary:
     """Fates and counts of one source.
@@ -95,9 +98,9 @@ class Boundary:
     def observed(self, metrics: Mapping[str, Sequence[Any]]) -> Observed:
         """This source's row of the metrics that the batch's execution collected."""
         row = list(metrics[self.name])
-        fixed, by_rule, warned = row[:9], row[9:-1], row[-1]
         names = [rule.name for rule in self.rules]
-        return Observed(*fixed, by_rule=dict(zip(names, by_rule, strict=True)), warned=warned)
+        by_rule = dict(zip(names, row[len(_FIXED) : -1], strict=True))
+        return Observed(**dict(zip(_FIXED, row, strict=False)), by_rule=by_rule, warned=row[-1])
 
     def count(self, batch: DataFrame) -> Observed:
         """The same counts by a query of their own, for a batch frame of `BatchPlan.source_frame`."""
@@ -115,7 +118,9 @@ class Boundary:
             keep &= F.col(FATE) != MALFORMED
         user = [c for c in batch.columns if c not in (*SYSTEM_COLUMNS, FATE)]
         # A file's record is put together again; a Kafka record came with its value, or without one.
-        record = F.when(F.col(f"{ORIGIN}.topic").isNull(), F.to_json(F.struct(*[F.col(f"`{c}`") for c in user])))
+        record = F.when(
+            F.col(f"{ORIGIN}.topic").isNull(), F.to_json(F.struct(*[F.col(f"`{c}`") for c in user]))
+        )
         event_time = F.col(self.source.watermark.column) if self.source.watermark else F.lit(None)
         return batch.where(keep).select(
             F.lit(self.name).alias("source"),
@@ -172,7 +177,12 @@ class Boundary:
             F.count(F.lit(1)).alias("read"),
             *[
                 F.count_if(F.col(FATE) == fate).alias(name)
-                for fate, name in [(MALFORMED, "malformed"), (FUTURE, "future"), (RULED_OUT, "quarantined"), (FED, "fed")]
+                for fate, name in [
+                    (MALFORMED, "malformed"),
+                    (FUTURE, "future"),
+                    (RULED_OUT, "quarantined"),
+                    (FED, "fed"),
+                ]
             ],
             F.count_if(late).alias("late"),
             F.min(event_time).alias("earliest"),
@@ -236,9 +246,7 @@ class BatchPlan:
             raise SourceError("source.lost", f"source {name} is not in the plan of this batch")
         jvm = self._reading._jvm
         assert jvm is not None
-        frame = jvm.org.apache.spark.sql.classic.Dataset.ofRows(
-            self._reading._jsparkSession, node.child()
-        )
+        frame = jvm.org.apache.spark.sql.classic.Dataset.ofRows(self._reading._jsparkSession, node.child())
         return DataFrame(frame, self._reading)
 
 

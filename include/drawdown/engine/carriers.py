@@ -76,11 +76,9 @@ def with_watermark(
         else F.lit(None).cast(field.dataType).alias(field.name)
         for field in frame.schema.fields
     ]
-    both = frame.withColumn(_FLAG, F.lit(False)).unionByName(carriers.select(*empty, F.lit(True).alias(_FLAG)))
+    both = frame.withColumn(_FLAG, F.lit(False)).unionByName(
+        carriers.select(*empty, F.lit(True).alias(_FLAG))
+    )
     # A filter on the flag alone is pushed below withWatermark, and the carrier would never be seen
     # there: naming the event-time column keeps it above (Optimizer: PushPredicateThroughNonJoin).
-    return (
-        both.withWatermark(column, delay)
-        .where(f"not ({_FLAG} and `{column}` is not null)")
-        .drop(_FLAG)
-    )
+    return both.withWatermark(column, delay).where(f"not ({_FLAG} and `{column}` is not null)").drop(_FLAG)

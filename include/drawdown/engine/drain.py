@@ -38,7 +38,7 @@ from drawdown.engine.lease_keeper import LeaseKeeper
 from drawdown.engine.query import Query, build_query
 from drawdown.engine.rejects import QUARANTINE_SCHEMA
 from drawdown.engine.session import query_session, reading_session
-from drawdown.engine.settle import refuse_foreign_checkpoint, settle, sweep_leftovers
+from drawdown.engine.settle import bury_dead_runs, refuse_foreign_checkpoint, settle
 from drawdown.engine.sinks import DeltaSink, Sink, sink_for
 from drawdown.errors import AuditFailed, DrawdownError
 from drawdown.metastore import Metastore
@@ -114,14 +114,14 @@ def drain(
             work.finish("failed", error=error.as_dict())
             raise
         except PySparkException as cause:
-            error = from_spark(pipeline, cause)
-            work.finish("failed", error=error.as_dict())
-            raise error from None
+            known = from_spark(pipeline, cause)
+            work.finish("failed", error=known.as_dict())
+            raise known from None
         except Exception as bug:  # the record must not stay `running` whatever happens
             log.debug("unexpected failure of run %s", context.run_id, exc_info=True)
-            error = unexpected(pipeline, bug)
-            work.finish("failed", error=error.as_dict())
-            raise error from bug
+            unknown = unexpected(pipeline, bug)
+            work.finish("failed", error=unknown.as_dict())
+            raise unknown from bug
 
 
 @dataclass
@@ -157,7 +157,9 @@ class _Drain:
                 where=f"batches {verdict.first_batch} to {verdict.last_batch}",
                 do=verdict.text,
             )
-        return self.finish("stopped" if stop_reason == "asked to stop" else "succeeded", stop_reason=stop_reason)
+        return self.finish(
+            "stopped" if stop_reason == "asked to stop" else "succeeded", stop_reason=stop_reason
+        )
 
     # 3 and 4
 
@@ -168,16 +170,11 @@ class _Drain:
         self.files = CheckpointFiles(self.storage, path)
         refuse_foreign_checkpoint(self.metastore, self.pipeline, found, self.files, self.storage.path(path))
         frozen = spec_fingerprint(self.pipeline)
-        crashed: list[Run] = []
         if found is not None:
             refuse_changes(self.pipeline, {k: found.fingerprint.get(k) for k in frozen}, frozen)
-            crashed = settle(
-                self.metastore, self.keeper.lease, self.storage, self.pipeline, found, self.files
-            )
+            settle(self.metastore, self.keeper.lease, self.storage, self.pipeline, found, self.files)
         session = query_session(self.root, self.pipeline)
-        query = build_query(
-            session, self.project, self.pipeline, self.sink, generation, self._late_before()
-        )
+        query = build_query(session, self.project, self.pipeline, self.sink, generation, self._late_before())
         frozen |= {"source_order": list(query.source_order), "operators": list(query.operators)}
         if found is not None:
             refuse_changes(self.pipeline, {k: found.fingerprint.get(k) for k in frozen}, frozen)
@@ -185,10 +182,11 @@ class _Drain:
         self.quarantine.bind(QUARANTINE_SCHEMA, found)
         if found is not None:
             refuse_changes(self.pipeline, found.fingerprint, frozen)
-            sweep_leftovers(self.metastore, self.pipeline, found, [self.sink, self.quarantine], crashed)
         self.checkpoint = found or self.metastore.create_checkpoint(
             self.keeper.lease, generation, path, frozen
         )
+        sinks: list[Sink] = [self.sink, self.quarantine]
+        bury_dead_runs(self.metastore, self.keeper.lease, self.pipeline, self.checkpoint, sinks)
         return query
 
     def _late_before(self) -> datetime | None:
@@ -201,9 +199,7 @@ class _Drain:
     def _drain(self, query: Query) -> str:
         assert self.checkpoint is not None
         maxima = self.metastore.maxima(self.pipeline.name, self.checkpoint.generation)
-        write_carriers(
-            self.storage, self.pipeline, self.checkpoint.generation, self.context.run_id, maxima
-        )
+        write_carriers(self.storage, self.pipeline, self.checkpoint.generation, self.context.run_id, maxima)
         step = BatchStep(
             self.project,
             self.pipeline,

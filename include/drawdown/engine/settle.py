@@ -11,13 +11,17 @@ from drawdown.engine.carriers import carried_sources, carrier_folder
 from drawdown.engine.sinks import Sink
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Checkpoint, Lease, Run
+from drawdown.metastore.records import Checkpoint, Lease
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
 
 
 def refuse_foreign_checkpoint(
-    metastore: Metastore, pipeline: Pipeline, checkpoint: Checkpoint | None, files: CheckpointFiles, where: str
+    metastore: Metastore,
+    pipeline: Pipeline,
+    checkpoint: Checkpoint | None,
+    files: CheckpointFiles,
+    where: str,
 ) -> None:
     """The checkpoint folder and the metastore's record of it must know each other.
 
@@ -29,9 +33,13 @@ def refuse_foreign_checkpoint(
             "checkpoint.unknown",
             f"there is a checkpoint of {pipeline.name} that this metastore knows nothing of",
             where=where,
-            do="point `metastore:` of include/project.yaml at the store that belongs to it, or move the folder away",
+            do="point `metastore:` of include/project.yaml at its own store, or move the folder away",
         )
-    if checkpoint is not None and not files.exists and metastore.batches(pipeline.name, checkpoint.generation):
+    if (
+        checkpoint is not None
+        and not files.exists
+        and metastore.batches(pipeline.name, checkpoint.generation)
+    ):
         raise RefusedError(
             "checkpoint.missing",
             f"the checkpoint of {pipeline.name} is gone, and its batches are in the sink",
@@ -47,19 +55,15 @@ def settle(
     pipeline: Pipeline,
     checkpoint: Checkpoint,
     files: CheckpointFiles,
-) -> list[Run]:
+) -> None:
     """Reconcile the metastore with the commit log and drop carriers that were read.
-
-    Returns:
-        The runs that died without a word, now marked as crashed.
 
     Raises:
         RefusedError: ``metastore.behind`` when a committed batch was never noted.
     """
-    crashed = metastore.crash_runs(lease)
     last_commit = files.last_commit_batch()
     if last_commit is None:
-        return crashed
+        return
     if metastore.batch(pipeline.name, checkpoint.generation, last_commit) is None:
         raise RefusedError(
             "metastore.behind",
@@ -71,19 +75,33 @@ def settle(
     if not files.unfinished:
         # Every carrier was read by a committed batch: no replay needs it.
         for source in carried_sources(pipeline):
-            for info in list(storage.list_files(f"{carrier_folder(pipeline, checkpoint.generation, source)}/*.json")):
+            for info in list(
+                storage.list_files(f"{carrier_folder(pipeline, checkpoint.generation, source)}/*.json")
+            ):
                 storage.delete(info.relative)
-    return crashed
 
 
-def sweep_leftovers(
-    metastore: Metastore, pipeline: Pipeline, checkpoint: Checkpoint, sinks: list[Sink], crashed: list[Run]
+def bury_dead_runs(
+    metastore: Metastore, lease: Lease, pipeline: Pipeline, checkpoint: Checkpoint, sinks: list[Sink]
 ) -> int:
-    """Files that dead runs wrote and did not live to note; returns how many were removed."""
-    starts = [run.started_at for run in crashed if run.started_at is not None]
-    if not starts:
-        return 0
-    since_ms = int(min(starts).timestamp() * 1_000)
-    ids = [b.batch_id for b in metastore.batches(pipeline.name, checkpoint.generation)]
-    known = [file for _, file in metastore.staged_files(pipeline.name, checkpoint.generation, ids)]
-    return sum(sink.sweep(known, since_ms) for sink in sinks)
+    """Remove the files that dead runs wrote and did not live to note, then mark those runs as crashed.
+
+    In this order: a run that is killed between the two leaves the marking, and with it the sweeping,
+    to the next.
+
+    Returns:
+        The number of files removed.
+    """
+    dead = [
+        run.started_at
+        for run in metastore.runs(pipeline.name)
+        if run.state == "running" and run.run_id != lease.run_id and run.started_at is not None
+    ]
+    removed = 0
+    if dead:
+        since_ms = int(min(dead).timestamp() * 1_000)
+        ids = [b.batch_id for b in metastore.batches(pipeline.name, checkpoint.generation)]
+        known = [file for _, file in metastore.staged_files(pipeline.name, checkpoint.generation, ids)]
+        removed = sum(sink.sweep(known, since_ms) for sink in sinks)
+    metastore.crash_runs(lease)
+    return removed

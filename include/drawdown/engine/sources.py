@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
 
 from drawdown.engine.session import option_text
+from drawdown.engine.sinks.schema import parse_ddl
 from drawdown.errors import SourceError, SpecError
 from drawdown.plan.kafka_client import client_config
 from drawdown.spec import Pipeline, Project, Source
@@ -28,9 +30,7 @@ _PARSED = frozenset({"csv", "json", "xml"})
 _FILES = _PARSED | {"parquet", "orc", "text"}
 
 
-def read_stream(
-    session: SparkSession, project: Project, pipeline: Pipeline, name: str
-) -> DataFrame:
+def read_stream(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
     """The streaming frame of one source: the user's columns and SYSTEM_COLUMNS.
 
     Raises:
@@ -47,9 +47,7 @@ def read_stream(
     return _with_system_columns(frame, corrupt=None, payload=None, file=None)
 
 
-def read_static(
-    session: SparkSession, project: Project, pipeline: Pipeline, name: str
-) -> DataFrame:
+def read_static(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
     """A static source, read whole at every run.
 
     Raises:
@@ -59,37 +57,28 @@ def read_static(
     source = pipeline.sources[name]
     path = _existing_path(project, pipeline, name)
     reader = session.read.format(source.format).options(**_options(source))
-    ddl = pipeline.source_schema_ddl(name)
-    if ddl is not None:
-        reader = reader.schema(_checked_ddl(session, pipeline, name, ddl))
-    return reader.load(path)
+    schema = _schema(pipeline, name)
+    return (reader if schema is None else reader.schema(schema)).load(path)
 
 
-def _read_files(
-    session: SparkSession, project: Project, pipeline: Pipeline, name: str
-) -> DataFrame:
+def _read_files(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
     source = pipeline.sources[name]
     path = _existing_path(project, pipeline, name)
-    ddl = pipeline.source_schema_ddl(name)
+    schema = _schema(pipeline, name)
     options = _options(source)
     if "sourceArchiveDir" in options:
         options["sourceArchiveDir"] = Storage(project.storage_root).path(options["sourceArchiveDir"])
     reader = session.readStream.format(source.format).options(**options)
-    if ddl is not None:
-        schema = _checked_ddl(session, pipeline, name, ddl)
-        if source.format in _PARSED:
-            # PERMISSIVE whatever the policy: Spark's DROPMALFORMED cannot count what it drops.
-            reader = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
-            schema = f"{schema}, {CORRUPT} STRING"
-        reader = reader.schema(schema)
-    frame = reader.load(path)
+    if source.format in _PARSED:
+        # PERMISSIVE whatever the policy: Spark's DROPMALFORMED cannot count what it drops.
+        reader = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
+        schema = schema and _with_corrupt(schema)
+    frame = (reader if schema is None else reader.schema(schema)).load(path)
     corrupt = CORRUPT if source.format in _PARSED else None
     return _with_system_columns(frame, corrupt=corrupt, payload=None, file="_metadata.file_path")
 
 
-def _read_kafka(
-    session: SparkSession, project: Project, pipeline: Pipeline, name: str
-) -> DataFrame:
+def _read_kafka(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
     source = pipeline.sources[name]
     _require_broker(project, pipeline, name)
     raw = (
@@ -113,29 +102,37 @@ def _read_kafka(
             text.alias(PAYLOAD),
             origin,
         )
-    ddl = pipeline.source_schema_ddl(name)
-    if ddl is None:
+    schema = _schema(pipeline, name)
+    if schema is None:
         raise SpecError(
             "source.no-schema",
             f"source {name} reads {source.value} values from Kafka and has no schema",
             where=str(pipeline.folder / "pipeline.yaml"),
             do="name a .ddl file under `schema:`",
         )
-    schema = f"{_checked_ddl(session, pipeline, name, ddl)}, {CORRUPT} STRING"
     parse = F.from_json if source.value == "json" else F.from_csv
-    parsed = parse(text, schema, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT})
-    delivery = ["topic", "partition", "offset", "timestamp", *(["headers"] if "headers" in raw.columns else [])]
+    parsed = parse(
+        text,
+        _with_corrupt(schema),
+        {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT},
+    )
+    delivery = [
+        "topic",
+        "partition",
+        "offset",
+        "timestamp",
+        *(["headers"] if "headers" in raw.columns else []),
+    ]
     frame = raw.select(
         parsed.alias("_dd_value"),
         F.struct(F.col("key").cast("string").alias("key"), *delivery).alias("_kafka"),
         text.alias(PAYLOAD),
         origin,
     )
-    user = [c for c in session.createDataFrame([], schema).columns if c != CORRUPT]
     # A record without a value (a tombstone) has no row to give: it counts as malformed.
     corrupt = F.when(F.col(PAYLOAD).isNull(), F.lit("")).otherwise(F.col(f"_dd_value.{CORRUPT}"))
     return frame.select(
-        *[F.col(f"_dd_value.`{c}`").alias(c) for c in user],
+        *[F.col(f"_dd_value.`{c}`").alias(c) for c in schema.fieldNames()],
         "_kafka",
         corrupt.alias(CORRUPT),
         PAYLOAD,
@@ -193,28 +190,18 @@ def _existing_path(project: Project, pipeline: Pipeline, name: str) -> str:
             "source.missing",
             f"source {name} of {pipeline.name}: there is no {source.path} in the storage",
             where=storage.path(source.path),
-            do="create the folder, or correct `path:`; it is relative to storage_root of include/project.yaml",
+            do="create the folder, or correct `path:`, which is relative to `storage_root:`",
         )
     return storage.path(source.path)
 
 
-def _checked_ddl(session: SparkSession, pipeline: Pipeline, name: str, ddl: str) -> str:
-    """The DDL text on one line, after Spark itself has parsed it."""
-    from pyspark.errors import ParseException
-    from pyspark.sql.types import StructType
-
-    text = " ".join(ddl.split())
-    try:
-        StructType.fromDDL(text)
-    except ParseException as cause:
-        raise SpecError(
-            "schema.unreadable",
-            f"the schema of {name} is not DDL that Spark can read: {_first_line(cause)}",
-            where=str(pipeline.folder / str(pipeline.sources[name].schema_file)),
-            do="write it as `name TYPE, name TYPE`, with Spark's type names",
-        ) from None
-    return text
+def _with_corrupt(schema: StructType) -> StructType:
+    return StructType([*schema.fields, StructField(CORRUPT, StringType())])
 
 
-def _first_line(cause: BaseException) -> str:
-    return str(cause).strip().splitlines()[0]
+def _schema(pipeline: Pipeline, name: str) -> StructType | None:
+    ddl = pipeline.source_schema_ddl(name)
+    if ddl is None:
+        return None
+    file = pipeline.folder / str(pipeline.sources[name].schema_file)
+    return parse_ddl(ddl, f"the schema of source {name} of {pipeline.name}", file)

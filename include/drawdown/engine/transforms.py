@@ -13,9 +13,7 @@ from drawdown.errors import DrawdownError, TransformError
 from drawdown.spec import Pipeline
 
 
-def run_transform(
-    session: SparkSession, pipeline: Pipeline, frames: Mapping[str, DataFrame]
-) -> DataFrame:
+def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str, DataFrame]) -> DataFrame:
     """The output frame.
 
     SQL sees every source as a temporary view of its name; Python gets them as a dict:
@@ -68,7 +66,8 @@ def _function_of(pipeline: Pipeline, where: str):  # type: ignore[no-untyped-def
 def _load(pipeline: Pipeline, where: str) -> ModuleType:
     # Loaded from its path under a name of its own: two pipelines may both have a transform.py.
     spec = importlib.util.spec_from_file_location(f"drawdown_transform_{pipeline.name}", where)
-    assert spec is not None and spec.loader is not None
+    assert spec is not None
+    assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module

@@ -57,7 +57,7 @@ def refuse_changes(pipeline: Pipeline, before: Mapping[str, Any], now: Mapping[s
             "checkpoint.changed",
             f"{pipeline.name} no longer fits its checkpoint: " + "; ".join(str(c) for c in found),
             where=str(pipeline.folder / "pipeline.yaml"),
-            do="undo the change, or give the changed query a name (and a sink) of its own: a new pipeline folder",
+            do="undo the change, or make a new pipeline folder with a sink of its own",
         )
 
 

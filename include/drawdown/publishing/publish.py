@@ -107,6 +107,9 @@ def _append(
         files = [file for _, file in staged]
         if files:
             target.append(
-                files, app_id, max(new), info={"drawdown.pipeline": first.pipeline, "drawdown.run": lease.run_id}
+                files,
+                app_id,
+                max(new),
+                info={"drawdown.pipeline": first.pipeline, "drawdown.run": lease.run_id},
             )
     return Published(tuple(new), sum(file.rows for file in files))

@@ -48,7 +48,9 @@ class DeltaSink:
     def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
         if not self._files.exists():
             self._refuse_strangers(checkpoint)
-            self._files.create(schema.json(), self._partition_by, f"{self._table} of pipeline {self._pipeline.name}")
+            self._files.create(
+                schema.json(), self._partition_by, f"{self._table} of pipeline {self._pipeline.name}"
+            )
         elif checkpoint is None and not self._files.is_empty:
             raise RefusedError(
                 "sink.not-ours",
@@ -100,12 +102,12 @@ class DeltaSink:
             self._storage.delete(path)
         return len(leftovers)
 
-    def rows_of(
-        self, session: SparkSession, schema: StructType, files: Sequence[StagedFile]
-    ) -> DataFrame:
+    def rows_of(self, session: SparkSession, schema: StructType, files: Sequence[StagedFile]) -> DataFrame:
         if not files:
             return session.createDataFrame([], schema)
-        frame = session.read.schema(schema).option("basePath", self._files.uri).parquet(*[f.path for f in files])
+        frame = (
+            session.read.schema(schema).option("basePath", self._files.uri).parquet(*[f.path for f in files])
+        )
         return frame.select(*[F.col(f"`{name}`") for name in schema.fieldNames()])
 
     def _refuse_strangers(self, checkpoint: Checkpoint | None) -> None:
@@ -113,7 +115,7 @@ class DeltaSink:
         if checkpoint is not None:
             raise RefusedError(
                 "sink.missing",
-                f"the checkpoint of {self._pipeline.name} belongs to a Delta table that is not there any more",
+                f"the checkpoint of {self._pipeline.name} belongs to a Delta table that is gone",
                 where=self._files.uri,
                 do="restore the table; a new one beside the old checkpoint would lack all earlier rows",
             )

@@ -93,9 +93,7 @@ class NativeFileSink:
             self._storage.delete(path)
         return len(leftovers)
 
-    def rows_of(
-        self, session: SparkSession, schema: StructType, files: Sequence[StagedFile]
-    ) -> DataFrame:
+    def rows_of(self, session: SparkSession, schema: StructType, files: Sequence[StagedFile]) -> DataFrame:
         if not files:
             return session.createDataFrame([], schema)
         reader = session.read.format(self._pipeline.sink.format).schema(schema)

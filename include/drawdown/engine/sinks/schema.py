@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from pyspark.errors import ParseException
 from pyspark.sql.types import DataType, StructType
 
@@ -18,15 +20,30 @@ def declared(pipeline: Pipeline) -> StructType | None:
     ddl = pipeline.sink_schema_ddl
     if ddl is None:
         return None
+    return parse_ddl(
+        ddl, f"the sink schema of {pipeline.name}", pipeline.folder / str(pipeline.sink.schema_file)
+    )
+
+
+def parse_ddl(ddl: str, what: str, file: Path) -> StructType:
+    """A schema file's columns.
+
+    Raises:
+        SpecError: ``schema.unreadable`` with Spark's own sentence.
+    """
     try:
-        return StructType.fromDDL(" ".join(ddl.split()))
+        parsed = StructType.fromDDL(" ".join(ddl.split()))
+        said = "it is a single type, not a list of columns"
     except ParseException as cause:
+        parsed, said = None, str(cause).strip().splitlines()[0]
+    if not isinstance(parsed, StructType):
         raise SpecError(
             "schema.unreadable",
-            f"the sink schema of {pipeline.name} is not DDL that Spark can read: {str(cause).splitlines()[0]}",
-            where=str(pipeline.folder / str(pipeline.sink.schema_file)),
+            f"{what} is not DDL that Spark can read: {said}",
+            where=str(file),
             do="write it as `name TYPE, name TYPE`, with Spark's type names",
-        ) from None
+        )
+    return parsed
 
 
 def refuse_drift(expected: StructType, found: StructType, *, expected_is: str, found_is: str) -> None:
