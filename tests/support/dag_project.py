@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 PROJECT = """
 storage_root: storage
 metastore: sqlite:///metastore.db
-airflow: {{pool: drawdown, retries: 2, retry_delay: 2 minutes, execution_timeout: 1 hour}}
+airflow: {{pool: drawdown, retries: {retries}, retry_delay: 2 minutes, execution_timeout: 1 hour}}
 {more}
 """
 
@@ -35,11 +35,11 @@ state: {{partitions: 1}}
 class DagProject:
     """Pipelines that copy JSON events into a Delta table, one file a batch."""
 
-    def __init__(self, root: Path, more: str = "") -> None:
+    def __init__(self, root: Path, more: str = "", retries: int = 2) -> None:
         self.root = root
         self.storage = root / "storage"
         (root / "include" / "pipelines").mkdir(parents=True)
-        (root / "include" / "project.yaml").write_text(PROJECT.format(more=more))
+        (root / "include" / "project.yaml").write_text(PROJECT.format(more=more, retries=retries))
         (root / "dags").mkdir()
         shutil.copy(ROOT / "dags" / "drawdown.py", root / "dags")
         (root / "jobs").symlink_to(ROOT / "jobs")
