@@ -1,7 +1,7 @@
 # One line a target. `make` or `make help` lists them; everything else makes sure of the set-up first.
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down test test-unit test-engine test-airflow test-security test-e2e lint lock bench clean
+.PHONY: help setup demo up down setup-tests test test-unit test-engine test-airflow test-security test-e2e lint lock bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -13,11 +13,13 @@ up: setup ## Start Airflow and the broker in the background; print address and l
 	@$(PYTHON) -m drawdown.machine.services up
 down: ## Stop what `make up` started
 	@PYTHONPATH=include python3 -m drawdown.machine.services down
-test: setup ## Run all tests
+setup-tests: setup
+	@$(PYTHON) -m drawdown.machine.test_programs
+test: setup-tests ## Run all tests
 	@$(PYTHON) -m pytest
-test-unit: setup ## Run the tests without Spark, Kafka and Airflow
+test-unit: setup-tests ## Run the tests without Spark, Kafka and Airflow
 	@$(PYTHON) -m pytest tests/unit
-test-engine: setup ## Run the tests with real Spark and Kafka
+test-engine: setup-tests ## Run the tests with real Spark and Kafka
 	@$(PYTHON) -m pytest tests/engine
 test-airflow: setup ## Run the tests with real Airflow
 	@$(PYTHON) -m pytest tests/airflow

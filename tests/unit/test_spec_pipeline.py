@@ -89,6 +89,7 @@ def test_a_file_sink_is_published_direct_without_saying_so(folders: SpecFolders)
         ("mode: append", "mode: apend", "spec.wrong-value", "mode: apend",
          "'append', 'update' or 'complete'"),
         ("mode: append", "mode: update", "spec.missing-key", "mode: update", "needs keys"),
+        ("mode: append", "mode: complete", "spec.unavailable", "mode: complete", "say append"),
         ("mode: append", "keys: [hour]", "spec.no-effect", "keys", "has no keys"),
         ("format: delta", "format: parquet", "spec.contradiction", "publish", "direct"),
         ("publish: audited", "publish: direct\n  partition_by: [a, A]", "spec.contradiction",

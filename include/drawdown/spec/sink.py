@@ -52,6 +52,13 @@ class Sink(SpecModel):
             raise problem(
                 "no-effect", f"mode: {self.mode} has no keys", "keys", do="remove them, or say mode: update"
             )
+        if self.mode != "append":
+            raise problem(
+                "unavailable",
+                f"mode: {self.mode} cannot be published yet",
+                "mode",
+                do="say append: under a watermark each row comes out once, when it is final",
+            )
         for key in ("keys", "partition_by"):
             columns = [column.lower() for column in getattr(self, key)]
             if len(set(columns)) != len(columns):
