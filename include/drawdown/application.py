@@ -50,11 +50,6 @@ class Report:
     run: Run | None = None
     error: DrawdownError | None = None
 
-    @property
-    def exit_code(self) -> int:
-        """0, or the exit code of the error's kind."""
-        return self.error.exit_code if self.error else 0
-
 
 @dataclass
 class Application:
@@ -134,6 +129,16 @@ class Application:
         finally:
             if started:
                 started[0].stop()
+
+
+def exit_code(reports: Sequence[Report]) -> int:
+    """What a process that made these reports ends with: 0, or the exit code of one error.
+
+    An error that a later try can mend comes first: the retry of a group drains what is left, and finds
+    the others as they are.
+    """
+    errors = sorted((r.error for r in reports if r.error), key=lambda error: not error.transient)
+    return errors[0].exit_code if errors else 0
 
 
 def in_dependency_order(pipelines: Sequence[Pipeline]) -> list[Pipeline]:

@@ -54,12 +54,12 @@ def test_references_are_replaced_in_values_and_stay_text(
     monkeypatch.setenv("DD_RETRIES", "7")
     monkeypatch.setenv("DD_EMPTY", "")
     folders.project_file.write_text(
-        "storage_root: ${DD_UNSET:-x}/${DD_EMPTY:-y}\nairflow:\n  spark_connection: ${DD_RETRIES}\n"
+        "storage_root: ${DD_UNSET:-x}/${DD_EMPTY:-y}\nairflow:\n  pool: ${DD_RETRIES}\n"
         "  retries: ${DD_RETRIES}\n"
     )
     project = load_project(folders.root)
     assert project.storage_root == str(folders.root / "x" / "y")
-    assert (project.airflow.spark_connection, project.airflow.retries) == ("7", 7)
+    assert (project.airflow.pool, project.airflow.retries) == ("7", 7)
     error = refused(folders, "airflow:\n  pool: ${DD_POOL}\n")
     assert (error.id, error.where) == ("spec.wrong-value", "include/project.yaml:2")
 

@@ -32,6 +32,7 @@ def run(
     Ctrl-C stops before the next batch writes, a second one ends at once. What Spark prints goes to
     .drawdown/logs/spark.log.
     """
+    from drawdown.application import exit_code
     from drawdown.metastore import Metastore
     from drawdown.spec import load_project
 
@@ -46,7 +47,7 @@ def run(
         _show(ended.reports, runs)
     if ended.signal is not None:
         raise typer.Exit(128 + ended.signal)
-    raise typer.Exit(next((report.exit_code for report in ended.reports if report.exit_code), 0))
+    raise typer.Exit(exit_code(ended.reports))
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ lock), so a process killed in the middle leaves what was there before.
 
 from __future__ import annotations
 
+import logging
 import time
 from pathlib import Path
 
@@ -85,6 +86,8 @@ def _upgrade(conn: Connection) -> None:
     from alembic import command
     from alembic.config import Config
 
+    # Its lines about revisions would stand in the log of whoever opens the store first.
+    logging.getLogger("alembic").setLevel(logging.WARNING)
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
     config.attributes["connection"] = conn

@@ -137,10 +137,9 @@ class Cluster(SpecModel):
 
 
 class Airflow(SpecModel):
-    """What the DAGs use: one shared pool, one Spark connection, and how tasks retry."""
+    """What the DAGs use: one shared pool, and how tasks retry."""
 
     pool: Line = "drawdown"
-    spark_connection: Line = "spark_default"
     retries: Annotated[int, BeforeValidator(_number_from_text), Field(ge=0, le=100)] = 2
     retry_delay: PositiveDuration = Duration.parse("2 minutes")
     execution_timeout: PositiveDuration = Duration.parse("2 hours")

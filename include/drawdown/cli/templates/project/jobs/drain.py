@@ -2,7 +2,7 @@
 
     spark-submit jobs/drain.py --project FOLDER --pipeline a --pipeline b --origin '{"dag_id": ...}'
 
-`--origin` is kept in the run records. Exit code: 0, or that of the first error's kind (drawdown.errors).
+`--origin` is kept in the run records. Exit code: see drawdown.application.exit_code.
 """
 
 import argparse
@@ -10,7 +10,7 @@ import json
 import sys
 from pathlib import Path
 
-from drawdown.application import Application
+from drawdown.application import Application, exit_code
 from drawdown.credentials import collect
 from drawdown.errors import DrawdownError
 from drawdown.leash import Leash
@@ -31,7 +31,7 @@ def main() -> int:
         driven = collect(project, pipelines)
         with Metastore.open(project.metastore_url) as metastore:
             work = Application(driven, metastore, origin=asked.origin, stop=stop, watcher=LogLines())
-            return next((report.exit_code for report in work.drain_all(pipelines) if report.exit_code), 0)
+            return exit_code(work.drain_all(pipelines))
     except DrawdownError as error:
         print(error, file=sys.stderr)
         return error.exit_code
