@@ -110,12 +110,13 @@ def _read_kafka(session: SparkSession, project: Project, pipeline: Pipeline, nam
             where=str(pipeline.folder / "pipeline.yaml"),
             do="name a .ddl file under `schema:`",
         )
-    parse = F.from_json if source.value == "json" else F.from_csv
-    parsed = parse(
-        text,
-        _with_corrupt(schema),
-        {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT},
-    )
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+    full = _with_corrupt(schema)
+    if source.value == "json":
+        parsed = F.from_json(text, full, options)
+    else:
+        ddl = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in full.fields)
+        parsed = F.from_csv(text, ddl, options)
     delivery = [
         "topic",
         "partition",
