@@ -320,13 +320,18 @@ class _Drain:
 
 
 def _not_passed(pipeline: Pipeline, verdict: Verdict) -> AuditFailed:
-    decide = f"`drawdown release {pipeline.name}` publishes the held rows as they are, `discard` drops them"
-    again = "mend the expectation; the next run audits the same rows again"
+    if pipeline.sink.publish == "direct":
+        state, do = "is visible already (publish: direct)", "mend the data; later runs are judged anew"
+    elif verdict.outcome == "fail":
+        state = "is not published"
+        do = f"`drawdown release {pipeline.name}` publishes the held rows as they are, `discard` drops them"
+    else:
+        state, do = "is not published", "mend the expectation; the next run audits the same rows again"
     return AuditFailed(
         f"audit.{verdict.outcome}",
-        f"the slice of {pipeline.name} is not published: {verdict.text}",
+        f"the slice of {pipeline.name} {state}: {verdict.text}",
         where=f"batches {verdict.first_batch} to {verdict.last_batch}",
-        do=decide if verdict.outcome == "fail" else again,
+        do=do,
     )
 
 
