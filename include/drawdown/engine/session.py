@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
@@ -20,6 +21,8 @@ APPLICATION_CONF: Mapping[str, str] = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Delta's default of 50 makes every look at a small table 50 tasks.
     "spark.databricks.delta.snapshotPartitions": "2",
+    # With the default, a Python UDF right over a parquet scan hangs (seen with Spark 4.2.0).
+    "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
 }
 
 _PROVIDERS = {
@@ -48,6 +51,9 @@ def application_session(name: str, conf: Mapping[str, str]) -> SparkSession:
     """
     # Without it Spark's Python workers run whatever `python3` the PATH holds.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    # PySpark hands timestamps to Python code (UDFs, expectations) in the process's own time zone.
+    os.environ["TZ"] = "UTC"
+    time.tzset()
     builder = SparkSession.builder.appName(name)
     for key, value in {**APPLICATION_CONF, **conf}.items():
         builder = builder.config(key, value)
