@@ -9,7 +9,7 @@ import traceback
 
 import typer
 
-from drawdown.cli import init, run, validate
+from drawdown.cli import decide, init, run, run_tests, runs, validate
 from drawdown.cli.screen import show_error
 from drawdown.errors import DrawdownError
 
@@ -40,7 +40,11 @@ app = typer.Typer(
 )
 app.command()(init.init)
 app.command()(validate.validate)
+app.command("test")(run_tests.run_tests)
 app.command()(run.run)
+app.command()(runs.runs)
+app.command()(decide.release)
+app.command()(decide.discard)
 
 
 def main() -> None:

@@ -58,14 +58,19 @@ def publish_passed(
     ready = metastore.batches(pipeline.name, checkpoint.generation, statuses=("passed", "held"))
     if pipeline.sink.publish == "audited":
         ready = list(itertools.takewhile(lambda batch: batch.status == "passed", ready))
-    if not ready:
-        return Published()
-    if pipeline.sink.format == "delta":
-        _append(metastore, lease, output_uri(project, pipeline), "output", ready)
-    # The native file sink has made its files visible itself: only the metastore is behind.
-    ids = [batch.batch_id for batch in ready]
-    metastore.mark_published(lease, checkpoint.generation, ids)
-    return Published(tuple(ids), sum(batch.counts.staged for batch in ready))
+    return _publish(metastore, lease, project, pipeline, ready)
+
+
+def publish_released(
+    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, checkpoint: Checkpoint
+) -> Published:
+    """Publish held batches too, in order with the passed ones: a person has released them.
+
+    Raises:
+        RefusedError, SourceError: as publish_passed.
+    """
+    ready = metastore.batches(pipeline.name, checkpoint.generation, statuses=("passed", "held"))
+    return _publish(metastore, lease, project, pipeline, ready)
 
 
 def publish_batch(
@@ -90,6 +95,19 @@ def publish_quarantine(
     """Make the rejected rows of committed batches visible, whatever the verdict on the rest."""
     rejected = [b for b in batches if b.counts.read != b.counts.fed]
     return _append(metastore, lease, quarantine_uri(project, pipeline), "quarantine", rejected)
+
+
+def _publish(
+    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, batches: Sequence[Batch]
+) -> Published:
+    if not batches:
+        return Published()
+    if pipeline.sink.format == "delta":
+        _append(metastore, lease, output_uri(project, pipeline), "output", batches)
+    # The native file sink has made its files visible itself: only the metastore is behind.
+    ids = [batch.batch_id for batch in batches]
+    metastore.mark_published(lease, batches[0].generation, ids)
+    return Published(tuple(ids), sum(batch.counts.staged for batch in batches))
 
 
 def _append(

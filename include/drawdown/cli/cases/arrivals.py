@@ -1,0 +1,161 @@
+"""Brings the files of a wave to their sources: as they are, as rows of a table, or as Kafka messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drawdown.cli.cases.case import Case
+from drawdown.cli.cases.placing import place
+from drawdown.cli.cases.rows import expected_frame
+from drawdown.errors import SourceError, SpecError
+from drawdown.spec import Project, iter_pipelines
+from drawdown.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+_AS_THEY_ARE = frozenset({"csv", "json", "xml", "text"})
+_ROWS = (".csv", ".jsonl")
+_PATIENCE_SECONDS = 20
+
+
+@dataclass
+class Arrivals:
+    """Delivers to the sources of one case.
+
+    Attributes:
+        project: with the case's own storage root and brokers.
+    """
+
+    session: SparkSession
+    project: Project
+    case: Case
+
+    @cached_property
+    def _storage(self) -> Storage:
+        return Storage(self.project.storage_root)
+
+    def prepare(self) -> None:
+        """What is there before the first run: folders, empty tables, topics, static files."""
+        for name, source in self.case.pipeline.sources.items():
+            if source.format == "kafka":
+                self._create_topic(name)
+            elif source.format == "delta":
+                self._append([], name, "delta")
+            elif not source.static:
+                self._storage.makedirs(
+                    str(Path(place(source, "x.csv")).parent) if _plain(source.path) else "."
+                )
+        self.deliver(self.case.spec.static, 0)
+
+    def deliver(self, arrivals: Mapping[str, list[str]], wave: int) -> None:
+        """Bring the files of a wave, one after the other.
+
+        Raises:
+            SpecError: a file does not fit its source. SourceError: the broker did not take a message.
+        """
+        for name in arrivals:
+            source = self.case.pipeline.sources[name]
+            for number, file in enumerate(self.case.files(arrivals, name)):
+                if source.format == "kafka":
+                    self._produce(name, file)
+                elif source.format in _AS_THEY_ARE or file.suffix not in _ROWS:
+                    arrived = f"{wave:04d}-{number:04d}-{file.name}"
+                    self._storage.write_atomic(place(source, arrived), file.read_bytes())
+                else:
+                    self._append([file], name, source.format)
+
+    def _append(self, files: list[Path], name: str, kind: str) -> None:
+        """Rows of .csv or .jsonl files into a table or a folder of data files; none: an empty table."""
+        from pyspark.sql import functions as F
+
+        schema = self._schema(name)
+        path = self._storage.path(str(Path(place(self.case.pipeline.sources[name], "x")).parent))
+        frame = self.session.createDataFrame([], schema)
+        for file in files:
+            given = expected_frame(self.session, file, schema)
+            absent = {f.name: F.lit(None).cast(f.dataType) for f in schema if f.name not in given.columns}
+            frame = given.withColumns(absent).select(*[F.col(f"`{n}`") for n in schema.fieldNames()])
+        frame.coalesce(1).write.format(kind).mode("append").save(path)
+
+    def _schema(self, name: str) -> StructType:
+        from drawdown.engine.sinks.schema import parse_ddl
+
+        source = self.case.pipeline.sources[name]
+        ddl = self.case.schema_ddl(name) or source.schema_ddl or self._schema_of_writer(source.path)
+        if ddl is None:
+            raise SpecError(
+                "test.no-schema",
+                f"no pipeline writes {source.path}, so the columns of source {name!r} are not known",
+                where=str(self.case.folder / "case.yaml"),
+                do=f"add `schemas: {{{name}: {name}.ddl}}` and that file beside it",
+            )
+        return parse_ddl(ddl, f"the schema of source {name}", self.case.folder / "case.yaml")
+
+    def _schema_of_writer(self, path: str | None) -> str | None:
+        for other in iter_pipelines(self.project):
+            if not isinstance(other, SpecError) and other.sink.path == path:
+                return other.sink.schema_ddl
+        return None
+
+    def _topic(self, name: str) -> tuple[str, int]:
+        """The first topic that a source reads, and how many partitions it must have."""
+        options = {key.lower(): str(value) for key, value in self.case.pipeline.sources[name].options.items()}
+        if "subscribe" in options:
+            return options["subscribe"].split(",")[0].strip(), 1
+        if "assign" in options:
+            topic, numbers = next(iter(json.loads(options["assign"]).items()))
+            return str(topic), max(int(number) for number in numbers) + 1
+        raise SpecError(
+            "test.topic",
+            f"source {name!r} reads topics by a pattern; a test cannot tell which one to fill",
+            where=f"include/pipelines/{self.case.pipeline.name}/pipeline.yaml",
+            do="use `subscribe` to test this pipeline",
+        )
+
+    def _bootstrap(self, name: str) -> str:
+        return self.project.brokers[self.case.pipeline.sources[name].broker].bootstrap_servers
+
+    def _create_topic(self, name: str) -> None:
+        from confluent_kafka import KafkaException
+        from confluent_kafka.admin import AdminClient
+        from confluent_kafka.cimpl import NewTopic
+
+        topic, partitions = self._topic(name)
+        admin = AdminClient({"bootstrap.servers": self._bootstrap(name), "log_level": 0})
+        try:
+            admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(_PATIENCE_SECONDS)
+        except (KafkaException, TimeoutError) as cause:
+            raise self._refused(f"the topic {topic} could not be made: {cause}", name) from None
+
+    def _produce(self, name: str, file: Path) -> None:
+        """One message for each line that is not empty."""
+        from confluent_kafka import Producer
+
+        lost: list[str] = []
+        producer = Producer({"bootstrap.servers": self._bootstrap(name), "log_level": 0})
+        for line in file.read_bytes().splitlines():
+            if line.strip():
+                producer.produce(
+                    self._topic(name)[0],
+                    value=line,
+                    on_delivery=lambda error, _: lost.append(str(error)) if error else None,
+                )
+        unsent = producer.flush(_PATIENCE_SECONDS)
+        if lost or unsent:
+            raise self._refused(lost[0] if lost else f"{unsent} messages were not taken", name)
+
+    def _refused(self, what: str, name: str) -> SourceError:
+        return SourceError(
+            "test.broker", what, where=self._bootstrap(name), do="run it again; `drawdown doctor` says more"
+        )
+
+
+def _plain(path: str | None) -> bool:
+    return path is not None and not set(path) & set("*?[]{}")

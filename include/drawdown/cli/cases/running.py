@@ -1,0 +1,133 @@
+"""Runs cases: each in a project of its own that nothing is left of, each wave one drain, all in one session."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drawdown.application import Application
+from drawdown.cli.cases.arrivals import Arrivals
+from drawdown.cli.cases.case import Case
+from drawdown.cli.cases.rows import Difference, difference
+from drawdown.errors import DrawdownError
+from drawdown.metastore import Metastore
+from drawdown.spec import Project
+from drawdown.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True)
+class Result:
+    """How a case went: all waves, or up to the first that differed or failed."""
+
+    pipeline: str
+    case: str
+    waves: int
+    seconds: float
+    differences: tuple[Difference, ...] = ()
+    error: DrawdownError | None = None
+
+    @property
+    def passed(self) -> bool:
+        return self.error is None and not self.differences
+
+
+def run_cases(project: Project, cases: Sequence[Case], begin: Callable[[Case], None]) -> Iterator[Result]:
+    """Run cases one after the other; `begin` hears of each.
+
+    Raises:
+        MachineError: jars or Java are missing, or the broker for Kafka sources did not start.
+    """
+    with _machinery(project, cases) as (session, bench):
+        for number, case in enumerate(cases):
+            begin(case)
+            yield _run(session, _own_project(bench, f"case-{number}"), case)
+
+
+@contextmanager
+def _machinery(project: Project, cases: Sequence[Case]) -> Iterator[tuple[SparkSession, Project]]:
+    """One session, and a broker where a source needs one; the project speaks to that broker."""
+    from drawdown.clusters.local import submit_conf
+    from drawdown.engine.session import application_session
+
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drawdown-test-")))
+        bench = dataclasses.replace(project, storage_root=str(folder))
+        if any(s.format == "kafka" for case in cases for s in case.pipeline.sources.values()):
+            bench = stack.enter_context(_with_broker(bench, folder))
+        session = application_session("drawdown test", submit_conf(project, project.clusters["local"]))
+        stack.callback(session.stop)
+        yield session, bench
+
+
+@contextmanager
+def _with_broker(project: Project, folder: Path) -> Iterator[Project]:
+    from drawdown.machine.broker import Broker as LocalBroker
+    from drawdown.machine.home import machine_root
+    from drawdown.spec import Broker
+
+    state_dir = machine_root(project.root) / ".drawdown"
+    with LocalBroker(folder / "kafka", state_dir=state_dir) as running:
+        here = Broker(bootstrap_servers=running.bootstrap_servers)
+        yield dataclasses.replace(project, brokers=dict.fromkeys(project.brokers, here))
+
+
+def _own_project(bench: Project, name: str) -> Project:
+    folder = Path(bench.storage_root) / name
+    (folder / "storage").mkdir(parents=True)
+    return dataclasses.replace(
+        bench, storage_root=str(folder / "storage"), metastore_url=f"sqlite:///{folder / 'metastore.db'}"
+    )
+
+
+def _run(session: SparkSession, project: Project, case: Case) -> Result:
+    started = time.monotonic()
+
+    def ended(wave: int, found: Sequence[Difference] = (), error: DrawdownError | None = None) -> Result:
+        seconds = time.monotonic() - started
+        return Result(case.pipeline.name, case.name, wave, seconds, tuple(found), error)
+
+    wave = 0
+    try:
+        arrivals = Arrivals(session, project, case)
+        arrivals.prepare()
+        with Metastore.open(project.metastore_url) as metastore:
+            for wave, arriving in enumerate(case.spec.waves, start=1):
+                arrivals.deliver(arriving, wave)
+                report = Application(project, metastore, session=session).drain_all([case.pipeline])[0]
+                if report.error is not None:
+                    return ended(wave, error=report.error)
+                differences = [found for found in _compare(session, project, case, wave) if found]
+                if differences:
+                    return ended(wave, differences)
+    except DrawdownError as error:
+        return ended(wave, error=error)
+    return ended(wave)
+
+
+def _compare(session: SparkSession, project: Project, case: Case, wave: int) -> Iterator[Difference]:
+    sink, storage = case.pipeline.sink, Storage(project.storage_root)
+    output = _read(session, storage, sink.path, sink.format, sink.schema_ddl)
+    yield difference("output", output, case.expected(wave, "expected"))
+    rejected = _read(session, storage, f"quarantine/{case.pipeline.name}", "delta", None)
+    yield difference("quarantine", rejected, case.expected_quarantine(wave))
+
+
+def _read(
+    session: SparkSession, storage: Storage, path: str, format: str, ddl: str | None
+) -> DataFrame | None:
+    """A table or folder of files as readers see it; None before anything was written."""
+    if next(iter(storage.walk(path)), None) is None:
+        return None
+    reader = session.read.format(format)
+    if format != "delta" and ddl is not None:
+        reader = reader.schema(ddl)
+    return reader.load(storage.path(path))

@@ -1,0 +1,53 @@
+"""`drawdown runs`: what runs read, set aside and published; `drawdown runs NAME --id RUN` one in full."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated
+
+import typer
+
+from drawdown.cli.run_table import run_table, run_values
+from drawdown.cli.screen import out, print_json
+from drawdown.errors import SpecError
+from drawdown.metastore import Metastore
+from drawdown.spec import load_project
+
+
+def runs(
+    name: Annotated[str | None, typer.Argument(help="Only this pipeline's.", show_default=False)] = None,
+    run_id: Annotated[str | None, typer.Option("--id", help="One run, in full.", show_default=False)] = None,
+    limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many, newest first.")] = 20,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """List runs, newest first; errors of failed ones below."""
+    project = load_project()
+    with Metastore.open(project.metastore_url) as metastore:
+        if run_id is not None:
+            return _show_one(metastore, run_id, as_json)
+        found = metastore.runs(name, limit=limit)
+    if as_json:
+        return print_json([run_values(run) for run in found])
+    out().print(run_table([(run.pipeline, run) for run in found], ids=True))
+    for run in found:
+        if run.error:
+            out().print(f"[red]{run.run_id}[/] ", end="")
+            out().print(f"{run.error['id']}: {run.error['what'].splitlines()[0]}", markup=False)
+    return None
+
+
+def _show_one(metastore: Metastore, run_id: str, as_json: bool) -> None:
+    run = metastore.run(run_id)
+    if run is None:
+        raise SpecError("cli.no-run", f"there is no run {run_id}", do="`drawdown runs` lists them")
+    verdicts = [verdict for verdict in metastore.verdicts(run.pipeline) if verdict.run_id == run_id]
+    if as_json:
+        return print_json({**run_values(run), "verdicts": [asdict(verdict) for verdict in verdicts]})
+    out().print(run_table([(run.pipeline, run)], ids=True))
+    for verdict in verdicts:
+        out().print(verdict.text, markup=False)
+    for key, text in (run.error or {}).items():
+        out().print(f"{key + ':':<7}{text}", markup=False)
+    if run.origin:
+        out().print("origin:", ", ".join(f"{k}={v}" for k, v in run.origin.items() if v), markup=False)
+    return None
