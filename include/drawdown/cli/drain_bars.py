@@ -84,7 +84,7 @@ class DrainBars(Watcher):
                 self._progress.stop_task(task)
                 continue
             total = self._progress.tasks[self._progress.task_ids.index(task)].total
-            drained = report.run is None or report.run.stop_reason == "drained"
+            drained = report.run is None or str(report.run.stop_reason).startswith("drained")
             if total is None or drained:
                 self._progress.update(task, total=total or 1, completed=total or 1)
                 self._show_amount(source)

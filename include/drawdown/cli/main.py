@@ -9,7 +9,7 @@ import traceback
 
 import typer
 
-from drawdown.cli import decide, init, run, run_tests, runs, validate
+from drawdown.cli import decide, doctor, init, run, run_tests, runs, validate
 from drawdown.cli.screen import show_error
 from drawdown.errors import DrawdownError
 
@@ -45,6 +45,7 @@ app.command()(run.run)
 app.command()(runs.runs)
 app.command()(decide.release)
 app.command()(decide.discard)
+app.command()(doctor.doctor)
 
 
 def main() -> None:

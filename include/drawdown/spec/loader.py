@@ -47,7 +47,7 @@ def find_root(start: Path | None = None, environ: Mapping[str, str] = os.environ
         "spec.no-project",
         f"no {PROJECT_FILE} in this folder or above",
         where=str(here),
-        do="go to a project, or set DRAWDOWN_PROJECT to its root",
+        do="go to a project, set DRAWDOWN_PROJECT to its root, or make one: drawdown init NAME",
     )
 
 

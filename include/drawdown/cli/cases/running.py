@@ -1,4 +1,4 @@
-"""Runs cases: each in a project of its own that nothing is left of, each wave one drain, all in one session."""
+"""Runs cases in one session: each in a project of its own that is gone afterwards, each wave one drain."""
 
 from __future__ import annotations
 

@@ -1,0 +1,42 @@
+"""`drawdown doctor`: what this machine and project lack, each with the command that mends it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from drawdown.cli.screen import out, print_json, working
+
+if TYPE_CHECKING:
+    from drawdown.cli.examination import Finding
+
+_MARKS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "fail": "[red]✗[/]"}
+_CANNOT_RUN = 8
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Examine Java, jars, class archive, disk, storage, metastore, brokers and Airflow.
+
+    The exit code is 8 when something would keep a run from working; warnings do not count.
+    """
+    from drawdown.cli.examination import examine
+
+    with working("looking"):
+        found = examine()
+    if as_json:
+        print_json([finding.as_dict() for finding in found])
+    else:
+        for finding in found:
+            _show(finding)
+    raise typer.Exit(_CANNOT_RUN if any(finding.level == "fail" for finding in found) else 0)
+
+
+def _show(finding: Finding) -> None:
+    from rich.markup import escape
+
+    out().print(f"{_MARKS[finding.level]} {finding.about:<10} {escape(finding.what)}")
+    if finding.do:
+        out().print(f"  {'':<10} → {finding.do}", markup=False)

@@ -1,0 +1,68 @@
+"""Ctrl-C in the middle of `drawdown run`: stops before the next batch writes, and the next run goes on."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import psutil
+
+from tests.cli.test_commands import DRAWDOWN, drawdown
+from tests.support.workspace import Workspace
+
+SPEC = """
+sources:
+  rows: {format: json, path: landing/rows, schema: rows.ddl, options: {maxFilesPerTrigger: 1}}
+transform: transform.sql
+sink: {format: delta, path: tables/rows, schema: rows.ddl}
+state: {partitions: 2}
+"""
+FILES = 6
+
+
+def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "project")
+    # Each batch takes a second, so that the signal comes in the middle of the drain.
+    slow = "SELECT id + int(java_method('java.lang.Thread', 'sleep', 1000L) IS NULL) * 0 AS id FROM rows"
+    workspace.pipeline("rows", SPEC, rows_ddl="id INT", transform_sql=slow)
+    for i in range(FILES):
+        workspace.land_json(f"landing/rows/{i}.json", [{"id": i}], mtime=i + 1)
+
+    running = subprocess.Popen(
+        [*DRAWDOWN, "run", "rows"],
+        cwd=workspace.root,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert running.stdout is not None
+    said = []
+    for line in running.stdout:
+        said.append(line)
+        if "batch 1" in line:
+            os.killpg(running.pid, signal.SIGINT)
+    assert running.wait(60) == 130, "".join(said)
+    assert "stopping before the next batch writes" in "".join(said)
+    assert "Traceback" not in "".join(said)
+    left = [process for process in psutil.process_iter() if _belongs_to(process, running.pid)]
+    _, alive = psutil.wait_procs(left, timeout=15)
+    assert alive == [], "the JVM ends with the command"
+
+    done = drawdown(workspace.root, "run", "rows", "--json")
+    assert done.returncode == 0, done.stderr
+    [ran] = json.loads(done.stdout)
+    assert 0 < ran["run"]["counts"]["read"] < FILES
+    [_, stopped] = json.loads(drawdown(workspace.root, "runs", "--json").stdout)
+    assert (stopped["state"], stopped["stop_reason"]) == ("stopped", "asked to stop")
+    assert [row[0] for row in workspace.delta("tables/rows")] == list(range(FILES))
+
+
+def _belongs_to(process: psutil.Process, session: int) -> bool:
+    try:
+        return os.getsid(process.pid) == session and process.pid != session
+    except (ProcessLookupError, psutil.NoSuchProcess):
+        return False
