@@ -62,9 +62,7 @@ def test_a_sink_of_every_file_format(workspace: Workspace, spark: SparkSession, 
         state: {{partitions: 2}}
         """,
         rows_ddl="id INT, name STRING",
-        transform_sql="SELECT concat(id, ' ', name) AS value FROM rows"
-        if format == "text"
-        else "SELECT * FROM rows",
+        transform_sql=f"SELECT {'concat(id, space(1), name) AS value' if format == 'text' else '*'} FROM rows",
         quality_yaml="expectations: [{type: expect_column_values_to_not_be_null, kwargs: {column: COLUMN}}]".replace(
             "COLUMN", "value" if format == "text" else "name"
         ),
