@@ -52,6 +52,7 @@ def test_a_source_of_every_file_format(workspace: Workspace, spark: SparkSession
 
 @pytest.mark.parametrize("format", ["csv", "json", "parquet", "orc", "text"])
 def test_a_sink_of_every_file_format(workspace: Workspace, spark: SparkSession, format: str) -> None:
+    is_text = format == "text"
     workspace.pipeline(
         "named",
         f"""
@@ -62,18 +63,20 @@ def test_a_sink_of_every_file_format(workspace: Workspace, spark: SparkSession, 
         state: {{partitions: 2}}
         """,
         rows_ddl="id INT, name STRING",
-        transform_sql=f"SELECT {'concat(id, space(1), name) AS value' if format == 'text' else '*'} FROM rows",
-        quality_yaml="expectations: [{type: expect_column_values_to_not_be_null, kwargs: {column: COLUMN}}]".replace(
-            "COLUMN", "value" if format == "text" else "name"
-        ),
+        transform_sql=f"SELECT {'concat(id, space(1), name) AS value' if is_text else '*'} FROM rows",
+        quality_yaml=f"""
+        expectations:
+          - type: expect_column_values_to_not_be_null
+            kwargs: {{column: {"value" if is_text else "name"}}}
+        """,
     )
     for wave in ROWS:
         _land(spark, "json", workspace.storage / "landing/rows", wave)
         run = workspace.run("named")
         assert (run.verdict, run.counts.staged, run.counts.published) == ("pass", len(wave), len(wave))
-    ddl = "value STRING" if format == "text" else "id INT, name STRING"
+    ddl = "value STRING" if is_text else "id INT, name STRING"
     found = spark.read.format(format).schema(ddl).load(str(workspace.storage / "tables/named"))
-    expected = [(f"{i} {name}",) if format == "text" else (i, name) for wave in ROWS for i, name in wave]
+    expected = [(f"{i} {name}",) if is_text else (i, name) for wave in ROWS for i, name in wave]
     assert sorted_rows([tuple(row) for row in found.collect()]) == sorted_rows(expected)
 
 
