@@ -7,12 +7,17 @@ adds their add actions, together with a transaction id that makes a second try a
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import cached_property
 from typing import Any
+from urllib.parse import unquote
 
 from drawdown.errors import SourceError
 from drawdown.metastore.records import StagedFile
+
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 class DeltaTableFiles:
@@ -29,33 +34,28 @@ class DeltaTableFiles:
         """Whether there is a Delta table at the path."""
         from deltalake import DeltaTable
 
-        return bool(DeltaTable.is_deltatable(self.uri))
+        with self._reaching("sink.unreadable", "cannot be read", "look whether it was moved or deleted"):
+            return bool(DeltaTable.is_deltatable(self.uri))
 
     def create(self, schema_json: str, partition_by: Sequence[str], description: str) -> None:
         """An empty table. `schema_json` is Spark's own JSON form of a schema, which Delta shares."""
         from deltalake import DeltaTable, Schema
 
-        DeltaTable.create(
-            self.uri,
-            schema=Schema.from_json(schema_json),
-            partition_by=list(partition_by),
-            description=description,
-        )
+        with self._writing():
+            DeltaTable.create(
+                self.uri,
+                schema=Schema.from_json(schema_json),
+                partition_by=list(partition_by),
+                description=description,
+            )
 
     @cached_property
     def _table(self) -> Any:
         from deltalake import DeltaTable
-        from deltalake.exceptions import DeltaError
 
-        try:
+        do = "look whether it was moved or deleted; the checkpoint still expects it"
+        with self._reaching("sink.unreadable", "cannot be read", do):
             return DeltaTable(self.uri)
-        except (DeltaError, OSError) as cause:
-            raise SourceError(
-                "sink.unreadable",
-                f"the Delta table cannot be read: {str(cause).splitlines()[0]}",
-                where=self.uri,
-                do="look whether it was moved or deleted; the checkpoint still expects it",
-            ) from None
 
     @property
     def table_id(self) -> str:
@@ -92,7 +92,8 @@ class DeltaTableFiles:
 
         actions = [
             AddAction(
-                path=file.action["path"],
+                # Delta's log escapes paths, and delta-rs does it once more when it writes the log.
+                path=unquote(file.action["path"]),
                 size=file.action["size"],
                 partition_values=file.action.get("partitionValues") or {},
                 modification_time=file.action["modificationTime"],
@@ -101,13 +102,28 @@ class DeltaTableFiles:
             )
             for file in files
         ]
-        self._table.create_write_transaction(
-            actions,
-            mode="append",
-            schema=self._table.schema(),
-            partition_by=self.partition_by,
-            commit_properties=CommitProperties(
-                custom_metadata=info, app_transactions=[Transaction(app_id, version)]
-            ),
-        )
+        with self._writing():
+            self._table.create_write_transaction(
+                actions,
+                mode="append",
+                schema=self._table.schema(),
+                partition_by=self.partition_by,
+                commit_properties=CommitProperties(
+                    custom_metadata=info, app_transactions=[Transaction(app_id, version)]
+                ),
+            )
         del self.__dict__["_table"]
+
+    def _writing(self) -> AbstractContextManager[None]:
+        do = "check that it is a folder, and that this user may write there; nothing was published"
+        return self._reaching("sink.unwritable", "cannot be written", do)
+
+    @contextmanager
+    def _reaching(self, error_id: str, what: str, do: str) -> Iterator[None]:
+        from deltalake.exceptions import DeltaError
+
+        try:
+            yield
+        except (DeltaError, OSError) as cause:
+            said = " ".join(_COLOUR.sub("", str(cause)).replace("↳", "").split())
+            raise SourceError(error_id, f"the Delta table {what}: {said}", where=self.uri, do=do) from None
