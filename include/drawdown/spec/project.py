@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StringConstraints, model_validator
 
+from drawdown.errors import SpecError
 from drawdown.spec.duration import Duration, PositiveDuration
 from drawdown.spec.model import Line, Name, OptionValue, SpecModel, problem
 
@@ -18,6 +19,8 @@ _SECRET_KEY = re.compile(
 )
 # The library sets them, and a fingerprint holds them: a profile must not.
 _OWN_CONF = ("spark.sql.session.timeZone", "spark.master", "spark.driver.memory")
+# Hadoop expands globs in the paths of readers; delta-rs decodes %20 and the like.
+_ODD = re.compile(r"[%*?{}\[\]]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 
@@ -192,6 +195,13 @@ class Project:
     def of(cls, root: Path, file: ProjectFile) -> Project:
         """Relative paths in ``file`` are relative to ``root``."""
         storage = file.storage_root if "://" in file.storage_root else str(root / file.storage_root)
+        if odd := _ODD.search(storage):
+            raise SpecError(
+                "project.storage-root",
+                f"the storage root holds a {odd[0]!r}, which Hadoop or Delta would read as something else",
+                where=storage,
+                do="move the project, or give `storage_root:` another path",
+            )
         metastore = file.metastore.get_secret_value()
         if metastore.startswith("sqlite:///"):
             metastore = f"sqlite:///{root / metastore.removeprefix('sqlite:///')}"
