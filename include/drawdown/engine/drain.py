@@ -26,14 +26,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Protocol
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.streaming.query import StreamingQuery
 
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.engine.batch import EPOCH, BatchStep, StopDrain
 from drawdown.engine.carriers import write_carriers
 from drawdown.engine.failures import from_spark, unexpected
+from drawdown.engine.late_groups import LateGroups
 from drawdown.engine.lease_keeper import LeaseKeeper
 from drawdown.engine.query import Query, build_query
 from drawdown.engine.rejects import QUARANTINE_SCHEMA
@@ -113,7 +114,7 @@ def drain(
         except DrawdownError as error:
             work.finish("failed", error=error.as_dict())
             raise
-        except PySparkException as cause:
+        except (PySparkException, Py4JJavaError) as cause:
             known = from_spark(pipeline, cause)
             work.finish("failed", error=known.as_dict())
             raise known from None
@@ -153,7 +154,8 @@ class _Drain:
         if verdict.outcome in ("fail", "error"):
             raise _not_passed(self.pipeline, verdict)
         return self.finish(
-            "stopped" if stop_reason == "asked to stop" else "succeeded", stop_reason=stop_reason
+            "stopped" if stop_reason == "asked to stop" else "succeeded",
+            stop_reason=f"{stop_reason}{self._waiting()}",
         )
 
     # 3 and 4
@@ -181,7 +183,7 @@ class _Drain:
             self.keeper.lease, generation, path, frozen
         )
         sinks: list[Sink] = [self.sink, self.quarantine]
-        bury_dead_runs(self.metastore, self.keeper.lease, self.pipeline, self.checkpoint, sinks)
+        bury_dead_runs(self.metastore, self.keeper.lease, self.storage, self.pipeline, self.checkpoint, sinks)
         return query
 
     def _late_before(self) -> datetime | None:
@@ -218,9 +220,10 @@ class _Drain:
             .foreachBatch(step)
             .start()
         )
+        late = LateGroups(running)
         try:
             while not running.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
-                pass
+                late.look()
         except PySparkException:
             if isinstance(step.failure, StopDrain):
                 return step.failure.reason
@@ -228,7 +231,10 @@ class _Drain:
                 raise step.failure from None
             raise
         finally:
-            self.late_groups = _late_groups(running)
+            late.look()
+            self.late_groups = late.total
+            # Whatever ended the wait: no batch may be written after the lease is given back.
+            running.stop()
         self.metastore.set_query_id(self.keeper.lease, self.checkpoint.generation, str(running.id))
         return "drained"
 
@@ -292,6 +298,20 @@ class _Drain:
         )
         self.published = published.rows
 
+    def _waiting(self) -> str:
+        """What passed and is not published, because a batch before it is held."""
+        assert self.checkpoint is not None
+        of = self.pipeline.name, self.checkpoint.generation
+        waiting = self.metastore.batches(*of, statuses=("passed",))
+        if not waiting:
+            return ""
+        rows = sum(batch.counts.staged for batch in waiting)
+        held = self.metastore.batches(*of, statuses=("held",))[0].batch_id
+        return (
+            f"; {rows:,} row(s) that passed wait behind held batch {held}:"
+            f" `drawdown release {self.pipeline.name}` or `drawdown discard {self.pipeline.name}`"
+        )
+
     # 11
 
     def finish(self, state: RunState, **values: Any) -> Run:
@@ -332,13 +352,4 @@ def _not_passed(pipeline: Pipeline, verdict: Verdict) -> AuditFailed:
         f"the slice of {pipeline.name} {state}: {verdict.text}",
         where=f"batches {verdict.first_batch} to {verdict.last_batch}",
         do=do,
-    )
-
-
-def _late_groups(running: StreamingQuery) -> int:
-    """Spark's numRowsDroppedByWatermark over the run: groups, counted after partial aggregation."""
-    return sum(
-        operator.numRowsDroppedByWatermark
-        for progress in running.recentProgress
-        for operator in progress.stateOperators
     )

@@ -11,16 +11,25 @@ from drawdown.errors import DrawdownError, RefusedError, SourceError, TransformE
 from drawdown.spec import Pipeline
 
 _CLASS_NAME = re.compile(r"^(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error):\s*")
-_GONE = ("FileNotFoundException", "FAILED_READ_FILE.FILE_NOT_EXIST", "FILE_NOT_EXIST", "does not exist")
+_GONE = ("FileNotFoundException", "FILE_NOT_EXIST", "PATH_NOT_FOUND")
+_PYTHON = "Traceback (most recent call last):"
 _BROKER = ("org.apache.kafka.common.errors", "TimeoutException: Timed out waiting for a node")
 _FULL = ("No space left on device",)
 
 
 def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
     """The error of a query of `pipeline` that Spark ended with `cause`."""
-    sentence = _root_sentence(cause)
     where = f"pipeline {pipeline.name}"
     text = str(cause)
+    if _PYTHON in text:
+        # Before the marks below: the user's own code may say anything.
+        return TransformError(
+            "transform.raised",
+            _python_sentence(text),
+            where=where,
+            do="mend the transform or the data and run again: nothing of this batch was published",
+        )
+    sentence = _root_sentence(cause)
     if any(mark in text for mark in _FULL):
         return SourceError(
             "storage.full", sentence, where=where, do="free space and run again: the batch is replayed"
@@ -57,6 +66,18 @@ def unexpected(pipeline: Pipeline, bug: Exception) -> DrawdownError:
     )
 
 
+def _python_sentence(text: str) -> str:
+    """What a function of the user's raised in a Python worker, and the file and line that raised it."""
+    trace = text.split(_PYTHON)[-1].split("\n\tat ")[0].split("\n SQLSTATE:")[0].splitlines()
+    frames = [line.strip() for line in trace if line.startswith('  File "')]
+    said = " ".join(line.strip() for line in trace if line.strip() and not line.startswith("  "))
+    return _bounded(f"{said} ({frames[-1]})" if frames else said)
+
+
+def _bounded(sentence: str) -> str:
+    return sentence if len(sentence) <= 600 else sentence[:600] + " …"
+
+
 def _root_sentence(cause: Exception) -> str:
     """The innermost message, on one line, without class names and stack frames."""
     inner: BaseException = cause
@@ -67,5 +88,4 @@ def _root_sentence(cause: Exception) -> str:
         lines = lines[: next((i for i, x in enumerate(lines) if x.startswith("=== Streaming")), len(lines))]
     causes = [x.removeprefix("Caused by: ") for x in lines if x.startswith("Caused by: ")]
     said = causes[-1] if causes else next((x for x in lines if x), type(inner).__name__)
-    sentence = _CLASS_NAME.sub("", said).split(" SQLSTATE:")[0]
-    return sentence if len(sentence) <= 600 else sentence[:600] + " …"
+    return _bounded(_CLASS_NAME.sub("", said).split(" SQLSTATE:")[0])

@@ -82,7 +82,12 @@ def settle(
 
 
 def bury_dead_runs(
-    metastore: Metastore, lease: Lease, pipeline: Pipeline, checkpoint: Checkpoint, sinks: list[Sink]
+    metastore: Metastore,
+    lease: Lease,
+    storage: Storage,
+    pipeline: Pipeline,
+    checkpoint: Checkpoint,
+    sinks: list[Sink],
 ) -> int:
     """Remove the files that dead runs wrote and did not live to note, then mark those runs as crashed.
 
@@ -97,11 +102,15 @@ def bury_dead_runs(
         for run in metastore.runs(pipeline.name)
         if run.state == "running" and run.run_id != lease.run_id and run.started_at is not None
     ]
-    removed = 0
+    leftovers: list[str] = []
     if dead:
         since_ms = int(min(dead).timestamp() * 1_000)
         ids = [b.batch_id for b in metastore.batches(pipeline.name, checkpoint.generation)]
         known = [file for _, file in metastore.staged_files(pipeline.name, checkpoint.generation, ids)]
-        removed = sum(sink.sweep(known, since_ms) for sink in sinks)
+        leftovers = [path for sink in sinks for path in sink.leftovers(known, since_ms)]
+    # Fenced: a run that slept since it looked would delete what its successor is staging.
+    with metastore.fenced(lease):
+        for path in leftovers:
+            storage.delete(path)
     metastore.crash_runs(lease)
-    return removed
+    return len(leftovers)

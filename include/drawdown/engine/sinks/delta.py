@@ -89,18 +89,15 @@ class DeltaSink:
         for file in files:
             self._storage.delete(self._storage.relative(file.path))
 
-    def sweep(self, known: Sequence[StagedFile], since_ms: int) -> int:
+    def leftovers(self, known: Sequence[StagedFile], since_ms: int) -> list[str]:
         kept = {file.path for file in known} | {_plain(path) for path in self._files.referenced()}
         folder = self._storage.relative(self._files.uri)
-        leftovers = [
+        return [
             info.relative
             for info in self._storage.walk(folder)
             if info.name.endswith(".parquet") and "/_delta_log/" not in info.path
             if info.mtime_ms >= since_ms and info.path not in kept
         ]
-        for path in leftovers:
-            self._storage.delete(path)
-        return len(leftovers)
 
     def rows_of(self, session: SparkSession, schema: StructType, files: Sequence[StagedFile]) -> DataFrame:
         if not files:

@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from drawdown.checkpoint import SINK_FIELDS, FileLog
 from drawdown.engine.session import option_text
 from drawdown.engine.sinks.schema import declared
 from drawdown.errors import RefusedError
@@ -81,17 +82,16 @@ class NativeFileSink:
     def remove(self, files: Sequence[StagedFile]) -> None:
         """Nothing: files that the sink's log does not name are never read."""
 
-    def sweep(self, known: Sequence[StagedFile], since_ms: int) -> int:
-        logged = {file.path for file in known}
-        leftovers = [
+    def leftovers(self, known: Sequence[StagedFile], since_ms: int) -> list[str]:
+        # A run may die after Spark's sink has logged a batch and before the batch is noted.
+        log = FileLog(self._storage, f"{self._pipeline.sink.path}/{_LOG}", SINK_FIELDS)
+        logged = {file.path for file in known} | {_plain(entry["path"]) for entry in log.everything()}
+        return [
             info.relative
             for info in self._storage.walk(self._pipeline.sink.path)
             if info.name.startswith("part-") and f"/{_LOG}/" not in info.path
             if info.mtime_ms >= since_ms and info.path not in logged
         ]
-        for path in leftovers:
-            self._storage.delete(path)
-        return len(leftovers)
 
     def rows_of(self, session: SparkSession, schema: StructType, files: Sequence[StagedFile]) -> DataFrame:
         if not files:

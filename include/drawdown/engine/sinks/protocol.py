@@ -43,8 +43,13 @@ class Sink(Protocol):
     def remove(self, files: Sequence[StagedFile]) -> None:
         """Take away what an attempt staged that never was committed."""
 
-    def sweep(self, known: Sequence[StagedFile], since_ms: int) -> int:
-        """Remove what a dead run wrote without noting it; returns the number of files."""
+    def leftovers(self, known: Sequence[StagedFile], since_ms: int) -> list[str]:
+        """What a dead run wrote without noting it: paths relative to the storage root.
+
+        Args:
+            known: the files that the metastore has noted.
+            since_ms: when the first of the dead runs started, milliseconds since 1970 UTC.
+        """
 
     def rows_of(self, session: SparkSession, schema: StructType, files: Sequence[StagedFile]) -> DataFrame:
         """The rows of staged files, with the sink's columns."""

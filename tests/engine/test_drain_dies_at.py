@@ -1,0 +1,136 @@
+"""A drain that dies between any two of its steps, then one that goes on: rows, counts, files, quarantine.
+
+The moments are those between two systems: files written and not noted, noted and not committed by Spark,
+committed by Spark and not marked, published and not marked. Driver and JVM are killed together.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from drawdown.machine.archive import driver_conf
+from tests.support.spark import ROOT
+from tests.support.workspace import Workspace, multiset
+
+SPEC = """
+sources:
+  events:
+    format: csv
+    path: landing/events
+    schema: events.ddl
+    options: {header: true, maxFilesPerTrigger: 1}
+    watermark: {column: at, delay: 10 minutes}
+transform: transform.sql
+sink: {format: FORMAT, path: tables/hourly, schema: out.ddl, publish: PUBLISH}
+state: {partitions: 2}
+"""
+FILES = {
+    "events_ddl": "id INT, at TIMESTAMP",
+    "out_ddl": "hour TIMESTAMP, n BIGINT",
+    "transform_sql": """
+        SELECT window.start AS hour, count(*) AS n
+        FROM (SELECT window(at, '1 hour') AS window FROM events) GROUP BY window
+    """,
+    "quality_yaml": "rules: [{name: small, check: id < 90, on_fail: quarantine}]\n",
+}
+HOURS = 3
+
+AUDITED_MOMENTS = [
+    ("after", "note_batch", 2),
+    ("before", "mark_committed", 1),
+    ("before", "record_verdict", 1),
+    ("before", "mark_published", 1),
+]
+
+
+def _project(root: Path, spark: SparkSession | None, sink_format: str, publish: str) -> Workspace:
+    workspace = Workspace(root, spark)
+    spec = SPEC.replace("FORMAT", sink_format).replace("PUBLISH", publish)
+    workspace.pipeline("hourly", spec, **FILES)
+    return workspace
+
+
+def _land(workspace: Workspace, wave: int) -> None:
+    for hour in range(wave * HOURS, (wave + 1) * HOURS):
+        at = f"2024-01-{1 + hour // 24:02}T{hour % 24:02}"
+        rows = [f"{i},{at}:{i:02}:00Z" for i in range(5)] + [f"99,{at}:09:00Z", "broken"]
+        workspace.land(f"landing/events/{hour}.csv", ["id,at", *rows], mtime=hour + 1)
+
+
+def _die(workspace: Workspace, moment: tuple[str, str, int]) -> None:
+    conf = {**driver_conf(ROOT), "spark.ui.enabled": "false", "spark.driver.memory": "1g"}
+    arguments = ["--master", "local[2]"]
+    arguments += [part for item in conf.items() for part in ("--conf", "=".join(item))]
+    job = subprocess.run(
+        [sys.executable, "-m", "tests.support.dying_job", str(workspace.root), "hourly", *map(str, moment)],
+        cwd=ROOT,
+        env={**os.environ, "PYSPARK_SUBMIT_ARGS": shlex.join([*arguments, "pyspark-shell"])},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        check=False,
+    )
+    assert job.returncode == -signal.SIGKILL, f"it lived through {moment}"
+    with sqlite3.connect(workspace.root / "metastore.db") as store:
+        store.execute("UPDATE leases SET released = 1")  # instead of waiting for the time-to-live
+
+
+def _rows(workspace: Workspace, spark: SparkSession, sink_format: str) -> Any:
+    if sink_format == "delta":
+        return multiset(workspace.delta("tables/hourly"))
+    frame = spark.read.format(sink_format).load(str(workspace.storage / "tables/hourly"))
+    return multiset(tuple(row) for row in frame.collect())
+
+
+def _noted(workspace: Workspace) -> list[tuple[Any, ...]]:
+    """What the metastore says of each batch; file names and runs differ from project to project."""
+    with workspace.metastore() as metastore:
+        batches = metastore.batches("hourly", 1)
+        files = metastore.staged_files("hourly", 1, [b.batch_id for b in batches])
+    found = []
+    for batch in batches:
+        own = [f for batch_id, f in files if batch_id == batch.batch_id]
+        rows = {t: sum(f.rows for f in own if f.table == t) for t in ("output", "quarantine")}
+        found.append((batch.batch_id, batch.counts, batch.by_source, batch.watermark, batch.status, rows))
+        assert all(Path(f.path).exists() for f in own), "every noted file is there"
+    return found
+
+
+def _rejected(workspace: Workspace) -> list[tuple[Any, ...]]:
+    rows = workspace.quarantined("hourly")
+    return sorted((str(row["reasons"]), row["payload"], row["batch_id"]) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("sink_format", "publish", "moments"),
+    [
+        ("delta", "audited", AUDITED_MOMENTS),
+        ("delta", "direct", [("after", "delta.append", 2)]),
+        ("parquet", "direct", [("after", "files.write", 2)]),
+    ],
+)
+def test_a_drain_may_die_between_any_two_steps(
+    tmp_path: Path, spark: SparkSession, sink_format: str, publish: str, moments: list[tuple[str, str, int]]
+) -> None:
+    control = _project(tmp_path / "control", spark, sink_format, publish)
+    killed = _project(tmp_path / "killed", spark, sink_format, publish)
+    for wave, moment in enumerate(moments):
+        _land(control, wave)
+        _land(killed, wave)
+        control.run("hourly")
+        _die(killed, moment)
+        killed.run("hourly")
+        assert _rows(killed, spark, sink_format) == _rows(control, spark, sink_format), moment
+        assert _noted(killed) == _noted(control), moment
+        assert _rejected(killed) == _rejected(control), moment
+    assert len(_rejected(control)) == 2 * HOURS * len(moments)
