@@ -1,6 +1,7 @@
 """What a drain does with each micro-batch, inside foreachBatch and before Spark commits it.
 
- a  stop here when asked to, when the bound is reached or when the lease is lost: nothing is written
+ a  stop here when asked to, when the bound is reached, when the lease is lost or when a file of the
+    batch is gone: nothing is written
  b  take away what an earlier attempt at this batch staged
  c  stage the rows: the one action that executes the batch
  d  read the counts that this execution collected at the source boundaries
@@ -20,15 +21,17 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.checkpoint import CheckpointFiles
+from drawdown.engine.batch_files import refuse_missing_files
 from drawdown.engine.boundary import BatchPlan, Observed
 from drawdown.engine.query import Query
 from drawdown.engine.rejects import stage_rejected
 from drawdown.engine.sinks import DeltaSink, Sink
 from drawdown.errors import SourceError, TransformError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Batch, Checkpoint, Counts, Lease
+from drawdown.metastore.records import Batch, Checkpoint, Counts, Lease, StagedFile
 from drawdown.publishing import publish_batch
 from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -82,9 +85,18 @@ class BatchStep:
         if reason is not None:
             raise StopDrain(reason)
         lease = self.lease()
-        self._remove_earlier_attempt(batch_id)
+        refuse_missing_files(
+            self.pipeline,
+            Storage(self.project.storage_root),
+            self.files,
+            self.query.source_order,
+            before,
+            now,
+        )
+        visible = self._settle_earlier_attempt(lease, batch_id)
 
-        output = self.sink.write(frame, self.checkpoint.generation, batch_id)
+        # Nothing is written when readers see the batch already; its files are those noted then.
+        output = self.sink.write(frame, self.checkpoint.generation, batch_id) or visible
         plan = BatchPlan(self._java_execution(), self.reading)
         metrics = plan.metrics()
         observed = {name: self._observed(plan, metrics, name, has_data) for name in self.query.boundaries}
@@ -124,14 +136,26 @@ class BatchStep:
     def _offsets(self, batch_id: int) -> list[Any]:
         return list(self.files.offsets(batch_id).offsets) if batch_id >= 0 else []
 
-    def _remove_earlier_attempt(self, batch_id: int) -> None:
-        """Files of an attempt at this batch that noted them and died before Spark's commit."""
-        staged = self.metastore.staged_files(self.pipeline.name, self.checkpoint.generation, [batch_id])
-        earlier = self.metastore.batches(self.pipeline.name, self.checkpoint.generation, statuses=("staged",))
-        if any(batch.batch_id == batch_id for batch in earlier):
-            visible = self.sink.holds(self.checkpoint.generation, batch_id)
-            self.sink.remove([f for _, f in staged if f.table == "output" and not visible])
-            self.quarantine.remove([f for _, f in staged if f.table == "quarantine"])
+    def _settle_earlier_attempt(self, lease: Lease, batch_id: int) -> list[StagedFile]:
+        """Remove the files of an attempt at this batch that noted them and died before Spark's commit.
+
+        Fenced: a run that slept and lost its lease would remove its successor's files.
+
+        Returns:
+            Its output files instead, when readers see them already.
+        """
+        generation = self.checkpoint.generation
+        with self.metastore.fenced(lease):
+            staged = self.metastore.batches(self.pipeline.name, generation, statuses=("staged",))
+            if all(batch.batch_id != batch_id for batch in staged):
+                return []
+            files = self.metastore.staged_files(self.pipeline.name, generation, [batch_id])
+            output = [file for _, file in files if file.table == "output"]
+            self.quarantine.remove([file for _, file in files if file.table == "quarantine"])
+            if self.sink.holds(generation, batch_id):
+                return output
+            self.sink.remove(output)
+            return []
 
     def _java_execution(self) -> Any:
         """IncrementalExecution of the batch under way; the session runs this one query only."""
@@ -139,9 +163,10 @@ class BatchStep:
 
     def _observed(self, plan: BatchPlan, metrics: Mapping[str, Any], name: str, has_data: bool) -> Observed:
         boundary = self.query.boundaries[name]
-        if name in metrics:
+        if name in metrics and not self.query.stops_early:
             return boundary.observed(metrics)
-        # The optimiser dropped the whole branch, e.g. a join with an empty table: count it alone.
+        # The optimiser dropped the whole branch (a join with an empty table), or a LIMIT ended the
+        # reading: count it alone.
         if not has_data:
             return Observed.nothing([rule.name for rule in boundary.rules])
         return boundary.count(plan.source_frame(name))

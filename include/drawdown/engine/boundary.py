@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import reduce
 from typing import Any
 
@@ -78,14 +78,15 @@ class Boundary:
     """Fates and counts of one source.
 
     Attributes:
-        future_limit: event times after it are too far in the future (WM-10 of the conformance list).
+        max_future: event times further than this after the batch was planned are too far in the future
+            (WM-10 of the conformance list).
         late_before: the watermark that judges the first batch of this run, see `late_rows`.
     """
 
     name: str
     source: Source
     rules: Sequence[Rule]
-    future_limit: datetime | None
+    max_future: timedelta | None
     late_before: datetime | None
 
     def observe(self, frame: DataFrame) -> DataFrame:
@@ -142,8 +143,10 @@ class Boundary:
 
     def _fate(self) -> Column:
         fate = F.when(F.col(CORRUPT).isNotNull(), MALFORMED)
-        if self.future_limit is not None and self.source.watermark is not None:
-            fate = fate.when(F.col(self.source.watermark.column) > F.lit(self.future_limit), FUTURE)
+        if self.max_future is not None and self.source.watermark is not None:
+            # In a stream this is the time in the offset log: a replay judges as the first attempt did.
+            limit = F.current_timestamp() + F.lit(self.max_future)
+            fate = fate.when(F.col(self.source.watermark.column) > limit, FUTURE)
         stopping = [r for r in self.rules if r.on_fail != "warn"]
         if stopping:
             fate = fate.when(reduce(Column.__or__, [_broken(r) for r in stopping]), RULED_OUT)
@@ -251,11 +254,15 @@ class BatchPlan:
 
 
 def find_boundary(plan: Any, name: str) -> Any | None:
-    """The CollectMetrics node of a source in a Java logical plan, or None."""
+    """The CollectMetrics node of a source in a Java logical plan, or None.
+
+    The last one, where a transform uses the source twice: its counts are those that Spark keeps
+    (CollectMetricsExec.collect).
+    """
     if boundary_name(plan) == name:
         return plan
     children = plan.children()
-    for i in range(children.size()):
+    for i in reversed(range(children.size())):
         found = find_boundary(children.apply(i), name)
         if found is not None:
             return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from pyspark.errors import AnalysisException
@@ -47,6 +47,11 @@ class Query:
     source_order: tuple[str, ...]
     operators: tuple[str, ...]
 
+    @property
+    def stops_early(self) -> bool:
+        """Whether a batch may end without having read all of its rows."""
+        return any(operator.lstrip("~").startswith("GlobalLimit") for operator in self.operators)
+
 
 def build_query(
     session: SparkSession,
@@ -85,12 +90,11 @@ def build_query(
 
 
 def _boundaries(pipeline: Pipeline, late_before: datetime | None) -> dict[str, Boundary]:
-    now = datetime.now(UTC)
     boundaries = {}
     for name, source in pipeline.streaming_sources.items():
         mark = source.watermark
-        limit = now + mark.max_future.delta if mark is not None and mark.max_future is not None else None
-        boundaries[name] = Boundary(name, source, pipeline.rules_of(name), limit, late_before)
+        furthest = mark.max_future.delta if mark is not None and mark.max_future is not None else None
+        boundaries[name] = Boundary(name, source, pipeline.rules_of(name), furthest, late_before)
     return boundaries
 
 
@@ -141,8 +145,14 @@ def _refuse_unsupported(pipeline: Pipeline, session: SparkSession, output: DataF
 
 
 def _source_order(plan: Any) -> tuple[str, ...]:
-    """Source names in the order in which MicroBatchExecution numbers the streaming leaves."""
-    order: dict[str, None] = {}
+    """Source names in the order in which MicroBatchExecution numbers the streaming leaves.
+
+    A transform may use a source twice. Where Spark keeps one relation for both (a union), the name comes
+    twice and the second has no folder in ``sources/``; where it makes another (a self-join), the
+    second is ``name@1`` and is read on its own (MicroBatchExecution.logicalPlan, Spark 4.2).
+    """
+    order: list[str] = []
+    relations: list[tuple[Any, str]] = []
     carriers_of: list[str] = []
 
     def walk(node: Any, inside: str | None) -> None:
@@ -150,7 +160,12 @@ def _source_order(plan: Any) -> tuple[str, ...]:
         children = [node.children().apply(i) for i in range(node.children().size())]
         if not children and node.isStreaming():
             name = inside if inside is not None else carriers_of[-1] + SUFFIX
-            order[name] = None
+            known = next((label for relation, label in relations if relation.equals(node)), None)
+            uses = sum(label.split("@")[0] == name for _, label in relations)
+            label = known or (f"{name}@{uses}" if uses else name)
+            if known is None:
+                relations.append((node, label))
+            order.append(label)
             if inside is not None:
                 carriers_of.append(inside)
         for child in children:
