@@ -94,14 +94,24 @@ class _Past:
         return cls(files, order, offsets, reasons)
 
     def offset(self, name: str) -> Any:
-        """The committed offset of a source; None when it has shown nothing or is not in the checkpoint."""
+        """The committed offset of a source; None when it has shown nothing or is not in the checkpoint.
+
+        A transform that uses a source twice reads it twice: the first reading stands for both.
+        """
         return self.offsets[self.source_order.index(name)] if name in self.source_order else None
+
+    def differs(self, name: str) -> bool:
+        """Whether a source that the transform uses several times is read further by one of its uses."""
+        uses = zip(self.source_order, self.offsets, strict=True)
+        offsets = [offset for use, offset in uses if use.split("@")[0] == name]
+        return any(offset != offsets[0] for offset in offsets)
 
     def seen(self, name: str) -> list[SeenFile]:
         """The files that a file source has seen."""
         if self.files is None or name not in self.source_order:
             return []
-        return self.files.seen_files(self.source_order.index(name))
+        # Folders are numbered by relation: a name that comes again is the same one.
+        return self.files.seen_files(list(dict.fromkeys(self.source_order)).index(name))
 
 
 def _unfinished_business(
@@ -109,6 +119,10 @@ def _unfinished_business(
 ) -> Iterator[str]:
     if checkpoint is not None:
         left = metastore.batches(pipeline.name, checkpoint.generation, _UNPUBLISHED)
+        held = metastore.batches(pipeline.name, checkpoint.generation, ("held",))
+        if held and pipeline.sink.publish == "audited":
+            # What passed behind a held batch waits for a person, not for a run.
+            left = [b for b in left if b.status != "passed" or b.batch_id < held[0].batch_id]
         if left:
             yield f"{len(left)} batch(es) are staged and not yet judged or published"
     if metastore.holder_of(pipeline.name) is None:
@@ -137,6 +151,8 @@ def _look(project: Project, storage: Storage, pipeline: Pipeline, name: str, pas
     source = pipeline.sources[name]
     if past.source_order and name not in past.source_order:
         return Finding(("is not in the checkpoint",))
+    if past.differs(name):
+        return Finding(("its readings in the transform are not equally far",))
     if source.format in _FILE_FORMATS:
         return file_backlog(storage, source, past.seen(name))
     if source.format == "kafka":
