@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from drawdown.machine.archive import driver_conf
+from drawdown.metastore.records import Counts
 from tests.support.spark import ROOT
 from tests.support.workspace import Workspace, multiset
 
@@ -50,6 +52,7 @@ AUDITED_MOMENTS = [
     ("before", "mark_committed", 1),
     ("before", "record_verdict", 1),
     ("before", "mark_published", 1),
+    ("before", "finish_run", 1),
 ]
 
 
@@ -106,6 +109,13 @@ def _noted(workspace: Workspace) -> list[tuple[Any, ...]]:
     return found
 
 
+def _in_runs(workspace: Workspace) -> Counts:
+    """The counts of all runs, dead ones too; only Spark itself knows late groups, and takes them along."""
+    with workspace.metastore() as metastore:
+        runs = metastore.runs("hourly")
+    return replace(sum((run.counts for run in runs), Counts()), late_groups=0)
+
+
 def _rejected(workspace: Workspace) -> list[tuple[Any, ...]]:
     rows = workspace.quarantined("hourly")
     return sorted((str(row["reasons"]), row["payload"], row["batch_id"]) for row in rows)
@@ -133,4 +143,5 @@ def test_a_drain_may_die_between_any_two_steps(
         assert _rows(killed, spark, sink_format) == _rows(control, spark, sink_format), moment
         assert _noted(killed) == _noted(control), moment
         assert _rejected(killed) == _rejected(control), moment
+        assert _in_runs(killed) == _in_runs(control), moment
     assert len(_rejected(control)) == 2 * HOURS * len(moments)

@@ -269,3 +269,13 @@ def test_a_sink_path_that_is_a_file_is_one_error(workspace: Workspace) -> None:
     assert error.id == "sink.unreadable"
     assert "\x1b" not in error.what
     assert workspace.snapshot() == before
+
+
+def test_a_null_in_a_column_declared_not_null_is_an_error_and_not_published(workspace: Workspace) -> None:
+    spec = SPEC.replace("path: tables/out, schema: events.ddl", "path: tables/out, schema: out.ddl")
+    workspace.pipeline("strict", spec, **FILES, out_ddl="id INT NOT NULL, p STRING")
+    workspace.land_json("landing/events/a.json", [{"p": "x"}])
+    error = _failure(workspace, "strict")
+    assert isinstance(error, TransformError)
+    assert "NOT NULL constraint violated for column: id" in error.what
+    assert workspace.delta("tables/out") == []

@@ -175,7 +175,7 @@ class _Drain:
         frozen |= {"source_order": list(query.source_order), "operators": list(query.operators)}
         if found is not None:
             refuse_changes(self.pipeline, {k: found.fingerprint.get(k) for k in frozen}, frozen)
-        frozen["sink.identity"] = self.sink.bind(query.schema, found)
+        frozen["sink.identity"] = self.sink.bind(self.sink.declared_schema() or query.schema, found)
         self.quarantine.bind(QUARANTINE_SCHEMA, found)
         if found is not None:
             refuse_changes(self.pipeline, found.fingerprint, frozen)

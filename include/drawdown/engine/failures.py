@@ -83,7 +83,9 @@ def _root_sentence(cause: Exception) -> str:
     inner: BaseException = cause
     while isinstance(inner, PySparkException) and inner.__cause__ is not None:
         inner = inner.__cause__
-    lines = [line.strip() for line in str(inner).splitlines()]
+    # Py4J puts a line of its own first, and a colon before the Java exception.
+    lines = [line.strip().removeprefix(": ") for line in str(inner).splitlines()]
+    lines = [line for line in lines if not line.startswith("An error occurred while calling ")]
     if isinstance(inner, StreamingQueryException):
         lines = lines[: next((i for i, x in enumerate(lines) if x.startswith("=== Streaming")), len(lines))]
     causes = [x.removeprefix("Caused by: ") for x in lines if x.startswith("Caused by: ")]

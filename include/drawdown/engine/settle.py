@@ -6,12 +6,14 @@ it will be replayed, under the same id and with the same offsets.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.engine.carriers import carried_sources, carrier_folder
 from drawdown.engine.sinks import Sink
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Checkpoint, Lease
+from drawdown.metastore.records import Batch, Checkpoint, Counts, Lease
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
 
@@ -91,6 +93,8 @@ def bury_dead_runs(
 ) -> int:
     """Remove the files that dead runs wrote and did not live to note, then mark those runs as crashed.
 
+    Their records get the counts of the batches that they saw committed: every row is in one run's counts.
+
     In this order: a run that is killed between the two leaves the marking, and with it the sweeping,
     to the next.
 
@@ -98,19 +102,26 @@ def bury_dead_runs(
         The number of files removed.
     """
     dead = [
-        run.started_at
+        run
         for run in metastore.runs(pipeline.name)
         if run.state == "running" and run.run_id != lease.run_id and run.started_at is not None
     ]
     leftovers: list[str] = []
+    batches: list[Batch] = []
     if dead:
-        since_ms = int(min(dead).timestamp() * 1_000)
-        ids = [b.batch_id for b in metastore.batches(pipeline.name, checkpoint.generation)]
+        since_ms = int(min(run.started_at for run in dead if run.started_at).timestamp() * 1_000)
+        batches = metastore.batches(pipeline.name, checkpoint.generation)
+        ids = [b.batch_id for b in batches]
         known = [file for _, file in metastore.staged_files(pipeline.name, checkpoint.generation, ids)]
         leftovers = [path for sink in sinks for path in sink.leftovers(known, since_ms)]
     # Fenced: a run that slept since it looked would delete what its successor is staging.
     with metastore.fenced(lease):
         for path in leftovers:
             storage.delete(path)
+    for run in dead:
+        done = [b for b in batches if b.run_id == run.run_id and b.status != "staged"]
+        published = sum(b.counts.staged for b in done if b.status == "published")
+        counts = replace(sum((b.counts for b in done), Counts()), published=published)
+        metastore.update_run(run.run_id, generation=checkpoint.generation, batches=len(done), counts=counts)
     metastore.crash_runs(lease)
     return len(leftovers)
