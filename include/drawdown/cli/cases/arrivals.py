@@ -14,6 +14,7 @@ from drawdown.cli.cases.placing import place
 from drawdown.cli.cases.rows import expected_frame
 from drawdown.errors import SourceError, SpecError
 from drawdown.spec import Project, iter_pipelines
+from drawdown.spec.paths import fixed_part
 from drawdown.storage import Storage
 
 if TYPE_CHECKING:
@@ -49,9 +50,7 @@ class Arrivals:
             elif source.format == "delta":
                 self._append([], name, "delta")
             elif not source.static:
-                self._storage.makedirs(
-                    str(Path(place(source, "x.csv")).parent) if _plain(source.path) else "."
-                )
+                self._storage.makedirs(fixed_part(source.path or "") or ".")
         self.deliver(self.case.spec.static, 0)
 
     def deliver(self, arrivals: Mapping[str, list[str]], wave: int) -> None:
@@ -155,7 +154,3 @@ class Arrivals:
         return SourceError(
             "test.broker", what, where=self._bootstrap(name), do="run it again; `drawdown doctor` says more"
         )
-
-
-def _plain(path: str | None) -> bool:
-    return path is not None and not set(path) & set("*?[]{}")
