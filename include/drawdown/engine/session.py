@@ -6,6 +6,7 @@ session, so two pipelines of one application never see each other's.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 import time
@@ -54,6 +55,8 @@ def application_session(name: str, conf: Mapping[str, str]) -> SparkSession:
     # PySpark hands timestamps to Python code (UDFs, expectations) in the process's own time zone.
     os.environ["TZ"] = "UTC"
     time.tzset()
+    # Py4J tells at INFO about each of its connections, also when the interpreter is half gone.
+    logging.getLogger("py4j").setLevel(logging.WARNING)
     builder = SparkSession.builder.appName(name)
     for key, value in {**APPLICATION_CONF, **conf}.items():
         builder = builder.config(key, value)
