@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import typer
 
 from drawdown.cli.screen import show_error
 from drawdown.errors import SpecError
-from drawdown.spec import Pipeline, Project, load_pipeline, pipeline_names
+
+if TYPE_CHECKING:
+    from drawdown.spec import Pipeline, Project
 
 
 def chosen(project: Project, names: Sequence[str], *, every: bool) -> list[Pipeline]:
@@ -19,6 +22,8 @@ def chosen(project: Project, names: Sequence[str], *, every: bool) -> list[Pipel
     Raises:
         SpecError: ``cli.no-pipeline``: none was named, or names came with ``--all``, or there is none.
     """
+    from drawdown.spec import load_pipeline, pipeline_names
+
     wanted = pipeline_names(project) if every else list(dict.fromkeys(names))
     if not wanted or (every and names):
         there = ", ".join(pipeline_names(project))

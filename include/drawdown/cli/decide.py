@@ -8,8 +8,6 @@ from typing import Annotated
 import typer
 
 from drawdown.cli.screen import out, print_json
-from drawdown.metastore import Metastore, this_process
-from drawdown.spec import load_pipeline, load_project
 
 Name = Annotated[str, typer.Argument(help="The pipeline.", show_default=False)]
 Why = Annotated[str, typer.Option("--why", help="Kept in the run record.", show_default=False)]
@@ -29,7 +27,9 @@ def discard(name: Name, why: Why, by: By = None, as_json: Json = False) -> None:
 
 def _decide(choice: str, name: str, why: str, by: str | None, as_json: bool) -> None:
     from drawdown.application import new_run_id
+    from drawdown.metastore import Metastore, this_process
     from drawdown.publishing.held import Decision, decide
+    from drawdown.spec import load_pipeline, load_project
 
     project = load_project()
     pipeline = load_pipeline(project, name)

@@ -9,7 +9,6 @@ import typer
 
 from drawdown.cli.chosen import chosen
 from drawdown.cli.screen import children_write_to, err, out, print_json, show_error
-from drawdown.spec import load_project
 
 if TYPE_CHECKING:
     from drawdown.cli.cases.case import Case
@@ -32,6 +31,7 @@ def run_tests(
     """
     from drawdown.cli.cases.case import load_cases
     from drawdown.cli.cases.running import run_cases
+    from drawdown.spec import load_project
 
     project = load_project()
     cases = [found for each in chosen(project, names or [], every=every) for found in load_cases(each, case)]

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drawdown.cli.run_table import run_table, run_values
 from drawdown.cli.screen import out, print_json
 from drawdown.errors import SpecError
-from drawdown.metastore import Metastore
-from drawdown.spec import load_project
+
+if TYPE_CHECKING:
+    from drawdown.metastore import Metastore
 
 
 def runs(
@@ -21,6 +21,10 @@ def runs(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """List runs, newest first; errors of failed ones below."""
+    from drawdown.cli.run_table import run_table, run_values
+    from drawdown.metastore import Metastore
+    from drawdown.spec import load_project
+
     project = load_project()
     with Metastore.open(project.metastore_url) as metastore:
         if run_id is not None:
@@ -37,6 +41,8 @@ def runs(
 
 
 def _show_one(metastore: Metastore, run_id: str, as_json: bool) -> None:
+    from drawdown.cli.run_table import run_table, run_values
+
     run = metastore.run(run_id)
     if run is None:
         raise SpecError("cli.no-run", f"there is no run {run_id}", do="`drawdown runs` lists them")

@@ -12,7 +12,7 @@ from typing import Literal
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Checkpoint, Counts, Lease, Run
-from drawdown.publishing.publish import Published, publish_passed, publish_released
+from drawdown.publishing.publish import Published, publish_passed, publish_released, visible
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 
@@ -44,7 +44,7 @@ def decide(metastore: Metastore, project: Project, pipeline: Pipeline, decision:
 
     Raises:
         BusyError: a run holds the lease.
-        RefusedError: ``slice.none-held``.
+        RefusedError: ``slice.none-held``; ``slice.visible``: a release of it died half-way.
         SourceError: the sink cannot be reached; nothing is decided then, or the same call completes it.
     """
     lease = metastore.acquire(pipeline.name, decision.holder, decision.run_id, project.lease_ttl.delta)
@@ -98,6 +98,7 @@ def _carry_out(
 ) -> Published:
     if choice == "release":
         return publish_released(metastore, lease, project, pipeline, checkpoint)
+    _refuse_visible(project, pipeline, held)
     ids = [batch.batch_id for batch in held]
     files = metastore.staged_files(pipeline.name, checkpoint.generation, ids, table="output")
     # Discarded first: files of a batch that could still be published must not go.
@@ -106,3 +107,14 @@ def _carry_out(
     for _, file in files:
         storage.delete(storage.relative(file.path))
     return publish_passed(metastore, lease, project, pipeline, checkpoint)
+
+
+def _refuse_visible(project: Project, pipeline: Pipeline, held: list[Batch]) -> None:
+    """A release commits to the table first and notes it then: what it made visible cannot be discarded."""
+    if seen := visible(project, pipeline, held):
+        raise RefusedError(
+            "slice.visible",
+            f"a release of {pipeline.name} has made {len(seen)} of the {len(held)} held batches visible",
+            where=f"pipeline {pipeline.name}",
+            do=f"complete it: drawdown release {pipeline.name} --why ...",
+        )

@@ -73,6 +73,19 @@ def publish_released(
     return _publish(metastore, lease, project, pipeline, ready)
 
 
+def visible(project: Project, pipeline: Pipeline, batches: Sequence[Batch]) -> list[Batch]:
+    """Those batches whose rows readers of a Delta sink see, whatever the metastore has noted so far.
+
+    Raises:
+        SourceError: the sink cannot be reached.
+    """
+    if pipeline.sink.format != "delta" or not batches:
+        return []
+    app_id = transaction_id(pipeline.name, batches[0].generation, "output")
+    done = DeltaTableFiles(output_uri(project, pipeline)).published_version(app_id)
+    return [batch for batch in batches if batch.batch_id <= done]
+
+
 def publish_batch(
     metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, batch: Batch
 ) -> None:

@@ -1,0 +1,115 @@
+"""A slice that failed its audit waits for a person: released or discarded, completely and once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+import pytest
+
+from drawdown.errors import AuditFailed, BusyError, RefusedError
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Lease
+from drawdown.publishing.held import Choice, Decided, Decision, decide
+from drawdown.spec import Pipeline, load_pipeline
+from tests.support.workspace import Workspace
+
+SPEC = """
+sources:
+  events: {format: json, path: landing/events, schema: events.ddl}
+transform: transform.sql
+sink: {format: delta, path: tables/events, schema: events.ddl, publish: audited}
+state: {partitions: 2}
+"""
+QUALITY = """
+expectations:
+  - {type: expect_column_max_to_be_between, kwargs: {column: id, max_value: 10}}
+"""
+
+
+class DiesAfterTheCommit(Metastore):
+    """The process is killed when the table has its commit and the metastore does not know it yet."""
+
+    def mark_published(self, lease: Lease, generation: int, batch_ids: Iterable[int]) -> None:
+        raise KeyboardInterrupt
+
+
+@pytest.fixture
+def held(workspace: Workspace) -> Workspace:
+    """Row 1 is published, row 99 held back, row 2 passed its audit and waits behind it."""
+    workspace.pipeline(
+        "events",
+        SPEC,
+        events_ddl="id INT",
+        transform_sql="SELECT * FROM events",
+        quality_yaml=QUALITY,
+    )
+    workspace.land_json("landing/events/a.json", [{"id": 1}], mtime=1)
+    workspace.run("events")
+    workspace.land_json("landing/events/b.json", [{"id": 99}], mtime=2)
+    with pytest.raises(AuditFailed):
+        workspace.run("events")
+    workspace.land_json("landing/events/c.json", [{"id": 2}], mtime=3)
+    workspace.run("events")
+    assert rows(workspace) == [1]
+    return workspace
+
+
+def test_a_release_publishes_the_slice_and_what_waits_behind_it(held: Workspace) -> None:
+    decided = choose(held, "release")
+    assert (decided.rows, decided.published.rows) == (1, 2)
+    assert rows(held) == [1, 2, 99]
+    with pytest.raises(RefusedError, match="holds no slice back"):
+        choose(held, "release")
+    assert held.drain("events")[0].run is None
+    with held.metastore() as metastore:
+        run = metastore.runs("events")[0]
+    assert (run.kind, run.state, run.counts.published) == ("release", "succeeded", 2)
+    assert run.origin == {"by": "ada", "why": "looked at"}
+
+
+def test_a_discarded_slice_is_gone_and_what_waited_is_visible(held: Workspace) -> None:
+    before = {path for path in held.snapshot() if path.endswith(".parquet")}
+    assert choose(held, "discard").published.rows == 1
+    assert rows(held) == [1, 2]
+    assert len(before - set(held.snapshot())) == 1, "the file of row 99"
+    held.land_json("landing/events/d.json", [{"id": 3}], mtime=4)
+    held.run("events")
+    assert rows(held) == [1, 2, 3], "row 99 is not read again"
+
+
+def test_a_release_that_dies_half_way_can_only_be_completed(held: Workspace) -> None:
+    with DiesAfterTheCommit.open(held.project.metastore_url) as dying, pytest.raises(KeyboardInterrupt):
+        decide(dying, held.project, pipeline(held), decision("release", "r1"))
+    assert rows(held) == [1, 2, 99]
+    with pytest.raises(RefusedError) as refused:
+        choose(held, "discard")
+    assert refused.value.id == "slice.visible"
+    assert rows(held) == [1, 2, 99]
+    choose(held, "release", "r3")
+    assert rows(held) == [1, 2, 99]
+
+
+def test_nothing_is_decided_while_a_run_holds_the_lease(held: Workspace) -> None:
+    with held.metastore() as metastore:
+        metastore.acquire("events", "another process", "r0", timedelta(minutes=1))
+    with pytest.raises(BusyError):
+        choose(held, "release")
+    assert rows(held) == [1]
+
+
+def choose(workspace: Workspace, choice: Choice, run_id: str = "r2") -> Decided:
+    with workspace.metastore() as metastore:
+        return decide(metastore, workspace.project, pipeline(workspace), decision(choice, run_id))
+
+
+def decision(choice: Choice, run_id: str) -> Decision:
+    return Decision(choice, run_id, "this process", "ada", "looked at")
+
+
+def pipeline(workspace: Workspace) -> Pipeline:
+    return load_pipeline(workspace.project, "events")
+
+
+def rows(workspace: Workspace) -> list[int]:
+    return [row[0] for row in workspace.delta("tables/events")]
