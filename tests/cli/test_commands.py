@@ -138,7 +138,7 @@ def test_the_doctor_names_the_command_that_mends(sales: Path) -> None:
 def test_help_starts_fast_because_it_imports_little(tmp_path: Path, command: list[str]) -> None:
     script = (
         "import sys, atexit\n"
-        "heavy = {'pyspark', 'great_expectations', 'airflow', 'deltalake'}\n"
+        "heavy = {'pyspark', 'great_expectations', 'airflow', 'deltalake', 'sqlalchemy'}\n"
         "atexit.register(lambda: print('HEAVY', sorted(heavy & set(sys.modules)), file=sys.stderr))\n"
         f"sys.argv = ['drawdown', *{command}]\n"
         "from drawdown.cli.main import main; main()\n"

@@ -1,0 +1,43 @@
+"""The bar's arithmetic: how far a batch gets, in the unit in which its source's backlog is counted."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from drawdown.cli.backlog import backlog_size, progress_of
+from drawdown.metastore.records import Batch, Checkpoint
+from drawdown.storage import Storage
+
+
+@pytest.mark.parametrize(
+    ("backlog", "size"),
+    [
+        ({"files": 3, "bytes": 10, "too_old": 1}, (3, "files")),
+        ({"offsets": {"a": 5, "b": 7}}, (12, "offsets")),
+        ({"versions": 2}, (2, "versions")),
+        ({}, None),
+    ],
+)
+def test_a_backlog_has_one_size_or_none(backlog: dict[str, Any], size: tuple[int, str] | None) -> None:
+    assert backlog_size(backlog) == size
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "steps"),
+    [
+        (None, {"t": {"0": 4, "1": 6}}, 10),
+        ({"t": {"0": 4}}, {"t": {"0": 5, "1": 6}}, 7),
+        (None, {"reservoirVersion": 3}, 3),
+        ({"reservoirVersion": 3}, {"reservoirVersion": 3}, 0),
+        (None, None, 0),
+        ({"logOffset": 1}, {"logOffset": 1}, 0),
+    ],
+)
+def test_a_batch_advances_by_what_it_reads(tmp_path: Path, start: Any, end: Any, steps: int) -> None:
+    checkpoint = Checkpoint("p", 1, "checkpoint", None, {"source_order": ["s"]}, datetime.now(UTC))
+    batch = Batch("p", 1, 0, "r", 1, offsets_from=[] if start is None else [start], offsets_to=[end])
+    assert progress_of(Storage(str(tmp_path)), checkpoint, batch) == {"s": steps}

@@ -1,0 +1,46 @@
+"""What `drawdown init` writes is what this project itself runs on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drawdown.cli.scaffold import write_pipeline, write_project
+from drawdown.errors import RefusedError
+from drawdown.machine.home import HOME, INSTALLATION, machine_root
+from drawdown.spec import load_pipelines, load_project
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("file", ["include/project.yaml", "dags/drawdown.py", "jobs/drain.py"])
+def test_a_new_project_gets_the_files_of_this_one(tmp_path: Path, file: str) -> None:
+    write_project(tmp_path)
+    assert (tmp_path / file).read_text() == (ROOT / file).read_text(), f"copy {file} to cli/templates/project"
+
+
+def test_a_new_pipeline_is_valid_and_nothing_is_left_of_its_placeholder(tmp_path: Path) -> None:
+    write_project(tmp_path)
+    folder = tmp_path / "include/pipelines/sales"
+    folder.parent.mkdir()
+    write_pipeline(folder)
+    [pipeline] = load_pipelines(load_project(tmp_path))
+    assert pipeline.sink.path == "tables/sales"
+    assert not [path for path in folder.rglob("*") if path.is_file() and "{{" in path.read_text()]
+    assert [path.name for path in folder.parent.iterdir()] == ["sales"]
+
+
+def test_a_project_is_not_written_over_another_file(tmp_path: Path) -> None:
+    (tmp_path / "jobs").mkdir()
+    (tmp_path / "jobs/drain.py").write_text("mine")
+    with pytest.raises(RefusedError):
+        write_project(tmp_path)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["drain.py", "jobs"]
+
+
+def test_jars_are_taken_from_drawdown_home_the_project_or_the_installation(tmp_path: Path) -> None:
+    assert machine_root(tmp_path, {}) == INSTALLATION
+    (tmp_path / ".drawdown/jars").mkdir(parents=True)
+    assert machine_root(tmp_path, {}) == tmp_path
+    assert machine_root(tmp_path, {HOME: "/opt/drawdown"}) == Path("/opt/drawdown")
