@@ -61,6 +61,29 @@ def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path: Path) -> None:
     assert [row[0] for row in workspace.delta("tables/rows")] == list(range(FILES))
 
 
+def test_ctrl_c_ends_tests_without_a_trace_and_without_a_result(tmp_path: Path) -> None:
+    assert drawdown(tmp_path, "init", "sales").returncode == 0
+    running = subprocess.Popen(
+        [*DRAWDOWN, "test", "sales"],
+        cwd=tmp_path,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    assert running.stdout is not None
+    said = []
+    for line in running.stdout:
+        said.append(line)
+        if "sales/first" in line:
+            os.killpg(running.pid, signal.SIGINT)
+    assert running.wait(60) == 130, "".join(said)
+    assert "Traceback" not in "".join(said)
+    assert "✓" not in "".join(said)
+    assert list(tmp_path.glob("drawdown-test-*")) == []
+
+
 def _belongs_to(process: psutil.Process, session: int) -> bool:
     try:
         return os.getsid(process.pid) == session and process.pid != session

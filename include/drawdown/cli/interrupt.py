@@ -1,4 +1,4 @@
-"""Runs pipelines so that Ctrl-C stops them cleanly: before the next batch writes; a second one at once.
+"""Work that Ctrl-C stops cleanly: before the next batch writes; a second Ctrl-C ends it at once.
 
 The work goes on in a thread of its own and the main thread only waits. So a signal is heard at any
 moment, also while a call waits for the JVM, and PySpark, which takes SIGINT over when a context is made
@@ -11,33 +11,31 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import FrameType
-from typing import TYPE_CHECKING
-
-from drawdown.application import Application, Report
-
-if TYPE_CHECKING:
-    from drawdown.spec import Pipeline
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _LOOK_EVERY = 0.1
 
 
-def drain_interruptibly(
-    application: Application, pipelines: Sequence[Pipeline], told: Callable[[str], None]
-) -> tuple[list[Report], int | None]:
-    """Drain until done or stopped; the reports, and the signal that stopped it.
+def interruptibly(
+    work: Callable[[], None],
+    stop: threading.Event,
+    told: Callable[[str], None],
+    leave: Callable[[], None],
+) -> int | None:
+    """Do the work, and return the signal that has stopped it, if one has; what it raises is raised here.
 
     Args:
+        stop: set at the first signal; the work looks at it and ends.
         told: hears one sentence when a signal has come.
+        leave: called before the process ends at once: gives the terminal back as it was.
     """
-    reports: list[Report] = []
     failures: list[BaseException] = []
 
-    def work() -> None:
+    def guarded() -> None:
         try:
-            reports.extend(application.drain_all(pipelines))
+            work()
         except BaseException as failure:  # noqa: BLE001  raised again below, in the thread that waits
             failures.append(failure)
 
@@ -47,20 +45,21 @@ def drain_interruptibly(
         received.append(number)
 
     before = {number: signal.signal(number, receive) for number in _SIGNALS}
-    thread = threading.Thread(target=work, name="drain", daemon=True)
+    thread = threading.Thread(target=guarded, name="work", daemon=True)
     try:
         thread.start()
         while thread.is_alive():
             thread.join(_LOOK_EVERY)
-            if received and not application.stop.is_set():
-                application.stop.set()
+            if received and not stop.is_set():
+                stop.set()
                 told("stopping before the next batch writes; once more to end at once")
             if len(received) > 1:
-                told("ended at once; the next run replays the batch under way once the lease has expired")
+                told("ended at once; what was under way is done again once the lease has expired")
+                leave()
                 os._exit(128 + received[0])
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     if failures:
         raise failures[0]
-    return reports, received[0] if received else None
+    return received[0] if received else None

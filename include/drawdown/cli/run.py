@@ -66,7 +66,7 @@ class _Ended:
 
 def _drain(project: Project, metastore: Metastore, pipelines: Sequence[Pipeline], *, quiet: bool) -> _Ended:
     from drawdown.application import Application, new_run_id
-    from drawdown.cli.interrupt import drain_interruptibly
+    from drawdown.cli.interrupt import interruptibly
     from drawdown.clusters.local import submit_conf
     from drawdown.credentials import collect
 
@@ -79,7 +79,10 @@ def _drain(project: Project, metastore: Metastore, pipelines: Sequence[Pipeline]
     )
     with children_write_to(project.state_dir / "logs" / "spark.log"), contextlib.ExitStack() as screen:
         say = _watch(application, screen, quiet=quiet)
-        reports, signal = drain_interruptibly(application, pipelines, say)
+        reports: list[Report] = []
+        signal = interruptibly(
+            lambda: reports.extend(application.drain_all(pipelines)), application.stop, say, screen.close
+        )
     return _Ended(str(application.origin["command_id"]), reports, signal)
 
 
@@ -122,12 +125,12 @@ def _values(report: Report, run: Run | None) -> dict[str, Any]:
 def _show(reports: Sequence[Report], runs: dict[str, Run]) -> None:
     from drawdown.cli.run_table import run_table
 
-    if reports:
-        rows = [
-            (report.pipeline, runs.get(report.pipeline))
-            for report in reports
-            if report.error is None or report.pipeline in runs
-        ]
+    rows = [
+        (report.pipeline, runs.get(report.pipeline))
+        for report in reports
+        if report.error is None or report.pipeline in runs
+    ]
+    if rows:
         out().print(run_table(rows, ids=False))
     for report in reports:
         # Without a terminal the lines have said it already.

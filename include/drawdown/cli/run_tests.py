@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -31,18 +33,26 @@ def run_tests(
     """
     from drawdown.cli.cases.case import load_cases
     from drawdown.cli.cases.running import run_cases
+    from drawdown.cli.interrupt import interruptibly
     from drawdown.spec import load_project
 
     project = load_project()
     cases = [found for each in chosen(project, names or [], every=every) for found in load_cases(each, case)]
     results: list[Result] = []
-    with children_write_to(project.state_dir / "logs" / "spark.log"):
-        for result in run_cases(project, cases, _begin):
+    stop = threading.Event()
+
+    def work() -> None:
+        for result in run_cases(project, cases, _begin, stop):
             results.append(result)
             if not as_json:
                 _show(result)
+
+    with children_write_to(project.state_dir / "logs" / "spark.log"):
+        signal = interruptibly(work, stop, err().print, sys.stderr.flush)
     if as_json:
         print_json([_values(result) for result in results])
+    if signal is not None:
+        raise typer.Exit(128 + signal)
     raise typer.Exit(0 if all(result.passed for result in results) else 1)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -40,16 +41,22 @@ class Result:
         return self.error is None and not self.differences
 
 
-def run_cases(project: Project, cases: Sequence[Case], begin: Callable[[Case], None]) -> Iterator[Result]:
-    """Run cases one after the other; `begin` hears of each.
+def run_cases(
+    project: Project, cases: Sequence[Case], begin: Callable[[Case], None], stop: threading.Event
+) -> Iterator[Result]:
+    """Run cases one after the other; `begin` hears of each. Ends early, without a result, at `stop`.
 
     Raises:
         MachineError: jars or Java are missing, or the broker for Kafka sources did not start.
     """
     with _machinery(project, cases) as (session, bench):
         for number, case in enumerate(cases):
+            if stop.is_set():
+                return
             begin(case)
-            yield _run(session, _own_project(bench, f"case-{number}"), case)
+            result = _run(session, _own_project(bench, f"case-{number}"), case, stop)
+            if not stop.is_set():
+                yield result
 
 
 @contextmanager
@@ -88,7 +95,7 @@ def _own_project(bench: Project, name: str) -> Project:
     )
 
 
-def _run(session: SparkSession, project: Project, case: Case) -> Result:
+def _run(session: SparkSession, project: Project, case: Case, stop: threading.Event) -> Result:
     started = time.monotonic()
 
     def ended(wave: int, found: Sequence[Difference] = (), error: DrawdownError | None = None) -> Result:
@@ -102,9 +109,10 @@ def _run(session: SparkSession, project: Project, case: Case) -> Result:
         with Metastore.open(project.metastore_url) as metastore:
             for wave, arriving in enumerate(case.spec.waves, start=1):
                 arrivals.deliver(arriving, wave)
-                report = Application(project, metastore, session=session).drain_all([case.pipeline])[0]
-                if report.error is not None:
-                    return ended(wave, error=report.error)
+                application = Application(project, metastore, session=session, stop=stop)
+                error = next((each.error for each in application.drain_all([case.pipeline])), None)
+                if error is not None or stop.is_set():
+                    return ended(wave, error=error)
                 differences = [found for found in _compare(session, project, case, wave) if found]
                 if differences:
                     return ended(wave, differences)
