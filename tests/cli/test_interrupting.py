@@ -47,6 +47,7 @@ def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path: Path) -> None:
             os.killpg(running.pid, signal.SIGINT)
     assert running.wait(60) == 130, "".join(said)
     assert "stopping before the next batch writes" in "".join(said)
+    assert "rows: asked to stop" in "".join(said)
     assert "Traceback" not in "".join(said)
     left = [process for process in psutil.process_iter() if _belongs_to(process, running.pid)]
     _, alive = psutil.wait_procs(left, timeout=15)

@@ -132,6 +132,10 @@ def _show(reports: Sequence[Report], runs: dict[str, Run]) -> None:
     ]
     if rows:
         out().print(run_table(rows, ids=False))
+    for name, run in rows:
+        # A bound, a wish to stop, or rows that wait behind a held slice.
+        if run is not None and run.stop_reason and run.stop_reason != "drained":
+            out().print(f"{name}: {run.stop_reason}", markup=False)
     for report in reports:
         # Without a terminal the lines have said it already.
         if report.error is not None and err().is_terminal:
