@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import ModuleType
+from typing import cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -50,7 +51,7 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
     return result
 
 
-def _function_of(pipeline: Pipeline, where: str):  # type: ignore[no-untyped-def]
+def _function_of(pipeline: Pipeline, where: str) -> Callable[[dict[str, DataFrame]], object]:
     module = _load(pipeline, where)
     function = getattr(module, "transform", None)
     if not callable(function):
@@ -60,7 +61,7 @@ def _function_of(pipeline: Pipeline, where: str):  # type: ignore[no-untyped-def
             where=where,
             do="define transform(sources: dict[str, DataFrame]) -> DataFrame",
         )
-    return function
+    return cast("Callable[[dict[str, DataFrame]], object]", function)
 
 
 def _load(pipeline: Pipeline, where: str) -> ModuleType:
