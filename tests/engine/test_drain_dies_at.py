@@ -1,4 +1,4 @@
-"""A drain that dies at named steps, around each durable write, then one that goes on: rows, counts, files, quarantine.
+"""A drain that dies at named steps, then one that goes on: rows, counts, files, quarantine.
 
 The moments are those between two systems: files written and not noted, noted and not committed by Spark,
 committed by Spark and not marked, published and not marked. Driver and JVM are killed together.
