@@ -97,6 +97,11 @@ class Workspace:
         rows = DeltaTable(str(self.storage / "quarantine" / pipeline)).to_pyarrow_table().to_pylist()
         return sorted(rows, key=lambda row: str(row["payload"]))
 
+    def everything(self) -> set[str]:
+        """Every file and folder under the storage root, with the files' sizes and times."""
+        files = {f"{path} {size} {mtime}" for path, (size, mtime) in self.snapshot().items()}
+        return files | {str(p.relative_to(self.storage)) for p in self.storage.rglob("*") if p.is_dir()}
+
     def snapshot(self) -> dict[str, tuple[int, int]]:
         """Every file under the storage root with size and mtime: equal snapshots mean nothing was touched."""
         return {

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from drawdown.engine.boundary import OUTPUT_METRICS, Boundary, boundary_name
 from drawdown.engine.carriers import SUFFIX, carried_sources, carrier_folder, with_watermark
+from drawdown.engine.examine import Subject, examine
 from drawdown.engine.sinks import Sink
 from drawdown.engine.sinks.schema import refuse_drift
 from drawdown.engine.sources import read_static, read_stream
-from drawdown.engine.transforms import run_transform, spark_sentence
+from drawdown.engine.transforms import run_transform
 from drawdown.errors import SpecError, TransformError
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
@@ -121,7 +121,7 @@ def _in_declared_order(output: DataFrame, sink: Sink, pipeline: Pipeline) -> Dat
 
 
 def _refuse_unsupported(pipeline: Pipeline, session: SparkSession, output: DataFrame) -> None:
-    """Spark's own check of a streaming plan, made before a checkpoint exists."""
+    """Raise what the rules refuse, before a checkpoint exists."""
     if not output.isStreaming:
         raise TransformError(
             "transform.not-streaming",
@@ -129,19 +129,13 @@ def _refuse_unsupported(pipeline: Pipeline, session: SparkSession, output: DataF
             where=str(pipeline.folder / pipeline.transform),
             do="use at least one streaming source in the transform",
         )
-    jvm = session._jvm
-    assert jvm is not None
-    mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, pipeline.sink.mode.capitalize())()
-    checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
-    try:
-        checker.checkForStreaming(output._jdf.queryExecution().analyzed(), mode)
-    except AnalysisException as cause:
+    refusals = [v for v in examine(Subject(pipeline, session, output)) if v.level == "refused"]
+    if refusals:
+        first = refusals[0]
+        also = "".join(f"; also: {verdict.what}" for verdict in refusals[1:])
         raise TransformError(
-            "transform.unsupported",
-            f"{pipeline.name} cannot run as a stream in {pipeline.sink.mode} mode: {spark_sentence(cause)}",
-            where=str(pipeline.folder / pipeline.transform),
-            do="see Spark's Structured Streaming guide on output modes; nothing was read or written",
-        ) from None
+            first.id, first.what + also, where=str(pipeline.folder / pipeline.transform), do=first.do
+        )
 
 
 def _source_order(plan: Any) -> tuple[str, ...]:

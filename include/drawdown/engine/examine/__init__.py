@@ -1,0 +1,23 @@
+"""Rules about a pipeline's analysed plan: what Spark's documents allow, warn of and refuse.
+
+Each module holds the rules of one chapter as a function (Subject) -> verdicts; nothing is started.
+Spark's own checker (UnsupportedOperationChecker) has the last word, in `unsupported`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from drawdown.engine.examine.subject import Subject
+from drawdown.engine.examine.unsupported import unsupported
+from drawdown.plan.verdicts import PlanVerdict
+
+__all__ = ["Subject", "examine"]
+
+_RULES: tuple[Callable[[Subject], Iterable[PlanVerdict]], ...] = (unsupported,)
+
+
+def examine(subject: Subject) -> list[PlanVerdict]:
+    """Every verdict on the plan, refusals first; the rules' order otherwise."""
+    found = [verdict for rule in _RULES for verdict in rule(subject)]
+    return sorted(found, key=lambda verdict: verdict.level != "refused")

@@ -1,0 +1,58 @@
+"""A Java logical plan as a small Python tree: what the rules of this package ask of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+# Metadata key of an event-time column: EventTimeWatermark.delayKey, Spark 4.2.
+_WATERMARK = "spark.watermarkDelayMs"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One node of an analysed plan; ``java`` is the LogicalPlan for what only one rule needs."""
+
+    java: Any
+
+    @cached_property
+    def name(self) -> str:
+        """Spark's node name: Aggregate, Join, Deduplicate ..."""
+        return str(self.java.nodeName())
+
+    @cached_property
+    def streaming(self) -> bool:
+        return bool(self.java.isStreaming())
+
+    @cached_property
+    def children(self) -> tuple[Node, ...]:
+        found = self.java.children()
+        return tuple(Node(found.apply(i)) for i in range(found.size()))
+
+    @cached_property
+    def watermarked_columns(self) -> tuple[str, ...]:
+        """Names of the output columns that are under a watermark."""
+        return tuple(str(a.name()) for a in items(self.java.output()) if is_watermarked(a))
+
+    def walk(self) -> Iterator[Node]:
+        """This node and all below it, parents first."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    @property
+    def text(self) -> str:
+        """One line, as Spark prints it."""
+        return str(self.java.simpleString(1_000))
+
+
+def items(java_sequence: Any) -> list[Any]:
+    """The elements of a Scala Seq."""
+    return [java_sequence.apply(i) for i in range(java_sequence.size())]
+
+
+def is_watermarked(attribute: Any) -> bool:
+    """Whether an attribute carries a watermark, itself or as the start or end of a window."""
+    return bool(attribute.metadata().contains(_WATERMARK))

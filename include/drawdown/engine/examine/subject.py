@@ -1,0 +1,29 @@
+"""What the rules look at: the pipeline and its output's analysed plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import DataFrame, SparkSession
+
+from drawdown.engine.examine.plan_tree import Node
+from drawdown.spec import Pipeline
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A pipeline's analysed query, not started."""
+
+    pipeline: Pipeline
+    session: SparkSession
+    output: DataFrame
+
+    @property
+    def mode(self) -> str:
+        """The output mode: append, update or complete."""
+        return self.pipeline.sink.mode
+
+    @cached_property
+    def plan(self) -> Node:
+        return Node(self.output._jdf.queryExecution().analyzed())

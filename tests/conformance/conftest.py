@@ -1,0 +1,88 @@
+"""The conformance tier: one session for all rows, counts that must balance after every test, and the page."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from drawdown.machine.broker import Broker
+from drawdown.metastore import Metastore
+from tests.conformance.listing import Shown, write_page
+from tests.support.spark import ROOT, start_session
+from tests.support.workspace import Workspace
+
+_shown: dict[str, Shown] = defaultdict(Shown)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--conformance-page", action="store_true", help="write docs/conformance.md")
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
+    report = yield
+    if report.when == "call" or report.outcome != "passed":
+        for id in _ids(item):
+            _shown[id].outcomes.append(report.outcome)
+    return report
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.config.getoption("--conformance-page", default=False):
+        write_page(_shown)
+
+
+def _ids(item: pytest.Item) -> list[str]:
+    return [id for mark in item.iter_markers("conformance") for id in mark.args]
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """One session for the whole tier; every drain has a newSession of its own and unloads its state."""
+    session = start_session()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    """A real broker for the tier; use topics of your own."""
+    with Broker(tmp_path_factory.mktemp("kafka"), state_dir=ROOT / ".drawdown") as running:
+        yield running
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Workspace]:
+    """A project of its own, without a broker."""
+    yield from _accounted(Workspace(tmp_path / "project", spark), request)
+
+
+@pytest.fixture
+def kafka_workspace(
+    tmp_path: Path, spark: SparkSession, broker: Broker, request: pytest.FixtureRequest
+) -> Iterator[Workspace]:
+    """A project of its own whose default broker is the tier's."""
+    yield from _accounted(Workspace(tmp_path / "project", spark, kafka=broker.bootstrap_servers), request)
+
+
+def _accounted(made: Workspace, request: pytest.FixtureRequest) -> Iterator[Workspace]:
+    """Nothing is dropped silently: after every test, each batch of each pipeline accounts for all it read."""
+    yield made
+    folders = sorted((made.root / "include" / "pipelines").iterdir())
+    for id in _ids(request.node):
+        for folder in folders:
+            _shown[id].specs.setdefault(folder.name, (folder / "pipeline.yaml").read_text())
+    if not (made.root / "metastore.db").exists():
+        return
+    with Metastore.open(made.project.metastore_url) as metastore:
+        for folder in folders:
+            checkpoint = metastore.active_checkpoint(folder.name)
+            for batch in metastore.batches(folder.name, checkpoint.generation) if checkpoint else ():
+                assert batch.counts.balanced, f"{folder.name} batch {batch.batch_id}: {batch.counts}"
+                for part in ("read", "malformed", "future", "quarantined", "fed", "late"):
+                    by_source = sum(counts[part] for counts in batch.by_source.values())
+                    assert by_source == getattr(batch.counts, part), (folder.name, batch.batch_id, part)

@@ -1,0 +1,55 @@
+"""The tier watches itself: every row has a test that runs, and that says something about the output."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.listing import PAGE, ConformanceTest, conformance_tests, rows
+
+# These come with transactional sinks; every other row must have its test.
+NOT_YET = {"SINK-05", "SINK-06"}
+SHARED_LIST = Path(__file__).parents[3] / "shared" / "conformance.md"
+
+_BAD = ("| failed |", "| not run |")
+
+# What a test reads of the outcome: tables, files, topics, quarantine, what a command printed, a refusal.
+OUTPUT = {"delta", "files", "records", "quarantined", "printed", "refused", "refused_spec", "memory", "read"}
+
+
+def test_every_row_has_a_test_and_every_test_a_row() -> None:
+    carried = {test.id for test in conformance_tests()}
+    assert sorted(set(rows()) - carried - NOT_YET) == []
+    assert sorted(carried - set(rows())) == []
+
+
+def test_the_list_is_whole() -> None:
+    assert len(rows()) == 141
+    if SHARED_LIST.exists():
+        listed = [line[2:].split(":")[0] for line in SHARED_LIST.read_text().splitlines() if line[:2] == "- "]
+        assert [id for id in listed if id not in rows()] == []
+
+
+@pytest.mark.parametrize("test", list(conformance_tests()), ids=lambda test: test.function.name)
+def test_it_runs_and_asserts_something_on_the_output(test: ConformanceTest) -> None:
+    source = ast.unparse(test.function)
+    assert "skip" not in source
+    assert "xfail" not in source
+    called = {
+        node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        for node in ast.walk(test.function)
+        if isinstance(node, ast.Call)
+    }
+    asserts = any(isinstance(node, ast.Assert) for node in ast.walk(test.function))
+    assert called & OUTPUT, f"{test.function.name} reads no output"
+    assert asserts or called & {"refused", "refused_spec"}
+
+
+def test_the_page_lists_every_row_as_passed() -> None:
+    page = PAGE.read_text()
+    missing = [id for id in rows() if id not in NOT_YET and f"| {id} |" not in page]
+    assert missing == []
+    failed = [line.split(" | ")[0].strip("| ") for line in page.splitlines() if line.endswith(_BAD)]
+    assert sorted(set(failed) - NOT_YET) == []
