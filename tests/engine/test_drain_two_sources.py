@@ -53,3 +53,43 @@ def test_windows_close_in_the_run_whose_data_closes_them(workspace: Workspace) -
             closed = {}
         assert dict(workspace.delta("tables/hourly")) == closed
     assert sum(closed.values()) == (RUNS - 2) * 3
+
+
+def test_carriers_are_seen_whatever_the_transform_filters(workspace: Workspace) -> None:
+    """A join's keys imply `is not null`, which Spark would push below the watermark: carriers have no key."""
+    workspace.pipeline(
+        "joined",
+        """
+        sources:
+          d: {format: json, path: landing/d, schema: d.ddl, watermark: {column: at, delay: 6 hours}}
+          r: {format: json, path: landing/r, schema: r.ddl, watermark: {column: seen, delay: 3 hours}}
+        transform: transform.sql
+        sink: {format: delta, path: tables/joined, schema: out.ddl}
+        state: {partitions: 2}
+        """,
+        d_ddl="at TIMESTAMP, k STRING",
+        r_ddl="seen TIMESTAMP, k STRING, v INT",
+        out_ddl="k STRING, v INT",
+        transform_sql="""
+            SELECT d.k, r.v FROM d LEFT JOIN r
+            ON r.k = d.k AND r.seen <= d.at AND r.seen > d.at - INTERVAL 1 HOUR
+        """,
+    )
+    for source in ("d", "r"):
+        (workspace.storage / "landing" / source).mkdir(parents=True)
+    workspace.land_json("landing/d/1.json", [{"at": _time(10, 17), "k": "a"}, {"at": _time(10, 54), "k": "b"}])
+    workspace.run("joined")
+    workspace.land_json(
+        "landing/r/1.json",
+        [{"seen": _time(10, 0), "k": "a", "v": 1}, {"seen": _time(20, 0), "k": "a", "v": 2}],
+    )
+    workspace.run("joined")
+    assert workspace.delta("tables/joined") == [("a", 1)]
+    workspace.land_json("landing/d/2.json", [{"at": _time(20, 44), "k": "c"}])
+    run = workspace.run("joined")
+    assert run.watermark == START + timedelta(hours=14, minutes=44)
+    assert workspace.delta("tables/joined") == [("a", 1), ("b", None)]
+
+
+def _time(hour: int, minute: int) -> str:
+    return (START + timedelta(hours=hour, minutes=minute)).isoformat()

@@ -79,6 +79,12 @@ def with_watermark(
     both = frame.withColumn(_FLAG, F.lit(False)).unionByName(
         carriers.select(*empty, F.lit(True).alias(_FLAG))
     )
-    # A filter on the flag alone is pushed below withWatermark, and the carrier would never be seen
-    # there: naming the event-time column keeps it above (Optimizer: PushPredicateThroughNonJoin).
-    return both.withWatermark(column, delay).where(f"not ({_FLAG} and `{column}` is not null)").drop(_FLAG)
+    # A filter that does not name the event-time column is pushed below withWatermark, and no carrier would
+    # be seen there: neither this one's nor, with all its other columns null, a filter of the transform or the
+    # `is not null` that Spark infers from a join's keys. Nothing is pushed past a filter that is not
+    # deterministic (Optimizer: CombineFilters, PushPredicateThroughNonJoin); this one is always true.
+    return (
+        both.withWatermark(column, delay)
+        .where(f"not ({_FLAG} and `{column}` is not null) and spark_partition_id() >= 0")
+        .drop(_FLAG)
+    )
