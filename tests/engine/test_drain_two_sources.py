@@ -77,7 +77,9 @@ def test_carriers_are_seen_whatever_the_transform_filters(workspace: Workspace) 
     )
     for source in ("d", "r"):
         (workspace.storage / "landing" / source).mkdir(parents=True)
-    workspace.land_json("landing/d/1.json", [{"at": _time(10, 17), "k": "a"}, {"at": _time(10, 54), "k": "b"}])
+    workspace.land_json(
+        "landing/d/1.json", [{"at": _time(10, 17), "k": "a"}, {"at": _time(10, 54), "k": "b"}]
+    )
     workspace.run("joined")
     workspace.land_json(
         "landing/r/1.json",
