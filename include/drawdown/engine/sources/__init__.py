@@ -1,0 +1,43 @@
+"""Sources: from a spec to DataFrames that all look alike at the boundary; one module a kind of source.
+
+A streaming frame has the user's columns and the SYSTEM_COLUMNS of columns.py, which boundary.py reads
+and drops.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from drawdown.engine.sources.columns import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS, options, schema_of
+from drawdown.engine.sources.delta import read_delta
+from drawdown.engine.sources.files import existing_path, read_files
+from drawdown.engine.sources.kafka import read_kafka
+from drawdown.spec import Pipeline, Project
+
+__all__ = ["CORRUPT", "ORIGIN", "PAYLOAD", "SYSTEM_COLUMNS", "read_static", "read_stream"]
+
+_READERS = {"kafka": read_kafka, "delta": read_delta}
+
+
+def read_stream(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
+    """The streaming frame of one source: the user's columns and SYSTEM_COLUMNS.
+
+    Raises:
+        SourceError: the folder to read is not there, the broker does not answer.
+        SpecError: the schema file does not parse.
+    """
+    return _READERS.get(pipeline.sources[name].format, read_files)(session, project, pipeline, name)
+
+
+def read_static(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
+    """A static source, read whole at every run.
+
+    Raises:
+        SourceError: there is nothing at its path.
+        SpecError: the schema file does not parse.
+    """
+    source = pipeline.sources[name]
+    path = existing_path(project, pipeline, name)
+    reader = session.read.format(source.format).options(**options(source))
+    schema = schema_of(pipeline, name)
+    return (reader if schema is None else reader.schema(schema)).load(path)

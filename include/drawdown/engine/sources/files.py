@@ -1,0 +1,57 @@
+"""File sources: csv, json, xml, parquet, orc and text."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+
+from drawdown.engine.sources.columns import CORRUPT, options, schema_of, with_corrupt, with_system_columns
+from drawdown.errors import SourceError, SpecError
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+
+# Formats whose parser can meet a record it cannot read.
+_PARSED = frozenset({"csv", "json", "xml"})
+
+
+def read_files(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
+    """A folder, or the folders and files of a pattern, as a stream of their rows.
+
+    Raises:
+        SourceError: the folder is not there.
+        SpecError: the schema file does not parse.
+    """
+    source = pipeline.sources[name]
+    path = existing_path(project, pipeline, name)
+    schema = schema_of(pipeline, name)
+    given = options(source)
+    if "sourceArchiveDir" in given:
+        given["sourceArchiveDir"] = Storage(project.storage_root).path(given["sourceArchiveDir"])
+    reader = session.readStream.format(source.format).options(**given)
+    if source.format in _PARSED:
+        # PERMISSIVE whatever the policy: Spark's DROPMALFORMED cannot count what it drops.
+        reader = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
+        schema = schema and with_corrupt(schema)
+    frame = (reader if schema is None else reader.schema(schema)).load(path)
+    corrupt = CORRUPT if source.format in _PARSED else None
+    return with_system_columns(frame, corrupt=corrupt, file="_metadata.file_path")
+
+
+def existing_path(project: Project, pipeline: Pipeline, name: str) -> str:
+    """The path of a source as Spark takes it. Raises SourceError when nothing is there."""
+    source = pipeline.sources[name]
+    storage = Storage(project.storage_root)
+    if source.path is None:
+        raise SpecError(
+            "source.no-path",
+            f"source {name} of {pipeline.name} has no path",
+            where=str(pipeline.folder / "pipeline.yaml"),
+            do="give the folder inside the storage root under `path:`",
+        )
+    if not any(mark in source.path for mark in "*?[{") and not storage.exists(source.path):
+        raise SourceError(
+            "source.missing",
+            f"source {name} of {pipeline.name}: there is no {source.path} in the storage",
+            where=storage.path(source.path),
+            do="create the folder, or correct `path:`, which is relative to `storage_root:`",
+        )
+    return storage.path(source.path)
