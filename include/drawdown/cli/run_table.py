@@ -41,6 +41,29 @@ def run_table(rows: Iterable[tuple[str, Run | None]], *, ids: bool) -> Table:
     return table
 
 
+def progress_table(run: Run) -> Table:
+    """One line for each of the last batches of a run: how long each phase that counts took, and the state."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("batch", "rows", "ms", "of which the batch itself", "state rows", "state bytes"):
+        table.add_column(name, justify="right")
+    table.add_column("watermark")
+    for entry in run.progress:
+        took, operators = entry["duration_ms"], entry["operators"]
+        table.add_row(
+            str(entry["batch_id"]),
+            f"{entry['rows']:,}",
+            f"{took.get('triggerExecution', 0):,}",
+            f"{took.get('addBatch', 0):,}",
+            f"{sum(operator['rows'] for operator in operators):,}" if operators else "",
+            f"{sum(operator['memory_bytes'] for operator in operators):,}" if operators else "",
+            entry["watermark"] or "",
+        )
+    return table
+
+
 def run_values(run: Run) -> dict[str, Any]:
     """Every field of a run record, and how long it took."""
     return {**asdict(run), "seconds": seconds(run)}

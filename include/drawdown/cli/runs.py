@@ -41,7 +41,7 @@ def runs(
 
 
 def _show_one(metastore: Metastore, run_id: str, as_json: bool) -> None:
-    from drawdown.cli.run_table import run_table, run_values
+    from drawdown.cli.run_table import progress_table, run_table, run_values
 
     run = metastore.run(run_id)
     if run is None:
@@ -50,6 +50,8 @@ def _show_one(metastore: Metastore, run_id: str, as_json: bool) -> None:
     if as_json:
         return print_json({**run_values(run), "verdicts": [asdict(verdict) for verdict in verdicts]})
     out().print(run_table([(run.pipeline, run)], ids=True))
+    if run.progress:
+        out().print(progress_table(run))
     for verdict in verdicts:
         out().print(verdict.text, markup=False)
     for key, text in (run.error or {}).items():

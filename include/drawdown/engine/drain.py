@@ -34,8 +34,8 @@ from drawdown.checkpoint import CheckpointFiles
 from drawdown.engine.batch import EPOCH, BatchStep, StopDrain
 from drawdown.engine.carriers import write_carriers
 from drawdown.engine.failures import from_spark, unexpected
-from drawdown.engine.late_groups import LateGroups
 from drawdown.engine.lease_keeper import LeaseKeeper
+from drawdown.engine.progress import RunProgress
 from drawdown.engine.query import Query, build_query
 from drawdown.engine.rejects import QUARANTINE_SCHEMA
 from drawdown.engine.session import query_session, reading_session
@@ -143,7 +143,7 @@ class _Drain:
         self.outcome: dict[str, Any] = {}
         self.published = 0
         self.batches: list[Batch] = []
-        self.late_groups = 0
+        self.progress: RunProgress | None = None
 
     def run(self) -> Run:
         query = self._open()
@@ -220,10 +220,11 @@ class _Drain:
             .foreachBatch(step)
             .start()
         )
-        late = LateGroups(running)
+        self.progress = RunProgress(running, query.source_order)
         try:
             while not running.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
-                late.look()
+                if self.progress.look():
+                    self.metastore.update_run(self.context.run_id, progress=list(self.progress.entries))
         except PySparkException:
             if isinstance(step.failure, StopDrain):
                 return step.failure.reason
@@ -231,8 +232,7 @@ class _Drain:
                 raise step.failure from None
             raise
         finally:
-            late.look()
-            self.late_groups = late.total
+            self.progress.look()
             # Whatever ended the wait: no batch may be written after the lease is given back.
             running.stop()
         self.metastore.set_query_id(self.keeper.lease, self.checkpoint.generation, str(running.id))
@@ -320,7 +320,7 @@ class _Drain:
         done = [b for b in self.batches if committed is not None and b.batch_id <= committed]
         counts = replace(
             sum((b.counts for b in done), Counts()),
-            late_groups=self.late_groups,
+            late_groups=self.progress.late_groups if self.progress else 0,
             published=self.published,
         )
         watermark = None
@@ -334,6 +334,7 @@ class _Drain:
             batches=len(done),
             counts=counts,
             watermark=watermark,
+            progress=list(self.progress.entries) if self.progress else [],
             **self.outcome,
             **values,
         )
