@@ -93,6 +93,28 @@ def test_a_line_that_is_no_flight_is_malformed_and_kept_as_it_came(tmp_path: Pat
         assert oracle.counts("flights", 1) == ExpectedCounts(2, 1, 0, 0, 0, 1)
 
 
+def test_a_session_holds_departures_less_than_eight_hours_apart(tmp_path: Path) -> None:
+    deliver(tmp_path, 1, [flight("2013-01-01T10:00:00Z"), flight("2013-01-01T17:00:00Z", 2)])
+    deliver(tmp_path, 2, [flight("2013-01-02T01:30:00Z", 3), flight("2013-01-02T08:00:00Z", 4)])
+    with Oracle(tmp_path) as oracle:
+        sessions = oracle.rows("tables/aircraft_sessions")
+        # The second session is open: fourteen hours after 08:00 have not been seen.
+        assert column(sessions, "departures") == [2]
+        assert column(sessions, "miles") == [200]
+        assert oracle.counts("aircraft_sessions", 1).published == 0
+        assert oracle.counts("aircraft_sessions", 2).published == 1
+
+
+def test_a_departure_without_a_reading_comes_out_when_none_can_come_any_more(tmp_path: Path) -> None:
+    later = json.dumps({**READING, "observed_at": "2013-01-01T16:00:00Z"})
+    deliver(tmp_path, 1, [flight("2013-01-01T06:30:00Z"), flight("2013-01-01T07:30:00Z", 2)])
+    deliver(tmp_path, 2, [flight("2013-01-01T16:30:00Z", 3)], [later])
+    with Oracle(tmp_path) as oracle:
+        readings = column(oracle.rows("tables/flight_weather"), "observed_at")
+        assert [str(reading) for reading in readings] == ["2013-01-01 06:00:00", "2013-01-01 16:00:00", "None"]
+        assert [oracle.counts("flight_weather", day).published for day in (1, 2)] == [1, 2]
+
+
 def test_2099_is_set_aside_and_makes_nothing_late(tmp_path: Path) -> None:
     deliver(tmp_path, 1, [flight("2099-01-01T00:00:00Z"), flight("2013-01-01T10:00:00Z")])
     deliver(tmp_path, 2, [flight("2013-01-01T11:00:00Z")])

@@ -1,4 +1,4 @@
-"""The four example pipelines load, hang together, and show a newcomer every file a folder can have."""
+"""The example pipelines load, hang together, and show a newcomer every file a folder can have."""
 
 import csv
 from pathlib import Path

@@ -23,7 +23,9 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.records import Run
 
 GROUP = "nycflights"
-PIPELINES = ("flights", "weather", "departures_hourly", "flights_enriched")
+PIPELINES = (
+    "flights", "weather", "departures_hourly", "flights_enriched", "aircraft_sessions", "flight_weather",
+)  # fmt: skip
 
 _RUN_SECONDS = 240.0
 _POLL_SECONDS = 0.5

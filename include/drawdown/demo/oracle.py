@@ -17,8 +17,11 @@ _TABLES = {
     "tables/departures_hourly": "SELECT * EXCLUDE (day) FROM departures_hourly",
     "tables/flights_enriched": "SELECT * EXCLUDE (day) FROM flights_enriched",
     "tables/weather": "SELECT * EXCLUDE (day) FROM weather",
+    "tables/aircraft_sessions": "SELECT * EXCLUDE (day) FROM aircraft_sessions",
+    "tables/flight_weather": "SELECT * EXCLUDE (day) FROM flight_weather",
     "quarantine/flights": "SELECT reason, payload FROM quarantine_flights",
     "quarantine/weather": "SELECT reason, payload FROM quarantine_weather",
+    "quarantine/flight_weather": "SELECT reason, payload FROM quarantine_flight_weather",
 }
 
 

@@ -1,4 +1,4 @@
--- What the four pipelines of the demo must have made, worked out in DuckDB from the delivered bytes.
+-- What the pipelines of the demo must have made, worked out in DuckDB from the delivered bytes.
 -- Nothing here knows Drawdown or Spark: every fact is stated once more, in other words.
 -- Needs the variable `copy`: the folder with day<N>/flights/*.csv, day<N>/weather.jsonl and reference/.
 -- All times are TIMESTAMP in UTC.
@@ -111,6 +111,47 @@ SELECT day, line ->> 'origin' AS origin, time_of(line ->> 'observed_at') AS obse
        CAST(line ->> 'visib' AS DOUBLE) * 1.609344 AS visibility_km
 FROM weather_rows WHERE readable AND refused IS NULL;
 
+------------------------------------------------------------------------------------------ an aircraft's day
+
+CREATE TABLE aircraft_sessions_all AS
+SELECT tailnum, min(departed_at) AS first_departure, max(departed_at) AS last_departure,
+       count(*) AS departures, CAST(sum(distance_miles) AS BIGINT) AS miles
+FROM (SELECT *, sum(opens) OVER (PARTITION BY tailnum ORDER BY departed_at) AS session
+      FROM (SELECT *, coalesce(departed_at > lag(departed_at) OVER (PARTITION BY tailnum ORDER BY departed_at)
+                               + INTERVAL 8 HOUR, true)::INTEGER AS opens
+            FROM flights WHERE tailnum IS NOT NULL))
+GROUP BY tailnum, session;
+
+-- Eight hours after its last departure a session ends; six hours later nothing of it can come any more.
+CREATE TABLE aircraft_sessions AS
+SELECT (SELECT min(day) FROM reached WHERE last_departure + INTERVAL 14 HOUR <= latest) AS day, *
+FROM aircraft_sessions_all;
+DELETE FROM aircraft_sessions WHERE day IS NULL;
+
+------------------------------------------------------------------------------------------ departures with weather
+
+-- What both streams have shown by the end of a day decides what is late and what can still find a reading.
+CREATE TABLE both_reached AS
+SELECT d.day, least(
+         (SELECT max(departed_at) FROM flight_rows r WHERE r.refused IS NULL AND r.day <= d.day) - INTERVAL 6 HOUR,
+         (SELECT max(observed_at) FROM weather w WHERE w.day <= d.day) - INTERVAL 3 HOUR) AS passed
+FROM known d;
+
+CREATE TABLE weathered AS
+SELECT r.*, coalesce(departed_at <= (SELECT passed FROM both_reached b WHERE b.day = r.day - 1), false) AS late
+FROM flight_rows r WHERE refused IS NULL;
+
+CREATE TABLE flight_weather AS
+SELECT CASE WHEN w.observed_at IS NOT NULL THEN greatest(f.day, w.day)
+            ELSE (SELECT min(day) FROM both_reached b WHERE f.departed_at <= b.passed) END AS day,
+       f.departed_at, f.carrier, f.flight, f.origin, f.dep_delay AS dep_delay_minutes,
+       w.observed_at, w.wind_km_h, w.visibility_km
+FROM weathered f
+LEFT JOIN weather w ON w.origin = f.origin AND w.observed_at <= f.departed_at
+                   AND f.departed_at < w.observed_at + INTERVAL 1 HOUR
+WHERE NOT f.late;
+DELETE FROM flight_weather WHERE day IS NULL;
+
 ------------------------------------------------------------------------------------------ set aside
 
 -- The payload is compared where it is the delivered text itself; a refused row is kept as JSON made from it.
@@ -121,6 +162,9 @@ UNION ALL SELECT day, refused, NULL FROM flight_rows WHERE refused IS NOT NULL;
 CREATE TABLE quarantine_weather AS
 SELECT day, 'malformed' AS reason, line AS payload FROM weather_rows WHERE NOT readable
 UNION ALL SELECT day, refused, NULL FROM weather_rows WHERE refused IS NOT NULL;
+
+CREATE TABLE quarantine_flight_weather AS
+SELECT * FROM quarantine_flights UNION ALL SELECT * FROM quarantine_weather;
 
 ------------------------------------------------------------------------------------------ counts of a run
 
@@ -148,4 +192,17 @@ FROM known d
 UNION ALL
 SELECT 'flights_enriched', day, (SELECT count(*) FROM flights x WHERE x.day = d.day), 0, 0, 0, 0,
        (SELECT count(*) FROM flights_enriched x WHERE x.day = d.day)
+FROM known d
+UNION ALL
+SELECT 'aircraft_sessions', day, (SELECT count(*) FROM flights x WHERE x.day = d.day), 0, 0, 0, 0,
+       (SELECT count(*) FROM aircraft_sessions x WHERE x.day = d.day)
+FROM known d
+UNION ALL
+SELECT 'flight_weather', day,
+       (SELECT count(*) FROM flight_lines x WHERE x.day = d.day) + (SELECT count(*) FROM weather_lines x WHERE x.day = d.day),
+       (SELECT count(*) FROM quarantine_flight_weather x WHERE x.day = d.day AND reason = 'malformed'),
+       (SELECT count(*) FROM quarantine_flight_weather x WHERE x.day = d.day AND reason = 'future'),
+       (SELECT count(*) FROM quarantine_flight_weather x WHERE x.day = d.day AND reason NOT IN ('malformed', 'future')),
+       (SELECT count(*) FROM weathered x WHERE x.day = d.day AND late),
+       (SELECT count(*) FROM flight_weather x WHERE x.day = d.day)
 FROM known d;
