@@ -111,7 +111,11 @@ def test_a_departure_without_a_reading_comes_out_when_none_can_come_any_more(tmp
     deliver(tmp_path, 2, [flight("2013-01-01T16:30:00Z", 3)], [later])
     with Oracle(tmp_path) as oracle:
         readings = column(oracle.rows("tables/flight_weather"), "observed_at")
-        assert [str(reading) for reading in readings] == ["2013-01-01 06:00:00", "2013-01-01 16:00:00", "None"]
+        assert [str(reading) for reading in readings] == [
+            "2013-01-01 06:00:00",
+            "2013-01-01 16:00:00",
+            "None",
+        ]
         assert [oracle.counts("flight_weather", day).published for day in (1, 2)] == [1, 2]
 
 
