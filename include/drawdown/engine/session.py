@@ -81,6 +81,7 @@ def query_conf(pipeline: Pipeline) -> dict[str, str]:
         "spark.sql.streaming.multipleWatermarkPolicy": pipeline.watermark_policy,
     }
     conf |= {_STATE_STORE + k: option_text(v) for k, v in {**_STATE_DEFAULTS, **state.options}.items()}
+    conf |= {name: option_text(value) for name, value in pipeline.conf.items()}
     # Static settings are the application's; a query session may not set them.
     return {key: value for key, value in conf.items() if key not in _STATIC}
 

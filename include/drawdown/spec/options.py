@@ -1,8 +1,8 @@
 """The options a spec may give to Spark, by format: one that Spark would accept and ignore is an error.
 
 Names are Spark's own, in its documented spelling, read from the classes of Spark 4.2.0 (CSVOptions,
-JSONOptions, XmlOptions, TextOptions, ParquetOptions, OrcOptions, FileStreamOptions, KafkaSourceProvider,
-RocksDBConf, SQLConf) and Delta 4.4.0 (DeltaOptions). Left out on purpose:
+JSONOptions, XmlOptions, TextOptions, ParquetOptions, OrcOptions, FileStreamOptions, KafkaSourceProvider)
+and Delta 4.4.0 (DeltaOptions). Left out on purpose:
 
 - ``path``, ``basePath``, ``rowValidationXSDPath``, ``schemaTrackingLocation``, ``checkpointLocation``:
   files outside the spec's own paths;
@@ -94,22 +94,6 @@ _WRITE: dict[str, frozenset[str]] = {
     "text": frozenset({"compression", "encoding", "lineSep", "maxRecordsPerFile"}),
 }  # fmt: skip
 
-# After spark.sql.streaming.stateStore. ; RocksDBConf and SQLConf.
-_STATE = frozenset({
-    "minDeltasForSnapshot", "maintenanceInterval", "compression.codec", "unloadOnCommit",
-    "stateSchemaCheck", "formatValidation.enabled", "encodingFormat", "checkpointFormatVersion",
-    "maxVersionsToDeletePerMaintenance", "numStateStoreMaintenanceThreads", "commitValidation.enabled",
-    "rowChecksum.enabled", "skipNullsForStreamStreamJoins.enabled", "autoSnapshotRepair.enabled",
-})  # fmt: skip
-_STATE_ROCKSDB = frozenset(f"rocksdb.{name}" for name in (
-    "allowFAllocate", "blockCacheSizeMB", "blockSizeKB", "boundedMemoryUsage",
-    "changelogCheckpointing.enabled", "compactOnCommit", "compression", "formatVersion",
-    "highPriorityPoolRatio", "lockAcquireTimeoutMs", "maxMemoryUsageMB", "maxOpenFiles",
-    "maxWriteBufferNumber", "memoryUpdateIntervalMs", "resetStatsOnLoad", "trackTotalNumberOfRows",
-    "writeBufferCacheRatio", "writeBufferSizeMB", "mergeOperatorVersion", "verifyNonEmptyFilesInZip",
-    "checkStaleReusedFilesInSnapshot",
-))  # fmt: skip
-
 # Known to Spark, and said elsewhere or not at all: the error says where.
 _ELSEWHERE = {
     "path": "the key `path` of the source says it",
@@ -142,11 +126,6 @@ def source_options(format: SourceFormat, static: bool) -> frozenset[str]:
 def sink_options(format: SinkFormat) -> frozenset[str]:
     """The option names a sink of this format takes."""
     return _WRITE[format]
-
-
-def state_options(provider: Literal["rocksdb", "hdfs"]) -> frozenset[str]:
-    """Names after ``spark.sql.streaming.stateStore.`` that may be set with this provider."""
-    return _STATE | _STATE_ROCKSDB if provider == "rocksdb" else _STATE
 
 
 def check_names(given: Iterable[str], known: Collection[str], *at: str) -> None:

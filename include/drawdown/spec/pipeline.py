@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 
 from drawdown.spec.duration import Duration, PositiveDuration
 from drawdown.spec.model import Line, Name, OptionValue, SpecModel, problem
-from drawdown.spec.options import check_names, state_options
 from drawdown.spec.paths import fixed_part, overlaps
 from drawdown.spec.quality import Quality, Rule
+from drawdown.spec.query_settings import check_conf, check_state
 from drawdown.spec.schedule import AssetRef, checked_schedule
 from drawdown.spec.sink import Sink
 from drawdown.spec.source import Source
@@ -39,8 +39,13 @@ class State(SpecModel):
 
     @model_validator(mode="after")
     def _options_are_known(self) -> State:
-        check_names(self.options, state_options(self.provider))
+        check_state(self.options, self.provider)
         return self
+
+
+def _known_conf(conf: dict[str, OptionValue]) -> dict[str, OptionValue]:
+    check_conf(conf)
+    return conf
 
 
 class DrainBounds(SpecModel):
@@ -83,6 +88,7 @@ class Pipeline(SpecModel):
     replay: Replay | None = None
     cluster: Name = "local"
     watermark_policy: Literal["min", "max"] = "min"
+    conf: Annotated[dict[str, OptionValue], AfterValidator(_known_conf)] = Field(default_factory=dict)
 
     _beside: Beside = PrivateAttr(default_factory=Beside)
 

@@ -1,0 +1,136 @@
+"""The settings of a query that a spec may give to Spark: under ``conf:``, and under ``state:`` for its state store.
+
+Names and kinds are read from SQLConf and RocksDBConf of Spark 4.2.0. Under ``conf:`` are only those that
+belong to a session, change what a drain does or leaves behind, and that no other key says. Left out on
+purpose: versions of state formats and whatever else the first run freezes in the offset log, switches that
+only restore an old bug, and ``stopTimeout``: a drain waits for its query to end before it gives up the lease.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+from drawdown.spec.model import problem
+from drawdown.spec.nearest import did_you_mean
+
+Kind = Literal["flag", "whole", "ratio", "time", "text"]
+Value = str | int | float | bool
+
+_STREAMING = "spark.sql.streaming."
+_STATE_STORE = _STREAMING + "stateStore."
+
+_CONF: Mapping[str, Kind] = {
+    _STREAMING + name: kind
+    for name, kind in (
+        ("fileSink.log.cleanupDelay", "time"),
+        ("fileSink.log.compactInterval", "whole"),
+        ("fileSink.log.deletion", "flag"),
+        ("fileSource.cleaner.numThreads", "whole"),
+        ("fileSource.log.cleanupDelay", "time"),
+        ("fileSource.log.compactInterval", "whole"),
+        ("fileSource.log.deletion", "flag"),
+        ("maxBatchesToRetainInMemory", "whole"),
+        ("metricsEnabled", "flag"),
+        ("minBatchesToRetain", "whole"),
+        ("noDataMicroBatches.enabled", "flag"),
+        ("ratioExtraSpaceAllowedInCheckpoint", "ratio"),
+        ("sessionWindow.merge.sessions.in.local.partition", "flag"),
+    )
+}
+_STATE: Mapping[str, Kind] = {
+    "autoSnapshotRepair.enabled": "flag",
+    "checkpointFormatVersion": "whole",
+    "commitValidation.enabled": "flag",
+    "compression.codec": "text",
+    "encodingFormat": "text",
+    "formatValidation.enabled": "flag",
+    "maintenanceInterval": "time",
+    "maxVersionsToDeletePerMaintenance": "whole",
+    "minDeltasForSnapshot": "whole",
+    "numStateStoreMaintenanceThreads": "whole",
+    "rowChecksum.enabled": "flag",
+    "skipNullsForStreamStreamJoins.enabled": "flag",
+    "stateSchemaCheck": "flag",
+    "unloadOnCommit": "flag",
+}
+_ROCKSDB: Mapping[str, Kind] = {
+    "rocksdb.allowFAllocate": "flag",
+    "rocksdb.blockCacheSizeMB": "whole",
+    "rocksdb.blockSizeKB": "whole",
+    "rocksdb.boundedMemoryUsage": "flag",
+    "rocksdb.changelogCheckpointing.enabled": "flag",
+    "rocksdb.checkStaleReusedFilesInSnapshot": "flag",
+    "rocksdb.compactOnCommit": "flag",
+    "rocksdb.compression": "text",
+    "rocksdb.formatVersion": "whole",
+    "rocksdb.highPriorityPoolRatio": "ratio",
+    "rocksdb.lockAcquireTimeoutMs": "whole",
+    "rocksdb.maxMemoryUsageMB": "whole",
+    "rocksdb.maxOpenFiles": "whole",
+    "rocksdb.maxWriteBufferNumber": "whole",
+    "rocksdb.memoryUpdateIntervalMs": "whole",
+    "rocksdb.mergeOperatorVersion": "whole",
+    "rocksdb.resetStatsOnLoad": "flag",
+    "rocksdb.trackTotalNumberOfRows": "flag",
+    "rocksdb.verifyNonEmptyFilesInZip": "flag",
+    "rocksdb.writeBufferCacheRatio": "ratio",
+    "rocksdb.writeBufferSizeMB": "whole",
+}
+_ELSEWHERE = {
+    _STREAMING + "checkpointLocation": "Drawdown keeps the checkpoint",
+    _STREAMING + "multipleWatermarkPolicy": "the key `watermark_policy` says it",
+    _STREAMING + "schemaInference": "the key `schema` of the source says it",
+    "spark.sql.shuffle.partitions": "the key `state.partitions` says it",
+    "spark.sql.session.timeZone": "it is UTC, always",
+    # Tell a user who looks for them under `state:` too.
+    "providerClass": "the key `provider` says it",
+}
+_MUST_BE: Mapping[Kind, str] = {
+    "flag": "true or false",
+    "whole": "a whole number",
+    "ratio": "a number from 0 to 1",
+    "time": 'a time as Spark writes its settings, such as "30s" or "10min"',
+    "text": "text",
+}
+_TIME = re.compile(r"[0-9]{1,12}(us|ms|s|m|min|h|d)")
+
+
+def check_conf(given: Mapping[str, Value]) -> None:
+    """Raises a PydanticCustomError for the first key of ``conf:`` that has no effect, or a wrong value."""
+    _check(given, _CONF)
+
+
+def check_state(given: Mapping[str, Value], provider: Literal["rocksdb", "hdfs"]) -> None:
+    """The same for the keys under ``state:`` that are written as they stand after Spark's prefix."""
+    _check(given, {**_STATE, **_ROCKSDB} if provider == "rocksdb" else _STATE)
+
+
+def _check(given: Mapping[str, Value], known: Mapping[str, Kind]) -> None:
+    for name, value in given.items():
+        if name not in known:
+            what = f"this option has no effect here; {_instead(name, known)}"
+            raise problem("unknown-option", what, name, do="correct or remove it")
+        if not _is(known[name], value):
+            raise problem("wrong-type", f"must be {_MUST_BE[known[name]]}", name, do="correct the value")
+
+
+def _instead(name: str, known: Mapping[str, Kind]) -> str:
+    if name in _ELSEWHERE:
+        return _ELSEWHERE[name]
+    if name.startswith(_STATE_STORE):
+        return f"under `state:` it is {name.removeprefix(_STATE_STORE)!r}"
+    if name.startswith("spark.") and not name.startswith("spark.sql."):
+        return "settings of the application stand in `conf:` of a cluster profile in project.yaml"
+    return did_you_mean(name, known)
+
+
+def _is(kind: Kind, value: Value) -> bool:
+    if kind == "flag" or isinstance(value, bool):
+        return kind == "flag" and isinstance(value, bool)
+    if kind == "whole":
+        return isinstance(value, int)
+    if kind == "ratio":
+        return isinstance(value, int | float) and 0 <= value <= 1
+    return isinstance(value, str) and (kind == "text" or _TIME.fullmatch(value) is not None)
