@@ -1,4 +1,4 @@
-"""The settings of a query that a spec may give to Spark: under ``conf:``, and under ``state:`` for its state store.
+"""Settings of a query that a spec may give to Spark: under ``conf:``, and ``state:`` for the state store.
 
 Names and kinds are read from SQLConf and RocksDBConf of Spark 4.2.0. Under ``conf:`` are only those that
 belong to a session, change what a drain does or leaves behind, and that no other key says. Left out on
@@ -22,22 +22,19 @@ _STREAMING = "spark.sql.streaming."
 _STATE_STORE = _STREAMING + "stateStore."
 
 _CONF: Mapping[str, Kind] = {
-    _STREAMING + name: kind
-    for name, kind in (
-        ("fileSink.log.cleanupDelay", "time"),
-        ("fileSink.log.compactInterval", "whole"),
-        ("fileSink.log.deletion", "flag"),
-        ("fileSource.cleaner.numThreads", "whole"),
-        ("fileSource.log.cleanupDelay", "time"),
-        ("fileSource.log.compactInterval", "whole"),
-        ("fileSource.log.deletion", "flag"),
-        ("maxBatchesToRetainInMemory", "whole"),
-        ("metricsEnabled", "flag"),
-        ("minBatchesToRetain", "whole"),
-        ("noDataMicroBatches.enabled", "flag"),
-        ("ratioExtraSpaceAllowedInCheckpoint", "ratio"),
-        ("sessionWindow.merge.sessions.in.local.partition", "flag"),
-    )
+    "spark.sql.streaming.fileSink.log.cleanupDelay": "time",
+    "spark.sql.streaming.fileSink.log.compactInterval": "whole",
+    "spark.sql.streaming.fileSink.log.deletion": "flag",
+    "spark.sql.streaming.fileSource.cleaner.numThreads": "whole",
+    "spark.sql.streaming.fileSource.log.cleanupDelay": "time",
+    "spark.sql.streaming.fileSource.log.compactInterval": "whole",
+    "spark.sql.streaming.fileSource.log.deletion": "flag",
+    "spark.sql.streaming.maxBatchesToRetainInMemory": "whole",
+    "spark.sql.streaming.metricsEnabled": "flag",
+    "spark.sql.streaming.minBatchesToRetain": "whole",
+    "spark.sql.streaming.noDataMicroBatches.enabled": "flag",
+    "spark.sql.streaming.ratioExtraSpaceAllowedInCheckpoint": "ratio",
+    "spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition": "flag",
 }
 _STATE: Mapping[str, Kind] = {
     "autoSnapshotRepair.enabled": "flag",
