@@ -8,13 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from drawdown.engine.examine.deduplication import deduplication
+from drawdown.engine.examine.joins import joins
 from drawdown.engine.examine.subject import Subject
 from drawdown.engine.examine.unsupported import unsupported
 from drawdown.plan.verdicts import PlanVerdict
 
 __all__ = ["Subject", "examine"]
 
-_RULES: tuple[Callable[[Subject], Iterable[PlanVerdict]], ...] = (unsupported,)
+_RULES: tuple[Callable[[Subject], Iterable[PlanVerdict]], ...] = (
+    joins,
+    deduplication,
+    unsupported,
+)
 
 
 def examine(subject: Subject) -> list[PlanVerdict]:
