@@ -13,9 +13,9 @@ import pytest
 DRAWDOWN = [sys.executable, "-c", "from drawdown.cli.main import main; main()"]
 
 
-def drawdown(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def drawdown(folder: Path, *arguments: str, timeout: int = 240) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [*DRAWDOWN, *arguments], cwd=folder, capture_output=True, text=True, timeout=240, check=False
+        [*DRAWDOWN, *arguments], cwd=folder, capture_output=True, text=True, timeout=timeout, check=False
     )
 
 
