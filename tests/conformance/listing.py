@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -57,10 +58,14 @@ def conformance_tests() -> Iterator[ConformanceTest]:
                             yield ConformanceTest(ast.literal_eval(argument), path.name, node)
 
 
-def write_page(shown: Mapping[str, Shown]) -> None:
-    """docs/conformance.md: a table of id, what, test and result; below it the specs that show them."""
+def write_page(shown: Mapping[str, Shown], page: Path = PAGE) -> None:
+    """docs/conformance.md: a table of id, what, test and result; below it the specs that show them.
+
+    Rows that were not run this time stay as the page has them, so that a part of the tier can be run anew.
+    """
+    before = page.read_text() if page.exists() else ""
     tests = {test.id: test for test in conformance_tests()}
-    lines = [_INTRODUCTION]
+    lines, specs = [_INTRODUCTION.rstrip()], ["", "## The specs", ""]
     group = ""
     for id, what in rows().items():
         if id.split("-")[0] != group:
@@ -68,13 +73,29 @@ def write_page(shown: Mapping[str, Shown]) -> None:
             lines += ["", f"## {group}", "", "| id | what | test | result |", "|---|---|---|---|"]
         test = tests.get(id)
         link = f"[{test.function.name}](../tests/conformance/{test.file})" if test else "none yet"
-        outcomes = set(shown[id].outcomes) if id in shown else set()
-        result = "passed" if outcomes == {"passed"} else ", ".join(sorted(outcomes)) or "not run"
+        result = _result(shown[id]) if id in shown else _result_before(before, id)
         lines.append(f"| {id} | {what.replace('|', chr(92) + '|')} | {link} | {result} |")
-    lines += ["", "## The specs", ""]
-    for id in rows():
-        specs = shown[id].specs if id in shown else {}
-        for name, text in list(specs.items())[:1]:
-            lines += [f"<details><summary>{id}: {name}</summary>", "", "```yaml", text.strip(), "```"]
-            lines += ["", "</details>", ""]
-    PAGE.write_text("\n".join(lines).rstrip() + "\n")
+        specs += _spec(id, shown[id]) if id in shown else _spec_before(before, id)
+    page.write_text("\n".join([*lines, *specs]).rstrip() + "\n")
+
+
+def _result(shown: Shown) -> str:
+    return "passed" if set(shown.outcomes) == {"passed"} else ", ".join(sorted(set(shown.outcomes)))
+
+
+def _result_before(page: str, id: str) -> str:
+    found = re.search(rf"^\| {id} \|.*\| (.+) \|$", page, re.MULTILINE)
+    return found[1] if found else "not run"
+
+
+def _spec(id: str, shown: Shown) -> list[str]:
+    """The spec of the first pipeline that the test wrote."""
+    for name, text in shown.specs.items():
+        head = f"<details><summary>{id}: {name}</summary>"
+        return [head, "", "```yaml", text.strip(), "```", "", "</details>", ""]
+    return []
+
+
+def _spec_before(page: str, id: str) -> list[str]:
+    found = re.search(rf"^<details><summary>{id}: .*?^</details>\n", page, re.MULTILINE | re.DOTALL)
+    return [*found[0].splitlines(), ""] if found else []
