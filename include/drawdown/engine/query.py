@@ -16,7 +16,7 @@ from drawdown.engine.boundary import OUTPUT_METRICS, Boundary, boundary_name
 from drawdown.engine.carriers import SUFFIX, carried_sources, carrier_folder, with_watermark
 from drawdown.engine.examine import Subject, examine
 from drawdown.engine.sinks import Sink
-from drawdown.engine.sinks.schema import refuse_drift
+from drawdown.engine.sinks.schema import in_declared_order
 from drawdown.engine.sources import read_static, read_stream
 from drawdown.engine.transforms import run_transform
 from drawdown.errors import SpecError, TransformError
@@ -78,7 +78,7 @@ def build_query(
         frames[name] = with_watermark(
             session, fed, source, _carrier_path(project, pipeline, generation, name)
         )
-    result = _in_declared_order(run_transform(session, pipeline, frames), sink, pipeline)
+    result = in_declared_order(run_transform(session, pipeline, frames), sink.declared_schema(), pipeline)
     schema = result.schema
     if pipeline.sink.format != "delta":
         result = result.observe(OUTPUT_METRICS, F.count(F.lit(1)).alias("rows"))
@@ -105,19 +105,6 @@ def _carrier_path(project: Project, pipeline: Pipeline, generation: int, name: s
     folder = carrier_folder(pipeline, generation, name)
     storage.makedirs(folder)
     return storage.path(folder)
-
-
-def _in_declared_order(output: DataFrame, sink: Sink, pipeline: Pipeline) -> DataFrame:
-    schema = sink.declared_schema()
-    if schema is None:
-        return output
-    refuse_drift(
-        expected=schema,
-        found=output.schema,
-        expected_is=f"the schema declared for the sink of {pipeline.name}",
-        found_is=f"the output of {pipeline.transform}",
-    )
-    return output.select(*[F.col(f"`{name}`") for name in schema.fieldNames()])
 
 
 def _refuse_unsupported(pipeline: Pipeline, session: SparkSession, output: DataFrame) -> None:
@@ -152,7 +139,8 @@ def _source_order(plan: Any) -> tuple[str, ...]:
     def walk(node: Any, inside: str | None) -> None:
         inside = boundary_name(node) or inside
         children = [node.children().apply(i) for i in range(node.children().size())]
-        if not children and node.isStreaming():
+        # What a common table expression reads is counted where it is defined, not where it is used.
+        if not children and node.isStreaming() and node.nodeName() != "CTERelationRef":
             name = inside if inside is not None else carriers_of[-1] + SUFFIX
             known = next((label for relation, label in relations if relation.equals(node)), None)
             uses = sum(label.split("@")[0] == name for _, label in relations)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from drawdown.engine.examine.bounded_way import bounded_way
 from drawdown.engine.examine.deduplication import deduplication
 from drawdown.engine.examine.joins import joins
 from drawdown.engine.examine.subject import Subject
@@ -19,6 +20,7 @@ __all__ = ["Subject", "examine"]
 _RULES: tuple[Callable[[Subject], Iterable[PlanVerdict]], ...] = (
     joins,
     deduplication,
+    bounded_way,
     unsupported,
 )
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from pyspark.errors import ParseException
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from drawdown.errors import RefusedError, SpecError
@@ -44,6 +46,23 @@ def parse_ddl(ddl: str, what: str, file: Path) -> StructType:
             do="write it as `name TYPE, name TYPE`, with Spark's type names",
         )
     return parsed
+
+
+def in_declared_order(output: DataFrame, schema: StructType | None, pipeline: Pipeline) -> DataFrame:
+    """A transform's output with the columns in the order of the sink's schema; as it is without one.
+
+    Raises:
+        RefusedError: ``sink.schema-drift``.
+    """
+    if schema is None:
+        return output
+    refuse_drift(
+        expected=schema,
+        found=output.schema,
+        expected_is=f"the schema declared for the sink of {pipeline.name}",
+        found_is=f"the output of {pipeline.transform}",
+    )
+    return output.select(*[F.col(f"`{name}`") for name in schema.fieldNames()])
 
 
 def refuse_drift(expected: StructType, found: StructType, *, expected_is: str, found_is: str) -> None:
