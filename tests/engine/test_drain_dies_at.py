@@ -12,6 +12,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -33,7 +34,7 @@ sources:
     options: {header: true, maxFilesPerTrigger: 1}
     watermark: {column: at, delay: 10 minutes}
 transform: transform.sql
-sink: {format: FORMAT, path: tables/hourly, schema: out.ddl, publish: PUBLISH}
+sink: {format: FORMAT, path: tables/hourly, schema: out.ddl, publish: PUBLISH, MODE}
 state: {partitions: 2}
 """
 FILES = {
@@ -56,9 +57,15 @@ AUDITED_MOMENTS = [
 ]
 
 
-def _project(root: Path, spark: SparkSession | None, sink_format: str, publish: str) -> Workspace:
+UPDATE, COMPLETE = "mode: update, keys: [hour]", "mode: complete"
+UPDATE_MOMENTS = [("after", "note_batch", 2), ("after", "delta.merge", 1), ("before", "mark_published", 1)]
+
+
+def _project(root: Path, spark: SparkSession | None, sink: Sequence[str]) -> Workspace:
     workspace = Workspace(root, spark)
-    spec = SPEC.replace("FORMAT", sink_format).replace("PUBLISH", publish)
+    spec = SPEC
+    for word, value in zip(("FORMAT", "PUBLISH", "MODE"), sink, strict=True):
+        spec = spec.replace(word, value)
     workspace.pipeline("hourly", spec, **FILES)
     return workspace
 
@@ -95,8 +102,11 @@ def _rows(workspace: Workspace, spark: SparkSession, sink_format: str) -> Any:
     return multiset(tuple(row) for row in frame.collect())
 
 
-def _noted(workspace: Workspace) -> list[tuple[Any, ...]]:
-    """What the metastore says of each batch; file names and runs differ from project to project."""
+def _noted(workspace: Workspace, merged: bool) -> list[tuple[Any, ...]]:
+    """What the metastore says of each batch; file names and runs differ from project to project.
+
+    Files that a publish has merged, or superseded by a later snapshot, are gone.
+    """
     with workspace.metastore() as metastore:
         batches = metastore.batches("hourly", 1)
         files = metastore.staged_files("hourly", 1, [b.batch_id for b in batches])
@@ -105,8 +115,13 @@ def _noted(workspace: Workspace) -> list[tuple[Any, ...]]:
         own = [f for batch_id, f in files if batch_id == batch.batch_id]
         rows = {t: sum(f.rows for f in own if f.table == t) for t in ("output", "quarantine")}
         found.append((batch.batch_id, batch.counts, batch.by_source, batch.watermark, batch.status, rows))
-        assert all(Path(f.path).exists() for f in own), "every noted file is there"
+        assert merged or all(Path(f.path).exists() for f in own), "every noted file is there"
     return found
+
+
+def _staged(workspace: Workspace) -> list[str]:
+    """Files of update mode that wait to be merged."""
+    return [path for path in workspace.snapshot() if "/staged/" in path and path.endswith(".parquet")]
 
 
 def _in_runs(workspace: Workspace) -> Counts:
@@ -122,26 +137,34 @@ def _rejected(workspace: Workspace) -> list[tuple[Any, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("sink_format", "publish", "moments"),
+    ("sink", "moments"),
     [
-        ("delta", "audited", AUDITED_MOMENTS),
-        ("delta", "direct", [("after", "delta.append", 2)]),
-        ("parquet", "direct", [("after", "files.write", 2)]),
+        (("delta", "audited", "mode: append"), AUDITED_MOMENTS),
+        (("delta", "direct", "mode: append"), [("after", "delta.append", 2)]),
+        (("parquet", "direct", "mode: append"), [("after", "files.write", 2)]),
+        (("delta", "audited", UPDATE), UPDATE_MOMENTS),
+        (("delta", "direct", UPDATE), [("after", "delta.merge", 2)]),
+        (("delta", "audited", COMPLETE), [("before", "delta.overwrite", 1), ("after", "delta.overwrite", 1)]),
+        (("delta", "direct", COMPLETE), [("after", "delta.overwrite", 2)]),
     ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
 def test_a_drain_may_die_between_any_two_steps(
-    tmp_path: Path, spark: SparkSession, sink_format: str, publish: str, moments: list[tuple[str, str, int]]
+    tmp_path: Path, spark: SparkSession, sink: tuple[str, str, str], moments: list[tuple[str, str, int]]
 ) -> None:
-    control = _project(tmp_path / "control", spark, sink_format, publish)
-    killed = _project(tmp_path / "killed", spark, sink_format, publish)
+    control = _project(tmp_path / "control", spark, sink)
+    killed = _project(tmp_path / "killed", spark, sink)
+    merged = "append" not in sink[2]
     for wave, moment in enumerate(moments):
         _land(control, wave)
         _land(killed, wave)
         control.run("hourly")
         _die(killed, moment)
         killed.run("hourly")
-        assert _rows(killed, spark, sink_format) == _rows(control, spark, sink_format), moment
-        assert _noted(killed) == _noted(control), moment
+        assert _rows(killed, spark, sink[0]) == _rows(control, spark, sink[0]), moment
+        assert _noted(killed, merged) == _noted(control, merged), moment
         assert _rejected(killed) == _rejected(control), moment
         assert _in_runs(killed) == _in_runs(control), moment
+        assert _staged(killed) == _staged(control) == [], moment
+    assert _rows(control, spark, sink[0])
     assert len(_rejected(control)) == 2 * HOURS * len(moments)

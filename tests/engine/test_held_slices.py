@@ -98,6 +98,31 @@ def test_nothing_is_decided_while_a_run_holds_the_lease(held: Workspace) -> None
     assert rows(held) == [1]
 
 
+@pytest.mark.parametrize("choice", ["release", "discard"])
+@pytest.mark.parametrize("mode", ["update, keys: [k]", "complete"])
+def test_what_passed_waits_behind_a_held_slice_in_every_mode(
+    workspace: Workspace, mode: str, choice: Choice
+) -> None:
+    workspace.pipeline(
+        "events",
+        SPEC.replace("schema: events.ddl, publish: audited", f"schema: totals.ddl, mode: {mode}"),
+        events_ddl="id INT, k STRING",
+        totals_ddl="id BIGINT, k STRING",
+        transform_sql="SELECT sum(id) AS id, k FROM events GROUP BY k",
+        quality_yaml=QUALITY + "  - {type: expect_column_values_to_be_unique, kwargs: {column: k}}\n",
+    )
+    for wave, changes in enumerate([{"a": 1}, {"a": 98}, {"a": -98, "b": 2}]):
+        arriving = [{"id": change, "k": k} for k, change in changes.items()]
+        workspace.land_json(f"landing/events/{wave}.json", arriving, mtime=wave + 1)
+        workspace.drain("events")
+        assert workspace.delta("tables/events") == [(1, "a")]
+    assert choose(workspace, choice).published.batch_ids == ((1, 2) if choice == "release" else (2,))
+    assert workspace.delta("tables/events") == [(1, "a"), (2, "b")], "the last batch wins either way"
+    workspace.land_json("landing/events/9.json", [{"id": 1, "k": "b"}], mtime=9)
+    workspace.run("events")
+    assert workspace.delta("tables/events") == [(1, "a"), (3, "b")]
+
+
 def choose(workspace: Workspace, choice: Choice, run_id: str = "r2") -> Decided:
     with workspace.metastore() as metastore:
         return decide(metastore, workspace.project, pipeline(workspace), decision(choice, run_id))

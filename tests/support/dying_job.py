@@ -24,6 +24,8 @@ MOMENTS: dict[str, tuple[type, str]] = {
     "delta.write": (DeltaSink, "write"),
     "files.write": (NativeFileSink, "write"),
     "delta.append": (DeltaTableFiles, "append"),
+    "delta.merge": (DeltaTableFiles, "merge"),
+    "delta.overwrite": (DeltaTableFiles, "overwrite"),
 }
 
 

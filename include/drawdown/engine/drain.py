@@ -271,9 +271,13 @@ class _Drain:
         generation = self.checkpoint.generation
         slice_ = self.metastore.batches(self.pipeline.name, generation, statuses=("committed",))
         ids = [batch.batch_id for batch in slice_]
-        rows = sum(batch.counts.staged for batch in slice_)
-        files = self.metastore.staged_files(self.pipeline.name, generation, ids, table="output")
-        frame = self.sink.rows_of(query.session, query.schema, [file for _, file in files])
+        # In complete mode each batch stages the whole result, and the last one is what would be published.
+        judged = slice_[-1:] if self.pipeline.sink.mode == "complete" else slice_
+        rows = sum(batch.counts.staged for batch in judged)
+        files = self.metastore.staged_files(
+            self.pipeline.name, generation, [batch.batch_id for batch in judged], table="output"
+        )
+        frame = self.sink.rows_of(query.session, query.schema, files)
         said = self.auditor(frame, self.pipeline, rows)
         verdict = Verdict(
             self.pipeline.name,

@@ -1,7 +1,8 @@
-"""A Delta table as publishing sees it: created empty, appended to by one commit per publish.
+"""A Delta table as publishing sees it: created empty, changed by one commit per publish.
 
-The files of a commit are already in the table's folder, staged there by the engine; a commit only
-adds their add actions, together with a transaction id that makes a second try a no-op.
+Every commit carries a transaction id that makes a second try a no-op. The files of an append and of an
+overwrite are already in the table's folder, staged there by the engine, and the commit only names them; a
+merge writes its own.
 """
 
 from __future__ import annotations
@@ -10,14 +11,30 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote
 
 from drawdown.errors import SourceError
 from drawdown.metastore.records import StagedFile
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What a commit says of itself: its transaction id, the last batch in it, and notes for its history."""
+
+    app_id: str
+    version: int
+    info: dict[str, str] = field(default_factory=dict)
+
+    def properties(self) -> Any:
+        from deltalake.transaction import CommitProperties, Transaction
+
+        transactions = [Transaction(self.app_id, self.version)]
+        return CommitProperties(custom_metadata=self.info, app_transactions=transactions)
 
 
 class DeltaTableFiles:
@@ -86,9 +103,29 @@ class DeltaTableFiles:
         """Absolute paths of the files of the current version."""
         return set(self._table.file_uris())
 
-    def append(self, files: Sequence[StagedFile], app_id: str, version: int, info: dict[str, str]) -> None:
-        """One commit that makes staged files visible and notes (app_id, version)."""
-        from deltalake.transaction import AddAction, CommitProperties, Transaction
+    def append(self, files: Sequence[StagedFile], commit: Commit) -> None:
+        """Make staged files visible beside what is there."""
+        self._add("append", files, commit)
+
+    def overwrite(self, files: Sequence[StagedFile], commit: Commit) -> None:
+        """Make staged files visible in place of all that is there; without files the table is then empty."""
+        self._add("overwrite", files, commit)
+
+    def merge(self, rows: Any, keys: Sequence[str], commit: Commit) -> None:
+        """Upsert a pyarrow Table that holds each key once; NULL keys match NULL keys."""
+        import pyarrow as pa
+
+        same = " AND ".join(f'(t."{key}" IS NOT DISTINCT FROM s."{key}")' for key in keys)
+        with self._writing():
+            source = rows.cast(pa.schema(self._table.schema().to_arrow()))
+            merger = self._table.merge(
+                source, same, source_alias="s", target_alias="t", commit_properties=commit.properties()
+            )
+            merger.when_matched_update_all().when_not_matched_insert_all().execute()
+        del self.__dict__["_table"]
+
+    def _add(self, mode: Literal["append", "overwrite"], files: Sequence[StagedFile], commit: Commit) -> None:
+        from deltalake.transaction import AddAction
 
         actions = [
             AddAction(
@@ -105,12 +142,10 @@ class DeltaTableFiles:
         with self._writing():
             self._table.create_write_transaction(
                 actions,
-                mode="append",
+                mode=mode,
                 schema=self._table.schema(),
                 partition_by=self.partition_by,
-                commit_properties=CommitProperties(
-                    custom_metadata=info, app_transactions=[Transaction(app_id, version)]
-                ),
+                commit_properties=commit.properties(),
             )
         del self.__dict__["_table"]
 

@@ -13,7 +13,9 @@ from dataclasses import dataclass
 
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Checkpoint, Lease, StagedTable
-from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.publishing.commits import Staged, make_visible
+from drawdown.publishing.delta_table import Commit, DeltaTableFiles
+from drawdown.publishing.staging import sweep
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 
@@ -95,7 +97,7 @@ def publish_batch(
         RefusedError, SourceError: as publish_passed.
     """
     if pipeline.sink.format == "delta":
-        _append(metastore, lease, output_uri(project, pipeline), "output", [batch])
+        _commit(metastore, lease, project, pipeline, "output", [batch])
 
 
 def publish_quarantine(
@@ -107,7 +109,7 @@ def publish_quarantine(
 ) -> Published:
     """Make the rejected rows of committed batches visible, whatever the verdict on the rest."""
     rejected = [b for b in batches if b.counts.read != b.counts.fed]
-    return _append(metastore, lease, quarantine_uri(project, pipeline), "quarantine", rejected)
+    return _commit(metastore, lease, project, pipeline, "quarantine", rejected)
 
 
 def _publish(
@@ -115,32 +117,43 @@ def _publish(
 ) -> Published:
     if not batches:
         return Published()
+    generation, ids = batches[0].generation, [batch.batch_id for batch in batches]
     if pipeline.sink.format == "delta":
-        _append(metastore, lease, output_uri(project, pipeline), "output", batches)
+        _commit(metastore, lease, project, pipeline, "output", batches)
+    if pipeline.sink.mode == "update":
+        # Before the note: a publish that dies in between is tried again, and sweeps again.
+        sweep(metastore, lease, Storage(project.storage_root), pipeline, generation, ids)
     # The native file sink has made its files visible itself: only the metastore is behind.
-    ids = [batch.batch_id for batch in batches]
-    metastore.mark_published(lease, batches[0].generation, ids)
+    metastore.mark_published(lease, generation, ids)
     return Published(tuple(ids), sum(batch.counts.staged for batch in batches))
 
 
-def _append(
-    metastore: Metastore, lease: Lease, uri: str, table: StagedTable, batches: Sequence[Batch]
+def _commit(
+    metastore: Metastore,
+    lease: Lease,
+    project: Project,
+    pipeline: Pipeline,
+    table: StagedTable,
+    batches: Sequence[Batch],
 ) -> Published:
     if not batches:
         return Published()
-    first = batches[0]
+    generation = batches[0].generation
+    uri = {"output": output_uri, "quarantine": quarantine_uri}[table](project, pipeline)
     target = DeltaTableFiles(uri)
-    app_id = transaction_id(first.pipeline, first.generation, table)
+    app_id = transaction_id(pipeline.name, generation, table)
     with metastore.fenced(lease):
         done = target.published_version(app_id)
         new = [b.batch_id for b in batches if b.batch_id > done]
-        staged = metastore.staged_files(first.pipeline, first.generation, new, table=table) if new else []
-        files = [file for _, file in staged]
-        if files:
-            target.append(
-                files,
-                app_id,
-                max(new),
-                info={"drawdown.pipeline": first.pipeline, "drawdown.run": lease.run_id},
-            )
-    return Published(tuple(new), sum(file.rows for file in files))
+        if not new:
+            return Published()
+        files = metastore.staged_files(pipeline.name, generation, new, table=table)
+        make_visible(
+            Storage(project.storage_root),
+            target,
+            pipeline.sink.mode if table == "output" else "append",
+            pipeline.sink.keys,
+            Staged(new, files),
+            Commit(app_id, max(new), {"drawdown.pipeline": pipeline.name, "drawdown.run": lease.run_id}),
+        )
+    return Published(tuple(new), sum(file.rows for _, file in files))

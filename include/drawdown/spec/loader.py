@@ -10,12 +10,14 @@ from pathlib import Path
 
 from drawdown.errors import SpecError
 from drawdown.spec.consistency import conflicts
+from drawdown.spec.ddl import column_names
 from drawdown.spec.environment import refuse_written_secrets, resolve
 from drawdown.spec.folder_files import FolderFiles
 from drawdown.spec.nearest import did_you_mean
 from drawdown.spec.pipeline import Beside, Pipeline
 from drawdown.spec.project import Project, ProjectFile
 from drawdown.spec.quality import Quality
+from drawdown.spec.sink import Sink
 from drawdown.spec.validation import Problem, spec_error, validate
 from drawdown.spec.yaml_source import Document, parse, read_text
 
@@ -141,6 +143,7 @@ def _attach(pipeline: Pipeline, files: FolderFiles, document: Document) -> None:
     for name, source in pipeline.sources.items():
         source._schema_ddl = _ddl(files, source.schema_file, document.where(("sources", name, "schema")))
     pipeline.sink._schema_ddl = _ddl(files, pipeline.sink.schema_file, document.where(("sink", "schema")))
+    _check_sink_columns(pipeline.sink, document)
     beside = Beside(
         folder=files.folder,
         transform_text=files.read(pipeline.transform, document.where(("transform",))),
@@ -148,6 +151,28 @@ def _attach(pipeline: Pipeline, files: FolderFiles, document: Document) -> None:
     if files.has("quality.yaml"):
         beside = replace(beside, quality=_quality(pipeline, files))
     pipeline._beside = beside
+
+
+def _check_sink_columns(sink: Sink, document: Document) -> None:
+    """The columns that the sink names are in its schema, spelled alike: stores compare names exactly."""
+    if sink.schema_ddl is None:
+        return
+    known = column_names(sink.schema_ddl)
+    named: dict[tuple[str | int, ...], str] = {("time_column",): sink.time_column} if sink.time_column else {}
+    named |= {("keys", index): name for index, name in enumerate(sink.keys)}
+    named |= {("partition_by", index): name for index, name in enumerate(sink.partition_by)}
+    problems = [
+        Problem(
+            "spec.unknown-column",
+            f"{sink.schema_file} has no column {name!r}; {did_you_mean(name, known)}",
+            ("sink", *at),
+            "correct the name, or add the column to the schema",
+        )
+        for at, name in named.items()
+        if name not in known
+    ]
+    if problems:
+        raise spec_error(document, problems)
 
 
 def _ddl(files: FolderFiles, name: str | None, named_at: str) -> str | None:

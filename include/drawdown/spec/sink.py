@@ -10,6 +10,8 @@ from drawdown.spec.model import Column, OptionValue, SpecModel, problem
 from drawdown.spec.options import SinkFormat, check_names, sink_options
 from drawdown.spec.paths import FolderFile, SinkPath
 
+OutputMode = Literal["append", "update", "complete"]
+
 
 class Sink(SpecModel):
     """The output. ``publish: audited`` (Delta only) shows rows after the audit, ``direct`` per batch."""
@@ -17,7 +19,7 @@ class Sink(SpecModel):
     format: SinkFormat
     path: SinkPath
     schema_file: FolderFile | None = Field(default=None, alias="schema")
-    mode: Literal["append", "update", "complete"] = "append"
+    mode: OutputMode = "append"
     keys: list[Column] = Field(default_factory=list)
     time_column: Column | None = None
     publish: Literal["audited", "direct"] = "audited"
@@ -51,13 +53,6 @@ class Sink(SpecModel):
         if self.mode != "update" and self.keys:
             raise problem(
                 "no-effect", f"mode: {self.mode} has no keys", "keys", do="remove them, or say mode: update"
-            )
-        if self.mode != "append":
-            raise problem(
-                "unavailable",
-                f"mode: {self.mode} cannot be published yet",
-                "mode",
-                do="say append: under a watermark each row comes out once, when it is final",
             )
         for key in ("keys", "partition_by"):
             columns = [column.lower() for column in getattr(self, key)]

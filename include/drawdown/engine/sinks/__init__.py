@@ -10,6 +10,7 @@ Adding a format means one class here and one line in `sink_for`.
 from __future__ import annotations
 
 from drawdown.engine.sinks.delta import DeltaSink
+from drawdown.engine.sinks.delta_upsert import DeltaUpsertSink
 from drawdown.engine.sinks.files import NativeFileSink
 from drawdown.engine.sinks.protocol import Sink
 from drawdown.metastore import Metastore
@@ -21,5 +22,6 @@ __all__ = ["DeltaSink", "NativeFileSink", "Sink", "sink_for"]
 def sink_for(project: Project, pipeline: Pipeline, metastore: Metastore) -> Sink:
     """The sink a pipeline's spec declares."""
     if pipeline.sink.format == "delta":
-        return DeltaSink.output(project, pipeline)
+        kind = DeltaUpsertSink if pipeline.sink.mode == "update" else DeltaSink
+        return kind.output(project, pipeline)
     return NativeFileSink(project, pipeline, metastore)

@@ -31,6 +31,8 @@ class DeltaSink:
         self._partition_by = list(partition_by)
         self._storage = Storage(project.storage_root)
         self._files = DeltaTableFiles(uri)
+        # Where files are written, without a commit: an append only has to name them later.
+        self._staging = self._files
 
     @classmethod
     def output(cls, project: Project, pipeline: Pipeline) -> DeltaSink:
@@ -75,7 +77,7 @@ class DeltaSink:
             return []
         jvm = session._jvm
         assert jvm is not None
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, self._files.uri)
+        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, self._staging.uri)
         # writeFiles is the half of a Delta write before its commit: files, statistics, invariants.
         actions = log.startTransaction().writeFiles(frame._jdf)
         added = [json.loads(actions.apply(i).json())["add"] for i in range(actions.size())]
@@ -90,8 +92,8 @@ class DeltaSink:
             self._storage.delete(self._storage.relative(file.path))
 
     def leftovers(self, known: Sequence[StagedFile], since_ms: int) -> list[str]:
-        kept = {file.path for file in known} | {_plain(path) for path in self._files.referenced()}
-        folder = self._storage.relative(self._files.uri)
+        kept = {file.path for file in known} | {_plain(path) for path in self._staging.referenced()}
+        folder = self._storage.relative(self._staging.uri)
         return [
             info.relative
             for info in self._storage.walk(folder)
@@ -99,12 +101,13 @@ class DeltaSink:
             if info.mtime_ms >= since_ms and info.path not in kept
         ]
 
-    def rows_of(self, session: SparkSession, schema: StructType, files: Sequence[StagedFile]) -> DataFrame:
+    def rows_of(
+        self, session: SparkSession, schema: StructType, files: Sequence[tuple[int, StagedFile]]
+    ) -> DataFrame:
         if not files:
             return session.createDataFrame([], schema)
-        frame = (
-            session.read.schema(schema).option("basePath", self._files.uri).parquet(*[f.path for f in files])
-        )
+        paths = [file.path for _, file in files]
+        frame = session.read.schema(schema).option("basePath", self._staging.uri).parquet(*paths)
         return frame.select(*[F.col(f"`{name}`") for name in schema.fieldNames()])
 
     def _refuse_strangers(self, checkpoint: Checkpoint | None) -> None:
@@ -126,7 +129,7 @@ class DeltaSink:
 
     def _staged(self, add: dict[str, object]) -> StagedFile:
         stats = json.loads(str(add.get("stats") or "{}"))
-        path = f"{self._files.uri}/{unquote(str(add['path']))}"
+        path = f"{self._staging.uri}/{unquote(str(add['path']))}"
         return StagedFile(self._table, path, int(str(add["size"])), int(stats.get("numRecords", 0)), add)
 
 

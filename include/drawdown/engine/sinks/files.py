@@ -93,11 +93,14 @@ class NativeFileSink:
             if info.mtime_ms >= since_ms and info.path not in logged
         ]
 
-    def rows_of(self, session: SparkSession, schema: StructType, files: Sequence[StagedFile]) -> DataFrame:
+    def rows_of(
+        self, session: SparkSession, schema: StructType, files: Sequence[tuple[int, StagedFile]]
+    ) -> DataFrame:
         if not files:
             return session.createDataFrame([], schema)
         reader = session.read.format(self._pipeline.sink.format).schema(schema)
-        frame = reader.options(**self._options()).option("basePath", self._uri).load([f.path for f in files])
+        reader = reader.options(**self._options()).option("basePath", self._uri)
+        frame = reader.load([file.path for _, file in files])
         return frame.select(*[F.col(f"`{name}`") for name in schema.fieldNames()])
 
     def _java_sink(self, session: SparkSession) -> Any:

@@ -51,5 +51,11 @@ class Sink(Protocol):
             since_ms: when the first of the dead runs started, milliseconds since 1970 UTC.
         """
 
-    def rows_of(self, session: SparkSession, schema: StructType, files: Sequence[StagedFile]) -> DataFrame:
-        """The rows of staged files, with the sink's columns."""
+    def rows_of(
+        self, session: SparkSession, schema: StructType, files: Sequence[tuple[int, StagedFile]]
+    ) -> DataFrame:
+        """The rows that publishing these staged files would give, with the sink's columns.
+
+        Args:
+            files: with their batch ids, in the order of the batches.
+        """

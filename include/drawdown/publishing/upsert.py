@@ -1,0 +1,62 @@
+"""Staged rows of update mode by their keys: which keys come twice, and which row of a key is the latest.
+
+Read without Spark, so that a release needs none: a publish holds its slice in memory, and the check for
+duplicate keys the key columns of one batch. Keys are compared null-safe: NULL is a key like any other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from drawdown.metastore.records import StagedFile
+from drawdown.storage import Storage
+
+_SHOWN = 3
+
+
+def duplicate_keys(
+    storage: Storage, files: Sequence[StagedFile], keys: Sequence[str]
+) -> tuple[int, list[str]]:
+    """How many keys come more than once in these files, and up to three of them as text."""
+    import pyarrow.compute as pc
+
+    table = _read(storage, files, keys)
+    if table is None:
+        return 0, []
+    counted = table.group_by(list(keys)).aggregate([([], "count_all")])
+    more = counted.filter(pc.greater(counted["count_all"], 1))
+    shown = [", ".join(f"{k}={row[k]!r}" for k in keys) for row in more.slice(0, _SHOWN).to_pylist()]
+    return more.num_rows, shown
+
+
+def latest_rows(storage: Storage, files: Sequence[StagedFile], keys: Sequence[str]) -> Any:
+    """One row per key as a pyarrow Table, that of the last file which has the key; None without rows.
+
+    Args:
+        files: in the order of their batches; within a batch a key comes once.
+    """
+    import pyarrow as pa
+
+    table = _read(storage, files, None)
+    if table is None or not table.num_rows:
+        return None
+    position = pa.arange(0, table.num_rows)
+    numbered = table.select(list(keys)).append_column("_dd_position", position)
+    last = numbered.group_by(list(keys)).aggregate([("_dd_position", "max")])
+    return table.take(last["_dd_position_max"].combine_chunks())
+
+
+def _read(storage: Storage, files: Sequence[StagedFile], columns: Sequence[str] | None) -> Any:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tables = [
+        pq.read_table(
+            pa.BufferReader(storage.read_bytes(storage.relative(file.path))),
+            columns=None if columns is None else list(columns),
+            coerce_int96_timestamp_unit="us",  # as Delta keeps times
+        )
+        for file in files
+    ]
+    return pa.concat_tables(tables) if tables else None
