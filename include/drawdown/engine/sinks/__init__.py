@@ -1,6 +1,7 @@
 """Sinks: the engine's half of the one protocol, stage; publishing is the other half.
 
-    bind()             before the first row: the target is ours, or the run is refused
+    check()            before anything is made: the target may be ours, or the run is refused
+    bind()             before the first row: the target is there
     write(frame, id)   a batch's rows, durable, idempotent per batch id; -> the files written
     rows_of(files)     the staged rows again, for the audit
 

@@ -47,13 +47,11 @@ class DeltaSink:
     def declared_schema(self) -> StructType | None:
         return declared(self._pipeline)
 
-    def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
+    def check(self, schema: StructType, checkpoint: Checkpoint | None) -> str | None:
         if not self._files.exists():
             self._refuse_strangers(checkpoint)
-            self._files.create(
-                schema.json(), self._partition_by, f"{self._table} of pipeline {self._pipeline.name}"
-            )
-        elif checkpoint is None and not self._files.is_empty:
+            return None
+        if checkpoint is None and not self._files.is_empty:
             raise RefusedError(
                 "sink.not-ours",
                 f"the Delta table at the sink's path holds rows, and {self._pipeline.name} has never run",
@@ -66,6 +64,13 @@ class DeltaSink:
             expected_is=f"the Delta table {self._files.uri}",
             found_is=f"the sink schema of {self._pipeline.name}",
         )
+        return self._files.table_id
+
+    def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
+        if self.check(schema, checkpoint) is None:
+            self._files.create(
+                schema.json(), self._partition_by, f"{self._table} of pipeline {self._pipeline.name}"
+            )
         return self._files.table_id
 
     def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:

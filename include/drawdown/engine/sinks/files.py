@@ -41,7 +41,7 @@ class NativeFileSink:
     def declared_schema(self) -> StructType | None:
         return declared(self._pipeline)
 
-    def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
+    def check(self, schema: StructType, checkpoint: Checkpoint | None) -> str | None:
         has_files = any(True for _ in self._storage.walk(self._pipeline.sink.path))
         if checkpoint is None and has_files:
             # Its log skips every batch id it has seen: rows of a new checkpoint would vanish.
@@ -58,6 +58,10 @@ class NativeFileSink:
                 where=self._uri,
                 do="restore the folder with its _spark_metadata",
             )
+        return self._uri
+
+    def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
+        self.check(schema, checkpoint)
         return self._uri
 
     def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:

@@ -17,18 +17,21 @@ class Sink(Protocol):
     def declared_schema(self) -> StructType | None:
         """The schema that the spec declares, in order, or None when it declares none."""
 
-    def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
-        """Make sure that the target is this checkpoint's, creating it when it is not there.
+    def check(self, schema: StructType, checkpoint: Checkpoint | None) -> str | None:
+        """Look whether the target may be this checkpoint's; creates nothing.
 
         Args:
             checkpoint: the active generation, or None before the first run.
 
         Returns:
-            The target's identity, kept in the checkpoint's fingerprint.
+            The target's identity, kept in the checkpoint's fingerprint; None while there is no target.
 
         Raises:
-            RefusedError: it holds something else, or has been replaced or removed.
+            RefusedError: it holds something else, or has been removed.
         """
+
+    def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
+        """After `check`: make the target when it is not there; its identity."""
 
     def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
         """Stage a batch's rows; the whole batch is executed by this one action.
