@@ -16,7 +16,18 @@ SHARED_LIST = Path(__file__).parents[3] / "shared" / "conformance.md"
 
 
 # What a test reads of the outcome: tables, files, topics, quarantine, what a command printed, a refusal.
-OUTPUT = {"delta", "files", "records", "quarantined", "printed", "refused", "refused_spec", "memory", "read"}
+OUTPUT = {
+    "delta",
+    "files",
+    "records",
+    "quarantined",
+    "printed",
+    "refused",
+    "refused_spec",
+    "planned",
+    "memory",
+    "read",
+}
 
 
 def test_every_row_has_a_test_and_every_test_a_row() -> None:

@@ -9,7 +9,7 @@ import traceback
 
 import typer
 
-from drawdown.cli import decide, doctor, init, run, run_tests, runs, validate
+from drawdown.cli import decide, doctor, init, plan, run, run_tests, runs, validate
 from drawdown.cli.screen import show_error
 from drawdown.errors import DrawdownError
 
@@ -40,6 +40,7 @@ app = typer.Typer(
 )
 app.command()(init.init)
 app.command()(validate.validate)
+app.command()(plan.plan)
 app.command("test")(run_tests.run_tests)
 app.command()(run.run)
 app.command()(runs.runs)

@@ -10,7 +10,7 @@ right behind it. Nothing of Spark's own is edited.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
@@ -38,6 +38,12 @@ def carrier_folder(pipeline: Pipeline, generation: int, source: str) -> str:
     return f"_drawdown/{pipeline.name}/carriers-{generation}/{source}"
 
 
+def carrier_files(storage: Storage, pipeline: Pipeline, generation: int, source: str) -> str:
+    """A source's carriers as Spark reads them: a pattern, which may match nothing, so that a query can be
+    analysed before its folder is made."""
+    return f"{storage.path(carrier_folder(pipeline, generation, source))}/*.json"
+
+
 def write_carriers(
     storage: Storage, pipeline: Pipeline, generation: int, run_id: str, maxima: Mapping[str, datetime]
 ) -> None:
@@ -50,19 +56,13 @@ def write_carriers(
             storage.write_atomic(f"{folder}/{run_id}.json", json.dumps({_TIME: stamp}).encode())
 
 
-def drop_read_carriers(storage: Storage, paths: Iterable[str]) -> None:
-    """Remove carriers of committed batches; a replay never reads them again."""
-    for path in paths:
-        storage.delete(path)
-
-
 def with_watermark(
     session: SparkSession, frame: DataFrame, source: Source, carrier_path: str | None
 ) -> DataFrame:
     """The frame under its declared watermark; same columns.
 
     Args:
-        carrier_path: folder of the source's carriers, or None when the pipeline needs none.
+        carrier_path: where the source's carriers are (`carrier_files`), or None when the pipeline needs none.
     """
     if source.watermark is None:
         return frame

@@ -2,7 +2,7 @@
 
  1  load and validate the spec (the caller has done it: a Pipeline is valid)
  2  take the lease
- 3  open the checkpoint's generation and compare fingerprints: refuse, or go on
+ 3  open the checkpoint's generation and plan (planning.py): refuse, or go on
  4  settle the past: Spark's commit log is the truth; dead runs are marked, their leftovers swept
  5  note the end: what the sources hold now is the backlog that progress is measured against
  6  start the query in a session of its own
@@ -23,28 +23,27 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any, Protocol
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from drawdown.checkpoint import CheckpointFiles
 from drawdown.engine.batch import EPOCH, BatchStep, StopDrain
 from drawdown.engine.carriers import write_carriers
 from drawdown.engine.failures import from_spark, unexpected
 from drawdown.engine.lease_keeper import LeaseKeeper
+from drawdown.engine.planning import plan_pipeline
 from drawdown.engine.progress import RunProgress
-from drawdown.engine.query import Query, build_query
+from drawdown.engine.query import Query
 from drawdown.engine.rejects import QUARANTINE_SCHEMA
-from drawdown.engine.session import query_session, reading_session
-from drawdown.engine.settle import bury_dead_runs, refuse_foreign_checkpoint, settle
+from drawdown.engine.session import reading_session
+from drawdown.engine.settle import bury_dead_runs, settle
 from drawdown.engine.sinks import DeltaSink, Sink, sink_for
 from drawdown.errors import AuditFailed, DrawdownError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Checkpoint, Counts, Run, RunState, Verdict
-from drawdown.plan.fingerprint import refuse_changes, spec_fingerprint
 from drawdown.publishing import publish_passed, publish_quarantine
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
@@ -161,35 +160,21 @@ class _Drain:
     # 3 and 4
 
     def _open(self) -> Query:
-        found = self.metastore.active_checkpoint(self.pipeline.name)
-        generation = found.generation if found else 1
-        path = f"_drawdown/{self.pipeline.name}/checkpoint-{generation}"
-        self.files = CheckpointFiles(self.storage, path)
-        refuse_foreign_checkpoint(self.metastore, self.pipeline, found, self.files, self.storage.path(path))
-        frozen = spec_fingerprint(self.pipeline)
+        plan = plan_pipeline(self.root, self.project, self.pipeline, self.metastore)
+        self.files = plan.files
+        query = plan.accepted()
+        found = plan.checkpoint
         if found is not None:
-            refuse_changes(self.pipeline, {k: found.fingerprint.get(k) for k in frozen}, frozen)
             settle(self.metastore, self.keeper.lease, self.storage, self.pipeline, found, self.files)
-        session = query_session(self.root, self.pipeline)
-        query = build_query(session, self.project, self.pipeline, self.sink, generation, self._late_before())
-        frozen |= {"source_order": list(query.source_order), "operators": list(query.operators)}
-        if found is not None:
-            refuse_changes(self.pipeline, {k: found.fingerprint.get(k) for k in frozen}, frozen)
-        frozen["sink.identity"] = self.sink.bind(self.sink.declared_schema() or query.schema, found)
+        identity = self.sink.bind(self.sink.declared_schema() or query.schema, found)
         self.quarantine.bind(QUARANTINE_SCHEMA, found)
-        if found is not None:
-            refuse_changes(self.pipeline, found.fingerprint, frozen)
+        self.fingerprint = {**plan.fingerprint, "sink.identity": identity}
         self.checkpoint = found or self.metastore.create_checkpoint(
-            self.keeper.lease, generation, path, frozen
+            self.keeper.lease, plan.generation, plan.path, self.fingerprint
         )
         sinks: list[Sink] = [self.sink, self.quarantine]
         bury_dead_runs(self.metastore, self.keeper.lease, self.storage, self.pipeline, self.checkpoint, sinks)
         return query
-
-    def _late_before(self) -> datetime | None:
-        """The watermark that judges this run's first batch; None before there is any."""
-        last = self.files.last_commit_batch()
-        return None if last is None else EPOCH + timedelta(milliseconds=self.files.late_watermark(last + 1))
 
     # 5 to 8
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,8 +12,9 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from drawdown.engine.boundary import OUTPUT_METRICS, Boundary, boundary_name
-from drawdown.engine.carriers import SUFFIX, carried_sources, carrier_folder, with_watermark
-from drawdown.engine.examine import Subject, examine
+from drawdown.engine.carriers import SUFFIX, carried_sources, carrier_files, with_watermark
+from drawdown.engine.examine.plan_tree import Node
+from drawdown.engine.operators import Operator, stateful_operators
 from drawdown.engine.sinks import Sink
 from drawdown.engine.sinks.schema import in_declared_order
 from drawdown.engine.sources import read_static, read_stream
@@ -22,12 +22,6 @@ from drawdown.engine.transforms import run_transform
 from drawdown.errors import SpecError, TransformError
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
-
-# Logical plan nodes that keep state between batches when their input is a stream.
-_STATEFUL = frozenset(
-    {"Aggregate", "Deduplicate", "DeduplicateWithinWatermark", "Distinct", "Join", "GlobalLimit"}
-)
-_EXPRESSION_ID = re.compile(r"#\d+L?(-T\d+ms)?")
 
 
 @dataclass(frozen=True)
@@ -37,7 +31,7 @@ class Query:
     Attributes:
         output: columns of the sink, in its order.
         source_order: source names as Spark numbers them in the checkpoint; carriers end in SUFFIX.
-        operators: the stateful operators, in words that do not change from run to run.
+        operators: the stateful operators.
     """
 
     session: SparkSession
@@ -45,12 +39,21 @@ class Query:
     schema: StructType
     boundaries: Mapping[str, Boundary]
     source_order: tuple[str, ...]
-    operators: tuple[str, ...]
+    operators: tuple[Operator, ...]
 
     @property
     def stops_early(self) -> bool:
         """Whether a batch may end without having read all of its rows."""
-        return any(operator.lstrip("~").startswith("GlobalLimit") for operator in self.operators)
+        return any(operator.name == "GlobalLimit" for operator in self.operators)
+
+    @property
+    def fingerprint(self) -> dict[str, Any]:
+        """What only the analysed query tells of the fingerprint (plan/fingerprint.py)."""
+        return {
+            "source_order": list(self.source_order),
+            "state.operators": [operator.keeps for operator in self.operators],
+            "sink.schema": ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in self.schema.fields),
+        }
 
 
 def build_query(
@@ -61,7 +64,7 @@ def build_query(
     generation: int,
     late_before: datetime | None,
 ) -> Query:
-    """Analyse a pipeline's whole query without starting it.
+    """Analyse a pipeline's whole query without starting it; makes nothing.
 
     Raises:
         SpecError, SourceError, TransformError: see sources.py and transforms.py.
@@ -82,11 +85,11 @@ def build_query(
     schema = result.schema
     if pipeline.sink.format != "delta":
         result = result.observe(OUTPUT_METRICS, F.count(F.lit(1)).alias("rows"))
-    _refuse_unsupported(pipeline, session, result)
+    _refuse_not_streaming(pipeline, result)
     plan = result._jdf.queryExecution().analyzed()
     order = _source_order(plan)
     _refuse_unused(pipeline, order)
-    return Query(session, result, schema, boundaries, order, _operators(plan))
+    return Query(session, result, schema, boundaries, order, stateful_operators(Node(plan)))
 
 
 def _boundaries(pipeline: Pipeline, late_before: datetime | None) -> dict[str, Boundary]:
@@ -101,27 +104,16 @@ def _boundaries(pipeline: Pipeline, late_before: datetime | None) -> dict[str, B
 def _carrier_path(project: Project, pipeline: Pipeline, generation: int, name: str) -> str | None:
     if name not in carried_sources(pipeline):
         return None
-    storage = Storage(project.storage_root)
-    folder = carrier_folder(pipeline, generation, name)
-    storage.makedirs(folder)
-    return storage.path(folder)
+    return carrier_files(Storage(project.storage_root), pipeline, generation, name)
 
 
-def _refuse_unsupported(pipeline: Pipeline, session: SparkSession, output: DataFrame) -> None:
-    """Raise what the rules refuse, before a checkpoint exists."""
+def _refuse_not_streaming(pipeline: Pipeline, output: DataFrame) -> None:
     if not output.isStreaming:
         raise TransformError(
             "transform.not-streaming",
             f"the output of {pipeline.name} does not depend on any streaming source",
             where=str(pipeline.folder / pipeline.transform),
             do="use at least one streaming source in the transform",
-        )
-    refusals = [v for v in examine(Subject(pipeline, session, output)) if v.level == "refused"]
-    if refusals:
-        first = refusals[0]
-        also = "".join(f"; also: {verdict.what}" for verdict in refusals[1:])
-        raise TransformError(
-            first.id, first.what + also, where=str(pipeline.folder / pipeline.transform), do=first.do
         )
 
 
@@ -166,21 +158,3 @@ def _refuse_unused(pipeline: Pipeline, order: tuple[str, ...]) -> None:
             where=str(pipeline.folder / "pipeline.yaml"),
             do="use them in the transform, or remove them from `sources:`",
         )
-
-
-def _operators(plan: Any) -> tuple[str, ...]:
-    """One line per stateful operator, without Spark's expression numbers."""
-    found: list[str] = []
-
-    def walk(node: Any) -> None:
-        children = [node.children().apply(i) for i in range(node.children().size())]
-        name = str(node.nodeName())
-        if name in _STATEFUL or "WithState" in name or name.startswith("TransformWithState"):
-            stateful = all(c.isStreaming() for c in children) and node.isStreaming()
-            if stateful:
-                found.append(_EXPRESSION_ID.sub("", node.simpleString(1_000)))
-        for child in children:
-            walk(child)
-
-    walk(plan)
-    return tuple(found)

@@ -50,21 +50,16 @@ def refuse_foreign_checkpoint(
         )
 
 
-def settle(
-    metastore: Metastore,
-    lease: Lease,
-    storage: Storage,
-    pipeline: Pipeline,
-    checkpoint: Checkpoint,
-    files: CheckpointFiles,
+def refuse_older_metastore(
+    metastore: Metastore, pipeline: Pipeline, checkpoint: Checkpoint | None, files: CheckpointFiles
 ) -> None:
-    """Reconcile the metastore with the commit log and drop carriers that were read.
+    """Every committed batch was noted before Spark committed it.
 
     Raises:
-        RefusedError: ``metastore.behind`` when a committed batch was never noted.
+        RefusedError: ``metastore.behind`` when one was not.
     """
-    last_commit = files.last_commit_batch()
-    if last_commit is None:
+    last_commit = files.last_commit_batch() if checkpoint is not None else None
+    if checkpoint is None or last_commit is None:
         return
     if metastore.batch(pipeline.name, checkpoint.generation, last_commit) is None:
         raise RefusedError(
@@ -73,6 +68,20 @@ def settle(
             where=f"generation {checkpoint.generation}",
             do="restore the newest copy of the metastore: it holds the staged files of that batch",
         )
+
+
+def settle(
+    metastore: Metastore,
+    lease: Lease,
+    storage: Storage,
+    pipeline: Pipeline,
+    checkpoint: Checkpoint,
+    files: CheckpointFiles,
+) -> None:
+    """Reconcile the metastore with the commit log and drop carriers that were read."""
+    last_commit = files.last_commit_batch()
+    if last_commit is None:
+        return
     metastore.mark_committed(lease, checkpoint.generation, last_commit)
     if not files.unfinished:
         # Every carrier was read by a committed batch: no replay needs it.

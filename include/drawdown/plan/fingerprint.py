@@ -1,66 +1,57 @@
-"""The fingerprint: what of a spec is frozen in a checkpoint, and what a change to it means.
+"""The fingerprint: what of a spec is noted with a checkpoint, so that the next run can tell what changed.
 
-Compared before anything is started, so a change that state cannot take is refused with both values
-shown and nothing touched. Source of the list: "Recovery Semantics after Changes in a Streaming Query"
-of Spark's Structured Streaming guide, and Spark's OffsetSeqMetadata (settings kept in the offset log).
+What a change to each part means is in changes.py. The engine adds what only the analysed query shows:
+``source_order``, ``state.operators`` and ``sink.schema``; and what only a run shows: ``sink.identity``,
+``versions`` and ``state.formats``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import hashlib
 from typing import Any
 
-from drawdown.errors import RefusedError
 from drawdown.spec import Pipeline, Source
 
-# Which records a source reads; rate limits and the like may change between runs.
+# Which records a source reads.
 _IDENTITY_OPTIONS = ("subscribe", "subscribePattern", "assign")
 
 
-@dataclass(frozen=True)
-class Change:
-    """One frozen value that differs from the checkpoint's."""
-
-    key: str
-    before: Any
-    now: Any
-
-    def __str__(self) -> str:
-        return f"{self.key} was {self.before!r} and is now {self.now!r}"
-
-
 def spec_fingerprint(pipeline: Pipeline) -> dict[str, Any]:
-    """The frozen part of a spec, as flat JSON-ready keys and values."""
+    """The part that the spec alone tells, as flat keys and JSON-ready values.
+
+    ``sources.NAME`` stands for every streaming source, so that one more or one less is a change; any other
+    key that an older checkpoint lacks is unknown there, not changed.
+    """
+    frozen: dict[str, Any] = {}
+    for name, source in pipeline.streaming_sources.items():
+        frozen |= {f"sources.{name}": _identity(source), **_reading(f"sources.{name}", source)}
     return {
-        **{f"sources.{n}": _identity(s) for n, s in pipeline.sources.items() if not s.static},
+        **frozen,
+        "transform": _digest(pipeline.transform_text),
         "sink": f"{pipeline.sink.format} {pipeline.sink.path}",
         "sink.mode": pipeline.sink.mode,
+        "sink.options": dict(pipeline.sink.options),
         "state.provider": pipeline.state.provider,
         "state.partitions": pipeline.state.partitions,
+        "state.options": dict(pipeline.state.options),
         "watermark_policy": pipeline.watermark_policy,
         "time_zone": "UTC",
     }
 
 
-def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
-    """Keys whose values differ; a key on one side only differs from None."""
-    keys = dict.fromkeys([*before, *now])
-    return [Change(k, before.get(k), now.get(k)) for k in keys if before.get(k) != now.get(k)]
-
-
-def refuse_changes(pipeline: Pipeline, before: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Raise RefusedError ``checkpoint.changed`` naming every change that the checkpoint cannot take."""
-    found = changes(before, now)
-    if found:
-        raise RefusedError(
-            "checkpoint.changed",
-            f"{pipeline.name} no longer fits its checkpoint: " + "; ".join(str(c) for c in found),
-            where=str(pipeline.folder / "pipeline.yaml"),
-            do="undo the change, or make a new pipeline folder with a sink of its own",
-        )
-
-
 def _identity(source: Source) -> str:
     what = [f"{k}={source.options[k]}" for k in _IDENTITY_OPTIONS if k in source.options]
     return " ".join([source.format, *([source.path] if source.path else []), *what])
+
+
+def _reading(key: str, source: Source) -> dict[str, Any]:
+    mark = source.watermark
+    return {
+        f"{key}.options": {k: v for k, v in source.options.items() if k not in _IDENTITY_OPTIONS},
+        f"{key}.schema": source.schema_ddl and " ".join(source.schema_ddl.split()),
+        f"{key}.watermark": mark and f"{mark.column} {mark.delay.text}",
+    }
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]

@@ -1,0 +1,133 @@
+"""`drawdown plan`: what the next run of a pipeline would refuse, change, keep in state and read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from drawdown.cli.screen import children_write_to, out, print_json, working
+from drawdown.errors import RefusedError
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from drawdown.engine.planning import PipelinePlan
+    from drawdown.metastore import Metastore
+    from drawdown.plan.preflight import Preflight
+    from drawdown.plan.verdicts import PlanVerdict
+    from drawdown.spec import Pipeline, Project
+
+_COLOURS = {"refused": "bold red", "warning": "yellow", "allowed": "green", "note": "dim"}
+
+
+def plan(
+    name: Annotated[str, typer.Argument(metavar="PIPELINE", show_default=False)],
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Say what the next run would refuse, warn of, change and read; touches nothing.
+
+    Ends with 3 when something is refused. What Spark prints goes to .drawdown/logs/spark.log.
+    """
+    from drawdown.metastore import Metastore
+    from drawdown.plan.preflight import preflight
+    from drawdown.spec import load_pipeline, load_project
+
+    project = load_project()
+    pipeline = load_pipeline(project, name)
+    with Metastore.open(project.metastore_url) as metastore:
+        found = _planned(project, pipeline, metastore)
+        waiting = preflight(project, pipeline, metastore)
+    if as_json:
+        print_json(_values(found, waiting))
+    else:
+        _show(found, waiting)
+    raise typer.Exit(RefusedError.exit_code if found.errors else 0)
+
+
+def _planned(project: Project, pipeline: Pipeline, metastore: Metastore) -> PipelinePlan:
+    from drawdown.clusters.local import submit_conf
+    from drawdown.credentials import collect
+    from drawdown.engine.planning import plan_pipeline
+    from drawdown.engine.session import application_session
+
+    project = collect(project, [pipeline])
+    with children_write_to(project.state_dir / "logs" / "spark.log"), working("analysing the query"):
+        session = application_session(
+            f"drawdown plan {pipeline.name}", submit_conf(project, project.clusters[pipeline.cluster])
+        )
+        try:
+            return plan_pipeline(session, project, pipeline, metastore)
+        finally:
+            session.stop()
+
+
+def _values(found: PipelinePlan, waiting: Preflight) -> dict[str, Any]:
+    return {
+        "pipeline": found.pipeline.name,
+        "generation": found.checkpoint and found.checkpoint.generation,
+        "verdicts": [vars(verdict) for verdict in found.verdicts],
+        "operators": [vars(operator) for operator in (found.query.operators if found.query else ())],
+        "reads": waiting.backlog,
+        "why": waiting.reasons,
+        "versions": found.fingerprint.get("versions"),
+        "checkpoint": found.checkpoint and found.checkpoint.fingerprint,
+    }
+
+
+def _show(found: PipelinePlan, waiting: Preflight) -> None:
+    if found.verdicts:
+        out().print(_verdict_table(found.verdicts))
+    else:
+        out().print("nothing is refused, and there is nothing to warn of")
+    if found.query is not None and found.query.operators:
+        out().print(_operator_table(found))
+    out().print(_source_table(waiting))
+    for reason in waiting.reasons or ["there is nothing for a run to do"]:
+        out().print(f"- {reason}", markup=False)
+
+
+def _verdict_table(verdicts: tuple[PlanVerdict, ...]) -> Table:
+    from rich.text import Text
+
+    table = _table("verdict", "id", "about", "what", "do")
+    for each in verdicts:
+        table.add_row(
+            Text(each.level, _COLOURS[each.level]), *map(Text, (each.id, each.about, each.what, each.do))
+        )
+    return table
+
+
+def _operator_table(found: PipelinePlan) -> Table:
+    from rich.text import Text
+
+    table = _table("stateful operator", "keeps", "written as")
+    for each in found.query.operators if found.query else ():
+        table.add_row(*map(Text, (each.name, each.keeps, each.written)))
+    return table
+
+
+def _source_table(waiting: Preflight) -> Table:
+    from rich.text import Text
+
+    table = _table("source", "a run would read")
+    for name, backlog in waiting.backlog.items():
+        said = ", ".join(f"{_amount(value)} {unit}" for unit, value in backlog.items())
+        table.add_row(Text(name), Text(said or "nobody can count it"))
+    return table
+
+
+def _amount(value: Any) -> str:
+    if isinstance(value, dict):
+        return " + ".join(f"{count:,} of {part}" for part, count in value.items()) or "0"
+    return f"{value:,}"
+
+
+def _table(*columns: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+
+    table = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table

@@ -1,0 +1,174 @@
+"""A pipeline's plan: what a drain would refuse, warn of and note, found without touching anything.
+
+`drawdown plan` prints it, and a drain begins with it: both say the same, and what is refused is refused
+before a folder, a table, a checkpoint or a record of it is made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from drawdown.checkpoint import CheckpointFiles
+from drawdown.engine.batch import EPOCH
+from drawdown.engine.examine import Subject, examine
+from drawdown.engine.failures import from_spark
+from drawdown.engine.query import Query, build_query
+from drawdown.engine.rejects import QUARANTINE_SCHEMA
+from drawdown.engine.session import query_session
+from drawdown.engine.settle import refuse_foreign_checkpoint, refuse_older_metastore
+from drawdown.engine.sinks import DeltaSink, Sink, sink_for
+from drawdown.errors import DrawdownError, TransformError
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Checkpoint
+from drawdown.plan.changes import change_verdicts, changes, refusal
+from drawdown.plan.fingerprint import spec_fingerprint
+from drawdown.plan.verdicts import Level, PlanVerdict
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+
+_LEVELS: tuple[Level, ...] = ("refused", "warning", "allowed", "note")
+_Seen = TypeVar("_Seen")
+
+
+@dataclass(frozen=True)
+class PipelinePlan:
+    """What is known of a pipeline's next run.
+
+    Attributes:
+        checkpoint: the active generation, or None before the first run.
+        path: the checkpoint's folder, relative to the storage root.
+        fingerprint: what the checkpoint freezes of this spec, as far as it is known.
+        query: None when a source or the transform was refused.
+        verdicts: everything found, refusals first.
+        errors: what a drain raises, the first of them first; empty when nothing is refused.
+    """
+
+    pipeline: Pipeline
+    checkpoint: Checkpoint | None
+    path: str
+    files: CheckpointFiles
+    fingerprint: dict[str, Any]
+    query: Query | None
+    verdicts: tuple[PlanVerdict, ...]
+    errors: tuple[DrawdownError, ...]
+
+    @property
+    def generation(self) -> int:
+        return self.checkpoint.generation if self.checkpoint else 1
+
+    def accepted(self) -> Query:
+        """The query, when nothing is refused.
+
+        Raises:
+            SpecError, RefusedError, SourceError, TransformError: the first refusal.
+        """
+        if self.errors:
+            raise self.errors[0]
+        assert self.query is not None
+        return self.query
+
+
+def plan_pipeline(
+    root: SparkSession, project: Project, pipeline: Pipeline, metastore: Metastore
+) -> PipelinePlan:
+    """Look at a pipeline as its next drain will; raises nothing that a user can cause."""
+    checkpoint = metastore.active_checkpoint(pipeline.name)
+    generation = checkpoint.generation if checkpoint else 1
+    path = f"_drawdown/{pipeline.name}/checkpoint-{generation}"
+    storage = Storage(project.storage_root)
+    files = CheckpointFiles(storage, path)
+    found, built = _Findings(pipeline), _Findings(pipeline)
+
+    found.of(lambda: refuse_foreign_checkpoint(metastore, pipeline, checkpoint, files, storage.path(path)))
+    found.of(lambda: refuse_older_metastore(metastore, pipeline, checkpoint, files))
+    late_before = found.of(lambda: _late_before(files))
+    session = query_session(root, pipeline)
+    sink = sink_for(project, pipeline, metastore)
+    query = built.of(lambda: build_query(session, project, pipeline, sink, generation, late_before))
+    fingerprint = spec_fingerprint(pipeline) | (query.fingerprint if query else {})
+    # A change is the likelier reason when the query cannot be built either.
+    found.changes(checkpoint, fingerprint)
+    found.add(built)
+    if query is not None:
+        found.rules(Subject(pipeline, session, query.output))
+        if not found.errors:
+            found.targets(sink, DeltaSink.quarantine(project, pipeline), query, checkpoint)
+    return PipelinePlan(
+        pipeline, checkpoint, path, files, fingerprint, query, found.in_order(), tuple(found.errors)
+    )
+
+
+@dataclass
+class _Findings:
+    """Verdicts and errors as they are found; an error is a verdict too."""
+
+    pipeline: Pipeline
+    verdicts: list[PlanVerdict] = field(default_factory=list)
+    errors: list[DrawdownError] = field(default_factory=list)
+
+    def of(self, look: Callable[[], _Seen]) -> _Seen | None:
+        """What a look gives; None when it ended with an error, which is then noted."""
+        try:
+            return look()
+        except DrawdownError as error:
+            self._refused(error)
+        except (PySparkException, Py4JJavaError) as cause:
+            self._refused(from_spark(self.pipeline, cause))
+        return None
+
+    def changes(self, checkpoint: Checkpoint | None, fingerprint: Mapping[str, Any]) -> None:
+        """What differs from the checkpoint."""
+        if checkpoint is None:
+            return
+        found = changes(checkpoint.fingerprint, fingerprint)
+        self.verdicts += change_verdicts(found)
+        error = refusal(self.pipeline, found)
+        if error is not None:
+            self.errors.append(error)
+
+    def rules(self, subject: Subject) -> None:
+        """What the rules of examine/ say of the analysed query."""
+        found = examine(subject)
+        self.verdicts += found
+        refused = [verdict for verdict in found if verdict.level == "refused"]
+        if refused:
+            first, *others = refused
+            self.errors.append(
+                TransformError(
+                    first.id,
+                    first.what + "".join(f"; also: {verdict.what}" for verdict in others),
+                    where=str(self.pipeline.folder / self.pipeline.transform),
+                    do=first.do,
+                )
+            )
+
+    def targets(self, sink: Sink, quarantine: DeltaSink, query: Query, checkpoint: Checkpoint | None) -> None:
+        """Whether sink and quarantine are this checkpoint's, or free."""
+        identity = self.of(lambda: sink.check(sink.declared_schema() or query.schema, checkpoint))
+        self.of(lambda: quarantine.check(QUARANTINE_SCHEMA, checkpoint))
+        if identity is not None:
+            self.changes(checkpoint, {"sink.identity": identity})
+
+    def add(self, later: _Findings) -> None:
+        self.verdicts += later.verdicts
+        self.errors += later.errors
+
+    def in_order(self) -> tuple[PlanVerdict, ...]:
+        return tuple(sorted(self.verdicts, key=lambda verdict: _LEVELS.index(verdict.level)))
+
+    def _refused(self, error: DrawdownError) -> None:
+        self.errors.append(error)
+        self.verdicts.append(PlanVerdict("refused", error.id, error.what, do=error.do, about=error.where))
+
+
+def _late_before(files: CheckpointFiles) -> datetime | None:
+    """The watermark that judges the next run's first batch; None before there is any."""
+    last = files.last_commit_batch()
+    return None if last is None else EPOCH + timedelta(milliseconds=files.late_watermark(last + 1))

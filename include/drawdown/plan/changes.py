@@ -1,0 +1,167 @@
+"""Changes between two runs of a pipeline: which of them a checkpoint takes.
+
+Source of the list: "Recovery Semantics after Changes in a Streaming Query" of Spark's Structured Streaming
+guide, and Spark's OffsetSeqMetadata (settings kept in the offset log). Where the guide calls an effect
+unpredictable or ill-defined, the change is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from drawdown.errors import RefusedError
+from drawdown.plan.verdicts import PlanVerdict
+from drawdown.spec import Pipeline
+
+_FILES = frozenset({"delta", "parquet", "orc", "json", "csv", "text"})
+_FOREACH = frozenset({"foreach", "foreach_batch"})
+
+
+@dataclass(frozen=True)
+class Change:
+    """One noted value that differs from the checkpoint's.
+
+    Attributes:
+        why: the reason, in the words of Spark's guide.
+    """
+
+    key: str
+    before: Any
+    now: Any
+    allowed: bool
+    why: str
+
+    def __str__(self) -> str:
+        before, now = _differing(self.before, self.now)
+        return f"{self.key} was {before} and is now {now}"
+
+
+_Judge = Callable[[Any, Any], tuple[bool, str]]
+
+
+def _refused(why: str) -> _Judge:
+    return lambda before, now: (False, why)
+
+
+def _allowed(why: str) -> _Judge:
+    return lambda before, now: (True, why)
+
+
+def _other_sink(before: str, now: str) -> tuple[bool, str]:
+    """Sinks are ``format target``."""
+    old, new = before.split()[0], now.split()[0]
+    if old in _FILES and new in _FILES:
+        return False, "another sink or output directory would lack every row written so far"
+    if new == "kafka" and old == "kafka":
+        return True, "changes of the output topic are allowed; it gets the new rows only"
+    if new == "kafka" and old in _FILES:
+        return True, "a file sink may become a Kafka sink; Kafka gets the new rows only"
+    if new in _FILES and old == "kafka":
+        return False, "a Kafka sink cannot become a file sink"
+    if {old, new} <= _FOREACH | {"kafka"}:
+        return True, "a Kafka sink may become foreach and the other way round; it gets the new rows only"
+    return False, f"a {old} sink cannot become a {new} sink"
+
+
+_SOURCES = "changes in the number, type, topic or path of the sources are not allowed"
+_STATE = "the grouping, join or deduplication keys, aggregates and state schema must stay as they are"
+_FROZEN = "it is fixed in the checkpoint by the first run"
+
+_KINDS: Mapping[str, _Judge] = {
+    r"sources\.[^.]+": _refused(_SOURCES),
+    r"sources\.[^.]+\.options": _allowed("rate limits and reading options may change"),
+    r"sources\.[^.]+\.schema": _allowed("the columns read may change while state and sink take the output"),
+    r"sources\.[^.]+\.watermark": _allowed("rows of the next batches are judged by it; state stays"),
+    "source_order": _refused("Spark knows sources by their place in the query"),
+    "transform": _allowed("filters, projections and function bodies may change; state stays as it is"),
+    "sink": _other_sink,
+    "sink.mode": _refused("rows written in one output mode do not go on in another"),
+    "sink.options": _allowed("it holds for the files written from now on"),
+    "sink.schema": _allowed("the sink takes rows of another schema"),
+    "sink.identity": _refused("the target was replaced by another one of the same name"),
+    "state.operators": _refused(_STATE),
+    "state.provider": _refused(_FROZEN),
+    "state.partitions": _refused(_FROZEN),
+    "state.options": _allowed("the state store reads what it wrote before"),
+    "watermark_policy": _refused(_FROZEN),
+    "time_zone": _refused(_FROZEN),
+    "versions": _allowed("the state goes on in the formats that its first run fixed"),
+}
+
+
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
+    """What differs, in the order of `now`; sources that are gone come last.
+
+    A key that only one side has is unknown on the other (an older checkpoint, a part of a fingerprint), but
+    for the sources themselves, where both sides know any.
+    """
+    source = re.compile(r"sources\.[^.]+").fullmatch
+    compared = any(map(source, before)) and any(map(source, now))
+    keys = [key for key in {**now, **before} if (key in now and key in before) or (compared and source(key))]
+    found = []
+    for key in keys:
+        old, new = before.get(key), now.get(key)
+        if old != new:
+            found.append(Change(key, old, new, *_judge(key)(old, new)))
+    return found
+
+
+def change_verdicts(found: list[Change]) -> Iterator[PlanVerdict]:
+    """Each change as a verdict, with both values."""
+    for change in found:
+        if change.allowed:
+            yield PlanVerdict(
+                "allowed", "checkpoint.change-allowed", f"{change}: {change.why}", about=change.key
+            )
+        else:
+            yield PlanVerdict(
+                "refused", "checkpoint.changed", f"{change}: {change.why}", do=_DO, about=change.key
+            )
+
+
+def refusal(pipeline: Pipeline, found: list[Change]) -> RefusedError | None:
+    """One error ``checkpoint.changed`` that names every change which the checkpoint cannot take."""
+    refused = [change for change in found if not change.allowed]
+    if not refused:
+        return None
+    return RefusedError(
+        "checkpoint.changed",
+        f"{pipeline.name} no longer fits its checkpoint: "
+        + "; ".join(f"{change} ({change.why})" for change in refused),
+        where=str(pipeline.folder / "pipeline.yaml"),
+        do=_DO,
+    )
+
+
+_DO = "undo the change, or make a new pipeline folder with a sink of its own"
+
+
+def _judge(key: str) -> _Judge:
+    return next(judge for pattern, judge in _KINDS.items() if re.fullmatch(pattern, key))
+
+
+def _differing(before: Any, now: Any) -> tuple[str, str]:
+    """Both values as text; of two mappings or two lists, what only one of them has."""
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
+        return _entries(before, keys), _entries(now, keys)
+    if isinstance(before, list) and isinstance(now, list) and sorted(before) != sorted(now):
+        return _listed(before, now), _listed(now, before)
+    return _text(before), _text(now)
+
+
+def _entries(some: Mapping[str, Any], keys: list[str]) -> str:
+    return ", ".join(f"{key} {some[key]}" for key in keys if key in some) or "not set"
+
+
+def _listed(some: list[Any], others: list[Any]) -> str:
+    return "; ".join(str(each) for each in some if each not in others) or "without it"
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "not there"
+    return ", ".join(map(str, value)) if isinstance(value, list) else repr(value)
