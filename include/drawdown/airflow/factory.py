@@ -84,6 +84,7 @@ def _read(project: Project) -> tuple[Mapping[str, list[Pipeline]], dict[str, Spe
 def _dag_or_broken(project: Project, dag_id: str, pipelines: list[Pipeline]) -> DAG:
     try:
         _check_one_application(dag_id, pipelines)
+        _refuse_test_sources(pipelines)
         return drain_dag(project, dag_id, pipelines)
     except SpecError as error:
         return broken_dag(dag_id, error)
@@ -107,6 +108,18 @@ def _check_one_application(dag_id: str, pipelines: Iterable[Pipeline]) -> None:
             where=", ".join(f"include/pipelines/{name}/pipeline.yaml" for name in names),
             do="give every pipeline of the group the same cluster",
         )
+
+
+def _refuse_test_sources(pipelines: Iterable[Pipeline]) -> None:
+    """No DAG drains a source that is made for tests, not even one that only people start. Raises SpecError."""
+    for pipeline in pipelines:
+        for name, why in pipeline.test_only.items():
+            raise SpecError(
+                "spec.test-only",
+                f"source {name} of {pipeline.name} cannot be drained by Airflow: {why}",
+                where=f"include/pipelines/{pipeline.name}/pipeline.yaml",
+                do=f"`drawdown run {pipeline.name}` on a developer's machine, or read files or Kafka instead",
+            )
 
 
 def _as_dag_id(folder: str) -> str:

@@ -78,6 +78,8 @@ def query_conf(pipeline: Pipeline) -> dict[str, str]:
         **APPLICATION_CONF,
         "spark.sql.shuffle.partitions": str(state.partitions),
         "spark.sql.streaming.stateStore.providerClass": _PROVIDERS[state.provider],
+        # Files are cleaned by the query's own thread: a run is too short to leave it to another.
+        "spark.sql.streaming.fileSource.cleaner.numThreads": "0",
         "spark.sql.streaming.multipleWatermarkPolicy": pipeline.watermark_policy,
     }
     conf |= {_STATE_STORE + k: option_text(v) for k, v in {**_STATE_DEFAULTS, **state.options}.items()}

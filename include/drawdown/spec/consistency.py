@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from drawdown.errors import SpecError
+from drawdown.spec.cleaned_files import cleans
+from drawdown.spec.globs import meets
 from drawdown.spec.nearest import did_you_mean
 from drawdown.spec.paths import overlaps
 from drawdown.spec.pipeline import Pipeline
@@ -15,7 +17,12 @@ from drawdown.spec.pipeline import Pipeline
 def conflicts(pipelines: Sequence[Pipeline]) -> dict[str, SpecError]:
     """An error for every pipeline that contradicts another one, by the pipeline's name."""
     found: dict[str, SpecError] = {}
-    for names, error in (*_schedules(pipelines), *_sinks(pipelines), *_assets(pipelines)):
+    for names, error in (
+        *_schedules(pipelines),
+        *_sinks(pipelines),
+        *_assets(pipelines),
+        *_cleaned(pipelines),
+    ):
         for name in names:
             found.setdefault(name, error)
     return found
@@ -70,6 +77,27 @@ def _assets(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecErro
                         f"no other pipeline publishes {asset}; {did_you_mean(asset.pipeline, others)}",
                         where=_file(pipeline),
                         do="correct the name, or mend that pipeline first",
+                    ),
+                )
+
+
+def _cleaned(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
+    """Spark's guide: a source path must not be used by several sources when its files are cleaned."""
+    read = [(p, name, source) for p in pipelines for name, source in p.sources.items() if source.path]
+    for pipeline, name, source in read:
+        if not cleans(source.options):
+            continue
+        for other, other_name, reader in read:
+            path, others = source.path or "", reader.path or ""
+            if (other, other_name) != (pipeline, name) and (meets(path, others) or meets(others, path)):
+                yield (
+                    [pipeline.name],
+                    SpecError(
+                        "spec.cleaned-source",
+                        f"source {name} of {pipeline.name} moves or deletes the files it has read, and source"
+                        f" {other_name} of {other.name} reads {others} too",
+                        where=f"{_file(pipeline)} and {_file(other)}",
+                        do="remove cleanSource, or give each a folder of its own",
                     ),
                 )
 

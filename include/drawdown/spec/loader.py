@@ -141,7 +141,11 @@ def _unknown(kind: str, name: str, known: Mapping[str, object], path: tuple[str,
 def _attach(pipeline: Pipeline, files: FolderFiles, document: Document) -> None:
     """Reads what stands beside pipeline.yaml; private attributes, because they are no keys of it."""
     for name, source in pipeline.sources.items():
-        source._schema_ddl = _ddl(files, source.schema_file, document.where(("sources", name, "schema")))
+        inline = source.schema_text if source.schema_file is None else None
+        named_at = document.where(("sources", name, "schema"))
+        source._schema_ddl = inline or _ddl(files, source.schema_file, named_at)
+        if source.reader is not None:
+            files.read(source.reader, document.where(("sources", name, "reader")))
     pipeline.sink._schema_ddl = _ddl(files, pipeline.sink.schema_file, document.where(("sink", "schema")))
     _check_sink_columns(pipeline.sink, document)
     beside = Beside(

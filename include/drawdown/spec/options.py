@@ -16,13 +16,17 @@ and Delta 4.4.0 (DeltaOptions). Left out on purpose:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Mapping
 from typing import Literal
 
 from drawdown.spec.model import problem
 from drawdown.spec.nearest import did_you_mean
 
-SourceFormat = Literal["csv", "json", "parquet", "orc", "text", "xml", "delta", "kafka"]
+SourceFormat = Literal[
+    "csv", "json", "parquet", "orc", "text", "xml", "delta", "kafka", "python",
+    "socket", "rate", "rate-micro-batch",
+]  # fmt: skip
 SinkFormat = Literal["delta", "parquet", "orc", "json", "csv", "text"]
 
 _TIME = frozenset({"dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat", "locale"})
@@ -63,6 +67,25 @@ _DELTA_STREAM = frozenset({
     "ignoreChanges", "skipChangeCommits", "readChangeFeed", "excludeRegex",
     "failOnDataLoss",
 })  # fmt: skip
+_TEST_ONLY: dict[str, frozenset[str]] = {
+    "socket": frozenset({"host", "port", "includeTimestamp"}),
+    "rate": frozenset({"rowsPerSecond", "rampUpTime", "numPartitions"}),
+    "rate-micro-batch": frozenset(
+        {"rowsPerBatch", "numPartitions", "startTimestamp", "advanceMillisPerBatch"}
+    ),
+}
+_REQUIRED = {"socket": ("host", "port"), "rate-micro-batch": ("rowsPerBatch",)}
+# What Spark can read as values (FileStreamOptions); it would refuse a wrong one when the query starts.
+_VALUES: dict[str, tuple[str, str]] = {
+    "maxFilesPerTrigger": (r"[1-9]\d{0,8}", "a whole number from 1"),
+    "maxBytesPerTrigger": (r"[1-9]\d*([kmgtp]?b|[kmgtp])?", "a size such as 100m"),
+    "maxCachedFiles": (r"\d{1,9}", "a whole number"),
+    "discardCachedInputRatio": (r"0(\.\d+)?|1(\.0+)?", "a number from 0 to 1"),
+    "maxFileAge": (r"\d+(us|ms|s|m|min|h|d)?", "a time such as 7d or 12h"),
+    "latestFirst": ("true|false", "true or false"),
+    "fileNameOnly": ("true|false", "true or false"),
+    "cleanSource": ("archive|delete|off", "archive, delete or off"),
+}
 _DELTA_STATIC = frozenset({"versionAsOf", "timestampAsOf"})
 _KAFKA = frozenset({
     "subscribe", "subscribePattern", "assign", "startingOffsets", "startingTimestamp",
@@ -99,7 +122,7 @@ _ELSEWHERE = {
     "path": "the key `path` of the source says it",
     "mode": "the key `malformed` says it",
     "columnNameOfCorruptRecord": "the key `malformed` says it",
-    "inferSchema": "the schema is declared: the key `schema`",
+    "inferSchema": "the key `infer_schema` of the source says it",
     "modifiedBefore": "file streams refuse it",
     "endingOffsets": "a stream has no end; bound the drain instead",
     "endingTimestamp": "a stream has no end; bound the drain instead",
@@ -113,14 +136,23 @@ _ELSEWHERE = {
 }
 
 
-def source_options(format: SourceFormat, static: bool) -> frozenset[str]:
-    """The option names a source of this format takes."""
+def source_options(format: SourceFormat, static: bool) -> frozenset[str] | None:
+    """The option names a source of this format takes; None for a Python data source, which has its own."""
+    if format == "python":
+        return None
     if format == "kafka":
         return _KAFKA
     if format == "delta":
         return _DELTA_STATIC if static else _DELTA_STREAM
+    if format in _TEST_ONLY:
+        return _TEST_ONLY[format]
     names = _READ[format] | _FILES
     return names if static else names | _FILE_STREAM
+
+
+def required_options(format: SourceFormat) -> tuple[str, ...]:
+    """Options without which Spark does not start the source."""
+    return _REQUIRED.get(format, ())
 
 
 def sink_options(format: SinkFormat) -> frozenset[str]:
@@ -140,6 +172,14 @@ def check_names(given: Iterable[str], known: Collection[str], *at: str) -> None:
                 name,
                 do="correct or remove it",
             )
+
+
+def check_source_values(options: Mapping[str, object], *at: str) -> None:
+    """Raises a PydanticCustomError (``wrong-value``) for a value of a file source that Spark cannot read."""
+    for name in options.keys() & _VALUES.keys():
+        pattern, must_be = _VALUES[name]
+        if not re.fullmatch(pattern, str(options[name]).strip(), re.IGNORECASE):
+            raise problem("wrong-value", f"must be {must_be}", *at, name, do="correct the value")
 
 
 def check_one_bound(options: Mapping[str, object], *at: str) -> None:

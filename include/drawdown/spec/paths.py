@@ -68,6 +68,11 @@ def fixed_part(glob: str) -> str:
     return "/".join(parts)
 
 
+def folder_file(path: str) -> str:
+    """A path that names a file beside pipeline.yaml; raises a PydanticCustomError (``wrong-path``)."""
+    return _without_glob(_relative(path))
+
+
 _Text = Annotated[str, StringConstraints(max_length=4000)]
 RelativePath = Annotated[_Text, AfterValidator(_relative)]
 # Where a source reads, below the storage root; globs allowed.
@@ -75,4 +80,4 @@ SourcePath = Annotated[RelativePath, AfterValidator(_glob)]
 # Where a sink writes, below the storage root.
 SinkPath = Annotated[RelativePath, AfterValidator(_without_glob), AfterValidator(_own)]
 # A file beside pipeline.yaml.
-FolderFile = Annotated[RelativePath, AfterValidator(_without_glob)]
+FolderFile = Annotated[_Text, AfterValidator(folder_file)]

@@ -135,6 +135,11 @@ class Pipeline(SpecModel):
     def watermarked_sources(self) -> dict[str, Source]:
         return {name: source for name, source in self.sources.items() if source.watermark}
 
+    @property
+    def test_only(self) -> dict[str, str]:
+        """Sources that no schedule may use, and why."""
+        return {name: source.test_only for name, source in self.sources.items() if source.test_only}
+
     def rules_of(self, source: str) -> list[Rule]:
         """The row rules of a source; a rule that names none belongs to the only streaming source."""
         return [
@@ -163,6 +168,12 @@ class Pipeline(SpecModel):
                 "watermark_policy",
                 do="remove it",
             )
+        if self.schedule is not None:
+            for name, why in self.test_only.items():
+                raise problem(
+                    "test-only", why, "sources", name, "format",
+                    do="remove `schedule:`, or read files or Kafka instead",
+                )  # fmt: skip
         for name, source in self.sources.items():
             if source.path and overlaps(fixed_part(source.path), self.sink.path):
                 raise problem(

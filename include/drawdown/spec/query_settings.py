@@ -78,7 +78,7 @@ _ROCKSDB: Mapping[str, Kind] = {
 _ELSEWHERE = {
     _STREAMING + "checkpointLocation": "Drawdown keeps the checkpoint",
     _STREAMING + "multipleWatermarkPolicy": "the key `watermark_policy` says it",
-    _STREAMING + "schemaInference": "the key `schema` of the source says it",
+    _STREAMING + "schemaInference": "the key `infer_schema` of the source says it",
     "spark.sql.shuffle.partitions": "the key `state.partitions` says it",
     "spark.sql.session.timeZone": "it is UTC, always",
     # Tell a user who looks for them under `state:` too.

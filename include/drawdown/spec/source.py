@@ -4,18 +4,41 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import Field, PrivateAttr, TypeAdapter, ValidationError, model_validator
+from pydantic import Field, PrivateAttr, model_validator
 
+from drawdown.spec.cleaned_files import check_archive
 from drawdown.spec.duration import Duration, PositiveDuration
 from drawdown.spec.model import Column, Name, OptionValue, SpecModel, problem
-from drawdown.spec.options import SourceFormat, check_names, check_one_bound, source_options
-from drawdown.spec.paths import FolderFile, SinkPath, SourcePath
+from drawdown.spec.options import (
+    SourceFormat,
+    check_names,
+    check_one_bound,
+    check_source_values,
+    required_options,
+    source_options,
+)
+from drawdown.spec.paths import FolderFile, SourcePath
+from drawdown.spec.schema_text import SchemaText, names_a_file
 
-# Spark reads these only with a declared schema, in a stream; delta knows its own, text has one column.
+# Spark reads these only with a schema, in a stream; delta knows its own, text has one column.
 _NEEDS_SCHEMA = ("csv", "json", "xml", "parquet", "orc")
 _CAN_BE_MALFORMED = ("csv", "json", "xml")
-_ARCHIVE: TypeAdapter[str] = TypeAdapter(SinkPath)
+_FILES = (*_NEEDS_SCHEMA, "text")
+_MADE_UP = "Spark makes its rows up, for tests and benchmarks: there is nothing for a schedule to drain"
+_TEST_ONLY = {
+    "socket": "what a socket gave before a failure cannot be read again: Spark has it for tests",
+    "rate": _MADE_UP,
+    "rate-micro-batch": _MADE_UP,
+}
 _SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
+# A key, the formats it says something about, and why not about the others.
+_KEYS_OF: tuple[tuple[str, tuple[str, ...], str], ...] = (
+    ("broker", ("kafka",), "only Kafka sources have it"),
+    ("value", ("kafka",), "only Kafka sources have it"),
+    ("reader", ("python",), "only Python data sources have it"),
+    ("path", (*_FILES, "delta", "kafka"), "only files and tables have a path"),
+    ("infer_schema", _NEEDS_SCHEMA, "only the schema of files with columns is inferred"),
+)
 
 
 class Watermark(SpecModel):
@@ -27,31 +50,56 @@ class Watermark(SpecModel):
 
 
 class Source(SpecModel):
-    """One input. ``path`` is below the storage root, ``schema`` a .ddl file in the pipeline's folder."""
+    """One input.
+
+    ``path`` is below the storage root. ``schema`` is a .ddl file in the pipeline's folder or the DDL itself;
+    with ``infer_schema`` the first run finds it and keeps it for all later ones. ``reader`` is a .py file
+    in the pipeline's folder with a Python data source.
+    """
 
     format: SourceFormat
     path: SourcePath | None = None
-    schema_file: FolderFile | None = Field(default=None, alias="schema")
+    schema_text: SchemaText | None = Field(default=None, alias="schema")
+    infer_schema: bool = False
     options: dict[str, OptionValue] = Field(default_factory=dict)
     watermark: Watermark | None = None
     static: bool = False
     malformed: Literal["quarantine", "drop", "fail"] = "quarantine"
     broker: Name = "default"
     value: Literal["json", "csv", "string"] = "json"
+    reader: FolderFile | None = None
 
     _schema_ddl: str | None = PrivateAttr(default=None)
 
     @property
+    def schema_file(self) -> str | None:
+        """The schema's file; None when the source declares none, or in the spec itself."""
+        return self.schema_text if self.schema_text and names_a_file(self.schema_text) else None
+
+    @property
     def schema_ddl(self) -> str | None:
-        """The text of the schema file; None when the source declares none."""
+        """The text of the schema; None when the source declares none."""
         return self._schema_ddl
+
+    @property
+    def test_only(self) -> str | None:
+        """Why the source is for `run`, `watch` and tests only; None for one that a schedule may use."""
+        return _TEST_ONLY.get(self.format)
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Source:
-        check_names(self.options, source_options(self.format, self.static), "options")
+        known = source_options(self.format, self.static)
+        if known is not None:
+            check_names(self.options, known, "options")
+            check_source_values(self.options, "options")
         check_one_bound(self.options, "options")
+        for key, formats, why in _KEYS_OF:
+            if key in self.model_fields_set and self.format not in formats:
+                raise problem("no-effect", why, key, do="remove the key")
         if self.format == "kafka":
             self._check_kafka()
+        elif self.format == "python" or self.test_only:
+            self._check_generated()
         else:
             self._check_files()
         if self.static and self.watermark:
@@ -77,37 +125,45 @@ class Source(SpecModel):
     def _check_files(self) -> None:
         if self.path is None:
             raise problem("missing-key", f"a {self.format} source needs a path", do="add `path:`")
-        for key in ("broker", "value"):
-            if key in self.model_fields_set:
-                raise problem("no-effect", "only Kafka sources have it", key, do="remove the key")
-        if self.format in _NEEDS_SCHEMA and self.schema_file is None:
+        if self.format in _NEEDS_SCHEMA and self.schema_text is None and not self.infer_schema:
             raise problem(
-                "missing-key", f"a {self.format} source needs a schema", do="add `schema: schemas/x.ddl`"
+                "missing-key",
+                f"a {self.format} source needs a schema",
+                do="add `schema: schemas/x.ddl`, or `infer_schema: true`",
             )
-        if self.format == "delta" and self.schema_file is not None:
-            raise problem("no-effect", "a Delta table knows its schema", "schema", do="remove the key")
-        self._check_archive()
-
-    def _check_archive(self) -> None:
-        archive = self.options.get("sourceArchiveDir")
-        if (self.options.get("cleanSource") == "archive") != (archive is not None):
+        if self.infer_schema and self.schema_text is not None:
+            raise problem(
+                "contradiction", "the schema is declared and inferred", "infer_schema", do="keep one of them"
+            )
+        if self.infer_schema and self.static:
             raise problem(
                 "contradiction",
-                "cleanSource: archive and sourceArchiveDir go together",
-                "options",
-                do="give both or none",
+                "a static source is read anew at each run: no first run can keep its schema",
+                "infer_schema",
+                do="add `schema: schemas/x.ddl`",
             )
-        if archive is not None:
-            try:
-                _ARCHIVE.validate_python(archive, strict=True)
-            except ValidationError:
+        if self.format == "delta" and self.schema_text is not None:
+            raise problem("no-effect", "a Delta table knows its schema", "schema", do="remove the key")
+        check_archive(self.path, self.options)
+
+    def _check_generated(self) -> None:
+        """A Python data source, and Spark's own sources for tests."""
+        if self.static:
+            raise problem(
+                "contradiction", f"a {self.format} source cannot be static", "static", do="remove the key"
+            )
+        if self.format == "python" and self.reader is None:
+            raise problem("missing-key", "a python source needs a reader", do="add `reader: clock.py`")
+        if self.test_only and self.schema_text is not None:
+            raise problem("no-effect", "Spark says what its columns are", "schema", do="remove the key")
+        for name in required_options(self.format):
+            if name not in self.options:
                 raise problem(
-                    "wrong-path",
-                    "must be a folder below the storage root",
+                    "missing-key",
+                    f"a {self.format} source needs {name}",
                     "options",
-                    "sourceArchiveDir",
-                    do="write a relative path without ..",
-                ) from None
+                    do=f"add it: `options: {{{name}: ...}}`",
+                )
 
     def _check_kafka(self) -> None:
         if self.path is not None:
@@ -124,11 +180,11 @@ class Source(SpecModel):
                 "options",
                 do="give one, such as `options: {subscribe: my_topic}`",
             )
-        if self.value == "string" and self.schema_file is not None:
+        if self.value == "string" and self.schema_text is not None:
             raise problem(
                 "no-effect", "value: string has no schema", "schema", do="remove the key, or say json or csv"
             )
-        if self.value != "string" and self.schema_file is None:
+        if self.value != "string" and self.schema_text is None:
             raise problem(
                 "missing-key", f"value: {self.value} needs a schema", do="add `schema: schemas/x.ddl`"
             )

@@ -109,3 +109,18 @@ def _compile(name: str) -> re.Pattern[str]:
         at += 1
     # An unclosed brace is not a pattern to Hadoop either: it is taken as plain text.
     return re.compile(re.escape(name) if depth else "".join(parts), re.DOTALL)
+
+
+def meets(pattern: str, folder: str) -> bool:
+    """Whether a pattern and a plain path may lead to the same files: their names match as far as both go.
+
+    The rule is Spark's for the archive of a file source (FileStreamSource.SourceFileArchiver, "in depth").
+    """
+    names = folder.split("/")
+    return any(
+        all(
+            Glob.parse(wanted)[0].matches_name(name)
+            for wanted, name in zip(text.split("/"), names, strict=False)
+        )
+        for text in expand(pattern)
+    )
