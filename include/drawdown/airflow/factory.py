@@ -111,7 +111,7 @@ def _check_one_application(dag_id: str, pipelines: Iterable[Pipeline]) -> None:
 
 
 def _refuse_test_sources(pipelines: Iterable[Pipeline]) -> None:
-    """No DAG drains a source that is made for tests, not even one that only people start. Raises SpecError."""
+    """No DAG drains a source made for tests, not even one that only people start. Raises SpecError."""
     for pipeline in pipelines:
         for name, why in pipeline.test_only.items():
             raise SpecError(
