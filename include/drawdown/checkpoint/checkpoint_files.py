@@ -51,13 +51,28 @@ class CheckpointFiles:
 
     def last_commit_batch(self) -> int | None:
         """The newest batch that Spark holds for done."""
-        return max(batch_ids(self._storage, f"{self._path}/commits"), default=None)
+        return max(self.commit_batches(), default=None)
+
+    def commit_batches(self) -> list[int]:
+        """The committed batches that are kept, ascending."""
+        return batch_ids(self._storage, f"{self._path}/commits")
 
     @property
     def unfinished(self) -> bool:
         """Whether a batch was planned and not committed: the next run repeats it before all else."""
         planned, committed = self.last_offset_batch(), self.last_commit_batch()
         return planned is not None and (committed is None or planned > committed)
+
+    @property
+    def unread(self) -> bool:
+        """Whether a batch was planned and not committed that reads something: its files must stay.
+
+        A run that ends while timers are pending leaves a planned batch that reads nothing.
+        """
+        planned, committed = self.last_offset_batch(), self.last_commit_batch()
+        if not self.unfinished or planned is None:
+            return False
+        return committed is None or self.offsets(planned).offsets != self.offsets(committed).offsets
 
     def offsets(self, batch_id: int) -> OffsetLogEntry:
         """What a batch reads up to.

@@ -9,7 +9,7 @@ import traceback
 
 import typer
 
-from drawdown.cli import decide, doctor, init, plan, run, run_tests, runs, validate
+from drawdown.cli import decide, doctor, init, plan, run, run_tests, runs, state, validate
 from drawdown.cli.screen import show_error
 from drawdown.errors import DrawdownError
 
@@ -44,6 +44,7 @@ app.command()(plan.plan)
 app.command("test")(run_tests.run_tests)
 app.command()(run.run)
 app.command()(runs.runs)
+app.command()(state.state)
 app.command()(decide.release)
 app.command()(decide.discard)
 app.command()(doctor.doctor)

@@ -1,7 +1,7 @@
 """What a drain does with each micro-batch, inside foreachBatch and before Spark commits it.
 
- a  stop here when asked to, when the bound is reached, when the lease is lost or when a file of the
-    batch is gone: nothing is written
+ a  stop here when asked to, when the bound is reached, when nothing but a timer asked for the batch,
+    when the lease is lost or when a file of the batch is gone: nothing is written
  b  take away what an earlier attempt at this batch staged
  c  stage the rows: the one action that executes the batch
  d  read the counts that this execution collected at the source boundaries
@@ -51,6 +51,7 @@ class BatchStep:
     Attributes:
         lease: asks for the current lease, and raises when it was lost.
         stop_reason: asks, with the number of data batches so far, whether to stop, and why.
+        until_drained: whether to stop as well when nothing is left to do, see `_idle`.
         failure: the first error raised here; Spark would wrap it in a Java exception.
     """
 
@@ -66,8 +67,13 @@ class BatchStep:
     lease: Callable[[], Lease]
     stop_reason: Callable[[int], str | None]
     on_batch: Callable[[Batch], None]
+    until_drained: bool = True
     batches: list[Batch] = field(default_factory=list)
     failure: BaseException | None = None
+
+    def __post_init__(self) -> None:
+        planned = self.files.last_offset_batch()
+        self.planned_before = -1 if planned is None else planned
 
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """The function given to foreachBatch."""
@@ -81,7 +87,7 @@ class BatchStep:
         before, now = self._offsets(batch_id - 1), self._offsets(batch_id)
         has_data = before != now
         # A batch without data only flushes what the last one closed: it belongs to that batch.
-        reason = self.stop_reason(len(self.batches)) if has_data else None
+        reason = self.stop_reason(len(self.batches)) if has_data else self._idle(batch_id)
         if reason is not None:
             raise StopDrain(reason)
         lease = self.lease()
@@ -132,6 +138,20 @@ class BatchStep:
         if has_data:
             self.batches.append(batch)
         self.on_batch(batch)
+
+    def _idle(self, batch_id: int) -> str | None:
+        """``drained`` for a batch without data that moves no watermark, when this run has planned its predecessor.
+
+        Spark plans such batches for ever where an operator has processing-time timeouts, timers or a time
+        to live (shouldRunAnotherBatch of FlatMapGroupsInPandasWithStateExec and TransformWithStateExec), and
+        Available-now would never end. What was due fired in the predecessor. The batch stays planned: the
+        next run repeats it by the time it was planned at, then plans one by its own clock, so timers fire
+        also when no new data came.
+        """
+        if not self.until_drained or batch_id - 1 <= self.planned_before:
+            return None
+        before, now = self.files.offsets(batch_id - 1), self.files.offsets(batch_id)
+        return "drained" if before.watermark_ms == now.watermark_ms else None
 
     def _offsets(self, batch_id: int) -> list[Any]:
         return list(self.files.offsets(batch_id).offsets) if batch_id >= 0 else []

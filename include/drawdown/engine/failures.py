@@ -29,7 +29,7 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
             where=where,
             do="mend the transform or the data and run again: nothing of this batch was published",
         )
-    sentence = _root_sentence(cause)
+    sentence = root_sentence(cause)
     if any(mark in text for mark in _FULL):
         return SourceError(
             "storage.full", sentence, where=where, do="free space and run again: the batch is replayed"
@@ -78,7 +78,7 @@ def _bounded(sentence: str) -> str:
     return sentence if len(sentence) <= 600 else sentence[:600] + " …"
 
 
-def _root_sentence(cause: Exception) -> str:
+def root_sentence(cause: Exception) -> str:
     """The innermost message, on one line, without class names and stack frames."""
     inner: BaseException = cause
     while isinstance(inner, PySparkException) and inner.__cause__ is not None:

@@ -83,7 +83,7 @@ def settle(
     if last_commit is None:
         return
     metastore.mark_committed(lease, checkpoint.generation, last_commit)
-    if not files.unfinished:
+    if not files.unread:
         # Every carrier was read by a committed batch: no replay needs it.
         for source in carried_sources(pipeline):
             for info in list(

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from drawdown.engine.examine.bounded_way import bounded_way
 from drawdown.engine.examine.deduplication import deduplication
 from drawdown.engine.examine.joins import joins
+from drawdown.engine.examine.state_functions import state_functions
 from drawdown.engine.examine.subject import Subject
 from drawdown.engine.examine.unsupported import unsupported
 from drawdown.plan.verdicts import PlanVerdict
@@ -20,6 +21,7 @@ __all__ = ["Subject", "examine"]
 _RULES: tuple[Callable[[Subject], Iterable[PlanVerdict]], ...] = (
     joins,
     deduplication,
+    state_functions,
     bounded_way,
     unsupported,
 )
