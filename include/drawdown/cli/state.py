@@ -11,6 +11,8 @@ import typer
 from drawdown.cli.screen import children_write_to, out, print_json, working
 
 if TYPE_CHECKING:
+    from rich.table import Table
+
     from drawdown.engine.state_reader import StateReader
     from drawdown.spec import Pipeline, Project
 
@@ -32,7 +34,9 @@ def state(
     batch: Annotated[
         int | None, typer.Option(min=0, help="As it was after this batch.", show_default=False)
     ] = None,
-    metadata: Annotated[bool, typer.Option("--metadata", help="Spark's own page about the operators.")] = False,
+    metadata: Annotated[
+        bool, typer.Option("--metadata", help="Spark's own page about the operators.")
+    ] = False,
     limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many rows.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
@@ -52,13 +56,17 @@ def state(
             return reader.read(operator or 0, store, key, limit)
         return [{name: getattr(each, name) for name in _STORES} for each in reader.stores()]
 
-    found = _read(project, pipeline, batch, look)
+    show(_read(project, pipeline, batch, look), as_json=as_json)
+
+
+def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+    """Rows as one JSON document, or as a table with a column for every name that any row has."""
     if as_json:
-        print_json(found)
-    elif found:
-        _show(found)
+        print_json(rows)
+    elif rows:
+        out().print(_table(rows))
     else:
-        out().print("no state" if key is None else "no state for this key")
+        out().print("there is no such state")
 
 
 def _read(
@@ -89,7 +97,7 @@ def _read(
             session.stop()
 
 
-def _show(rows: Sequence[Mapping[str, Any]]) -> None:
+def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -101,7 +109,7 @@ def _show(rows: Sequence[Mapping[str, Any]]) -> None:
         table.add_column(column.replace("_", " "), justify="right" if numbers else "left")
     for row in rows:
         table.add_row(*(Text(_cell(row.get(column))) for column in columns))
-    out().print(table)
+    return table
 
 
 def _cell(value: Any) -> str:

@@ -140,7 +140,7 @@ class BatchStep:
         self.on_batch(batch)
 
     def _idle(self, batch_id: int) -> str | None:
-        """``drained`` for a batch without data that moves no watermark, when this run has planned its predecessor.
+        """``drained`` for a batch without data and with the watermark of its predecessor of this run.
 
         Spark plans such batches for ever where an operator has processing-time timeouts, timers or a time
         to live (shouldRunAnotherBatch of FlatMapGroupsInPandasWithStateExec and TransformWithStateExec), and

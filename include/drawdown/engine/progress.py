@@ -16,7 +16,8 @@ from drawdown.metastore.runs import PROGRESS_KEPT
 # Of the dozens that state stores report: what says that rows were dropped or that memory did not do.
 _CUSTOM_METRICS = frozenset({
     "numDroppedDuplicateRows", "numRowsReadDuringEviction", "loadedMapCacheHitCount",
-    "loadedMapCacheMissCount", "rocksdbBytesCopied", "rocksdbSstFileSize", "rocksdbTotalBytesWritten",
+    "loadedMapCacheMissCount", "rocksdbBytesCopied", "rocksdbReadBlockCacheHitCount",
+    "rocksdbReadBlockCacheMissCount", "rocksdbSstFileSize", "rocksdbTotalBytesWritten",
 })  # fmt: skip
 _OPERATOR = {
     "operator": "operatorName",

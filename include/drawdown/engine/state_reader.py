@@ -88,7 +88,7 @@ class StateReader:
         return [store for row in self.metadata() for store in self._stores_of(row, count=True)]
 
     def read(self, operator: int, store: str | None, key: str | None, limit: int) -> list[dict[str, Any]]:
-        """At most ``limit`` rows of a store: partition_id, key, value (list, map: more columns, as Spark says).
+        """At most ``limit`` rows of a store: partition_id, key, value; lists and maps have more columns.
 
         Args:
             store: as `StateStore.store`, or ``left`` or ``right`` for the rows of one side of a join; None
@@ -162,7 +162,7 @@ class StateReader:
 
     def _rows(self, frame: DataFrame) -> list[dict[str, Any]]:
         try:
-            return [json.loads(text) for text in frame.toJSON().collect()]
+            return [json.loads(str(text)) for text in frame.toJSON().collect()]
         except (PySparkException, Py4JJavaError) as cause:
             raise self._unreadable(cause) from None
 
@@ -179,8 +179,8 @@ def refuse_without_state(pipeline: str, storage: Storage, path: str | None, batc
     """A checkpoint, and in it the batch, must be there.
 
     Raises:
-        RefusedError: ``state.no-checkpoint``: no run has committed a batch; ``state.no-batch``: Spark does not
-            keep this one.
+        RefusedError: ``state.no-checkpoint``: no run has committed a batch; ``state.no-batch``: this one is
+            not kept.
     """
     last = CheckpointFiles(storage, path).last_commit_batch() if path is not None else None
     if path is None or last is None:
@@ -196,7 +196,7 @@ def refuse_without_state(pipeline: str, storage: Storage, path: str | None, batc
             "state.no-batch",
             f"batch {batch} is not among the committed batches that the checkpoint keeps",
             where=storage.path(path),
-            do=f"name one from {kept[0]} to {kept[-1]}; conf: spark.sql.streaming.minBatchesToRetain keeps more",
+            do=f"name one from {kept[0]} to {kept[-1]}; spark.sql.streaming.minBatchesToRetain keeps more",
         )
 
 
@@ -229,7 +229,9 @@ def _matches(frame: DataFrame, key: str) -> Column:
     assert isinstance(kind, StructType)
     example = json.dumps(dict.fromkeys(kind.fieldNames(), "..."))
     if not isinstance(given, dict) or not given:
-        raise SpecError("state.no-key", f"--key is not a JSON object: {key[:100]}", do=f"write it as {example}")
+        raise SpecError(
+            "state.no-key", f"--key is not a JSON object: {key[:100]}", do=f"write it as {example}"
+        )
     parsed = F.from_json(F.lit(json.dumps(given)), kind)
     return reduce(Column.__and__, _same(F.col("key"), parsed, kind, given, example))
 
@@ -240,7 +242,9 @@ def _same(
     for name, value in given.items():
         if name not in kind.fieldNames():
             said = did_you_mean(name, kind.fieldNames())
-            raise SpecError("state.no-key", f"the key has no field {name}; {said}", do=f"write it as {example}")
+            raise SpecError(
+                "state.no-key", f"the key has no field {name}; {said}", do=f"write it as {example}"
+            )
         of = kind[name].dataType
         if isinstance(of, StructType) and isinstance(value, dict):
             yield from _same(column[name], wanted[name], of, value, example)

@@ -26,8 +26,8 @@ def state_functions(subject: Subject) -> Iterator[PlanVerdict]:
         yield PlanVerdict(
             "refused",
             "state.limit-in-update",
-            "LIMIT is not supported in update mode: it counts the rows of the result over all runs, and in update"
-            " mode a row of the result may come again",
+            "LIMIT is not supported in update mode: it counts the rows of the result over all runs, and in"
+            " update mode a row of the result may come again",
             do="say `mode: append` (the first rows of all runs) or `mode: complete`, or remove the LIMIT",
             about="LIMIT",
         )
@@ -42,10 +42,11 @@ def _chained(node: Node, behind: str | None) -> Iterator[PlanVerdict]:
         yield PlanVerdict(
             "refused",
             "state.function-chained",
-            f"{function} is followed by another stateful operator ({behind}): nothing says how late the rows of"
-            " the function may be, so the operator behind it would drop some of them or wait for ever",
-            do=f"split it into two pipelines: this one writes the rows of {function} to a Delta table, a second has"
-            " that table as its source and does the rest; or use transformWithState with eventTimeColumnName",
+            f"{function} is followed by another stateful operator ({behind}): nothing says how late the rows"
+            " of the function may be, so the operator behind it would drop some of them or wait for ever",
+            do=f"split it into two pipelines: this one writes the rows of {function} to a Delta table, the next"
+            " has that table as its source and does the rest; or use transformWithState with"
+            " eventTimeColumnName",
             about=function,
         )
         return
