@@ -12,3 +12,7 @@ def verdicts(workspace: Workspace, name: str) -> dict[str, PlanVerdict]:
     plan = planned(workspace, name)
     plan.accepted()
     return {verdict.id: verdict for verdict in plan.verdicts}
+
+
+def warnings(workspace: Workspace, name: str) -> dict[str, PlanVerdict]:
+    return {id: verdict for id, verdict in verdicts(workspace, name).items() if verdict.level == "warning"}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 
 from drawdown.engine.examine.bounded_way import bounded_way
 from drawdown.engine.examine.deduplication import deduplication
+from drawdown.engine.examine.event_times import event_times
 from drawdown.engine.examine.joins import joins
 from drawdown.engine.examine.state_functions import state_functions
 from drawdown.engine.examine.subject import Subject
@@ -22,6 +23,7 @@ _RULES: tuple[Callable[[Subject], Iterable[PlanVerdict]], ...] = (
     joins,
     deduplication,
     state_functions,
+    event_times,
     bounded_way,
     unsupported,
 )

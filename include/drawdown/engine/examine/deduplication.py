@@ -10,8 +10,8 @@ from drawdown.plan.verdicts import PlanVerdict
 
 
 def deduplication(subject: Subject) -> Iterator[PlanVerdict]:
-    """Warnings ``dedup.unbounded-state`` and ``dedup.returning-key``."""
-    for node in subject.plan.walk():
+    """Warnings ``dedup.unbounded-state`` (a DISTINCT is one too) and ``dedup.returning-key``."""
+    for node in subject.optimized.walk():
         if node.name == "Deduplicate" and node.streaming:
             yield from _unbounded(node)
         elif node.name == "DeduplicateWithinWatermark" and node.streaming:
@@ -26,14 +26,14 @@ def _unbounded(node: Node) -> Iterator[PlanVerdict]:
     under = node.children[0].watermarked_columns
     if under:
         why = f"the watermarked {', '.join(under)} is not among the keys, so the watermark frees no state"
-        do = f"add {under[0]} to dropDuplicates, or use dropDuplicatesWithinWatermark"
+        do = f"add {under[0]} to the keys, or use dropDuplicatesWithinWatermark"
     else:
         why = "without a watermark there is no bound on when a duplicate may arrive"
         do = "give the source a `watermark:` and add its column, or use dropDuplicatesWithinWatermark"
     yield PlanVerdict(
         "warning",
         "dedup.unbounded-state",
-        f"dropDuplicates({names}) keeps every key that ever came: {why}",
+        f"the deduplication by {names} keeps every key that ever came: {why}",
         do=do,
         about=names,
     )

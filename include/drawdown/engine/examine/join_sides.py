@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from drawdown.engine.boundary import boundary_name
-from drawdown.engine.examine.plan_tree import Node, is_watermarked, items
+from drawdown.engine.examine.plan_tree import Node, is_watermarked_column, items
 
 # Any watermark does for the question whether a state watermark follows from it. Beyond 2^31, so that
 # Py4J hands it over as a Long.
@@ -70,7 +70,7 @@ class Join:
             return ()
         for left, right in zip(items(keys.get()._2()), items(keys.get()._3()), strict=True):
             found = [(self.left, left), (self.right, right)]
-            watermarked = tuple(side for side, key in found if _is_watermarked_column(key))
+            watermarked = tuple(side for side, key in found if is_watermarked_column(key))
             if watermarked:
                 return watermarked
         return ()
@@ -97,10 +97,6 @@ class Join:
                 self.jvm.scala.Some(_SOME_WATERMARK),
             ).isDefined()
         )
-
-
-def _is_watermarked_column(key: Any) -> bool:
-    return key.nodeName() == "AttributeReference" and is_watermarked(key)
 
 
 def _is_time(attribute: Any) -> bool:

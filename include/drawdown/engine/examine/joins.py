@@ -7,7 +7,7 @@ wrong side), and it knows nothing of state that never shrinks.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from drawdown.engine.examine.join_sides import Join, Side
 from drawdown.engine.examine.subject import Subject
@@ -100,59 +100,18 @@ def _constraint(join: Join, subject: Subject) -> PlanVerdict | None:
     if not waiting or any(join.frees(side) for side in waiting):
         return None
     rows = " or of ".join(side.label for side in waiting)
-    lacking = "; and ".join(_lacks(join, side, subject) for side in waiting)
-    either = " (one side is enough)" if len(waiting) > 1 else ""
     return PlanVerdict(
         "refused",
         "join.constraint",
         f"a {join.kind} join of two streams must know when a row of {rows} will find no match any more,"
-        f" and cannot: {lacking}{either}",
-        do=" and ".join(_needs(join, waiting, subject)) + ", or use an inner join",
+        f" and cannot: {_lacks(join, waiting, subject)}",
+        do=f"{_needs(join, waiting, subject, ' or ')}, or use an inner join",
         about=join.kind,
     )
 
 
-def _lacks(join: Join, side: Side, subject: Subject) -> str:
-    """What is missing for freeing rows of this side, in the words of the support matrix."""
-    other = join.other(side)
-    missing = []
-    if not other.node.watermarked_columns:
-        missing.append(f"{other.label} has no watermark{_lost_on_the_way(other, subject)}")
-    if not join.compares_times():
-        missing.append("the join condition has no time constraint between the two sides")
-    elif not missing:
-        missing.append(
-            f"no time constraint says how old a row of {side.label} may be against the watermarked"
-            f" `{'`, `'.join(other.node.watermarked_columns)}` of {other.label}"
-        )
-    return " and ".join(missing)
-
-
-def _needs(join: Join, waiting: list[Side], subject: Subject) -> list[str]:
-    others = [join.other(side) for side in waiting]
-    needs = []
-    if not any(other.node.watermarked_columns for other in others):
-        lost = [_lost_on_the_way(other, subject) for other in others]
-        verb = (
-            "keep the watermarked column unchanged on" if any(lost) else "give a `watermark:` to a source of"
-        )
-        needs.append(f"{verb} {' or '.join(other.label for other in others)}")
-    if not join.compares_times():
-        needs.append(f"add {_CONSTRAINT}")
-    elif not needs:
-        needs.append(f"bound both ends: {_CONSTRAINT}, on the watermarked columns, in days or shorter units")
-    return needs
-
-
-def _lost_on_the_way(side: Side, subject: Subject) -> str:
-    """A watermark stays with its column: one that was computed anew or left out has none."""
-    declared = [
-        f"{name}.{mark.column}" for name in side.sources if (mark := subject.pipeline.sources[name].watermark)
-    ]
-    return f" left (the one on {', '.join(declared)} does not reach the join)" if declared else ""
-
-
 def _warnings(join: Join, subject: Subject) -> Iterator[PlanVerdict]:
+    kept = [side for side in (join.left, join.right) if not join.frees(side)]
     if len(join.watermarked_keys) == 1:
         (side,) = join.watermarked_keys
         late = join.other(side)
@@ -161,19 +120,60 @@ def _warnings(join: Join, subject: Subject) -> Iterator[PlanVerdict]:
             "join.one-watermark",
             f"the watermark of {side.label} alone frees the state of both sides of this {join.kind} join:"
             f" a row of {late.label} that comes later finds its match gone, and no count tells",
-            do=f"give a `watermark:` to a source of {late.label} too",
+            do=f"give a `watermark:` to {late.label} too",
             about=join.kind,
         )
-        return
-    for side in (join.left, join.right):
-        if not join.frees(side):
-            marked = "; a watermark alone frees no state" if side.node.watermarked_columns else ""
-            never = " and those without a match never come out" if side.word in _UNMATCHED[join.kind] else ""
-            yield PlanVerdict(
-                "warning",
-                "join.unbounded-state",
-                f"this {join.kind} join keeps the rows of {side.label} for ever{never}:"
-                f" {_lacks(join, side, subject)}{marked}",
-                do=" and ".join(_needs(join, [side], subject)),
-                about=join.kind,
-            )
+    elif kept:
+        rows = " and of ".join(side.label for side in kept)
+        unmatched = any(side.word in _UNMATCHED[join.kind] for side in kept)
+        never = ", and those without a match never come out" if unmatched else ""
+        marked = any(side.node.watermarked_columns for side in (join.left, join.right))
+        alone = "; a watermark alone frees no state" if marked else ""
+        yield PlanVerdict(
+            "warning",
+            "join.unbounded-state",
+            f"this {join.kind} join keeps every row of {rows} for ever{never}:"
+            f" {_lacks(join, kept, subject)}{alone}",
+            do=_needs(join, kept, subject, " and "),
+            about=join.kind,
+        )
+
+
+def _lacks(join: Join, sides: Sequence[Side], subject: Subject) -> str:
+    """What is missing for freeing the rows of these sides, in the words of the support matrix."""
+    missing = [
+        f"{other.label} has no watermark{_lost_on_the_way(other, subject)}"
+        for other in map(join.other, sides)
+        if not other.node.watermarked_columns
+    ]
+    if not join.compares_times():
+        missing.append("the join condition has no time constraint between the two sides")
+    if not missing:
+        missing = [
+            f"no time constraint says how old a row of {side.label} may be against the watermarked"
+            f" {', '.join(join.other(side).node.watermarked_columns)} of {join.other(side).label}"
+            for side in sides
+        ]
+    return ", ".join(missing)
+
+
+def _needs(join: Join, sides: Sequence[Side], subject: Subject, conjunction: str) -> str:
+    bare = [other for other in map(join.other, sides) if not other.node.watermarked_columns]
+    needs = []
+    if bare:
+        lost = any(_lost_on_the_way(side, subject) for side in bare)
+        what = "let the watermarked column through, unchanged, on" if lost else "give a `watermark:` to"
+        needs.append(f"{what} {conjunction.join(side.label for side in bare)}")
+    if not join.compares_times():
+        needs.append(f"add {_CONSTRAINT}")
+    elif not needs:
+        needs.append(f"bound both ends: {_CONSTRAINT}, on the watermarked columns, in days or shorter units")
+    return " and ".join(needs)
+
+
+def _lost_on_the_way(side: Side, subject: Subject) -> str:
+    """A watermark stays with its column: one that was computed anew or left out has none."""
+    declared = [
+        f"{name}.{mark.column}" for name in side.sources if (mark := subject.pipeline.sources[name].watermark)
+    ]
+    return f" (the one on {', '.join(declared)} does not reach the join)" if declared else ""

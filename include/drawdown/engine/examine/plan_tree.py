@@ -56,3 +56,8 @@ def items(java_sequence: Any) -> list[Any]:
 def is_watermarked(attribute: Any) -> bool:
     """Whether an attribute carries a watermark, itself or as the start or end of a window."""
     return bool(attribute.metadata().contains(_WATERMARK))
+
+
+def is_watermarked_column(expression: Any) -> bool:
+    """Whether an expression is such an attribute, and nothing computed from one."""
+    return expression.nodeName() == "AttributeReference" and is_watermarked(expression)

@@ -27,3 +27,9 @@ class Subject:
     @cached_property
     def plan(self) -> Node:
         return Node(self.output._jdf.queryExecution().analyzed())
+
+    @cached_property
+    def optimized(self) -> Node:
+        """The plan as it will run: columns that nobody needs are gone, DISTINCT is a deduplication."""
+        optimizer = self.session._jsparkSession.sessionState().optimizer()
+        return Node(optimizer.execute(self.plan.java))
