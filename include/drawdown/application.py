@@ -18,12 +18,15 @@ from typing import TYPE_CHECKING, Any
 
 from drawdown.errors import DrawdownError, SpecError
 from drawdown.metastore import Metastore, this_process
-from drawdown.metastore.records import Batch, Run
+from drawdown.metastore.records import Batch, Run, Verdict
 from drawdown.plan.preflight import Preflight, preflight
 from drawdown.spec import Pipeline, Project
+from drawdown.spec.trigger import Trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from drawdown.engine.drain import RunContext
 
 
 class Watcher:
@@ -35,8 +38,17 @@ class Watcher:
     def starting_spark(self) -> None:
         """Once, before the first drain."""
 
+    def notice(self, pipeline: Pipeline, sentence: str) -> None:
+        """Something a person should know before a pipeline starts."""
+
     def batch(self, pipeline: Pipeline, batch: Batch) -> None:
         """A batch is staged and noted."""
+
+    def progress(self, pipeline: Pipeline, entry: dict[str, Any]) -> None:
+        """Spark has committed a batch, or stands before it; an entry of ``Run.progress``."""
+
+    def judged(self, pipeline: Pipeline, verdict: Verdict, published: int) -> None:
+        """A slice was audited, and so many rows were published."""
 
     def finished(self, report: Report) -> None:
         """After a pipeline."""
@@ -89,20 +101,42 @@ class Application:
             self.watcher.looked(pipeline, found)
             if not found.work:
                 return Report(pipeline.name)
-            from drawdown.engine.drain import RunContext, drain
+            from drawdown.engine.drain import drain
             from drawdown.quality.audit import GxAuditor
 
-            context = RunContext(
-                run_id=new_run_id(),
-                holder=this_process(),
-                origin=self.origin,
-                stop=self.stop,
-                on_batch=lambda batch: self.watcher.batch(pipeline, batch),
-            )
+            context = self._context(pipeline)
             run = drain(session(), self.project, pipeline, self.metastore, GxAuditor(), context)
             return Report(pipeline.name, run)
         except DrawdownError as error:
             return Report(pipeline.name, error=error)
+
+    def watch(self, pipeline: Pipeline, trigger: Trigger) -> Report:
+        """Run one pipeline until it is stopped or fails; see drawdown.engine.watch."""
+        from drawdown.engine.watch import watch
+        from drawdown.quality.audit import GxAuditor
+
+        context = self._context(pipeline)
+        try:
+            with self._spark([pipeline]) as session:
+                of = session(), self.project, pipeline, self.metastore, GxAuditor(), context
+                report = Report(pipeline.name, watch(*of, trigger))
+        except DrawdownError as error:
+            report = Report(pipeline.name, error=error)
+        self.watcher.finished(report)
+        return report
+
+    def _context(self, pipeline: Pipeline) -> RunContext:
+        from drawdown.engine.drain import RunContext
+
+        return RunContext(
+            run_id=new_run_id(),
+            holder=this_process(),
+            origin=self.origin,
+            stop=self.stop,
+            on_batch=lambda batch: self.watcher.batch(pipeline, batch),
+            on_progress=lambda entry: self.watcher.progress(pipeline, entry),
+            on_verdict=lambda verdict, rows: self.watcher.judged(pipeline, verdict, rows),
+        )
 
     @contextmanager
     def _spark(self, pipelines: Sequence[Pipeline]) -> Iterator[Callable[[], SparkSession]]:

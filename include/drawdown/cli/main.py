@@ -9,7 +9,7 @@ import traceback
 
 import typer
 
-from drawdown.cli import decide, doctor, init, plan, run, run_tests, runs, state, validate
+from drawdown.cli import decide, doctor, init, plan, run, run_tests, runs, state, validate, watch
 from drawdown.cli.screen import show_error
 from drawdown.errors import DrawdownError
 
@@ -43,6 +43,7 @@ app.command()(validate.validate)
 app.command()(plan.plan)
 app.command("test")(run_tests.run_tests)
 app.command()(run.run)
+app.command()(watch.watch)
 app.command()(runs.runs)
 app.command()(state.state)
 app.command()(decide.release)

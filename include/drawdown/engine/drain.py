@@ -24,11 +24,12 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 from drawdown.engine.batch import EPOCH, BatchStep, StopDrain
 from drawdown.engine.carriers import write_carriers
@@ -41,30 +42,18 @@ from drawdown.engine.rejects import QUARANTINE_SCHEMA
 from drawdown.engine.session import reading_session
 from drawdown.engine.settle import bury_dead_runs, settle
 from drawdown.engine.sinks import DeltaSink, Sink, sink_for
-from drawdown.errors import AuditFailed, DrawdownError
+from drawdown.engine.slice import Auditor, SliceDesk, not_passed
+from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Checkpoint, Counts, Run, RunState, Verdict
-from drawdown.publishing import publish_passed, publish_quarantine
 from drawdown.spec import Pipeline, Project
+from drawdown.spec.trigger import AVAILABLE_NOW, Trigger
 from drawdown.storage import Storage
 
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
-
-
-class AuditOutcome(Protocol):
-    """What an auditor says of a slice; see drawdown.quality."""
-
-    @property
-    def outcome(self) -> Any: ...
-    @property
-    def results(self) -> list[dict[str, Any]]: ...
-    @property
-    def text(self) -> str: ...
-
-
-Auditor = Callable[[DataFrame, Pipeline, int], AuditOutcome]
+ASKED_TO_STOP = "asked to stop"
 
 
 @dataclass(frozen=True)
@@ -75,6 +64,8 @@ class RunContext:
         origin: what is kept in the run record: dag_id, dag_run_id, try_number ..., or the command.
         stop: set from outside to stop before the next batch writes.
         on_batch: called after each batch is noted, before Spark commits it.
+        on_progress: called with each entry of ``Run.progress``, about a second after its batch.
+        on_verdict: called after each audit, with the rows that were published.
     """
 
     run_id: str
@@ -82,6 +73,8 @@ class RunContext:
     origin: Mapping[str, Any] = field(default_factory=dict)
     stop: threading.Event = field(default_factory=threading.Event)
     on_batch: Callable[[Batch], None] = lambda batch: None
+    on_progress: Callable[[dict[str, Any]], None] = lambda entry: None
+    on_verdict: Callable[[Verdict, int], None] = lambda verdict, rows: None
 
 
 def drain(
@@ -102,12 +95,28 @@ def drain(
         RefusedError, SpecError, SourceError, TransformError: nothing of the failed batch is visible.
         AuditFailed: the slice was judged fail or error; it is not published.
     """
-    lease = metastore.acquire(pipeline.name, context.holder, context.run_id, project.lease_ttl.delta)
-    with LeaseKeeper(metastore, lease, project.lease_ttl.delta) as keeper:
-        metastore.start_run(
-            Run(context.run_id, pipeline.name, holder=context.holder, origin=dict(context.origin))
-        )
-        work = _Drain(root, project, pipeline, metastore, auditor, context, keeper)
+    return under_lease(
+        lambda keeper: Drain(root, project, pipeline, metastore, auditor, context, keeper),
+        Run(context.run_id, pipeline.name, holder=context.holder, origin=dict(context.origin)),
+        project,
+        pipeline,
+        metastore,
+    )
+
+
+def under_lease(
+    make: Callable[[LeaseKeeper], Drain],
+    record: Run,
+    project: Project,
+    pipeline: Pipeline,
+    metastore: Metastore,
+) -> Run:
+    """Take the lease, open the run record, do the work, close both whatever happens. Raises as `drain`."""
+    ttl = project.lease_ttl.delta
+    lease = metastore.acquire(pipeline.name, record.holder, record.run_id, ttl)
+    with LeaseKeeper(metastore, lease, ttl) as keeper:
+        metastore.start_run(record)
+        work = make(keeper)
         try:
             return work.run()
         except DrawdownError as error:
@@ -118,14 +127,16 @@ def drain(
             work.finish("failed", error=known.as_dict())
             raise known from None
         except Exception as bug:  # the record must not stay `running` whatever happens
-            log.debug("unexpected failure of run %s", context.run_id, exc_info=True)
+            log.debug("unexpected failure of run %s", record.run_id, exc_info=True)
             unknown = unexpected(pipeline, bug)
             work.finish("failed", error=unknown.as_dict())
             raise unknown from bug
 
 
 @dataclass
-class _Drain:
+class Drain:
+    """One run over the live checkpoint; what a watch does otherwise (watch.py) are its overridden parts."""
+
     root: SparkSession
     project: Project
     pipeline: Pipeline
@@ -133,6 +144,7 @@ class _Drain:
     auditor: Auditor
     context: RunContext
     keeper: LeaseKeeper
+    trigger: Trigger = AVAILABLE_NOW
 
     def __post_init__(self) -> None:
         self.storage = Storage(self.project.storage_root)
@@ -146,15 +158,16 @@ class _Drain:
 
     def run(self) -> Run:
         query = self._open()
+        assert self.checkpoint is not None
+        of = self.project, self.pipeline, self.metastore, self.auditor, self.checkpoint
+        self.desk = SliceDesk(*of, self.sink, query, self._current_lease)
         stop_reason = self._drain(query)
-        self._settle_commits()
-        verdict = self._audit(query)
-        self._publish()
+        verdict = self._judge()
         if verdict.outcome in ("fail", "error"):
-            raise _not_passed(self.pipeline, verdict)
+            raise not_passed(self.pipeline, verdict)
         return self.finish(
-            "stopped" if stop_reason == "asked to stop" else "succeeded",
-            stop_reason=f"{stop_reason}{self._waiting()}",
+            "stopped" if stop_reason == ASKED_TO_STOP else "succeeded",
+            stop_reason=f"{stop_reason}{self.desk.waiting()}",
         )
 
     # 3 and 4
@@ -197,19 +210,18 @@ class _Drain:
             on_batch=self._on_batch,
         )
         self.started = time.monotonic()
-        running = (
+        writer = (
             query.output.writeStream.outputMode(self.pipeline.sink.mode)
             .queryName(self.pipeline.name)
-            .trigger(availableNow=True)
             .option("checkpointLocation", self.storage.path(self.checkpoint.path))
             .foreachBatch(step)
-            .start()
         )
+        if self.trigger.arguments:
+            writer = writer.trigger(**self.trigger.arguments)  # type: ignore[arg-type]
+        running = writer.start()
         self.progress = RunProgress(running, query.source_order)
         try:
-            while not running.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
-                if self.progress.look():
-                    self.metastore.update_run(self.context.run_id, progress=list(self.progress.entries))
+            reason = self._wait(running, self.progress)
         except PySparkException:
             if isinstance(step.failure, StopDrain):
                 return step.failure.reason
@@ -217,11 +229,24 @@ class _Drain:
                 raise step.failure from None
             raise
         finally:
-            self.progress.look()
+            self._look(self.progress)
             # Whatever ended the wait: no batch may be written after the lease is given back.
             running.stop()
         self.metastore.set_query_id(self.keeper.lease, self.checkpoint.generation, str(running.id))
+        return reason
+
+    def _wait(self, running: StreamingQuery, progress: RunProgress) -> str:
+        """Until the query ends by itself; returns why it did."""
+        while not running.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
+            self._look(progress)
         return "drained"
+
+    def _look(self, progress: RunProgress) -> None:
+        found = progress.look()
+        if found:
+            self.metastore.update_run(self.context.run_id, progress=list(progress.entries))
+        for entry in found:
+            self.context.on_progress(entry)
 
     def _current_lease(self) -> Any:
         self.keeper.check()
@@ -230,7 +255,7 @@ class _Drain:
     def _stop_reason(self, batches: int) -> str | None:
         bounds = self.pipeline.drain
         if self.context.stop.is_set():
-            return "asked to stop"
+            return ASKED_TO_STOP
         if bounds.max_batches is not None and batches >= bounds.max_batches:
             return f"bound of {bounds.max_batches} batches reached"
         limit = bounds.max_duration
@@ -250,56 +275,17 @@ class _Drain:
 
     # 9 and 10
 
-    def _audit(self, query: Query) -> Verdict:
-        """Judge every committed batch that nobody has judged."""
-        assert self.checkpoint is not None
-        generation = self.checkpoint.generation
-        slice_ = self.metastore.batches(self.pipeline.name, generation, statuses=("committed",))
-        ids = [batch.batch_id for batch in slice_]
-        # In complete mode each batch stages the whole result, and the last one is what would be published.
-        judged = slice_[-1:] if self.pipeline.sink.mode == "complete" else slice_
-        rows = sum(batch.counts.staged for batch in judged)
-        files = self.metastore.staged_files(
-            self.pipeline.name, generation, [batch.batch_id for batch in judged], table="output"
-        )
-        frame = self.sink.rows_of(query.session, query.schema, files)
-        said = self.auditor(frame, self.pipeline, rows)
-        verdict = Verdict(
-            self.pipeline.name,
-            generation,
-            self.context.run_id,
-            first_batch=min(ids, default=-1),
-            last_batch=max(ids, default=-1),
-            outcome=said.outcome,
-            results=said.results,
-            text=said.text,
-        )
-        self.outcome["verdict"] = verdict.outcome
-        if ids:
-            publish_quarantine(self.metastore, self.keeper.lease, self.project, self.pipeline, slice_)
-            self.metastore.record_verdict(self.keeper.lease, verdict)
+    def _judge(self) -> Verdict:
+        """Audit what is committed and not judged, and publish what has passed."""
+        self._settle_commits()
+        verdict = self.desk.audit(self.context.run_id)
+        # A watch judges many slices: its record shows the last one that had rows, and all that is visible.
+        if verdict.outcome != "empty" or "verdict" not in self.outcome:
+            self.outcome["verdict"] = verdict.outcome
+        rows = self.desk.publish()
+        self.published += rows
+        self.context.on_verdict(verdict, rows)
         return verdict
-
-    def _publish(self) -> None:
-        assert self.checkpoint is not None
-        published = publish_passed(
-            self.metastore, self.keeper.lease, self.project, self.pipeline, self.checkpoint
-        )
-        self.published = published.rows
-
-    def _waiting(self) -> str:
-        """What passed and is not published, because a batch before it is held."""
-        assert self.checkpoint is not None
-        of = self.pipeline.name, self.checkpoint.generation
-        waiting = self.metastore.batches(*of, statuses=("passed",))
-        if not waiting:
-            return ""
-        rows = sum(batch.counts.staged for batch in waiting)
-        held = self.metastore.batches(*of, statuses=("held",))[0].batch_id
-        return (
-            f"; {rows:,} row(s) that passed wait behind held batch {held}:"
-            f" `drawdown release {self.pipeline.name}` or `drawdown discard {self.pipeline.name}`"
-        )
 
     # 11
 
@@ -327,19 +313,3 @@ class _Drain:
             **self.outcome,
             **values,
         )
-
-
-def _not_passed(pipeline: Pipeline, verdict: Verdict) -> AuditFailed:
-    if pipeline.sink.publish == "direct":
-        state, do = "is visible already (publish: direct)", "mend the data; later runs are judged anew"
-    elif verdict.outcome == "fail":
-        state = "is not published"
-        do = f"`drawdown release {pipeline.name}` publishes the held rows as they are, `discard` drops them"
-    else:
-        state, do = "is not published", "mend the expectation; the next run audits the same rows again"
-    return AuditFailed(
-        f"audit.{verdict.outcome}",
-        f"the slice of {pipeline.name} {state}: {verdict.text}",
-        where=f"batches {verdict.first_batch} to {verdict.last_batch}",
-        do=do,
-    )

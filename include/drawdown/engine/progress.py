@@ -48,11 +48,11 @@ class RunProgress:
         self.late_groups = 0
         self.entries: deque[dict[str, Any]] = deque(maxlen=PROGRESS_KEPT)
 
-    def look(self) -> bool:
+    def look(self) -> list[dict[str, Any]]:
         """Take in the batches that ended since the last look; call it more often than every 100 batches.
 
         Returns:
-            Whether there were any.
+            Their entries, oldest first.
         """
         java: Any = self._query._jsq
         found: list[Mapping[str, Any]] = []
@@ -64,11 +64,13 @@ class RunProgress:
             if progress["batchId"] <= self._newest:
                 break
             found.append(progress)
+        new = []
         for progress in reversed(found):
             self._newest = progress["batchId"]
             self.late_groups += sum(o["numRowsDroppedByWatermark"] for o in progress["stateOperators"])
-            self.entries.append({**compact(progress, self._sources), "status": str(java.status().message())})
-        return bool(found)
+            new.append({**compact(progress, self._sources), "status": str(java.status().message())})
+        self.entries += new
+        return new
 
 
 def compact(progress: Mapping[str, Any], sources: Sequence[str]) -> dict[str, Any]:

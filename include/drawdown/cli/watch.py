@@ -1,0 +1,128 @@
+"""`drawdown watch`: a pipeline that goes on until Ctrl-C, on a developer's machine."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from drawdown.application import Watcher
+from drawdown.cli.chosen import chosen
+from drawdown.cli.screen import children_write_to, err, out, show_error
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.status import Status
+
+    from drawdown.application import Report
+    from drawdown.metastore.records import Batch, Verdict
+    from drawdown.spec import Pipeline
+
+_TRIGGER = 'default, "10 seconds", "continuous: 1 second" or "real-time: 5 minutes".'
+
+
+def watch(
+    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    trigger: Annotated[str, typer.Option(help=_TRIGGER)] = "default",
+) -> None:
+    """Run a pipeline until Ctrl-C, over the checkpoint that its drains use.
+
+    Each batch is audited and published as it comes. Ctrl-C stops between two batches, a second one ends
+    at once; the next drain goes on there. What Spark prints goes to .drawdown/logs/spark.log.
+    """
+    from drawdown.application import Application, exit_code, new_run_id
+    from drawdown.cli.interrupt import interruptibly
+    from drawdown.clusters.local import submit_conf
+    from drawdown.credentials import collect
+    from drawdown.metastore import Metastore
+    from drawdown.spec import load_project
+    from drawdown.spec.trigger import parse_trigger
+
+    wanted = parse_trigger(trigger)
+    project = load_project()
+    [pipeline] = chosen(project, [name], every=False)
+    project = collect(project, [pipeline])
+    conf = submit_conf(project, project.clusters[pipeline.cluster])
+    reports: list[Report] = []
+    with (
+        Metastore.open(project.metastore_url) as metastore,
+        children_write_to(project.state_dir / "logs" / "spark.log"),
+        contextlib.ExitStack() as screen,
+    ):
+        seen = screen.enter_context(WatchScreen(err()))
+        application = Application(
+            project,
+            metastore,
+            conf,
+            origin={"command_id": new_run_id(), "command": f"drawdown watch --trigger {wanted}"}
+            | {"by": getpass.getuser()},
+            watcher=seen,
+        )
+        signal = interruptibly(
+            lambda: reports.append(application.watch(pipeline, wanted)),
+            application.stop,
+            seen.say,
+            screen.close,
+        )
+    for report in reports:
+        _show(report)
+    raise typer.Exit(128 + signal if signal is not None else exit_code(reports))
+
+
+class WatchScreen(Watcher):
+    """One line a batch and a verdict; on a terminal, what the query is doing below them."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._status: Status | None = console.status("starting Spark") if console.is_terminal else None
+
+    def __enter__(self) -> WatchScreen:
+        if self._status is not None:
+            self._status.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._status is not None:
+            self._status.stop()
+
+    def say(self, sentence: str) -> None:
+        self._console.print(sentence, markup=False)
+        sys.stderr.flush()
+
+    def notice(self, pipeline: Pipeline, sentence: str) -> None:
+        self.say(f"{pipeline.name}: {sentence}")
+
+    def batch(self, pipeline: Pipeline, batch: Batch) -> None:
+        counts = batch.counts
+        aside = counts.read - counts.fed
+        self.say(
+            f"{pipeline.name}: batch {batch.batch_id}: {counts.read:,} read, {counts.staged:,} staged"
+            + (f", {aside:,} set aside" if aside else "")
+            + (f", {counts.late:,} late" if counts.late else "")
+        )
+
+    def judged(self, pipeline: Pipeline, verdict: Verdict, published: int) -> None:
+        if verdict.last_batch >= 0:
+            batches = f"batches {verdict.first_batch} to {verdict.last_batch}"
+            self.say(f"{pipeline.name}: {batches}: {verdict.outcome}, {published:,} row(s) published")
+
+    def progress(self, pipeline: Pipeline, entry: dict[str, Any]) -> None:
+        if self._status is not None:
+            took = entry["duration_ms"].get("triggerExecution", 0)
+            watermark = f", watermark {entry['watermark']}" if entry["watermark"] else ""
+            last = f"batch {entry['batch_id']} took {took:,} ms{watermark}"
+            self._status.update(f"{pipeline.name}: {entry['status']} [dim]({last}; Ctrl-C stops)[/]")
+
+
+def _show(report: Report) -> None:
+    from drawdown.cli.run_table import run_table
+
+    if report.error is not None:
+        show_error(report.error)
+    if report.run is not None:
+        out().print(run_table([(report.pipeline, report.run)], ids=False))
+        if report.run.stop_reason:
+            out().print(f"{report.pipeline}: {report.run.stop_reason}", markup=False)
