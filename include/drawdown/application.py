@@ -39,7 +39,7 @@ class Watcher:
         """Once, before the first drain."""
 
     def notice(self, pipeline: Pipeline, sentence: str) -> None:
-        """Something a person should know before a pipeline starts."""
+        """A sentence that a person should read."""
 
     def batch(self, pipeline: Pipeline, batch: Batch) -> None:
         """A batch is staged and noted."""
@@ -136,6 +136,7 @@ class Application:
             on_batch=lambda batch: self.watcher.batch(pipeline, batch),
             on_progress=lambda entry: self.watcher.progress(pipeline, entry),
             on_verdict=lambda verdict, rows: self.watcher.judged(pipeline, verdict, rows),
+            on_notice=lambda sentence: self.watcher.notice(pipeline, sentence),
         )
 
     @contextmanager

@@ -23,6 +23,9 @@ class LogLines(Watcher):
     def starting_spark(self) -> None:
         self._say("spark", "starting")
 
+    def notice(self, pipeline: Pipeline, sentence: str) -> None:
+        self._say(pipeline.name, sentence)
+
     def batch(self, pipeline: Pipeline, batch: Batch) -> None:
         counts = batch.counts
         self._say(pipeline.name, f"batch {batch.batch_id}: {counts.read:,} read, {counts.staged:,} staged")

@@ -58,7 +58,9 @@ def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path: Path) -> None:
     [ran] = json.loads(done.stdout)
     assert 0 < ran["run"]["counts"]["read"] < FILES
     [_, stopped] = json.loads(drawdown(workspace.root, "runs", "--json").stdout)
-    assert (stopped["state"], stopped["stop_reason"]) == ("stopped", "asked to stop")
+    left = FILES - stopped["counts"]["read"]
+    expected = f"asked to stop; left for the next run: rows {left} files"
+    assert (stopped["state"], stopped["stop_reason"]) == ("stopped", expected)
     assert [row[0] for row in workspace.delta("tables/rows")] == list(range(FILES))
 
 

@@ -6,6 +6,9 @@ from datetime import UTC, datetime
 
 import pytest
 
+from drawdown.errors import SpecError
+from drawdown.spec.trigger import parse_trigger
+from tests.support.refusals import refused_spec
 from tests.support.workspace import Workspace
 
 DDL = {"event_ddl": "at TIMESTAMP, k STRING", "out_ddl": "hour TIMESTAMP, n BIGINT"}
@@ -51,3 +54,53 @@ def test_available_now_advances_the_watermark_from_batch_to_batch(workspace: Wor
     second = workspace.run("hourly")
     assert second.progress[0]["watermark"] == "2024-01-01T13:50:00.000Z"
     assert workspace.delta("tables/out")[3:] == [(hour(14), 2)]
+
+
+@pytest.mark.conformance("TRIG-02")
+def test_the_deprecated_trigger_is_answered_with_available_now(workspace: Workspace) -> None:
+    spec = HOURLY + "trigger: once\n"
+    unknown = refused_spec(workspace, "hourly", spec, "spec.unknown-key", transform_sql=COUNT, **DDL)
+    assert "trigger" in unknown.what
+    workspace.pipeline("hourly", HOURLY, transform_sql=COUNT, **DDL)
+    for text in ("once", " once "):
+        with pytest.raises(SpecError) as caught:
+            parse_trigger(text)
+        assert caught.value.id == "trigger.once"
+        assert "deprecated" in caught.value.what
+        assert "Available-now: `drawdown run`" in str(caught.value.do)
+    # What it would have got wrong: one batch of both files, and the watermark only seen by the next run.
+    workspace.land_json("landing/events/1.json", rows_at("10:00:00"), mtime=1)
+    workspace.land_json("landing/events/2.json", rows_at("12:00:00"), mtime=2)
+    assert len(workspace.run("hourly").progress) == 3
+    assert workspace.delta("tables/out") == [(hour(10), 1)]
+    workspace.land_json("landing/events/3.json", rows_at("14:00:00"), mtime=3)
+    workspace.run("hourly")
+    assert workspace.delta("tables/out") == [(hour(10), 1), (hour(12), 1)]
+
+
+@pytest.mark.conformance("TRIG-07")
+@pytest.mark.parametrize(
+    ("bound", "reason"),
+    [
+        ("max_batches: 2", "bound of 2 batches reached"),
+        ("max_duration: 1 millisecond", "bound of 1 millisecond reached"),
+    ],
+)
+def test_a_bounded_drain_says_what_is_left_and_the_next_goes_on(
+    workspace: Workspace, bound: str, reason: str
+) -> None:
+    spec = f"{HOURLY}drain: {{{bound}}}\n"
+    workspace.pipeline("hourly", spec, transform_sql=COUNT, **DDL)
+    for i in range(4):
+        workspace.land_json(f"landing/events/{i}.json", rows_at(f"1{i}:00:00", f"1{i}:30:00"), mtime=i + 1)
+    read = 0
+    while read < 8:
+        run = workspace.run("hourly")
+        assert run.counts.read > 0
+        read += run.counts.read
+        if read < 8:
+            assert run.stop_reason == f"{reason}; left for the next run: events {4 - read // 2} files"
+        assert run.state == "succeeded"
+    assert workspace.delta("tables/out") == [(hour(10), 2), (hour(11), 2), (hour(12), 2)]
+    with workspace.metastore() as metastore:
+        assert len(metastore.runs("hourly")) == (2 if "batches" in bound else 4)

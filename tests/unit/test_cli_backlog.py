@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from drawdown.cli.backlog import backlog_size, progress_of
+from drawdown.cli.backlog import progress_of
 from drawdown.metastore.records import Batch, Checkpoint
+from drawdown.plan.findings import backlog_size, waiting_text
 from drawdown.storage import Storage
 
 
@@ -24,6 +25,16 @@ from drawdown.storage import Storage
 )
 def test_a_backlog_has_one_size_or_none(backlog: dict[str, Any], size: tuple[int, str] | None) -> None:
     assert backlog_size(backlog) == size
+
+
+def test_what_waits_is_said_per_source_and_only_where_something_does() -> None:
+    backlog = {
+        "a": {"files": 1_200, "bytes": 9},
+        "b": {"offsets": {"t": 0}},
+        "c": {},
+        "d": {"offsets": {"t": 3}},
+    }
+    assert waiting_text(backlog) == "a 1,200 files, d 3 offsets"
 
 
 @pytest.mark.parametrize(

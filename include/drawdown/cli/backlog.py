@@ -10,17 +10,6 @@ from drawdown.errors import DrawdownError
 from drawdown.metastore.records import Batch, Checkpoint
 from drawdown.storage import Storage
 
-_UNITS = ("files", "offsets", "versions")
-
-
-def backlog_size(backlog: Mapping[str, Any]) -> tuple[int, str] | None:
-    """What waits at a source by the preflight's account and its unit; None when nobody can count it."""
-    for unit in _UNITS:
-        if unit in backlog:
-            waiting = backlog[unit]
-            return (sum(waiting.values()) if isinstance(waiting, Mapping) else int(waiting)), unit
-    return None
-
 
 def progress_of(storage: Storage, checkpoint: Checkpoint, batch: Batch) -> dict[str, int]:
     """Per source of the spec, how many files, offsets or versions a batch reads; 0 where unknown."""

@@ -9,9 +9,10 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 
 from drawdown.application import Report, Watcher
-from drawdown.cli.backlog import backlog_size, progress_of
+from drawdown.cli.backlog import progress_of
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch
+from drawdown.plan.findings import backlog_size
 from drawdown.plan.preflight import Preflight
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
@@ -62,6 +63,9 @@ class DrainBars(Watcher):
 
     def starting_spark(self) -> None:
         self._spark = self._row("starting Spark")
+
+    def notice(self, pipeline: Pipeline, sentence: str) -> None:
+        self.say(f"{pipeline.name}: {sentence}")
 
     def batch(self, pipeline: Pipeline, batch: Batch) -> None:
         self._spark_is_up()

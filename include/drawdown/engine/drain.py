@@ -35,6 +35,7 @@ from drawdown.engine.batch import EPOCH, BatchStep, StopDrain
 from drawdown.engine.carriers import write_carriers
 from drawdown.engine.failures import from_spark, unexpected
 from drawdown.engine.lease_keeper import LeaseKeeper
+from drawdown.engine.listener import listener_of, listening
 from drawdown.engine.planning import plan_pipeline
 from drawdown.engine.progress import RunProgress
 from drawdown.engine.query import Query
@@ -46,6 +47,8 @@ from drawdown.engine.slice import Auditor, SliceDesk, not_passed
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Checkpoint, Counts, Run, RunState, Verdict
+from drawdown.plan.findings import waiting_text
+from drawdown.plan.preflight import preflight
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.trigger import AVAILABLE_NOW, Trigger
 from drawdown.storage import Storage
@@ -53,6 +56,7 @@ from drawdown.storage import Storage
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
+DRAINED = "drained"
 ASKED_TO_STOP = "asked to stop"
 
 
@@ -66,6 +70,7 @@ class RunContext:
         on_batch: called after each batch is noted, before Spark commits it.
         on_progress: called with each entry of ``Run.progress``, about a second after its batch.
         on_verdict: called after each audit, with the rows that were published.
+        on_notice: called with a sentence that a person should read.
     """
 
     run_id: str
@@ -75,6 +80,7 @@ class RunContext:
     on_batch: Callable[[Batch], None] = lambda batch: None
     on_progress: Callable[[dict[str, Any]], None] = lambda entry: None
     on_verdict: Callable[[Verdict, int], None] = lambda verdict, rows: None
+    on_notice: Callable[[str], None] = lambda sentence: None
 
 
 def drain(
@@ -157,17 +163,19 @@ class Drain:
         self.progress: RunProgress | None = None
 
     def run(self) -> Run:
+        listener = listener_of(self.pipeline)
         query = self._open()
         assert self.checkpoint is not None
         of = self.project, self.pipeline, self.metastore, self.auditor, self.checkpoint
         self.desk = SliceDesk(*of, self.sink, query, self._current_lease)
-        stop_reason = self._drain(query)
+        with listening(query.session, listener, self.context.on_notice):
+            stop_reason = self._drain(query)
         verdict = self._judge()
         if verdict.outcome in ("fail", "error"):
             raise not_passed(self.pipeline, verdict)
         return self.finish(
             "stopped" if stop_reason == ASKED_TO_STOP else "succeeded",
-            stop_reason=f"{stop_reason}{self.desk.waiting()}",
+            stop_reason=f"{stop_reason}{self._left(stop_reason)}{self.desk.waiting()}",
         )
 
     # 3 and 4
@@ -239,7 +247,7 @@ class Drain:
         """Until the query ends by itself; returns why it did."""
         while not running.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
             self._look(progress)
-        return "drained"
+        return DRAINED
 
     def _look(self, progress: RunProgress) -> None:
         found = progress.look()
@@ -266,6 +274,13 @@ class Drain:
     def _on_batch(self, batch: Batch) -> None:
         self.batches.append(batch)
         self.context.on_batch(batch)
+
+    def _left(self, stop_reason: str) -> str:
+        """What a drain that ended before its backlog leaves to the next; the bound may be just met."""
+        if stop_reason == DRAINED:
+            return ""
+        left = waiting_text(preflight(self.project, self.pipeline, self.metastore).backlog)
+        return f"; left for the next run: {left}" if left else ""
 
     def _settle_commits(self) -> None:
         assert self.checkpoint is not None

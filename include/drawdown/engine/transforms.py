@@ -52,7 +52,7 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
 
 
 def _function_of(pipeline: Pipeline, where: str) -> Callable[[dict[str, DataFrame]], object]:
-    module = _load(pipeline, where)
+    module = load_module(f"drawdown_transform_{pipeline.name}", where)
     function = getattr(module, "transform", None)
     if not callable(function):
         raise TransformError(
@@ -64,9 +64,9 @@ def _function_of(pipeline: Pipeline, where: str) -> Callable[[dict[str, DataFram
     return cast("Callable[[dict[str, DataFrame]], object]", function)
 
 
-def _load(pipeline: Pipeline, where: str) -> ModuleType:
-    # Loaded from its path under a name of its own: two pipelines may both have a transform.py.
-    spec = importlib.util.spec_from_file_location(f"drawdown_transform_{pipeline.name}", where)
+def load_module(name: str, path: str) -> ModuleType:
+    """A user's Python file, loaded under a name of its own: two pipelines may both have a transform.py."""
+    spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)

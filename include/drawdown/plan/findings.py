@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
+
+_UNITS = ("files", "offsets", "versions")
 
 
 @dataclass(frozen=True)
@@ -18,3 +21,18 @@ class Finding:
 
     reasons: tuple[str, ...] = ()
     backlog: dict[str, Any] = field(default_factory=dict)
+
+
+def backlog_size(backlog: Mapping[str, Any]) -> tuple[int, str] | None:
+    """What waits at a source and its unit; None when nobody can count it."""
+    for unit in _UNITS:
+        if unit in backlog:
+            waiting = backlog[unit]
+            return (sum(waiting.values()) if isinstance(waiting, Mapping) else int(waiting)), unit
+    return None
+
+
+def waiting_text(backlog: Mapping[str, Mapping[str, Any]]) -> str:
+    """What waits at each source that has something, in words: "flights 3 files, weather 120 offsets"."""
+    sizes = [(source, backlog_size(found)) for source, found in backlog.items()]
+    return ", ".join(f"{source} {size[0]:,} {size[1]}" for source, size in sizes if size and size[0])

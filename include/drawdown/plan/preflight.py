@@ -106,8 +106,13 @@ class _Past:
         offsets = [offset for use, offset in uses if use.split("@")[0] == name]
         return any(offset != offsets[0] for offset in offsets)
 
+    def read_files(self, name: str) -> list[SeenFile]:
+        """The files of a file source that committed batches have read; a planned batch's still wait."""
+        last = (self.offset(name) or {}).get("logOffset", -1)
+        return [file for file in self.seen(name) if file.log_offset <= last]
+
     def seen(self, name: str) -> list[SeenFile]:
-        """The files that a file source has seen."""
+        """The files that a file source has taken into a batch, committed or planned."""
         if self.files is None or name not in self.source_order:
             return []
         # Folders are numbered by relation: a name that comes again is the same one.
@@ -154,7 +159,7 @@ def _look(project: Project, storage: Storage, pipeline: Pipeline, name: str, pas
     if past.differs(name):
         return Finding(("its readings in the transform are not equally far",))
     if source.format in _FILE_FORMATS:
-        return file_backlog(storage, source, past.seen(name))
+        return file_backlog(storage, source, past.read_files(name))
     if source.format == "kafka":
         return kafka_backlog(project.brokers[source.broker], source, past.offset(name))
     if source.format == "delta":

@@ -154,6 +154,9 @@ def _attach(pipeline: Pipeline, files: FolderFiles, document: Document) -> None:
     )
     if files.has("quality.yaml"):
         beside = replace(beside, quality=_quality(pipeline, files))
+    if files.has("listener.py"):
+        files.read("listener.py")
+        beside = replace(beside, has_listener=True)
     pipeline._beside = beside
 
 

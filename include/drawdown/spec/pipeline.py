@@ -70,6 +70,7 @@ class Beside:
     folder: Path = Path()
     quality: Quality = field(default_factory=Quality)
     transform_text: str = ""
+    has_listener: bool = False
 
 
 class Pipeline(SpecModel):
@@ -110,6 +111,11 @@ class Pipeline(SpecModel):
     def transform_text(self) -> str:
         """The text of transform.sql or transform.py."""
         return self._beside.transform_text
+
+    @property
+    def listener(self) -> Path | None:
+        """listener.py, whose class Listener is a StreamingQueryListener; None when there is none."""
+        return self.folder / "listener.py" if self._beside.has_listener else None
 
     @property
     def asset_name(self) -> str:
