@@ -163,12 +163,11 @@ class Drain:
         self.progress: RunProgress | None = None
 
     def run(self) -> Run:
-        listener = listener_of(self.pipeline)
         query = self._open()
         assert self.checkpoint is not None
         of = self.project, self.pipeline, self.metastore, self.auditor, self.checkpoint
         self.desk = SliceDesk(*of, self.sink, query, self._current_lease)
-        with listening(query.session, listener, self.context.on_notice):
+        with listening(query.session, listener_of(self.pipeline), self.context.on_notice):
             stop_reason = self._drain(query)
         verdict = self._judge()
         if verdict.outcome in ("fail", "error"):

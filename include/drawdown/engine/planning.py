@@ -19,6 +19,7 @@ from drawdown.checkpoint import CheckpointFiles
 from drawdown.engine.batch import EPOCH
 from drawdown.engine.examine import Subject, examine
 from drawdown.engine.failures import from_spark
+from drawdown.engine.listener import listener_of
 from drawdown.engine.query import Query, build_query
 from drawdown.engine.rejects import QUARANTINE_SCHEMA
 from drawdown.engine.session import query_session
@@ -89,6 +90,7 @@ def plan_pipeline(
     found.of(lambda: refuse_foreign_checkpoint(metastore, pipeline, checkpoint, files, storage.path(path)))
     found.of(lambda: refuse_older_metastore(metastore, pipeline, checkpoint, files))
     late_before = found.of(lambda: _late_before(files))
+    found.of(lambda: listener_of(pipeline))
     session = query_session(root, pipeline)
     sink = sink_for(project, pipeline, metastore)
     query = built.of(lambda: build_query(session, project, pipeline, sink, generation, late_before))
