@@ -30,9 +30,11 @@ class Login:
 
 
 def connections_of(project: Project, pipelines: Iterable[Pipeline]) -> dict[str, str]:
-    """Broker name -> id of the Airflow connection with its login, for the brokers these pipelines read."""
-    read = {s.broker for p in pipelines for s in p.sources.values() if s.format == "kafka"}
-    named = {name: project.brokers[name].connection for name in sorted(read)}
+    """Broker name -> id of the Airflow connection with its login, for the brokers these pipelines use."""
+    pipelines = list(pipelines)
+    used = {s.broker for p in pipelines for s in p.sources.values() if s.format == "kafka"}
+    used |= {p.sink.broker for p in pipelines if p.sink.format == "kafka"}
+    named = {name: project.brokers[name].connection for name in sorted(used)}
     return {name: connection for name, connection in named.items() if connection}
 
 

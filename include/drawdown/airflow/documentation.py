@@ -53,7 +53,7 @@ def _pipeline(pipeline: Pipeline) -> str:
         _plain(pipeline.description),
         "",
         *(f"- source {_source(name, source)}" for name, source in pipeline.sources.items()),
-        f"- sink `{sink.path}`: {sink.format}, {sink.mode}, published {sink.publish}",
+        f"- sink `{sink.target}`: {sink.format}, {sink.mode}, published {sink.publish}",
         *(f"- rule `{r.name}` ({r.on_fail}): `{_code(r.check)}`" for r in pipeline.quality.rules),
         *(f"- expects ({e.severity}): `{_code(e.id)}`" for e in pipeline.quality.expectations),
     ]

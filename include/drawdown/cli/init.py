@@ -79,10 +79,11 @@ def _refuse_taken_sink(project: Project, name: str) -> None:
     from drawdown.spec.paths import overlaps
 
     for other in iter_pipelines(project):
-        if not isinstance(other, SpecError) and overlaps(other.sink.path, f"tables/{name}"):
+        path = None if isinstance(other, SpecError) else other.sink.path
+        if not isinstance(other, SpecError) and path is not None and overlaps(path, f"tables/{name}"):
             raise RefusedError(
                 "init.sink-taken",
-                f"{other.name} writes into {other.sink.path} already; nothing was changed",
+                f"{other.name} writes into {path} already; nothing was changed",
                 where=str(project.pipelines_dir),
                 do="choose another name",
             )

@@ -112,7 +112,7 @@ def _streamed(
 
 def _last(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
     """What a sink of the pipeline's mode would hold after all batches."""
-    if pipeline.sink.mode == "append":
+    if pipeline.sink.mode == "append" or (pipeline.sink.mode == "update" and not pipeline.sink.keys):
         return rows
     keys = [F.col(f"`{key}`") for key in pipeline.sink.keys]
     newest = F.rank().over(Window.partitionBy(*keys).orderBy(F.col(_BATCH).desc()))

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable, Mapping
-from types import ModuleType
+from pathlib import Path
 from typing import cast
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from drawdown.engine.user_code import line_in, load_module
 from drawdown.errors import DrawdownError, TransformError
 from drawdown.spec import Pipeline
 
@@ -23,13 +23,14 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
     Raises:
         TransformError: it does not parse or analyse, raises, or returns something else.
     """
-    where = str(pipeline.folder / pipeline.transform)
+    file = pipeline.folder / pipeline.transform
+    where = str(file)
     try:
         if pipeline.transform.endswith(".sql"):
             for name, frame in frames.items():
                 frame.createOrReplaceTempView(name)
             return session.sql(pipeline.transform_text)
-        result = _function_of(pipeline, where)(dict(frames))
+        result = _function_of(pipeline, file)(dict(frames))
     except DrawdownError:
         raise
     except PySparkException as cause:
@@ -38,7 +39,7 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
         raise TransformError(
             "transform.raised",
             f"the transform of {pipeline.name} raised {type(cause).__name__}: {cause}",
-            where=_line_in(cause, where),
+            where=line_in(cause, file),
             do="mend the transform; nothing was read or written",
         ) from None
     if not isinstance(result, DataFrame):
@@ -51,27 +52,16 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
     return result
 
 
-def _function_of(pipeline: Pipeline, where: str) -> Callable[[dict[str, DataFrame]], object]:
-    module = load_module(f"drawdown_transform_{pipeline.name}", where)
-    function = getattr(module, "transform", None)
+def _function_of(pipeline: Pipeline, file: Path) -> Callable[[dict[str, DataFrame]], object]:
+    function = getattr(load_module(f"drawdown_transform_{pipeline.name}", file), "transform", None)
     if not callable(function):
         raise TransformError(
             "transform.no-function",
             f"{pipeline.transform} of {pipeline.name} has no function `transform`",
-            where=where,
+            where=str(file),
             do="define transform(sources: dict[str, DataFrame]) -> DataFrame",
         )
     return cast("Callable[[dict[str, DataFrame]], object]", function)
-
-
-def load_module(name: str, path: str) -> ModuleType:
-    """A user's Python file, loaded under a name of its own: two pipelines may both have a transform.py."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def _refused_by_spark(pipeline: Pipeline, where: str, cause: PySparkException) -> TransformError:
@@ -88,13 +78,3 @@ def spark_sentence(cause: PySparkException) -> str:
     """Spark's own sentence without its plan dump."""
     text = str(cause).split("\n\nJVM stacktrace")[0].split(";\n'")[0].split("SQLSTATE:")[0]
     return " ".join(text.removeprefix(f"[{cause.getCondition()}]").split())
-
-
-def _line_in(cause: BaseException, where: str) -> str:
-    """The deepest line of the user's own file in the trace."""
-    line, trace = None, cause.__traceback__
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == where:
-            line = trace.tb_lineno
-        trace = trace.tb_next
-    return f"{where}:{line}" if line is not None else where

@@ -28,7 +28,7 @@ def spec_fingerprint(pipeline: Pipeline) -> dict[str, Any]:
     return {
         **frozen,
         "transform": _digest(pipeline.transform_text),
-        "sink": f"{pipeline.sink.format} {pipeline.sink.path}",
+        "sink": f"{pipeline.sink.format} {pipeline.sink.target}",
         "sink.mode": pipeline.sink.mode,
         "sink.options": dict(pipeline.sink.options),
         "state.provider": pipeline.state.provider,

@@ -37,7 +37,8 @@ def transaction_id(pipeline: str, generation: int, table: StagedTable) -> str:
 
 
 def output_uri(project: Project, pipeline: Pipeline) -> str:
-    """Where the sink is."""
+    """Where a sink that keeps files is."""
+    assert pipeline.sink.path is not None
     return Storage(project.storage_root).path(pipeline.sink.path)
 
 

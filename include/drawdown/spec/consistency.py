@@ -50,13 +50,14 @@ def _schedules(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecE
 
 def _sinks(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
     # Sorted with a slash after each part, a folder comes directly before the folders in it.
-    for one, other in pairwise(sorted(pipelines, key=lambda each: each.sink.path + "/")):
-        if overlaps(one.sink.path, other.sink.path):
+    stored = [(each.sink.path, each) for each in pipelines if each.sink.path is not None]
+    for (path, one), (other_path, other) in pairwise(sorted(stored, key=lambda each: each[0] + "/")):
+        if overlaps(path, other_path):
             yield (
                 [one.name, other.name],
                 SpecError(
                     "spec.shared-sink",
-                    f"{one.name} and {other.name} both write into {one.sink.path}",
+                    f"{one.name} and {other.name} both write into {path}",
                     where=f"{_file(one)} and {_file(other)}",
                     do="give each pipeline a sink path of its own",
                 ),

@@ -129,6 +129,8 @@ def _check_names(project: Project, pipeline: Pipeline, document: Document) -> No
     for name, source in pipeline.sources.items():
         if source.format == "kafka" and source.broker not in project.brokers:
             problems.append(_unknown("broker", source.broker, project.brokers, ("sources", name, "broker")))
+    if pipeline.sink.format == "kafka" and pipeline.sink.broker not in project.brokers:
+        problems.append(_unknown("broker", pipeline.sink.broker, project.brokers, ("sink", "broker")))
     if problems:
         raise spec_error(document, problems)
 
@@ -148,6 +150,8 @@ def _attach(pipeline: Pipeline, files: FolderFiles, document: Document) -> None:
             files.read(source.reader, document.where(("sources", name, "reader")))
     pipeline.sink._schema_ddl = _ddl(files, pipeline.sink.schema_file, document.where(("sink", "schema")))
     _check_sink_columns(pipeline.sink, document)
+    if pipeline.sink.function is not None:
+        files.read(pipeline.sink.function, document.where(("sink", "function")))
     beside = Beside(
         folder=files.folder,
         transform_text=files.read(pipeline.transform, document.where(("transform",))),
@@ -201,6 +205,10 @@ def _quality(pipeline: Pipeline, files: FolderFiles) -> Quality:
     quality = validate(Quality, document)
     streaming = pipeline.streaming_sources
     problems = []
+    if quality.expectations and not pipeline.sink.readable:
+        what = f"an audit cannot read back what a {pipeline.sink.format} sink was given"
+        do = "write the checks as `rules:`, which judge each row before the sink; or use a delta sink"
+        problems.append(Problem("spec.contradiction", what, ("expectations",), do))
     for index, rule in enumerate(quality.rules):
         if rule.source is None and len(streaming) > 1:
             what = f"rule {rule.name!r} must say its source: {', '.join(streaming)}"

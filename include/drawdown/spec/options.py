@@ -27,7 +27,9 @@ SourceFormat = Literal[
     "csv", "json", "parquet", "orc", "text", "xml", "delta", "kafka", "python",
     "socket", "rate", "rate-micro-batch",
 ]  # fmt: skip
-SinkFormat = Literal["delta", "parquet", "orc", "json", "csv", "text"]
+SinkFormat = Literal[
+    "delta", "parquet", "orc", "json", "csv", "text", "kafka", "foreach_batch", "foreach", "console", "memory"
+]  # fmt: skip
 
 _TIME = frozenset({"dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat", "locale"})
 
@@ -115,6 +117,18 @@ _WRITE: dict[str, frozenset[str]] = {
         "maxRecordsPerFile",
     },
     "text": frozenset({"compression", "encoding", "lineSep", "maxRecordsPerFile"}),
+    # Of Kafka's producer: how it sends and how long it waits; nothing that logs in or loads classes.
+    "kafka": frozenset({
+        "kafka.acks", "kafka.batch.size", "kafka.buffer.memory", "kafka.compression.type",
+        "kafka.connections.max.idle.ms", "kafka.delivery.timeout.ms", "kafka.enable.idempotence",
+        "kafka.linger.ms", "kafka.max.block.ms", "kafka.max.in.flight.requests.per.connection",
+        "kafka.max.request.size", "kafka.reconnect.backoff.max.ms", "kafka.reconnect.backoff.ms",
+        "kafka.request.timeout.ms", "kafka.retries", "kafka.retry.backoff.ms", "kafka.send.buffer.bytes",
+    }),
+    "foreach_batch": frozenset(),
+    "foreach": frozenset(),
+    "console": frozenset({"numRows", "truncate"}),
+    "memory": frozenset(),
 }  # fmt: skip
 
 # Known to Spark, and said elsewhere or not at all: the error says where.

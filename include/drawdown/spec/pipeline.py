@@ -181,7 +181,7 @@ class Pipeline(SpecModel):
                     do="remove `schedule:`, or read files or Kafka instead",
                 )  # fmt: skip
         for name, source in self.sources.items():
-            if source.path and overlaps(fixed_part(source.path), self.sink.path):
+            if source.path and self.sink.path and overlaps(fixed_part(source.path), self.sink.path):
                 raise problem(
                     "contradiction", "the source would read the sink's own files", "sources", name, "path",
                     do="give source and sink folders that do not contain each other",

@@ -2,22 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
-from drawdown.spec.model import Column, OptionValue, SpecModel, problem
+from drawdown.spec.model import Column, Name, OptionValue, SpecModel, problem
 from drawdown.spec.options import SinkFormat, check_names, sink_options
 from drawdown.spec.paths import FolderFile, SinkPath
 
 OutputMode = Literal["append", "update", "complete"]
+Topic = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
+
+_EVERYWHERE = frozenset({"format", "schema", "mode", "publish", "options"})
+_TABLE = frozenset({"path", "partition_by", "time_column"})
+# The keys that have an effect, by format; "file" stands for all file formats.
+_KEYS: Mapping[str, frozenset[str]] = {
+    "delta": _TABLE | {"keys"},
+    "file": _TABLE,
+    "kafka": frozenset({"topic", "broker"}),
+    "foreach_batch": frozenset({"function"}),
+    "foreach": frozenset({"function"}),
+    "console": frozenset(),
+    "memory": frozenset(),
+}
+_REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
+    "delta": (("path", "path: tables/x"), ("schema", "schema: schemas/x.ddl")),
+    "file": (("path", "path: tables/x"),),
+    "foreach_batch": (("function", "function: sink.py"),),
+    "foreach": (("function", "function: sink.py"),),
+}
+_MODES: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "file": (("append",), "its files cannot be changed or emptied (truncated) once they are written"),
+    "memory": (("append", "complete"), "a table in memory has no keys to update rows by"),
+}
+_TEST_ONLY: Mapping[str, str] = {
+    "console": "the console sink prints rows and keeps none of them",
+    "memory": "the memory sink keeps its rows in the driver, and they are gone with it",
+}
 
 
 class Sink(SpecModel):
     """The output. ``publish: audited`` (Delta only) shows rows after the audit, ``direct`` per batch."""
 
     format: SinkFormat
-    path: SinkPath
+    path: SinkPath | None = None
+    topic: Topic | None = None
+    broker: Name = "default"
+    function: FolderFile | None = None
     schema_file: FolderFile | None = Field(default=None, alias="schema")
     mode: OutputMode = "append"
     keys: list[Column] = Field(default_factory=list)
@@ -33,22 +65,63 @@ class Sink(SpecModel):
         """The text of the schema file; None when the sink declares none."""
         return self._schema_ddl
 
+    @property
+    def target(self) -> str:
+        """Where the rows go, in a word or two: the path, the topic, the user's file."""
+        if self.format == "kafka":
+            return f"topic {self.topic}" if self.topic else "topics named by the rows"
+        return self.path or self.function or self.format
+
+    @property
+    def readable(self) -> bool:
+        """Whether rows can be read back after they were written: by an audit, a test, another pipeline."""
+        return self.path is not None
+
+    @property
+    def test_only(self) -> str | None:
+        """Why no schedule may use it; None when one may."""
+        return _TEST_ONLY.get(self.format)
+
     @model_validator(mode="before")
     @classmethod
-    def _files_are_published_direct(cls, data: Any) -> Any:
+    def _published_direct_without_saying_so(cls, data: Any) -> Any:
         if isinstance(data, dict) and data.get("format") != "delta":
             return {"publish": "direct", **data}
         return data
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Sink:
+        kind = self.format if self.format in _KEYS else "file"
+        self._check_keys(kind)
         check_names(self.options, sink_options(self.format), "options")
-        if self.format == "delta":
-            if self.schema_file is None:
-                raise problem("missing-key", "a delta sink needs a schema", do="add `schema: schemas/x.ddl`")
-        else:
-            self._check_files()
-        if self.mode == "update" and not self.keys:
+        if kind != "delta" and self.publish != "direct":
+            raise problem(
+                "contradiction", f"{self.format} can only be published direct", "publish", do="say direct"
+            )
+        modes, why = _MODES.get(kind, (("append", "update", "complete"), ""))
+        if self.mode not in modes:
+            raise problem(
+                "contradiction",
+                f"{self.format} cannot take mode: {self.mode}: {why}",
+                "mode",
+                do=f"say {' or '.join(modes)}, or use delta",
+            )
+        self._check_columns(kind)
+        return self
+
+    def _check_keys(self, kind: str) -> None:
+        given = {"schema" if name == "schema_file" else name for name in self.model_fields_set}
+        for name in sorted(given - _EVERYWHERE - _KEYS[kind]):
+            takes = ", ".join(sorted(_KEYS[kind])) or "none of its own"
+            raise problem(
+                "no-effect", f"a {self.format} sink has no {name} (its keys: {takes})", name, do="remove it"
+            )
+        for name, example in _REQUIRED.get(kind, ()):
+            if name not in given:
+                raise problem("missing-key", f"a {self.format} sink needs a {name}", do=f"add `{example}`")
+
+    def _check_columns(self, kind: str) -> None:
+        if kind == "delta" and self.mode == "update" and not self.keys:
             raise problem("missing-key", "mode: update needs keys", "mode", do="add `keys: [...]`")
         if self.mode != "update" and self.keys:
             raise problem(
@@ -58,18 +131,3 @@ class Sink(SpecModel):
             columns = [column.lower() for column in getattr(self, key)]
             if len(set(columns)) != len(columns):
                 raise problem("contradiction", "a column stands twice", key, do="remove one of them")
-        return self
-
-    def _check_files(self) -> None:
-        # Spark's file sink lists files in _spark_metadata with each batch: no later publishing, no updates.
-        if self.publish != "direct":
-            raise problem(
-                "contradiction", f"{self.format} can only be published direct", "publish", do="say direct"
-            )
-        if self.mode != "append":
-            raise problem(
-                "contradiction",
-                f"{self.format} can only be appended to",
-                "mode",
-                do="say append, or use delta",
-            )

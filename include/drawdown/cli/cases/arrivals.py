@@ -99,7 +99,7 @@ class Arrivals:
 
     def _schema_of_writer(self, path: str | None) -> str | None:
         for other in iter_pipelines(self.project):
-            if not isinstance(other, SpecError) and other.sink.path == path:
+            if path is not None and not isinstance(other, SpecError) and other.sink.path == path:
                 return other.sink.schema_ddl
         return None
 

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING
 from drawdown.application import Application
 from drawdown.cli.cases.arrivals import Arrivals
 from drawdown.cli.cases.case import Case
+from drawdown.cli.cases.outputs import sink_rows, table_rows
 from drawdown.cli.cases.rows import Difference, difference
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
-from drawdown.spec import Project
-from drawdown.storage import Storage
+from drawdown.spec import Pipeline, Project
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True)
@@ -68,11 +68,15 @@ def _machinery(project: Project, cases: Sequence[Case]) -> Iterator[tuple[SparkS
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drawdown-test-")))
         bench = dataclasses.replace(project, storage_root=str(folder))
-        if any(s.format == "kafka" for case in cases for s in case.pipeline.sources.values()):
+        if any(_speaks_kafka(case.pipeline) for case in cases):
             bench = stack.enter_context(_with_broker(bench, folder))
         session = application_session("drawdown test", submit_conf(project, project.clusters["local"]))
         stack.callback(session.stop)
         yield session, bench
+
+
+def _speaks_kafka(pipeline: Pipeline) -> bool:
+    return pipeline.sink.format == "kafka" or any(s.format == "kafka" for s in pipeline.sources.values())
 
 
 @contextmanager
@@ -122,20 +126,8 @@ def _run(session: SparkSession, project: Project, case: Case, stop: threading.Ev
 
 
 def _compare(session: SparkSession, project: Project, case: Case, wave: int) -> Iterator[Difference]:
-    sink, storage = case.pipeline.sink, Storage(project.storage_root)
-    output = _read(session, storage, sink.path, sink.format, sink.schema_ddl)
-    yield difference("output", output, case.expected(wave, "expected"))
-    rejected = _read(session, storage, f"quarantine/{case.pipeline.name}", "delta", None)
+    expected = case.expected(wave, "expected")
+    if expected is not None or case.pipeline.sink.readable:
+        yield difference("output", sink_rows(session, project, case.pipeline), expected)
+    rejected = table_rows(session, project, f"quarantine/{case.pipeline.name}", "delta")
     yield difference("quarantine", rejected, case.expected_quarantine(wave))
-
-
-def _read(
-    session: SparkSession, storage: Storage, path: str, format: str, ddl: str | None
-) -> DataFrame | None:
-    """A table or folder of files as readers see it; None before anything was written."""
-    if next(iter(storage.walk(path)), None) is None:
-        return None
-    reader = session.read.format(format)
-    if format != "delta" and ddl is not None:
-        reader = reader.schema(ddl)
-    return reader.load(storage.path(path))

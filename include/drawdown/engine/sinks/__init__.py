@@ -5,19 +5,35 @@
     write(frame, id)   a batch's rows, durable, idempotent per batch id; -> the files written
     rows_of(files)     the staged rows again, for the audit
 
-Adding a format means one class here and one line in `sink_for`.
+Delta and the file formats do all of it; the others are handed each batch at once (delivering.py). Adding
+a format means one class here and one line in `sink_for`.
 """
 
 from __future__ import annotations
 
+from drawdown.engine.sinks.console import ConsoleSink
+from drawdown.engine.sinks.delivering import DeliveringSink
 from drawdown.engine.sinks.delta import DeltaSink
 from drawdown.engine.sinks.delta_upsert import DeltaUpsertSink
 from drawdown.engine.sinks.files import NativeFileSink
+from drawdown.engine.sinks.function import ForeachBatchSink, ForeachSink
+from drawdown.engine.sinks.kafka import KafkaSink
+from drawdown.engine.sinks.memory import MemorySink
 from drawdown.engine.sinks.protocol import Sink
+from drawdown.engine.sinks.token import BatchToken
 from drawdown.metastore import Metastore
 from drawdown.spec import Pipeline, Project
 
-__all__ = ["DeltaSink", "NativeFileSink", "Sink", "sink_for"]
+__all__ = ["BatchToken", "DeltaSink", "NativeFileSink", "Sink", "sink_for"]
+
+
+_DELIVERED: dict[str, type[DeliveringSink]] = {
+    "kafka": KafkaSink,
+    "foreach_batch": ForeachBatchSink,
+    "foreach": ForeachSink,
+    "console": ConsoleSink,
+    "memory": MemorySink,
+}
 
 
 def sink_for(project: Project, pipeline: Pipeline, metastore: Metastore) -> Sink:
@@ -25,4 +41,6 @@ def sink_for(project: Project, pipeline: Pipeline, metastore: Metastore) -> Sink
     if pipeline.sink.format == "delta":
         kind = DeltaUpsertSink if pipeline.sink.mode == "update" else DeltaSink
         return kind.output(project, pipeline)
+    if pipeline.sink.format in _DELIVERED:
+        return _DELIVERED[pipeline.sink.format](project, pipeline)
     return NativeFileSink(project, pipeline, metastore)

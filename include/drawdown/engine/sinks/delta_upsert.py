@@ -35,8 +35,11 @@ class DeltaUpsertSink(DeltaSink):
         self._staging = DeltaTableFiles(self._storage.path(self._folder))
         self._keys = pipeline.sink.keys
 
-    def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
+    def check(self, schema: StructType, checkpoint: Checkpoint | None) -> str | None:
         self._refuse_nested_keys(schema)
+        return super().check(schema, checkpoint)
+
+    def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
         identity = super().bind(schema, checkpoint)
         if checkpoint is None:
             self._storage.delete(self._folder)

@@ -37,12 +37,13 @@ class NativeFileSink:
         self._metastore = metastore
         self._storage = Storage(project.storage_root)
         self._uri = output_uri(project, pipeline)
+        self._folder = self._storage.relative(self._uri)
 
     def declared_schema(self) -> StructType | None:
         return declared(self._pipeline)
 
     def check(self, schema: StructType, checkpoint: Checkpoint | None) -> str | None:
-        has_files = any(True for _ in self._storage.walk(self._pipeline.sink.path))
+        has_files = any(True for _ in self._storage.walk(self._folder))
         if checkpoint is None and has_files:
             # Its log skips every batch id it has seen: rows of a new checkpoint would vanish.
             raise RefusedError(
@@ -88,11 +89,11 @@ class NativeFileSink:
 
     def leftovers(self, known: Sequence[StagedFile], since_ms: int) -> list[str]:
         # A run may die after Spark's sink has logged a batch and before the batch is noted.
-        log = FileLog(self._storage, f"{self._pipeline.sink.path}/{_LOG}", SINK_FIELDS)
+        log = FileLog(self._storage, f"{self._folder}/{_LOG}", SINK_FIELDS)
         logged = {file.path for file in known} | {_plain(entry["path"]) for entry in log.everything()}
         return [
             info.relative
-            for info in self._storage.walk(self._pipeline.sink.path)
+            for info in self._storage.walk(self._folder)
             if info.name.startswith("part-") and f"/{_LOG}/" not in info.path
             if info.mtime_ms >= since_ms and info.path not in logged
         ]
@@ -129,11 +130,11 @@ class NativeFileSink:
         return {key: option_text(value) for key, value in self._pipeline.sink.options.items()}
 
     def _is_compacted(self, batch_id: int) -> bool:
-        return self._storage.exists(f"{self._pipeline.sink.path}/{_LOG}/{batch_id}.compact")
+        return self._storage.exists(f"{self._folder}/{_LOG}/{batch_id}.compact")
 
     def _manifest(self, batch_id: int) -> list[dict[str, Any]] | None:
         """What the sink's log says of a batch; a compacted entry repeats all earlier batches."""
-        folder = PurePosixPath(self._pipeline.sink.path) / _LOG
+        folder = PurePosixPath(self._folder) / _LOG
         for name in (f"{batch_id}.compact", str(batch_id)):
             path = str(folder / name)
             if self._storage.exists(path):

@@ -5,13 +5,11 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from drawdown.engine.broker import require_broker
 from drawdown.engine.sources.columns import CORRUPT, ORIGIN, PAYLOAD, options, schema_of, with_corrupt
-from drawdown.errors import SourceError, SpecError
-from drawdown.plan.kafka_client import client_config
+from drawdown.errors import SpecError
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.broker_options import spark_options
-
-_BROKER_SECONDS = 10.0
 
 
 def read_kafka(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
@@ -22,7 +20,7 @@ def read_kafka(session: SparkSession, project: Project, pipeline: Pipeline, name
         SpecError: the schema file does not parse.
     """
     source = pipeline.sources[name]
-    _require_broker(project, pipeline, name)
+    require_broker(project.brokers[source.broker], "source.broker", f"source {name} of {pipeline.name}")
     raw = (
         session.readStream.format("kafka")
         .options(**spark_options(project.brokers[source.broker]))
@@ -81,20 +79,3 @@ def read_kafka(session: SparkSession, project: Project, pipeline: Pipeline, name
         PAYLOAD,
         ORIGIN,
     )
-
-
-def _require_broker(project: Project, pipeline: Pipeline, name: str) -> None:
-    """Spark would ask a broker that is not there for minutes; this asks for seconds."""
-    from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient
-
-    broker = project.brokers[pipeline.sources[name].broker]
-    try:
-        AdminClient(client_config(broker)).list_topics(timeout=_BROKER_SECONDS)
-    except KafkaException as cause:
-        raise SourceError(
-            "source.broker",
-            f"the broker of source {name} of {pipeline.name} does not answer: {cause.args[0].str()}",
-            where=broker.bootstrap_servers,
-            do="start the broker, or correct `brokers:` in include/project.yaml",
-        ) from None

@@ -1,0 +1,62 @@
+"""What a pipeline's sink holds, read as its readers would."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drawdown.errors import SpecError
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def sink_rows(session: SparkSession, project: Project, pipeline: Pipeline) -> DataFrame | None:
+    """Rows of the sink; None before anything was written. Kafka: topic, key and value, as text.
+
+    Raises:
+        SpecError: ``test.unreadable-sink``: nobody can read back what this sink was given.
+    """
+    sink = pipeline.sink
+    if sink.path is not None:
+        return table_rows(session, project, sink.path, sink.format, sink.schema_ddl)
+    if sink.format == "memory":
+        from drawdown.engine.sinks.memory import kept
+
+        return kept(session, project, pipeline)
+    if sink.format == "kafka" and sink.topic is not None:
+        return _topic(session, project, pipeline, sink.topic)
+    raise SpecError(
+        "test.unreadable-sink",
+        f"rows that a {sink.format} sink was given cannot be read back, so there is nothing to compare"
+        if sink.format != "kafka"
+        else "the rows name their topics, so it is not known which ones to read",
+        where=f"include/pipelines/{pipeline.name}/tests",
+        do="remove the expected rows (what is quarantined is compared all the same),"
+        " or test the transform with `format: memory`",
+    )
+
+
+def table_rows(
+    session: SparkSession, project: Project, path: str, format: str, ddl: str | None = None
+) -> DataFrame | None:
+    """A table or folder of files as readers see it; None before anything was written."""
+    storage = Storage(project.storage_root)
+    if next(iter(storage.walk(path)), None) is None:
+        return None
+    reader = session.read.format(format)
+    if format != "delta" and ddl is not None:
+        reader = reader.schema(ddl)
+    return reader.load(storage.path(path))
+
+
+def _topic(session: SparkSession, project: Project, pipeline: Pipeline, topic: str) -> DataFrame:
+    from drawdown.spec.broker_options import spark_options
+
+    raw = session.read.format("kafka").options(**spark_options(project.brokers[pipeline.sink.broker]))
+    return (
+        raw.option("subscribe", topic)
+        .load()
+        .selectExpr("topic", "CAST(key AS STRING) AS key", "CAST(value AS STRING) AS value")
+    )

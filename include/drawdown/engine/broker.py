@@ -1,0 +1,25 @@
+"""Whether a broker answers: asked for seconds, where Spark would wait for minutes."""
+
+from __future__ import annotations
+
+from drawdown.errors import SourceError
+from drawdown.plan.kafka_client import client_config
+from drawdown.spec import Broker
+
+_SECONDS = 10.0
+
+
+def require_broker(broker: Broker, error_id: str, whose: str) -> None:
+    """Raise SourceError when it does not answer; ``whose`` is the source or sink it belongs to."""
+    from confluent_kafka import KafkaException
+    from confluent_kafka.admin import AdminClient
+
+    try:
+        AdminClient(client_config(broker)).list_topics(timeout=_SECONDS)
+    except KafkaException as cause:
+        raise SourceError(
+            error_id,
+            f"the broker of {whose} does not answer: {cause.args[0].str()}",
+            where=broker.bootstrap_servers,
+            do="start the broker, or correct `brokers:` in include/project.yaml",
+        ) from None
