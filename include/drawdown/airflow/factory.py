@@ -84,7 +84,7 @@ def _read(project: Project) -> tuple[Mapping[str, list[Pipeline]], dict[str, Spe
 def _dag_or_broken(project: Project, dag_id: str, pipelines: list[Pipeline]) -> DAG:
     try:
         _check_one_application(dag_id, pipelines)
-        _refuse_test_sources(pipelines)
+        _refuse_test_only(pipelines)
         return drain_dag(project, dag_id, pipelines)
     except SpecError as error:
         return broken_dag(dag_id, error)
@@ -110,15 +110,15 @@ def _check_one_application(dag_id: str, pipelines: Iterable[Pipeline]) -> None:
         )
 
 
-def _refuse_test_sources(pipelines: Iterable[Pipeline]) -> None:
+def _refuse_test_only(pipelines: Iterable[Pipeline]) -> None:
     """No DAG drains a source made for tests, not even one that only people start. Raises SpecError."""
     for pipeline in pipelines:
-        for name, why in pipeline.test_only.items():
+        for at, why in pipeline.test_only.items():
             raise SpecError(
                 "spec.test-only",
-                f"source {name} of {pipeline.name} cannot be drained by Airflow: {why}",
+                f"{pipeline.name} cannot be drained by Airflow ({'.'.join(at)}): {why}",
                 where=f"include/pipelines/{pipeline.name}/pipeline.yaml",
-                do=f"`drawdown run {pipeline.name}` on a developer's machine, or read files or Kafka instead",
+                do=f"`drawdown run {pipeline.name}` on a developer's machine, or use tables, files or Kafka",
             )
 
 

@@ -142,9 +142,11 @@ class Pipeline(SpecModel):
         return {name: source for name, source in self.sources.items() if source.watermark}
 
     @property
-    def test_only(self) -> dict[str, str]:
-        """Sources that no schedule may use, and why."""
-        return {name: source.test_only for name, source in self.sources.items() if source.test_only}
+    def test_only(self) -> dict[tuple[str, ...], str]:
+        """What no schedule may use, by its place in the spec (``("sources", "x")`` or ``("sink",)``): why."""
+        parts: dict[tuple[str, ...], str | None] = {("sink",): self.sink.test_only}
+        parts |= {("sources", name): source.test_only for name, source in self.sources.items()}
+        return {at: why for at, why in parts.items() if why}
 
     def rules_of(self, source: str) -> list[Rule]:
         """The row rules of a source; a rule that names none belongs to the only streaming source."""
@@ -175,10 +177,10 @@ class Pipeline(SpecModel):
                 do="remove it",
             )
         if self.schedule is not None:
-            for name, why in self.test_only.items():
+            for at, why in self.test_only.items():
                 raise problem(
-                    "test-only", why, "sources", name, "format",
-                    do="remove `schedule:`, or read files or Kafka instead",
+                    "test-only", why, *at, "format",
+                    do="remove `schedule:`, or use tables, files or Kafka instead",
                 )  # fmt: skip
         for name, source in self.sources.items():
             if source.path and self.sink.path and overlaps(fixed_part(source.path), self.sink.path):

@@ -118,7 +118,7 @@ class Sink(SpecModel):
             )
         for name, example in _REQUIRED.get(kind, ()):
             if name not in given:
-                raise problem("missing-key", f"a {self.format} sink needs a {name}", do=f"add `{example}`")
+                raise problem("missing-key", f"a {self.format} sink needs sink.{name}", do=f"add `{example}`")
 
     def _check_columns(self, kind: str) -> None:
         if kind == "delta" and self.mode == "update" and not self.keys:
