@@ -133,7 +133,7 @@ def test_a_file_sink_is_published_direct_without_saying_so(folders: SpecFolders)
          "spec.no-effect", "malformed", "never"),
         (SOURCE, "format: delta\n    path: a\n    schema: schemas/departures.ddl", "spec.no-effect",
          "schema: schemas/dep", "knows"),
-        (SOURCE, "format: json\n    path: a", "spec.missing-key", "departures:", "needs sink.schema"),
+        (SOURCE, "format: json\n    path: a", "spec.missing-key", "departures:", "needs a schema"),
         (SOURCE, KAFKA + "path: landing\n    options: {subscribe: a}", "spec.no-effect", "path: landing",
          "no path"),
         (SOURCE, KAFKA + "options: {maxOffsetsPerTrigger: 5}", "spec.missing-key", "options",

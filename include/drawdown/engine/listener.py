@@ -20,7 +20,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from drawdown.engine.transforms import load_module
+from drawdown.engine.user_code import load_module
 from drawdown.errors import TransformError
 from drawdown.spec import Pipeline
 
@@ -97,7 +97,7 @@ def listener_of(pipeline: Pipeline) -> StreamingQueryListener | None:
     if path is None:
         return None
     try:
-        made = getattr(load_module(f"drawdown_listener_{pipeline.name}", str(path)), _CLASS, None)
+        made = getattr(load_module(f"drawdown_listener_{pipeline.name}", path), _CLASS, None)
         listener = made() if isinstance(made, type) else None
     except Exception as cause:  # noqa: BLE001 - the user's own code may raise anything
         raise TransformError(
