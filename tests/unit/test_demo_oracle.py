@@ -105,6 +105,16 @@ def test_a_session_holds_departures_less_than_eight_hours_apart(tmp_path: Path) 
         assert oracle.counts("aircraft_sessions", 2).published == 1
 
 
+def test_a_route_has_one_row_that_counts_all_days(tmp_path: Path) -> None:
+    deliver(tmp_path, 1, [flight("2013-01-01T10:00:00Z", delay=2), flight("2013-01-01T11:00:00Z", 2, "JFK")])
+    deliver(tmp_path, 2, [flight("2013-01-01T12:00:00Z", 3, delay=6)])
+    with Oracle(tmp_path) as oracle:
+        routes = oracle.rows("tables/route_delays")
+        assert column(routes, "departures") == [1, 2]
+        assert column(routes, "mean_delay_minutes") == [4.0, 5.0]
+        assert [oracle.counts("route_delays", day).published for day in (1, 2)] == [2, 1]
+
+
 def test_a_departure_without_a_reading_comes_out_when_none_can_come_any_more(tmp_path: Path) -> None:
     later = json.dumps({**READING, "observed_at": "2013-01-01T16:00:00Z"})
     deliver(tmp_path, 1, [flight("2013-01-01T06:30:00Z"), flight("2013-01-01T07:30:00Z", 2)])

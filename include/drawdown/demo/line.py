@@ -25,6 +25,7 @@ from drawdown.metastore.records import Run
 GROUP = "nycflights"
 PIPELINES = (
     "flights", "weather", "departures_hourly", "flights_enriched", "aircraft_sessions", "flight_weather",
+    "route_delays",
 )  # fmt: skip
 
 _RUN_SECONDS = 240.0

@@ -18,6 +18,7 @@ _TABLES = {
     "tables/flights_enriched": "SELECT * EXCLUDE (day) FROM flights_enriched",
     "tables/weather": "SELECT * EXCLUDE (day) FROM weather",
     "tables/aircraft_sessions": "SELECT * EXCLUDE (day) FROM aircraft_sessions",
+    "tables/route_delays": "SELECT * FROM route_delays",
     "tables/flight_weather": "SELECT * EXCLUDE (day) FROM flight_weather",
     "quarantine/flights": "SELECT reason, payload FROM quarantine_flights",
     "quarantine/weather": "SELECT reason, payload FROM quarantine_weather",

@@ -128,6 +128,13 @@ SELECT (SELECT min(day) FROM reached WHERE last_departure + INTERVAL 14 HOUR <= 
 FROM aircraft_sessions_all;
 DELETE FROM aircraft_sessions WHERE day IS NULL;
 
+------------------------------------------------------------------------------------------ routes so far
+
+CREATE TABLE route_delays AS
+SELECT origin, dest, count(*) AS departures, sum(dep_delay_minutes) / count(*) AS mean_delay_minutes,
+       max(departed_at) AS last_departure
+FROM flights GROUP BY origin, dest;
+
 ------------------------------------------------------------------------------------------ departures with weather
 
 -- What both streams have shown by the end of a day decides what is late and what can still find a reading.
@@ -205,4 +212,8 @@ SELECT 'flight_weather', day,
        (SELECT count(*) FROM quarantine_flight_weather x WHERE x.day = d.day AND reason NOT IN ('malformed', 'future')),
        (SELECT count(*) FROM weathered x WHERE x.day = d.day AND late),
        (SELECT count(*) FROM flight_weather x WHERE x.day = d.day)
+FROM known d
+UNION ALL
+SELECT 'route_delays', day, (SELECT count(*) FROM flights x WHERE x.day = d.day), 0, 0, 0, 0,
+       (SELECT count(DISTINCT origin || dest) FROM flights x WHERE x.day = d.day)
 FROM known d;

@@ -1,0 +1,3 @@
+SELECT carrier, count(*) AS departures, max(dep_delay) AS greatest_delay
+FROM departures
+GROUP BY carrier
