@@ -78,7 +78,7 @@ class CheckpointFiles:
         """What a batch reads up to.
 
         Raises:
-            RefusedError: also ``checkpoint.missing-batch``: Spark keeps the newest 100 batches.
+            RefusedError: also ``checkpoint.missing-batch``: only the newest are kept (minBatchesToRetain).
         """
         try:
             return read_offsets(self._storage, f"{self._path}/offsets/{batch_id}")
@@ -141,6 +141,6 @@ class CheckpointFiles:
             "checkpoint.missing-batch",
             f"the checkpoint has no file for batch {batch_id} in its log of {log}",
             where=self._storage.path(f"{self._path}/{log}"),
-            do="check the batch id: Spark keeps the newest 100 batches; "
+            do="check the batch id: the newest spark.sql.streaming.minBatchesToRetain batches are kept; "
             "if a newer one is gone, restore the folder from a copy",
         )

@@ -66,7 +66,7 @@ def show(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
     elif rows:
         out().print(_table(rows))
     else:
-        out().print("there is no such state")
+        out().print("no state")
 
 
 def _read(
@@ -114,7 +114,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> Table:
 
 def _cell(value: Any) -> str:
     if isinstance(value, dict | list):
-        return json.dumps(value, ensure_ascii=False)
+        return json.dumps(value, ensure_ascii=False, default=str)
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return "" if value is None else str(value)

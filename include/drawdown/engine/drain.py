@@ -215,6 +215,7 @@ class Drain:
             lease=self._current_lease,
             stop_reason=self._stop_reason,
             on_batch=self._on_batch,
+            until_drained=self.trigger == AVAILABLE_NOW,
         )
         self.started = time.monotonic()
         writer = (

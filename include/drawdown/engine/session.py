@@ -41,6 +41,14 @@ _STATE_DEFAULTS: Mapping[str, str] = {
     "unloadOnCommit": "true",
 }
 
+# Spark keeps 100 batches: 200 files in each log and more in each partition of state/, all listed by every
+# run. Nobody but the query and a preflight reads the log of files seen, so what a compacted entry holds need
+# not wait ten minutes to be removed.
+_LOG_DEFAULTS: Mapping[str, str] = {
+    "spark.sql.streaming.minBatchesToRetain": "30",
+    "spark.sql.streaming.fileSource.log.cleanupDelay": "1min",
+}
+
 
 def application_session(name: str, conf: Mapping[str, str]) -> SparkSession:
     """The one SparkSession of this process.
@@ -83,7 +91,7 @@ def query_conf(pipeline: Pipeline) -> dict[str, str]:
         "spark.sql.streaming.multipleWatermarkPolicy": pipeline.watermark_policy,
     }
     conf |= {_STATE_STORE + k: option_text(v) for k, v in {**_STATE_DEFAULTS, **state.options}.items()}
-    conf |= {name: option_text(value) for name, value in pipeline.conf.items()}
+    conf |= {**_LOG_DEFAULTS, **{name: option_text(value) for name, value in pipeline.conf.items()}}
     # Static settings are the application's; a query session may not set them.
     return {key: value for key, value in conf.items() if key not in _STATIC}
 

@@ -162,7 +162,9 @@ class StateReader:
 
     def _rows(self, frame: DataFrame) -> list[dict[str, Any]]:
         try:
-            return [json.loads(str(text)) for text in frame.toJSON().collect()]
+            # Whole rows: of a join's values Spark 4.2 knows one column more than their schema says, and any
+            # expression over them goes astray.
+            return [row.asDict(recursive=True) for row in frame.collect()]
         except (PySparkException, Py4JJavaError) as cause:
             raise self._unreadable(cause) from None
 

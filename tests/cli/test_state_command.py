@@ -1,0 +1,37 @@
+"""`drawdown state` as a stranger types it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from tests.cli.test_commands import drawdown, refused
+from tests.support.workspace import Workspace
+
+SPEC = """
+sources:
+  events: {format: json, path: landing/events, schema: event.ddl}
+transform: transform.sql
+sink: {format: delta, path: tables/out, schema: out.ddl, mode: complete}
+state: {partitions: 2}
+"""
+
+
+def test_state_shows_stores_and_the_rows_of_a_key(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path)
+    workspace.pipeline(
+        "counts",
+        SPEC,
+        event_ddl="k STRING",
+        out_ddl="k STRING, n BIGINT",
+        transform_sql="SELECT k, count(*) AS n FROM events GROUP BY k",
+    )
+    assert "drawdown run counts" in refused(drawdown(tmp_path, "state", "counts"), 3, "state.no-checkpoint")
+    workspace.land_json("landing/events/1.json", [{"k": "a"}, {"k": "a"}, {"k": "b"}])
+    assert drawdown(tmp_path, "run", "counts").returncode == 0
+
+    stores = drawdown(tmp_path, "state", "counts")
+    assert stores.returncode == 0, stores.stderr
+    assert "stateStoreSave" in stores.stdout
+    shown = drawdown(tmp_path, "state", "counts", "--key", '{"k": "a"}', "--batch", "0", "--json")
+    assert [row["value"] for row in json.loads(shown.stdout)] == [{"count": 2}]
