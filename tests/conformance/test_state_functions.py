@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from drawdown.engine.state_reader import StateReader
 from drawdown.errors import TransformError
+from drawdown.storage import Storage
 from tests.support.refusals import refused
 from tests.support.workspace import Workspace
 
@@ -176,6 +178,16 @@ def test_a_processor_keeps_values_lists_maps_and_timers(workspace: Workspace, ap
     assert ("b", 1, 1, 0, "timer") in rows
     assert ("a", 102, 2, 0, "before") in rows
     assert ("a", 103, 3, 1, "data") in rows
+
+    # What `drawdown state` shows of it: a store for each variable, and the timers.
+    assert workspace.spark is not None
+    storage = Storage(workspace.project.storage_root)
+    reader = StateReader(workspace.spark.newSession(), storage, "_drawdown/seen/checkpoint-1")
+    kept = {store.store: store.keys for store in reader.stores()}
+    assert list(kept) == ["count", "times", "notes", "timers"]
+    assert (kept["count"], kept["times"]) == (2, 4)
+    [row] = reader.read(0, "count", '{"k": "a"}', 20)
+    assert row["value"] == {"n": 103}
 
 
 CHAIN = """

@@ -228,7 +228,7 @@ def test_partitions_are_sized_before_the_first_run(workspace: Workspace, given: 
 
 @pytest.mark.conformance("STATE-13")
 def test_short_runs_snapshot_and_clean_their_state(workspace: Workspace) -> None:
-    # The bounds of 100 batches are narrowed so that a dozen runs show them; the benchmark has the real ones
+    # The bounds of 100 batches are narrowed so that ten runs show them; the benchmark has the real ones
     narrow = """
     state: {partitions: 2, minDeltasForSnapshot: 2, rocksdb.compactOnCommit: true}
     conf:
@@ -240,15 +240,15 @@ def test_short_runs_snapshot_and_clean_their_state(workspace: Workspace) -> None
     workspace.pipeline("short", SPEC + "".join(line[4:] + "\n" for line in narrow.splitlines()), **COUNTS)
     checkpoint = workspace.storage / "_drawdown/short/checkpoint-1"
     counted = []
-    for number in range(12):
+    for number in range(10):
         _land(workspace, number, "ab")
         workspace.run("short")
         counted.append({log: sum(p.is_file() for p in (checkpoint / log).rglob("*"))
                         for log in ("state", "offsets", "commits", "sources")})  # fmt: skip
-    assert workspace.delta("tables/out") == [("a", 12), ("b", 12)]
+    assert workspace.delta("tables/out") == [("a", 10), ("b", 10)]
     snapshots = [name for name in _state_files(workspace, "short") if name.endswith(".zip")]
     assert snapshots, "a run is shorter than the maintenance interval, and yet its state is snapshot"
-    # Each number counts a file and its checksum; without cleaning, offsets and commits would have 24.
+    # Each number counts a file and its checksum; without cleaning, offsets and commits would have 20.
     bounds = {"state": 44, "offsets": 6, "commits": 6, "sources": 16}
     assert [files for files in counted if any(files[log] > bounds[log] for log in bounds)] == []
 

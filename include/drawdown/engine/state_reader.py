@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from functools import cached_property, reduce
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -78,6 +78,10 @@ class StateReader:
         operatorId INT, operatorName STRING, stateStoreName STRING, numPartitions INT, minBatchId BIGINT,
         maxBatchId BIGINT, operatorProperties STRING (JSON).
         """
+        return self._listed
+
+    @cached_property
+    def _listed(self) -> list[dict[str, Any]]:
         if not self.storage.exists(f"{self.path}/state"):
             return []
         frame = self._load("state-metadata", {"path": self.storage.path(self.path)})

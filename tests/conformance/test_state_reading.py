@@ -1,0 +1,160 @@
+"""STATE: state and its metadata, read as `drawdown state` reads them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+
+from drawdown.cli.state import show
+from drawdown.engine.state_reader import StateReader, refuse_without_state
+from drawdown.errors import RefusedError, SpecError
+from drawdown.storage import Storage
+from tests.support.workspace import Workspace
+
+WINDOWS = """
+sources:
+  events: {format: json, path: landing/events, schema: event.ddl, watermark: {column: at, delay: 1 hour}}
+transform: transform.sql
+sink: {format: delta, path: tables/out, schema: out.ddl}
+state: {partitions: 2}
+"""
+
+
+def _rows(*events: str) -> list[dict[str, str]]:
+    """Events as "10:05 a"."""
+    return [{"at": f"2024-01-01T{e.split()[0]}:00Z", "k": e.split()[1]} for e in events]
+
+
+def _reader(workspace: Workspace, name: str, batch: int | None = None) -> StateReader:
+    assert workspace.spark is not None
+    storage, path = Storage(workspace.project.storage_root), f"_drawdown/{name}/checkpoint-1"
+    refuse_without_state(name, storage, path, batch)
+    return StateReader(workspace.spark.newSession(), storage, path, batch)
+
+
+@pytest.mark.conformance("STATE-14")
+def test_state_is_read_by_operator_by_key_and_at_a_batch(
+    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workspace.pipeline(
+        "hourly",
+        WINDOWS,
+        event_ddl="at TIMESTAMP, k STRING",
+        out_ddl="hour TIMESTAMP, k STRING, n BIGINT",
+        transform_sql="SELECT window.start AS hour, k, count(*) AS n FROM events"
+        " GROUP BY window(at, '1 hour'), k",
+    )
+    with pytest.raises(RefusedError, match="no checkpoint with a committed batch"):
+        _reader(workspace, "hourly")
+    workspace.land_json("landing/events/1.json", _rows("10:05 a", "10:10 a", "10:20 b"))
+    workspace.run("hourly")
+    [store] = _reader(workspace, "hourly").stores()
+    first = store.last_batch
+    workspace.land_json("landing/events/2.json", _rows("10:30 a", "11:00 c"))
+    workspace.run("hourly")
+    before = workspace.everything()
+
+    reader = _reader(workspace, "hourly")
+    [store] = reader.stores()
+    assert (store.operator, store.name, store.store, store.partitions) == (0, "stateStoreSave", "default", 2)
+    assert (store.keys, store.bytes > 0) == (3, True)
+    assert [row["operatorName"] for row in reader.metadata()] == ["stateStoreSave"]
+
+    assert {row["key"]["k"]: row["value"]["count"] for row in reader.read(0, None, None, 20)} == {
+        "a": 3, "b": 1, "c": 1,
+    }  # fmt: skip
+    assert len(reader.read(0, None, None, 2)) == 2
+    [row] = reader.read(0, "default", json.dumps({"k": "a", "window": {"start": "2024-01-01T10:00:00Z"}}), 20)
+    assert row["value"] == {"count": 3}
+    assert reader.read(0, None, '{"k": "z"}', 20) == []
+    [row] = _reader(workspace, "hourly", first).read(0, None, '{"k": "a"}', 20)
+    assert row["value"] == {"count": 2}
+
+    show([asdict(store)], as_json=False)
+    show([row], as_json=False)
+    table = capsys.readouterr().out
+    assert "stateStoreSave" in table
+    assert '{"count": 2}' in table
+    show([row], as_json=True)
+    assert json.loads(capsys.readouterr().out) == [row]
+    assert workspace.everything() == before, "reading writes nothing"
+    _misses(workspace, reader)
+
+
+def _misses(workspace: Workspace, reader: StateReader) -> None:
+    asked: list[tuple[Any, ...]] = [
+        (1, None, None, "the stateful operators are 0 (stateStoreSave)"),
+        (0, "left", None, "its stores are default"),
+        (0, None, "a", "write it as"),
+        (0, None, '{"kk": "a"}', "write it as"),
+    ]
+    for operator, store, key, do in asked:
+        with pytest.raises(SpecError) as caught:
+            reader.read(operator, store, key, 20)
+        assert do in caught.value.do
+    with pytest.raises(RefusedError) as refusal:
+        _reader(workspace, "hourly", 99)
+    assert refusal.value.id == "state.no-batch"
+
+
+JOIN = """
+sources:
+  orders: {format: json, path: landing/orders, schema: order.ddl, watermark: {column: at, delay: 1 hour}}
+  payments:
+    {format: json, path: landing/payments, schema: payment.ddl, watermark: {column: paid, delay: 1 hour}}
+transform: transform.sql
+sink: {format: delta, path: tables/out, schema: out.ddl}
+state: {partitions: 2}
+"""
+
+
+@pytest.mark.conformance("STATE-15")
+def test_the_stores_of_both_sides_of_a_join_are_readable(workspace: Workspace) -> None:
+    workspace.pipeline(
+        "paid",
+        JOIN,
+        order_ddl="at TIMESTAMP, id INT",
+        payment_ddl="paid TIMESTAMP, order_id INT, amount INT",
+        out_ddl="id INT, amount INT",
+        transform_sql="SELECT id, amount FROM orders JOIN payments"
+        " ON id = order_id AND paid BETWEEN at AND at + INTERVAL 2 HOURS",
+    )
+    workspace.land_json("landing/orders/1.json", [{"at": "2024-01-01T10:00:00Z", "id": i} for i in (1, 2)])
+    workspace.land_json(
+        "landing/payments/1.json",
+        [
+            {"paid": "2024-01-01T10:30:00Z", "order_id": i, "amount": a}
+            for i, a in ((1, 10), (1, 11), (3, 30))
+        ],
+    )
+    workspace.run("paid")
+    workspace.land_json("landing/orders/2.json", [{"at": "2024-01-01T10:10:00Z", "id": 3}])
+    workspace.run("paid")
+    assert workspace.delta("tables/out") == [(1, 10), (1, 11), (3, 30)]
+
+    reader = _reader(workspace, "paid")
+    assert {store.store: store.keys for store in reader.stores()} == {
+        "left-keyToNumValues": 3,
+        "left-keyWithIndexToValue": 3,
+        "right-keyToNumValues": 2,
+        "right-keyWithIndexToValue": 3,
+    }
+
+    def read(store: str, key: str | None = None) -> list[dict[str, Any]]:
+        return reader.read(0, store, key, 20)
+
+    assert _numbers(read("left-keyToNumValues")) == {1: 1, 2: 1, 3: 1}
+    assert _numbers(read("right-keyToNumValues")) == {1: 2, 3: 1}
+    assert sorted(row["value"]["id"] for row in read("left-keyWithIndexToValue")) == [1, 2, 3]
+    paid = read("right-keyWithIndexToValue", '{"field0": 1}')
+    assert sorted((row["key"]["index"], row["value"]["amount"]) for row in paid) == [(0, 10), (1, 11)]
+    # One side as rows, whatever stores Spark keeps them in.
+    assert sorted(row["value"]["amount"] for row in read("right")) == [10, 11, 30]
+
+
+def _numbers(rows: list[dict[str, Any]]) -> dict[int, int]:
+    """Of a keyToNumValues store: key to how many values it has."""
+    return {row["key"]["field0"]: row["value"]["value"] for row in rows}
