@@ -273,6 +273,30 @@ def test_a_checkpoint_is_noted_once_and_never_changed(metastore: Metastore, leas
     assert metastore.active_checkpoint("flights") == first
 
 
+def test_an_allowed_change_replaces_the_fingerprint_of_its_generation(
+    metastore: Metastore, lease: Lease
+) -> None:
+    metastore.create_checkpoint(lease, 0, "checkpoint-0", {"keys": ["a"]})
+    metastore.create_checkpoint(lease, 1, "checkpoint-1", {"keys": ["b"]})
+    metastore.update_fingerprint(lease, 1, {"keys": ["b"], "rate": {"max": 2}})
+    checkpoint = metastore.active_checkpoint("flights")
+    assert checkpoint is not None
+    assert checkpoint.fingerprint == {"keys": ["b"], "rate": {"max": 2}}
+    with pytest.raises(RefusedError):
+        metastore.create_checkpoint(lease, 0, "checkpoint-0", {"keys": ["b"]})
+
+
+def test_a_stale_holder_leaves_the_fingerprint(metastore: Metastore, lease: Lease) -> None:
+    metastore.create_checkpoint(lease, 0, "checkpoint-0", {"keys": ["a"]})
+    metastore.release(lease)
+    with pytest.raises(RefusedError) as refused:
+        metastore.update_fingerprint(lease, 0, {})
+    assert refused.value.id == "lease.lost"
+    checkpoint = metastore.active_checkpoint("flights")
+    assert checkpoint is not None
+    assert checkpoint.fingerprint == {"keys": ["a"]}
+
+
 def test_a_query_id_is_set_once(metastore: Metastore, lease: Lease) -> None:
     metastore.create_checkpoint(lease, 0, "checkpoint-0", {})
     metastore.set_query_id(lease, 0, "query-a")

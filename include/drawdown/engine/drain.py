@@ -44,6 +44,7 @@ from drawdown.engine.session import reading_session
 from drawdown.engine.settle import bury_dead_runs, settle
 from drawdown.engine.sinks import DeltaSink, Sink, sink_for
 from drawdown.engine.slice import Auditor, SliceDesk, not_passed
+from drawdown.engine.versions import state_formats
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Checkpoint, Counts, Run, RunState, Verdict
@@ -161,6 +162,7 @@ class Drain:
         self.published = 0
         self.batches: list[Batch] = []
         self.progress: RunProgress | None = None
+        self.noted = False
 
     def run(self) -> Run:
         query = self._open()
@@ -272,6 +274,7 @@ class Drain:
         return None
 
     def _on_batch(self, batch: Batch) -> None:
+        self._note_fingerprint(batch)
         self.batches.append(batch)
         self.context.on_batch(batch)
 
@@ -281,6 +284,16 @@ class Drain:
             return ""
         left = waiting_text(preflight(self.project, self.pipeline, self.metastore).backlog)
         return f"; left for the next run: {left}" if left else ""
+
+    def _note_fingerprint(self, batch: Batch) -> None:
+        """An allowed change is noted with the first batch under it, before Spark commits that."""
+        assert self.checkpoint is not None
+        if self.noted:
+            return
+        now = {**self.fingerprint, "state.formats": state_formats(self.files, batch.batch_id)}
+        if now != self.checkpoint.fingerprint:
+            self.metastore.update_fingerprint(self.keeper.lease, self.checkpoint.generation, now)
+        self.noted = True
 
     def _settle_commits(self) -> None:
         assert self.checkpoint is not None

@@ -23,8 +23,9 @@ from drawdown.engine.listener import listener_of
 from drawdown.engine.query import Query, build_query
 from drawdown.engine.rejects import QUARANTINE_SCHEMA
 from drawdown.engine.session import query_session
-from drawdown.engine.settle import refuse_foreign_checkpoint, refuse_older_metastore
+from drawdown.engine.settle import refuse_foreign_checkpoint, refuse_older_metastore, refuse_unpublished
 from drawdown.engine.sinks import DeltaSink, Sink, sink_for
+from drawdown.engine.versions import engine_versions
 from drawdown.errors import DrawdownError, TransformError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint
@@ -94,13 +95,18 @@ def plan_pipeline(
     session = query_session(root, pipeline)
     sink = sink_for(project, pipeline, metastore)
     query = built.of(lambda: build_query(session, project, pipeline, sink, generation, late_before))
-    fingerprint = spec_fingerprint(pipeline) | (query.fingerprint if query else {})
+    fingerprint = {
+        **spec_fingerprint(pipeline),
+        **(query.fingerprint if query else {}),
+        "versions": engine_versions(root),
+    }
     # A change is the likelier reason when the query cannot be built either.
     found.changes(checkpoint, fingerprint)
     found.add(built)
     if query is not None:
         found.rules(Subject(pipeline, session, query.output))
         if not found.errors:
+            found.of(lambda: refuse_unpublished(metastore, pipeline, checkpoint, fingerprint["sink"]))
             found.targets(sink, DeltaSink.quarantine(project, pipeline), query, checkpoint)
     return PipelinePlan(
         pipeline, checkpoint, path, files, fingerprint, query, found.in_order(), tuple(found.errors)
@@ -155,7 +161,7 @@ class _Findings:
         """Whether sink and quarantine are this checkpoint's, or free."""
         identity = self.of(lambda: sink.check(sink.declared_schema() or query.schema, checkpoint))
         self.of(lambda: quarantine.check(QUARANTINE_SCHEMA, checkpoint))
-        if identity is not None:
+        if identity is not None and not any(v.about == "sink" for v in self.verdicts):
             self.changes(checkpoint, {"sink.identity": identity})
 
     def add(self, later: _Findings) -> None:

@@ -13,9 +13,11 @@ from drawdown.engine.carriers import carried_sources, carrier_folder
 from drawdown.engine.sinks import Sink
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Batch, Checkpoint, Counts, Lease
+from drawdown.metastore.records import Batch, BatchStatus, Checkpoint, Counts, Lease
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
+
+_UNPUBLISHED: tuple[BatchStatus, ...] = ("staged", "committed", "passed", "held")
 
 
 def refuse_foreign_checkpoint(
@@ -67,6 +69,30 @@ def refuse_older_metastore(
             f"Spark committed batch {last_commit} of {pipeline.name} and the metastore never heard of it",
             where=f"generation {checkpoint.generation}",
             do="restore the newest copy of the metastore: it holds the staged files of that batch",
+        )
+
+
+def refuse_unpublished(
+    metastore: Metastore, pipeline: Pipeline, checkpoint: Checkpoint | None, sink: str
+) -> None:
+    """Batches that wait for their audit or publishing go to the sink that they were staged for.
+
+    Args:
+        sink: as the fingerprint names it.
+
+    Raises:
+        RefusedError: ``sink.unpublished``: the sink was changed, and there are such batches.
+    """
+    if checkpoint is None or checkpoint.fingerprint.get("sink", sink) == sink:
+        return
+    waiting = metastore.batches(pipeline.name, checkpoint.generation, _UNPUBLISHED)
+    if waiting:
+        raise RefusedError(
+            "sink.unpublished",
+            f"{len(waiting)} batch(es) of {pipeline.name} wait to be published in its old sink,"
+            f" {checkpoint.fingerprint['sink']}",
+            where=str(pipeline.folder / "pipeline.yaml"),
+            do="put the old sink back and run, release or discard them; then change it",
         )
 
 

@@ -9,6 +9,7 @@ from typing import cast
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
+from drawdown.engine.actions import action_refused, query_refused
 from drawdown.engine.user_code import line_in, load_module
 from drawdown.errors import DrawdownError, TransformError
 from drawdown.spec import Pipeline
@@ -31,10 +32,12 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
                 frame.createOrReplaceTempView(name)
             return session.sql(pipeline.transform_text)
         result = _function_of(pipeline, file)(dict(frames))
+        _refuse_own_queries(session, pipeline, where)
     except DrawdownError:
         raise
     except PySparkException as cause:
-        raise _refused_by_spark(pipeline, where, cause) from None
+        action = action_refused(pipeline, line_in(cause, file), cause)
+        raise action or _refused_by_spark(pipeline, where, cause) from None
     except Exception as cause:  # noqa: BLE001 - the user's own code may raise anything
         raise TransformError(
             "transform.raised",
@@ -50,6 +53,14 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
             do="return the DataFrame to be written",
         )
     return result
+
+
+def _refuse_own_queries(session: SparkSession, pipeline: Pipeline, where: str) -> None:
+    running = session.streams.active
+    for query in running:
+        query.stop()
+    if running:
+        raise query_refused(pipeline, where)
 
 
 def _function_of(pipeline: Pipeline, file: Path) -> Callable[[dict[str, DataFrame]], object]:

@@ -65,6 +65,16 @@ def set_query_id(conn: Connection, pipeline: str, generation: int, query_id: str
     )
 
 
+def update_fingerprint(conn: Connection, pipeline: str, generation: int, fingerprint: dict[str, Any]) -> None:
+    """Replaces what is noted of a generation's spec: a batch of the changed one is in it now."""
+    _existing(conn, pipeline, generation)
+    conn.execute(
+        update(checkpoints)
+        .where(checkpoints.c.pipeline == pipeline, checkpoints.c.generation == generation)
+        .values(fingerprint=fingerprint)
+    )
+
+
 def active(conn: Connection, pipeline: str) -> Checkpoint | None:
     """The generation in use: the greatest."""
     row = conn.execute(

@@ -126,6 +126,11 @@ class Metastore:
         with self.fenced(lease) as conn:
             checkpoints.set_query_id(conn, lease.pipeline, generation, query_id)
 
+    def update_fingerprint(self, lease: Lease, generation: int, fingerprint: dict[str, Any]) -> None:
+        """Replaces a generation's fingerprint. Raises LookupError when there is no such generation."""
+        with self.fenced(lease) as conn:
+            checkpoints.update_fingerprint(conn, lease.pipeline, generation, fingerprint)
+
     def active_checkpoint(self, pipeline: str) -> Checkpoint | None:
         """The generation in use (the greatest), None before the first run."""
         with self._engine.begin() as conn:

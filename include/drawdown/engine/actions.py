@@ -1,0 +1,76 @@
+"""Actions on a stream inside a transform: count(), show(), collect() ..., and what to write instead.
+
+A stream has no rows until a query runs it. Spark answers all of them with one sentence; this names the one
+that was called.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import TracebackType
+
+import py4j
+import pyspark
+from pyspark.errors import PySparkException
+
+from drawdown.errors import TransformError
+from drawdown.spec import Pipeline
+
+# Spark 4.2: UnsupportedOperationChecker.checkForBatch and Dataset.write on a streaming frame.
+_CONDITIONS = ("_LEGACY_ERROR_TEMP_3102", "CALL_ON_STREAMING_DATASET_UNSUPPORTED")
+
+_RETURN_IT = "return the frame: its rows go to the sink; `drawdown test` compares them with expected ones"
+_WRITES = "return the frame: `sink:` says where its rows go"
+_NOT_KEPT = "remove it: each batch is computed from its own rows, and state is kept by stateful operators"
+_BY_ROWS = "use functions of DataFrames, or mapInPandas"
+_INSTEAD: Mapping[str, str] = {
+    "count": "use groupBy().count(), the running count of the whole stream, in update or complete mode",
+    "show": "use a sink of `format: console`, or `drawdown test`",
+    "foreach": "use a sink of `format: foreach`",
+    "foreachPartition": "use a sink of `format: foreach`",
+    **dict.fromkeys(("write", "writeTo", "save", "saveAsTable", "insertInto", "jdbc"), _WRITES),
+    **dict.fromkeys(("parquet", "orc", "json", "csv", "text", "xml"), _WRITES),
+    **dict.fromkeys(("cache", "persist", "checkpoint", "localCheckpoint"), _NOT_KEPT),
+    **dict.fromkeys(("rdd", "toJSON"), _BY_ROWS),
+}
+
+
+def action_refused(pipeline: Pipeline, where: str, cause: PySparkException) -> TransformError | None:
+    """The error ``transform.action`` when Spark refused an action on a stream; else None.
+
+    Args:
+        where: file and line of the transform that called it.
+    """
+    if cause.getCondition() not in _CONDITIONS:
+        return None
+    name = _called(cause.__traceback__)
+    return TransformError(
+        "transform.action",
+        f"the transform of {pipeline.name} calls {name}() on a stream: it has no rows until its query runs",
+        where=where,
+        do=_INSTEAD.get(name, _RETURN_IT),
+    )
+
+
+def query_refused(pipeline: Pipeline, where: str) -> TransformError:
+    """The error ``transform.action`` for a transform that started a query of its own."""
+    return TransformError(
+        "transform.action",
+        f"the transform of {pipeline.name} calls writeStream.start(): its query would run beside the drain,"
+        " without a lease, an audit or a record",
+        where=where,
+        do="return the frame: `sink:` says where its rows go; a second output is a second pipeline",
+    )
+
+
+def _called(trace: TracebackType | None) -> str:
+    """The method of pyspark's that the user's code called last."""
+    inside = tuple(path for package in (pyspark, py4j) for path in package.__path__)
+    name, users = "an action", True
+    while trace is not None:
+        spark = trace.tb_frame.f_code.co_filename.startswith(inside)
+        if spark and users:
+            name = trace.tb_frame.f_code.co_name
+        users = not spark
+        trace = trace.tb_next
+    return name

@@ -1,0 +1,121 @@
+"""Output modes: what an aggregation, a sort and a query without either may be written in.
+
+Spark's guide has the table ("Output Modes"); its checker (UnsupportedOperationChecker) names the mode and not
+what is missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from drawdown.engine.boundary import boundary_name
+from drawdown.engine.examine.plan_tree import Node, is_watermarked, items
+from drawdown.engine.examine.subject import Subject
+from drawdown.plan.verdicts import PlanVerdict
+
+# Metadata key of a session window's column: SessionWindow.marker, Spark 4.2.
+_SESSION = "spark.sessionWindow"
+
+
+def output_modes(subject: Subject) -> Iterator[PlanVerdict]:
+    """Refusals ``mode.append-needs-watermark``, ``mode.complete-needs-aggregation``,
+    ``mode.session-update`` and ``mode.sort``."""
+    # The checker takes SQL's DISTINCT for the aggregation that it becomes.
+    aggregates = [n for n in subject.plan.walk() if n.name in ("Aggregate", "Distinct") and n.streaming]
+    if subject.mode == "append":
+        yield from (_never_final(node) for node in aggregates if not _under_watermark(node))
+    if subject.mode == "complete" and not aggregates:
+        yield PlanVerdict(
+            "refused",
+            "mode.complete-needs-aggregation",
+            "complete mode is not supported for a query without an aggregation: it writes the whole result"
+            " with every batch, and keeping all rows that ever came is not feasible",
+            do="say `mode: append`, or aggregate with GROUP BY",
+            about="complete",
+        )
+    if subject.mode == "update":
+        yield from (_session(node) for node in aggregates if _is_session(node))
+    yield from (_sort(node, subject.mode) for node in subject.plan.walk() if _unsorted(node, subject.mode))
+
+
+def _never_final(node: Node) -> PlanVerdict:
+    what = "DISTINCT" if node.name == "Distinct" else "an aggregation"
+    keys = ", ".join(str(each.sql()) for each in _keys(node)) or "nothing"
+    marked = [name for name in node.children[0].watermarked_columns if not name.startswith("_dd_")]
+    if marked:
+        sources = sorted({name for below in node.walk() if (name := boundary_name(below.java))})
+        do = (
+            f"select {marked[0]} too, or use dropDuplicates or dropDuplicatesWithinWatermark"
+            if node.name == "Distinct"
+            else f"group by window({marked[0]}, ...) too, or say `mode: update` or `mode: complete`"
+        )
+        why = f"the watermarked {', '.join(marked)} of {', '.join(sources)} is not among the grouping keys"
+    else:
+        do = (
+            "give the source a `watermark:` and group by its column or a window over it,"
+            " or say `mode: update` or `mode: complete`"
+        )
+        why = "no watermark says when a group is complete"
+    return PlanVerdict(
+        "refused",
+        "mode.append-needs-watermark",
+        f"append mode is not supported for {what} without watermark (grouped by {keys}): append"
+        f" writes a row once, when it is final, and {why}",
+        do=do,
+        about=keys,
+    )
+
+
+def _under_watermark(node: Node) -> bool:
+    keys = _keys(node)
+    return any(is_watermarked(a) for key in keys for a in _columns(key))
+
+
+def _is_session(node: Node) -> bool:
+    keys = _keys(node)
+    return any(a.metadata().contains(_SESSION) for key in keys for a in _columns(key))
+
+
+def _keys(node: Node) -> list[Any]:
+    return items(node.java.output() if node.name == "Distinct" else node.java.groupingExpressions())
+
+
+def _columns(key: Any) -> list[Any]:
+    """A key that is a column; a key computed from one has no watermark."""
+    return [key] if key.nodeName() == "AttributeReference" else []
+
+
+def _session(node: Node) -> PlanVerdict:
+    return PlanVerdict(
+        "refused",
+        "mode.session-update",
+        "update mode is not supported for session windows: a session that grows or merges with its neighbour"
+        " changes its key, and the row under the old key would stay",
+        do="say `mode: append`, which writes a session once, when the watermark has passed its end,"
+        " or `mode: complete`",
+        about="session_window",
+    )
+
+
+def _unsorted(node: Node, mode: str) -> bool:
+    """A sort that would have to wait for the end of the stream."""
+    if node.name != "Sort" or not node.streaming:
+        return False
+    return not (mode == "complete" and any(b.name == "Aggregate" and b.streaming for b in node.walk()))
+
+
+def _sort(node: Node, mode: str) -> PlanVerdict:
+    aggregated = any(below.name == "Aggregate" for below in node.walk())
+    return PlanVerdict(
+        "refused",
+        "mode.sort",
+        "sorting is not supported on a stream, unless it sorts an aggregated result in complete mode:"
+        " a row that comes later may belong before one that is written",
+        do=(
+            "say `mode: complete`, which writes the whole sorted result with every batch"
+            if aggregated
+            else "remove ORDER BY, and sort where the table is read"
+        ),
+        about="ORDER BY",
+    )

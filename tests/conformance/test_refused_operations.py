@@ -1,0 +1,163 @@
+"""OP: operations that a stream has not, and operators that nobody asked for by name."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+
+from drawdown.errors import TransformError
+from tests.support.refusals import planned, refused
+from tests.support.workspace import Workspace
+
+SPEC = """
+sources:
+  events:
+    {{format: json, path: landing/events, schema: event.ddl, watermark: {{column: at, delay: 10 minutes}}}}
+transform: transform.{suffix}
+sink: {{format: parquet, path: tables/out}}
+state: {{partitions: 2}}
+"""
+EVENT = "at TIMESTAMP, k STRING, v BIGINT"
+STATIC = "  known: {format: json, path: reference/known, schema: event.ddl, static: true}\ntransform"
+
+ACTIONS = {
+    "count()": "groupBy().count()",
+    "show()": "console",
+    "collect()": "return the frame",
+    "toPandas()": "return the frame",
+    "take(1)": "return the frame",
+    "head()": "return the frame",
+    "foreach(print)": "format: foreach",
+    "write.format('parquet').save('/tmp/never')": "`sink:` says where",
+    "cache()": "remove it",
+    "rdd.count()": "functions of DataFrames",
+}
+
+# What SQL says: id of the refusal, what is named, what to write instead.
+OPERATIONS = {
+    "SELECT k FROM events ORDER BY k": ("mode.sort", "sorting", "remove ORDER BY"),
+    "SELECT k FROM events LIMIT 3 OFFSET 2": ("transform.needs-the-whole-stream", "OFFSET", "filter by"),
+    "SELECT k FROM events TABLESAMPLE (10 PERCENT)": (
+        "transform.needs-the-whole-stream",
+        "sampling",
+        "hash of a key",
+    ),
+    "SELECT k, row_number() OVER (PARTITION BY k ORDER BY v) AS n FROM events": (
+        "transform.needs-the-whole-stream",
+        "window function",
+        "transformWithState",
+    ),
+    "SELECT k FROM events INTERSECT SELECT k FROM events": (
+        "transform.needs-the-whole-stream",
+        "INTERSECT",
+        "inner join",
+    ),
+    "SELECT k FROM events EXCEPT SELECT k FROM events WHERE v > 1": (
+        "transform.needs-the-whole-stream",
+        "EXCEPT",
+        "left outer join",
+    ),
+    "SELECT k FROM events UNION ALL SELECT k FROM known": (
+        "transform.union-with-static",
+        "static",
+        "static: true",
+    ),
+    "SELECT window.start, count(DISTINCT k) AS n FROM events GROUP BY window(at, '1 hour')": (
+        "transform.distinct-aggregate",
+        "distinct aggregations",
+        "approx_count_distinct",
+    ),
+    "SELECT k FROM events WHERE v = (SELECT max(v) FROM events)": (
+        "transform.refused",
+        "Streaming query is not allowed in subquery",
+        "mend the transform",
+    ),
+    "SELECT DISTINCT k FROM events": (
+        "mode.append-needs-watermark",
+        "DISTINCT without watermark",
+        "dropDuplicates",
+    ),
+    "SELECT k, count(*) AS n FROM events GROUP BY k": (
+        "mode.append-needs-watermark",
+        "without watermark",
+        "group by window(at",
+    ),
+}
+
+
+def _events(workspace: Workspace, name: str) -> None:
+    workspace.land_json(f"landing/events/{name}.json", [{"at": "2024-01-01T10:00:00Z", "k": "a", "v": 1}])
+
+
+@pytest.mark.conformance("OP-09")
+def test_plan_shows_the_stateful_operators_that_sql_brings_in(workspace: Workspace) -> None:
+    spec = SPEC.format(suffix="sql")
+    workspace.pipeline(
+        "sql", spec, event_ddl=EVENT, transform_sql="SELECT DISTINCT at, k FROM events LIMIT 2"
+    )
+    for run, keys in enumerate((["a", "a"], ["a", "b"], ["c"])):
+        rows = [{"at": f"2024-01-01T1{run}:00:00Z", "k": k, "v": 1} for k in keys]
+        workspace.land_json(f"landing/events/{run}.json", rows)
+        plan = planned(workspace, "sql")
+        assert plan.query is not None
+        assert [(o.name, o.written, o.keeps) for o in plan.query.operators] == [
+            ("GlobalLimit", "LIMIT", "the first 2 rows ever"),
+            ("Distinct", "DISTINCT", "distinct events.at timestamp, events.k string"),
+        ]
+        warned = {v.id: v.what for v in plan.verdicts if v.level == "warning"}
+        assert "no run writes any" in warned["transform.limit-is-for-ever"]
+        workspace.run("sql")
+    assert workspace.spark is not None
+    written = workspace.spark.read.parquet(str(workspace.storage / "tables/out"))
+    rows = sorted(tuple(row) for row in written.collect())
+    assert len(rows) == 2, "LIMIT counts over all runs"
+    assert rows[0] == (datetime(2024, 1, 1, 10), "a"), "DISTINCT knew the first run's rows in the second"
+
+
+@pytest.mark.conformance("OP-10")
+@pytest.mark.parametrize("action", list(ACTIONS))
+def test_an_action_on_a_stream_is_refused_with_what_to_write_instead(
+    workspace: Workspace, action: str
+) -> None:
+    transform = f"def transform(sources):\n    sources['events'].{action}\n    return sources['events']\n"
+    spec = SPEC.format(suffix="py")
+    workspace.pipeline("acts", spec, event_ddl=EVENT, transform_py=transform)
+    _events(workspace, "1")
+    error = refused(workspace, "acts", "transform.action", TransformError)
+    called = action.split("(")[0] if "." not in action else action.rpartition(".")[2].split("(")[0]
+    assert f"calls {called}() on a stream" in error.what
+    assert ACTIONS[action] in error.do
+    assert error.where.endswith("transform.py:2")
+
+
+@pytest.mark.conformance("OP-10")
+def test_a_query_that_a_transform_starts_itself_is_stopped_and_refused(workspace: Workspace) -> None:
+    transform = """
+        def transform(sources):
+            sources["events"].writeStream.format("noop").start()
+            return sources["events"]
+    """
+    spec = SPEC.format(suffix="py")
+    workspace.pipeline("starts", spec, event_ddl=EVENT, transform_py=transform)
+    _events(workspace, "1")
+    error = refused(workspace, "starts", "transform.action", TransformError)
+    assert "writeStream.start()" in error.what
+    assert "second pipeline" in error.do
+
+
+@pytest.mark.conformance("OP-11")
+@pytest.mark.parametrize("sql", list(OPERATIONS))
+def test_an_operation_that_a_stream_has_not_is_refused_with_the_nearest_that_works(
+    workspace: Workspace, sql: str
+) -> None:
+    spec = SPEC.format(suffix="sql")
+    if "known" in sql:
+        spec = spec.replace("transform", STATIC, 1)
+        workspace.land_json("reference/known/1.json", [{"k": "a"}])
+    workspace.pipeline("asks", spec, event_ddl=EVENT, transform_sql=sql)
+    _events(workspace, "1")
+    error_id, named, instead = OPERATIONS[sql]
+    error = refused(workspace, "asks", error_id, TransformError)
+    assert named in error.what
+    assert instead in error.do
