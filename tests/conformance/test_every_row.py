@@ -17,6 +17,9 @@ SHARED_LIST = Path(__file__).parents[3] / "shared" / "conformance.md"
 
 # What a test reads of the outcome: tables, files, topics, quarantine, what a command printed, a refusal.
 OUTPUT = {
+    "change_refused",
+    "change_allowed",
+    "written",
     "delta",
     "files",
     "records",

@@ -114,7 +114,7 @@ def test_an_aggregation_without_watermark_is_refused_in_append_only(workspace: W
     _land(workspace, "1", "10:00", "10:01")
     if mode == "append":
         error = refused(workspace, "modes", "mode.append-needs-watermark", TransformError)
-        assert "not supported for an aggregation without watermark (grouped by k)" in error.what
+        assert "not supported for an aggregation without watermark (grouped by events.k)" in error.what
         assert "the watermarked at of events is not among the grouping keys" in error.what
         assert "mode: update" in error.do
         return
@@ -255,9 +255,9 @@ def test_several_functions_with_state_run_in_append_only(workspace: Workspace, m
 @pytest.mark.parametrize("mode", ["append", "update", "complete"])
 def test_chained_stateful_operators_run_in_append_only(workspace: Workspace, mode: str) -> None:
     sql = """
-        SELECT window(w, '2 hours').start AS began, sum(n) AS n
-        FROM (SELECT window_time(window) AS w, count(*) AS n FROM events GROUP BY window(at, '1 hour'))
-        GROUP BY window(w, '2 hours')
+        SELECT window.start AS began, sum(n) AS n
+        FROM (SELECT window AS hour, count(*) AS n FROM events GROUP BY window(at, '1 hour'))
+        GROUP BY window(hour, '2 hours')
         """
     _pipeline(workspace, sql, "began TIMESTAMP, n BIGINT", mode, "began")
     _land(workspace, "1", "10:00", "10:30", "11:30")

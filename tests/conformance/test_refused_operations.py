@@ -125,7 +125,7 @@ def test_an_action_on_a_stream_is_refused_with_what_to_write_instead(
     workspace.pipeline("acts", spec, event_ddl=EVENT, transform_py=transform)
     _events(workspace, "1")
     error = refused(workspace, "acts", "transform.action", TransformError)
-    called = action.split("(")[0] if "." not in action else action.rpartition(".")[2].split("(")[0]
+    called = action.split("(")[0].split(".")[0]
     assert f"calls {called}() on a stream" in error.what
     assert ACTIONS[action] in error.do
     assert error.where.endswith("transform.py:2")

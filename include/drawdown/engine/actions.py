@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import TracebackType
 
-import py4j
 import pyspark
 from pyspark.errors import PySparkException
 
@@ -43,7 +42,7 @@ def action_refused(pipeline: Pipeline, where: str, cause: PySparkException) -> T
     """
     if cause.getCondition() not in _CONDITIONS:
         return None
-    name = _called(cause.__traceback__)
+    name = _called(cause.__traceback__, str(pipeline.folder / pipeline.transform))
     return TransformError(
         "transform.action",
         f"the transform of {pipeline.name} calls {name}() on a stream: it has no rows until its query runs",
@@ -63,14 +62,14 @@ def query_refused(pipeline: Pipeline, where: str) -> TransformError:
     )
 
 
-def _called(trace: TracebackType | None) -> str:
-    """The method of pyspark's that the user's code called last."""
-    inside = tuple(path for package in (pyspark, py4j) for path in package.__path__)
-    name, users = "an action", True
+def _called(trace: TracebackType | None, transform: str) -> str:
+    """The first function of pyspark's below the last line of the transform's own file."""
+    name = ""
     while trace is not None:
-        spark = trace.tb_frame.f_code.co_filename.startswith(inside)
-        if spark and users:
-            name = trace.tb_frame.f_code.co_name
-        users = not spark
+        code = trace.tb_frame.f_code
+        if code.co_filename == transform:
+            name = ""
+        elif not name and code.co_filename.startswith(tuple(pyspark.__path__)):
+            name = code.co_name
         trace = trace.tb_next
-    return name
+    return name or "an action"

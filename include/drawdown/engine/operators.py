@@ -12,6 +12,7 @@ from typing import Any
 
 from drawdown.engine.examine.plan_tree import Node, items
 from drawdown.engine.meaning import Meaning
+from drawdown.engine.state_variables import declared_state
 
 
 @dataclass(frozen=True)
@@ -118,9 +119,9 @@ def _map_state(node: Node, meaning: Meaning) -> str:
 
 
 def _processor(node: Node, meaning: Meaning) -> str:
-    keys = items(node.java.leftAttributes())
+    keys = ", ".join(meaning.typed(each) for each in items(node.java.leftAttributes()))
     return (
-        f"a processor's state by {', '.join(meaning.typed(each) for each in keys)},"
+        f"{'; '.join(declared_state(node.java.functionExpr())) or 'no state'} by {keys},"
         f" time {node.java.timeMode().toString()}, in {node.java.outputMode().toString().lower()} mode"
     )
 

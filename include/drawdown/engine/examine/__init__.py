@@ -1,6 +1,7 @@
 """Rules about a pipeline's analysed plan: what Spark's documents allow, warn of and refuse.
 
-Each module holds the rules of one chapter as a function (Subject) -> verdicts; nothing is started.
+Each module holds the rules of one chapter as a function (Subject) -> verdicts; nothing is started. The first
+refusal is the error that a drain ends with: what is about one operator comes before what is about the mode.
 Spark's own checker (UnsupportedOperationChecker) has the last word, in `unsupported`.
 """
 
@@ -24,12 +25,12 @@ from drawdown.plan.verdicts import PlanVerdict
 __all__ = ["Subject", "examine"]
 
 _RULES: tuple[Callable[[Subject], Iterable[PlanVerdict]], ...] = (
-    output_modes,
+    joins,
+    state_functions,
     function_modes,
     chains,
-    joins,
+    output_modes,
     deduplication,
-    state_functions,
     event_times,
     unbounded,
     bounded_way,

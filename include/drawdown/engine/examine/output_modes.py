@@ -45,11 +45,7 @@ def _never_final(node: Node) -> PlanVerdict:
     marked = [name for name in node.children[0].watermarked_columns if not name.startswith("_dd_")]
     if marked:
         sources = sorted({name for below in node.walk() if (name := boundary_name(below.java))})
-        do = (
-            f"select {marked[0]} too, or use dropDuplicates or dropDuplicatesWithinWatermark"
-            if node.name == "Distinct"
-            else f"group by window({marked[0]}, ...) too, or say `mode: update` or `mode: complete`"
-        )
+        do = f"group by window({marked[0]}, ...) too, or say `mode: update` or `mode: complete`"
         why = f"the watermarked {', '.join(marked)} of {', '.join(sources)} is not among the grouping keys"
     else:
         do = (
@@ -57,6 +53,8 @@ def _never_final(node: Node) -> PlanVerdict:
             " or say `mode: update` or `mode: complete`"
         )
         why = "no watermark says when a group is complete"
+    if node.name == "Distinct":
+        do = "use dropDuplicates or dropDuplicatesWithinWatermark, or select the watermarked column too"
     return PlanVerdict(
         "refused",
         "mode.append-needs-watermark",
