@@ -209,7 +209,7 @@ def test_another_state_schema_or_timeout_is_refused_and_another_body_is_not(
 @pytest.mark.parametrize(
     ("change", "shown"),
     [
-        (("n BIGINT", "n STRING"), "was value n: n bigint by events.k string"),
+        (('"n", "n BIGINT"', '"n", "n STRING"'), "was value n: n bigint by events.k string"),
         (("getValueState", "getListState"), "and is now list n: n bigint by events.k string"),
         (('"none"', '"processingTime"'), "time ProcessingTime"),
     ],
