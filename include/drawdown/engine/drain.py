@@ -324,6 +324,7 @@ class Drain:
         counts = replace(
             sum((b.counts for b in done), Counts()),
             late_groups=self.progress.late_groups if self.progress else 0,
+            duplicates=self.progress.duplicates if self.progress else 0,
             published=self.published,
         )
         watermark = None

@@ -13,9 +13,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from drawdown.engine.carriers import SUFFIX
 from drawdown.metastore.runs import PROGRESS_KEPT
 
+# Of StreamingDeduplicateExec and StreamingDeduplicateWithinWatermarkExec.
+_DUPLICATES = "numDroppedDuplicateRows"
+
 # Of the dozens that state stores report: what says that rows were dropped or that memory did not do.
 _CUSTOM_METRICS = frozenset({
-    "numDroppedDuplicateRows", "numRowsReadDuringEviction", "loadedMapCacheHitCount",
+    _DUPLICATES, "numRowsReadDuringEviction", "loadedMapCacheHitCount",
     "loadedMapCacheMissCount", "rocksdbBytesCopied", "rocksdbReadBlockCacheHitCount",
     "rocksdbReadBlockCacheMissCount", "rocksdbSstFileSize", "rocksdbTotalBytesWritten",
 })  # fmt: skip
@@ -35,6 +38,7 @@ class RunProgress:
     Attributes:
         late_groups: numRowsDroppedByWatermark over the whole run: groups, counted after partial
             aggregation.
+        duplicates: numDroppedDuplicateRows over the whole run: rows that a deduplication dropped.
         entries: the last batches, as many as a run record keeps, oldest first; see ``compact``. Each
             has, as ``status``, what the query was doing when the entry was made, in Spark's words
             (StreamingQueryStatus).
@@ -46,6 +50,7 @@ class RunProgress:
         self._sources = tuple(dict.fromkeys(source_order))
         self._newest = -1
         self.late_groups = 0
+        self.duplicates = 0
         self.entries: deque[dict[str, Any]] = deque(maxlen=PROGRESS_KEPT)
 
     def look(self) -> list[dict[str, Any]]:
@@ -67,7 +72,9 @@ class RunProgress:
         new = []
         for progress in reversed(found):
             self._newest = progress["batchId"]
-            self.late_groups += sum(o["numRowsDroppedByWatermark"] for o in progress["stateOperators"])
+            operators = progress["stateOperators"]
+            self.late_groups += sum(o["numRowsDroppedByWatermark"] for o in operators)
+            self.duplicates += sum(o["customMetrics"].get(_DUPLICATES, 0) for o in operators)
             new.append({**compact(progress, self._sources), "status": str(java.status().message())})
         self.entries += new
         return new

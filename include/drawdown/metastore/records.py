@@ -18,7 +18,10 @@ StagedTable = Literal["output", "quarantine"]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Rows accounted for at the source boundary, and what became of them (rows; late_groups: groups)."""
+    """Rows accounted for at the source boundary, and what became of them (rows; late_groups: groups).
+
+    ``duplicates``: rows that a deduplication dropped; known of a run, not of each of its batches.
+    """
 
     read: int = 0
     malformed: int = 0
@@ -27,6 +30,7 @@ class Counts:
     fed: int = 0
     late: int = 0
     late_groups: int = 0
+    duplicates: int = 0
     warned: int = 0
     staged: int = 0
     published: int = 0

@@ -1,0 +1,13 @@
+"""Duplicates that a deduplication dropped are counted with runs; batches have the column and no count."""
+
+import sqlalchemy as sa
+from alembic import op
+
+revision = "0002"
+down_revision = "0001"
+
+
+def upgrade() -> None:
+    """Nobody counted them in records of before."""
+    for table in ("runs", "batches"):
+        op.add_column(table, sa.Column("duplicates", sa.BigInteger, nullable=False, server_default="0"))

@@ -1,0 +1,170 @@
+"""DEDUP: duplicates within a run, over runs, and keys that come back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import duckdb
+import pytest
+
+from drawdown.metastore.records import Run
+from tests.support.verdicts import warnings
+from tests.support.workspace import Workspace, multiset
+
+SPEC = """
+sources:
+  events: {format: json, path: landing/events, schema: event.ddlWATERMARK}
+transform: transform.py
+sink: {format: delta, path: tables/out, schema: event.ddl}
+state: {partitions: 2, rocksdb.trackTotalNumberOfRows: true}
+"""
+MARKED = SPEC.replace("WATERMARK", ", watermark: {column: at, delay: 1 hour}")
+BARE = SPEC.replace("WATERMARK", "")
+TRANSFORM = """
+    from pyspark.sql import functions as F
+
+    def transform(sources):
+        return sources["events"].{}
+"""
+BY_ID = "dropDuplicates(['id'])"
+BY_ID_AND_TIME = "dropDuplicates(['id', 'at'])"
+WITHIN = "dropDuplicatesWithinWatermark(['id'])"
+
+Event = tuple[int, str]
+
+
+def _pipeline(workspace: Workspace, spec: str, call: str) -> None:
+    workspace.pipeline("once", spec, event_ddl="id BIGINT, at TIMESTAMP", transform_py=TRANSFORM.format(call))
+    (workspace.storage / "landing" / "events").mkdir(parents=True, exist_ok=True)
+
+
+def _run(workspace: Workspace, file: str, *events: Event) -> Run:
+    """One file of (id, "day hour:minute") of January 2024, and a drain."""
+    rows = [{"id": id, "at": f"2024-01-{at.replace(' ', 'T')}:00Z"} for id, at in events]
+    workspace.land_json(f"landing/events/{file}.json", rows)
+    return workspace.run("once")
+
+
+def _out(workspace: Workspace) -> list[tuple[int, str]]:
+    return [(id, f"{at:%d %H:%M}") for id, at in workspace.delta("tables/out")]
+
+
+def _by_duckdb(workspace: Workspace, sql: str) -> list[tuple[Any, ...]]:
+    """A query over all events that have landed."""
+    files, columns = workspace.storage / "landing/events/*.json", "{'id': 'BIGINT', 'at': 'TIMESTAMP'}"
+    with duckdb.connect() as db:
+        db.execute(f"CREATE VIEW events AS SELECT * FROM read_json('{files}', columns = {columns})")
+        return db.sql(sql).fetchall()
+
+
+def _removed(run: Run) -> int:
+    """Duplicates that the operator dropped, as the run record has them."""
+    return run.counts.duplicates
+
+
+def _in_state(run: Run) -> int:
+    """Keys in state after the run's last batch."""
+    rows: Sequence[int] = [operator["rows"] for operator in run.progress[-1]["operators"]]
+    return sum(rows)
+
+
+@pytest.mark.conformance("DEDUP-01")
+def test_without_a_watermark_a_key_comes_once_for_ever(workspace: Workspace) -> None:
+    _pipeline(workspace, BARE, BY_ID)
+    warning = warnings(workspace, "once")["dedup.unbounded-state"]
+    assert "the deduplication by id keeps every key that ever came" in warning.what
+    assert "give the source a `watermark:`" in warning.do
+
+    first = _run(workspace, "1", (1, "01 10:00"), (1, "01 10:00"), (2, "01 10:00"))
+    later = _run(workspace, "2", (1, "20 10:00"), (3, "20 10:00"))
+    assert [row[0] for row in _out(workspace)] == [1, 2, 3]
+    assert multiset((row[0],) for row in _out(workspace)) == multiset(
+        _by_duckdb(workspace, "SELECT DISTINCT id FROM events")
+    )
+    assert (_removed(first), _removed(later)) == (1, 1)
+    assert _in_state(later) == 3
+
+
+@pytest.mark.conformance("DEDUP-02")
+def test_by_key_and_event_time_under_a_watermark(workspace: Workspace) -> None:
+    _pipeline(workspace, MARKED, BY_ID_AND_TIME)
+    assert warnings(workspace, "once") == {}
+    _run(workspace, "1", (1, "01 10:00"), (1, "01 10:00"), (1, "01 10:05"))
+    _run(workspace, "2", (1, "01 10:05"), (2, "01 10:10"))
+    _run(workspace, "3", (1, "02 10:00"), (1, "02 10:00"))
+    distinct = _by_duckdb(workspace, "SELECT DISTINCT id, strftime(events.at, '%d %H:%M') FROM events")
+    assert multiset(_out(workspace)) == multiset(distinct)
+    assert len(_out(workspace)) == 4
+
+
+@pytest.mark.conformance("DEDUP-02")
+def test_a_watermark_that_is_not_among_the_keys_frees_no_state(workspace: Workspace) -> None:
+    _pipeline(workspace, MARKED, BY_ID)
+    warning = warnings(workspace, "once")["dedup.unbounded-state"]
+    assert "the watermarked at is not among the keys, so the watermark frees no state" in warning.what
+    assert "add at to the keys" in warning.do
+    _run(workspace, "1", (1, "01 10:00"), (2, "01 10:00"))
+    run = _run(workspace, "2", (3, "05 10:00"))
+    assert _in_state(run) == 3
+    assert [row[0] for row in _out(workspace)] == [1, 2, 3]
+
+
+@pytest.mark.conformance("DEDUP-03")
+def test_within_the_watermark_times_may_differ(workspace: Workspace) -> None:
+    _pipeline(workspace, MARKED, WITHIN)
+    first = _run(workspace, "1", (1, "01 10:00"), (1, "01 10:20"), (2, "01 10:30"))
+    later = _run(workspace, "2", (2, "01 10:40"), (3, "01 10:50"), (1, "01 10:05"))
+    assert [id for id, _ in _out(workspace)] == [1, 2, 3]
+    assert (_removed(first), _removed(later)) == (1, 2)
+
+
+@pytest.mark.conformance("DEDUP-04")
+@pytest.mark.parametrize("call", [BY_ID_AND_TIME, WITHIN])
+def test_duplicates_in_different_runs_come_out_once(workspace: Workspace, call: str) -> None:
+    _pipeline(workspace, MARKED, call)
+    sent = [(1, "01 10:00"), (2, "01 10:10"), (3, "01 10:20")]
+    _run(workspace, "1", *sent[:2])
+    again = _run(workspace, "2", *sent[:2], *sent[2:])
+    all_again = _run(workspace, "3", *sent)
+    assert _out(workspace) == sent
+    assert (_removed(again), _removed(all_again)) == (2, 3)
+
+
+@pytest.mark.conformance("DEDUP-05")
+@pytest.mark.parametrize("call", [BY_ID_AND_TIME, WITHIN])
+def test_keys_are_forgotten_when_the_delay_has_passed(workspace: Workspace, call: str) -> None:
+    _pipeline(workspace, MARKED, call)
+    kept = []
+    for day in range(1, 7):
+        events = [(10 * day + n, f"{day:02} 1{n}:00") for n in range(4)]
+        kept.append(_in_state(_run(workspace, str(day), *events)))
+    assert kept == kept[:1] * 6, "six days leave no more keys than one"
+    assert kept[0] < 4
+    ids = _by_duckdb(workspace, "SELECT id FROM events")
+    assert multiset((id,) for id, _ in _out(workspace)) == multiset(ids)
+
+
+@pytest.mark.conformance("DEDUP-06")
+def test_a_key_that_comes_back_is_dropped_and_counted(workspace: Workspace) -> None:
+    """One event a day and a delay of an hour: the key of the day before is forgotten a batch too late."""
+    _pipeline(workspace, MARKED, WITHIN)
+    warning = warnings(workspace, "once")["dedup.returning-key"]
+    assert "dropDuplicatesWithinWatermark(id) may also drop a key that comes back long after" in warning.what
+    assert "put the event time (or its day) into the keys" in warning.do
+    assert "transformWithState" in warning.do
+
+    runs = [_run(workspace, str(day), (1, f"{day:02} 10:00")) for day in range(1, 5)]
+    assert _out(workspace) == [(1, "01 10:00"), (1, "03 10:00")], "every second day, as in plain Spark"
+    assert [_removed(run) for run in runs] == [0, 1, 0, 1], "but no row is dropped uncounted"
+
+
+@pytest.mark.conformance("DEDUP-06")
+def test_the_day_among_the_keys_is_the_way_out(workspace: Workspace) -> None:
+    """The date of `at`, and not a window of it, which would be a second watermarked column."""
+    by_day = "withColumn('day', F.to_date('at')).dropDuplicatesWithinWatermark(['id', 'day']).drop('day')"
+    _pipeline(workspace, MARKED, by_day)
+    first = _run(workspace, "1", (1, "01 10:00"), (1, "01 10:30"))
+    later = [_run(workspace, str(day), (1, f"{day:02} 10:00")) for day in range(2, 5)]
+    assert _out(workspace) == [(1, f"{day:02} 10:00") for day in range(1, 5)]
+    assert (_removed(first), sum(_removed(run) for run in later)) == (1, 0)
