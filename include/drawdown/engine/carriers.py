@@ -71,9 +71,9 @@ def with_watermark(
         return frame.withWatermark(column, delay)
     carriers = session.readStream.schema(f"{_TIME} TIMESTAMP").json(carrier_path)
     empty = [
-        F.col(_TIME).cast(field.dataType).alias(field.name)
-        if field.name == column
-        else F.lit(None).cast(field.dataType).alias(field.name)
+        F.lit(None).cast(field.dataType).alias(field.name)
+        if field.name.lower() != column.lower()
+        else F.col(_TIME).cast(field.dataType).alias(field.name)
         for field in frame.schema.fields
     ]
     both = frame.withColumn(_FLAG, F.lit(False)).unionByName(
