@@ -6,12 +6,6 @@ committed by Spark and not marked, published and not marked. Driver and JVM are 
 
 from __future__ import annotations
 
-import os
-import shlex
-import signal
-import sqlite3
-import subprocess
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +14,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.machine.archive import driver_conf
 from drawdown.metastore.records import Counts
-from tests.support.spark import ROOT
+from tests.support.deaths import Moment, die
 from tests.support.workspace import Workspace, multiset
 
 SPEC = """
@@ -75,24 +68,6 @@ def _land(workspace: Workspace, wave: int) -> None:
         at = f"2024-01-{1 + hour // 24:02}T{hour % 24:02}"
         rows = [f"{i},{at}:{i:02}:00Z" for i in range(5)] + [f"99,{at}:09:00Z", "broken"]
         workspace.land(f"landing/events/{hour}.csv", ["id,at", *rows], mtime=hour + 1)
-
-
-def _die(workspace: Workspace, moment: tuple[str, str, int]) -> None:
-    conf = {**driver_conf(ROOT), "spark.ui.enabled": "false", "spark.driver.memory": "1g"}
-    arguments = ["--master", "local[2]"]
-    arguments += [part for item in conf.items() for part in ("--conf", "=".join(item))]
-    job = subprocess.run(
-        [sys.executable, "-m", "tests.support.dying_job", str(workspace.root), "hourly", *map(str, moment)],
-        cwd=ROOT,
-        env={**os.environ, "PYSPARK_SUBMIT_ARGS": shlex.join([*arguments, "pyspark-shell"])},
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-        check=False,
-    )
-    assert job.returncode == -signal.SIGKILL, f"it lived through {moment}"
-    with sqlite3.connect(workspace.root / "metastore.db") as store:
-        store.execute("UPDATE leases SET released = 1")  # instead of waiting for the time-to-live
 
 
 def _rows(workspace: Workspace, spark: SparkSession, sink_format: str) -> Any:
@@ -150,7 +125,7 @@ def _rejected(workspace: Workspace) -> list[tuple[Any, ...]]:
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else None,
 )
 def test_a_drain_may_die_between_any_two_steps(
-    tmp_path: Path, spark: SparkSession, sink: tuple[str, str, str], moments: list[tuple[str, str, int]]
+    tmp_path: Path, spark: SparkSession, sink: tuple[str, str, str], moments: list[Moment]
 ) -> None:
     control = _project(tmp_path / "control", spark, sink)
     killed = _project(tmp_path / "killed", spark, sink)
@@ -159,7 +134,7 @@ def test_a_drain_may_die_between_any_two_steps(
         _land(control, wave)
         _land(killed, wave)
         control.run("hourly")
-        _die(killed, moment)
+        die(killed, "hourly", moment)
         killed.run("hourly")
         assert _rows(killed, spark, sink[0]) == _rows(control, spark, sink[0]), moment
         assert _noted(killed, merged) == _noted(control, merged), moment
