@@ -21,6 +21,7 @@ OUTPUT = {
     "change_allowed",
     "written",
     "delta",
+    "table",
     "files",
     "records",
     "quarantined",

@@ -1,40 +1,90 @@
-"""WIN: event-time windows."""
+"""WIN: tumbling and sliding windows, their time, and windows over windows."""
 
 from __future__ import annotations
 
-from datetime import datetime
-
 import pytest
 
+from tests.support.timed import EVENTS, HOURLY_FILES, land, table
 from tests.support.workspace import Workspace
 
-SPEC = """
-sources:
-  events: {format: json, path: landing/events, schema: event.ddl, watermark: {column: at, delay: 10 minutes}}
-transform: transform.sql
-sink: {format: delta, path: tables/out, schema: out.ddl}
-state: {partitions: 2}
-"""
-
-
-def _rows(*times: str) -> list[dict[str, str]]:
-    return [{"at": f"2024-01-01T{time}Z", "k": "a"} for time in times]
+EVENT = "at TIMESTAMP, k STRING"
 
 
 @pytest.mark.conformance("WIN-01")
 def test_tumbling_windows_come_out_once_when_they_are_closed(workspace: Workspace) -> None:
-    workspace.pipeline(
-        "hourly",
-        SPEC,
-        event_ddl="at TIMESTAMP, k STRING",
-        out_ddl="hour TIMESTAMP, n BIGINT",
-        transform_sql="SELECT window.start AS hour, count(*) AS n FROM events GROUP BY window(at, '1 hour')",
-    )
-    workspace.land_json("landing/events/1.json", _rows("10:05:00", "10:59:59.999", "11:00:00", "11:30:00"))
+    workspace.pipeline("hourly", EVENTS, **HOURLY_FILES)
+    land(workspace, "events", "1", "10:05", "10:59:59.999", "11:00", "11:30")
     workspace.run("hourly")
-    assert [n for _, n in workspace.delta("tables/out")] == [2]
+    assert table(workspace) == [("10:00", 2)]
 
-    workspace.land_json("landing/events/2.json", _rows("11:45:00", "12:15:00"))
+    land(workspace, "events", "2", "11:45", "12:15")
     workspace.run("hourly")
-    rows = [(hour.replace(tzinfo=None), n) for hour, n in workspace.delta("tables/out")]
-    assert rows == [(datetime(2024, 1, 1, 10), 2), (datetime(2024, 1, 1, 11), 3)]
+    assert table(workspace) == [("10:00", 2), ("11:00", 3)]
+
+
+@pytest.mark.conformance("WIN-02")
+def test_a_row_is_in_each_sliding_window_that_covers_it(workspace: Workspace) -> None:
+    workspace.pipeline(
+        "sliding",
+        EVENTS,
+        event_ddl=EVENT,
+        out_ddl="first TIMESTAMP, until TIMESTAMP, n BIGINT",
+        transform_sql="""
+            SELECT window.start AS first, window.end AS until, count(*) AS n
+            FROM events GROUP BY window(at, '30 minutes', '15 minutes')
+        """,
+    )
+    land(workspace, "events", "1", "10:05", "10:20", "10:50")
+    workspace.run("sliding")
+    closed = [("09:45", "10:15", 1), ("10:00", "10:30", 2)]
+    assert table(workspace) == closed
+
+    land(workspace, "events", "2", "10:44", "11:20")
+    workspace.run("sliding")
+    assert table(workspace) == [*closed, ("10:15", "10:45", 2), ("10:30", "11:00", 2)]
+
+
+@pytest.mark.conformance("WIN-08")
+def test_window_time_is_the_last_moment_of_a_window(workspace: Workspace) -> None:
+    workspace.pipeline(
+        "timed",
+        EVENTS,
+        event_ddl=EVENT,
+        out_ddl="at TIMESTAMP, n BIGINT",
+        transform_sql="""
+            SELECT window_time(hour) AS at, n
+            FROM (SELECT window(at, '1 hour') AS hour, count(*) AS n FROM events GROUP BY hour)
+        """,
+    )
+    land(workspace, "events", "1", "10:05", "11:10")
+    workspace.run("timed")
+    assert table(workspace) == [("10:59:59.999999", 1)]
+
+    land(workspace, "events", "2", "11:15", "12:10")
+    workspace.run("timed")
+    assert table(workspace) == [("10:59:59.999999", 1), ("11:59:59.999999", 2)]
+
+
+@pytest.mark.conformance("WIN-09")
+def test_hours_are_made_of_five_minute_windows_in_the_same_run(workspace: Workspace) -> None:
+    workspace.pipeline(
+        "stacked",
+        EVENTS,
+        event_ddl=EVENT,
+        out_ddl="hour TIMESTAMP, busy_parts BIGINT, n BIGINT",
+        transform_sql="""
+            SELECT window.start AS hour, count(*) AS busy_parts, sum(n) AS n
+            FROM (
+                SELECT window_time(part) AS at, n
+                FROM (SELECT window(at, '5 minutes') AS part, count(*) AS n FROM events GROUP BY part)
+            )
+            GROUP BY window(at, '1 hour')
+        """,
+    )
+    land(workspace, "events", "1", "10:01", "10:04", "10:07", "11:01")
+    workspace.run("stacked")
+    assert table(workspace) == []
+
+    land(workspace, "events", "2", "10:59", "11:02", "11:56", "12:10")
+    workspace.run("stacked")
+    assert table(workspace) == [("10:00", 3, 4), ("11:00", 2, 3)]

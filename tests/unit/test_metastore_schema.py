@@ -45,6 +45,17 @@ def test_the_list_of_revisions_is_the_files_oldest_first() -> None:
     assert tuple(s.revision for s in scripts.walk_revisions())[::-1] == migrations.REVISIONS
 
 
+def test_a_store_of_before_sessionless_rows_were_counted_is_brought_up(store_url: str) -> None:
+    with Metastore.open(store_url) as store:
+        run = store.start_run(Run("r1", "flights"))
+        with store._writer.begin() as conn:
+            for table in ("runs", "batches"):
+                conn.execute(text(f"ALTER TABLE {table} DROP COLUMN sessionless"))
+            conn.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0002'"))
+    with Metastore.open(store_url) as store:
+        assert store.runs() == [run]
+
+
 def test_opening_again_finds_what_was_written(store_url: str) -> None:
     with Metastore.open(store_url) as store:
         run = store.start_run(Run("r1", "flights"))

@@ -129,7 +129,10 @@ class BatchStep:
             offsets_from=before,
             offsets_to=now,
             watermark=EPOCH + timedelta(milliseconds=self.files.late_watermark(batch_id)),
-            counts=sum((_counts(seen, late[n]) for n, seen in observed.items()), Counts(staged=staged)),
+            counts=sum(
+                (_counts(seen, late[n]) for n, seen in observed.items()),
+                Counts(staged=staged, sessionless=plan.sessionless()),
+            ),
             by_source={n: _by_source(seen, late[n]) for n, seen in observed.items()},
         )
         self.metastore.note_batch(lease, batch, [*output, *rejected], _maxima(observed))

@@ -29,6 +29,7 @@ FED, MALFORMED, FUTURE, RULED_OUT = 0, 1, 2, 3
 
 _SOURCE_PREFIX = "drawdown:source:"
 OUTPUT_METRICS = "drawdown:output"
+SESSIONLESS_METRICS = "drawdown:sessionless:"
 
 REJECTED_COLUMNS: Mapping[str, DataType] = {
     "source": StringType(),
@@ -236,6 +237,11 @@ class BatchPlan:
         values = self._collected().get(OUTPUT_METRICS)
         return None if values is None else int(values[0])
 
+    def sessionless(self) -> int:
+        """Rows that computed session gaps left without a session (session_gaps.py)."""
+        collected = self._collected()
+        return sum(int(collected[name][0]) for name in collected if name.startswith(SESSIONLESS_METRICS))
+
     def _collected(self) -> dict[str, list[Any]]:
         collected = self._execution.observedMetrics()
         names = collected.keys().mkString("\n").splitlines()
@@ -247,10 +253,14 @@ class BatchPlan:
         node = find_boundary(self._execution.analyzed(), name)
         if node is None:
             raise SourceError("source.lost", f"source {name} is not in the plan of this batch")
-        jvm = self._reading._jvm
-        assert jvm is not None
-        frame = jvm.org.apache.spark.sql.classic.Dataset.ofRows(self._reading._jsparkSession, node.child())
-        return DataFrame(frame, self._reading)
+        return frame_of(self._reading, node.child())
+
+
+def frame_of(session: SparkSession, plan: Any) -> DataFrame:
+    """A Java logical plan as a frame of a session."""
+    jvm = session._jvm
+    assert jvm is not None
+    return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan), session)
 
 
 def find_boundary(plan: Any, name: str) -> Any | None:

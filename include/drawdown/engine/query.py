@@ -15,6 +15,7 @@ from drawdown.engine.boundary import OUTPUT_METRICS, Boundary, boundary_name
 from drawdown.engine.carriers import SUFFIX, carried_sources, carrier_files, with_watermark
 from drawdown.engine.examine.plan_tree import Node
 from drawdown.engine.operators import Operator, stateful_operators
+from drawdown.engine.session_gaps import count_sessionless
 from drawdown.engine.sinks import Sink
 from drawdown.engine.sinks.schema import in_declared_order
 from drawdown.engine.sources import read_static, read_stream
@@ -83,6 +84,7 @@ def build_query(
         )
     result = in_declared_order(run_transform(session, pipeline, frames), sink.declared_schema(), pipeline)
     schema = result.schema
+    result = count_sessionless(session, result)
     if pipeline.sink.format != "delta":
         result = result.observe(OUTPUT_METRICS, F.count(F.lit(1)).alias("rows"))
     _refuse_not_streaming(pipeline, result)

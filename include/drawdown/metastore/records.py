@@ -21,6 +21,7 @@ class Counts:
     """Rows accounted for at the source boundary, and what became of them (rows; late_groups: groups).
 
     ``duplicates``: rows that a deduplication dropped; known of a run, not of each of its batches.
+    ``sessionless``: rows that belong to no session, because their computed gap is zero, negative or NULL.
     """
 
     read: int = 0
@@ -34,6 +35,7 @@ class Counts:
     warned: int = 0
     staged: int = 0
     published: int = 0
+    sessionless: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))

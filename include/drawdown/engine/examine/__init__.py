@@ -20,11 +20,15 @@ from drawdown.engine.examine.state_functions import state_functions
 from drawdown.engine.examine.subject import Subject
 from drawdown.engine.examine.unbounded import unbounded
 from drawdown.engine.examine.unsupported import unsupported
+from drawdown.engine.examine.watermarks import watermarks
+from drawdown.engine.examine.windows import windows
 from drawdown.plan.verdicts import PlanVerdict
 
 __all__ = ["Subject", "examine"]
 
 _RULES: tuple[Callable[[Subject], Iterable[PlanVerdict]], ...] = (
+    windows,
+    watermarks,
     joins,
     state_functions,
     function_modes,

@@ -9,6 +9,8 @@ from typing import Any
 
 # Metadata key of an event-time column: EventTimeWatermark.delayKey, Spark 4.2.
 _WATERMARK = "spark.watermarkDelayMs"
+# Metadata key of a session: SessionWindow.marker, Spark 4.2.
+_SESSION = "spark.sessionWindow"
 
 
 @dataclass(frozen=True)
@@ -61,3 +63,29 @@ def is_watermarked(attribute: Any) -> bool:
 def is_watermarked_column(expression: Any) -> bool:
     """Whether an expression is such an attribute, and nothing computed from one."""
     return expression.nodeName() == "AttributeReference" and is_watermarked(expression)
+
+
+def is_session(expression: Any) -> bool:
+    """Whether a column is a session window."""
+    named = expression.nodeName() in ("AttributeReference", "Alias")
+    return named and bool(expression.metadata().contains(_SESSION))
+
+
+def dynamic_gap(node: Node) -> Any | None:
+    """The condition that a row with a computed session gap must meet, when this node is the filter that Spark
+    puts under such a session window (ResolveTimeWindows: SessionWindowing, Spark 4.2)."""
+    if node.name != "Filter":
+        return None
+    below = node.children[0]
+    # Where the product counts what the filter drops (session_gaps.py).
+    below = below.children[0] if below.name == "CollectMetrics" else below
+    made = (
+        [each for each in items(below.java.projectList()) if is_session(each)]
+        if below.name == "Project"
+        else []
+    )
+    condition = node.java.condition()
+    # With a constant gap the filter only asks for a time.
+    if not made or not condition.references().contains(made[0].toAttribute()):
+        return None
+    return condition

@@ -1,0 +1,134 @@
+"""WIN: session windows."""
+
+from __future__ import annotations
+
+import pytest
+
+from drawdown.engine.bounded import bounded_output
+from drawdown.engine.session import query_session
+from drawdown.errors import TransformError
+from tests.support.refusals import refused
+from tests.support.timed import EVENTS, land, table
+from tests.support.verdicts import verdicts
+from tests.support.workspace import Workspace
+
+EVENT = "at TIMESTAMP, k STRING"
+OUT = "k STRING, first TIMESTAMP, until TIMESTAMP, n BIGINT"
+SESSIONS = """
+    SELECT k, session_window.start AS first, session_window.end AS until, count(*) AS n
+    FROM events GROUP BY session_window(at, '5 minutes'), k
+"""
+MERGE = "spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition"
+
+
+@pytest.mark.conformance("WIN-03")
+def test_a_session_ends_a_gap_after_its_last_row(workspace: Workspace) -> None:
+    """A row at the very end of a session, such as 10:09, still belongs to it."""
+    workspace.pipeline("sessions", EVENTS, event_ddl=EVENT, out_ddl=OUT, transform_sql=SESSIONS)
+    land(workspace, "events", "1", "10:00 a", "10:04 a", "10:09 a", "10:02 b", "10:30 b")
+    workspace.run("sessions")
+    closed = [("a", "10:00", "10:14", 3), ("b", "10:02", "10:07", 1)]
+    assert table(workspace) == closed
+
+    land(workspace, "events", "2", "10:25:01 b", "10:50 a")
+    workspace.run("sessions")
+    assert table(workspace) == [*closed, ("b", "10:25:01.000000", "10:35", 2)]
+
+
+@pytest.mark.conformance("WIN-04")
+def test_rows_whose_computed_gap_is_not_positive_are_dropped_and_counted(workspace: Workspace) -> None:
+    workspace.pipeline(
+        "sessions",
+        EVENTS,
+        event_ddl=EVENT,
+        out_ddl=OUT.removeprefix("k STRING, "),
+        transform_sql="""
+            SELECT session_window.start AS first, session_window.end AS until, count(*) AS n
+            FROM events GROUP BY substr(k, 1, 1), session_window(at, CASE k
+                WHEN 'a-long' THEN '30 minutes' WHEN 'a-short' THEN '5 minutes'
+                WHEN 'a-zero' THEN '0 seconds' WHEN 'a-negative' THEN '-5 minutes' END)
+        """,
+    )
+    rows = ["10:00 a-long", "10:04 a-short", "10:05 a-zero", "10:06 a-negative", "10:07 a-null"]
+    land(workspace, "events", "1", *rows, "10:40 a-short")
+    assert "sessionless" in verdicts(workspace, "sessions")["window.dynamic-gap"].what
+    first = workspace.run("sessions")
+    assert table(workspace) == [("10:00", "10:30", 2)]
+    assert (first.counts.fed, first.counts.sessionless, first.counts.late) == (6, 3, 0)
+
+    land(workspace, "events", "2", "10:41 a-zero", "11:00 a-short")
+    second = workspace.run("sessions")
+    assert table(workspace) == [("10:00", "10:30", 2), ("10:40", "10:45", 1)]
+    assert (second.counts.fed, second.counts.sessionless, second.counts.late) == (2, 1, 0)
+
+
+@pytest.mark.conformance("WIN-05")
+def test_sessions_cannot_be_updated(workspace: Workspace) -> None:
+    spec = EVENTS.replace("out.ddl}", "out.ddl, mode: update, keys: [k, first]}")
+    workspace.pipeline("sessions", spec, event_ddl=EVENT, out_ddl=OUT, transform_sql=SESSIONS)
+    land(workspace, "events", "1", "10:00 a", "11:00 a")
+    error = refused(workspace, "sessions", "window.session-update", TransformError)
+    assert "session windows are not supported in update mode" in error.what
+    assert "mode: append" in error.do
+
+    workspace.pipeline("sessions", EVENTS)
+    workspace.run("sessions")
+    assert table(workspace) == [("a", "10:00", "10:05", 1)]
+
+
+@pytest.mark.conformance("WIN-06")
+def test_a_session_window_alone_is_for_bounded_data(workspace: Workspace) -> None:
+    pipeline = workspace.pipeline(
+        "sessions",
+        EVENTS,
+        event_ddl=EVENT,
+        out_ddl="first TIMESTAMP, n BIGINT",
+        transform_sql="""
+            SELECT session_window.start AS first, count(*) AS n
+            FROM events GROUP BY session_window(at, '5 minutes')
+        """,
+    )
+    land(workspace, "events", "1", "10:00 a", "10:04 b", "11:00 a")
+    error = refused(workspace, "sessions", "window.session-alone", TransformError)
+    assert "group by session_window alone" in error.what
+    assert "group by a column too" in error.do
+
+    assert workspace.spark is not None
+    session = query_session(workspace.spark, pipeline)
+    events = session.read.schema(EVENT).json(str(workspace.storage / "landing/events"))
+    with bounded_output(session, workspace.project, pipeline, {"events": events}) as output:
+        rows = sorted((f"{row.first:%H:%M}", row.n) for row in output.collect())
+    assert rows == [("10:00", 2), ("11:00", 1)]
+
+
+@pytest.mark.conformance("WIN-07")
+@pytest.mark.parametrize("merge", ["true", "false"])
+def test_merging_sessions_before_the_shuffle_changes_no_row(workspace: Workspace, merge: str) -> None:
+    spec = EVENTS + f"conf: {{{MERGE}: {merge}}}\n"
+    pipeline = workspace.pipeline("sessions", spec, event_ddl=EVENT, out_ddl=OUT, transform_sql=SESSIONS)
+    assert workspace.spark is not None
+    assert query_session(workspace.spark, pipeline).conf.get(MERGE) == merge
+    for file in ("1", "2"):
+        land(workspace, "events", file, "10:00 a", "10:04 a", "10:02 b", f"10:0{file} a")
+    workspace.run("sessions")
+    assert table(workspace) == []
+
+    land(workspace, "events", "3", "10:08 a", "10:09 b", "10:30 a")
+    workspace.run("sessions")
+    closed = [("a", "10:00", "10:13", 7), ("b", "10:02", "10:07", 2), ("b", "10:09", "10:14", 1)]
+    assert table(workspace) == closed
+
+
+@pytest.mark.conformance("WIN-10")
+def test_a_session_over_three_runs_closes_once_with_its_own_bounds(workspace: Workspace) -> None:
+    workspace.pipeline(
+        "sessions", EVENTS, event_ddl=EVENT, out_ddl=OUT, transform_sql=SESSIONS.replace("5 min", "30 min")
+    )
+    for run, rows in enumerate([("10:00 a", "10:20 a"), ("10:40 a",), ("11:05 a", "11:10 b")]):
+        land(workspace, "events", str(run), *rows)
+        workspace.run("sessions")
+        assert table(workspace) == []
+
+    land(workspace, "events", "last", "12:30 b")
+    workspace.run("sessions")
+    assert table(workspace) == [("a", "10:00", "11:35", 4), ("b", "11:10", "11:40", 1)]

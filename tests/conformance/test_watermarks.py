@@ -1,0 +1,170 @@
+"""WM: what a watermark holds back, lets through, drops and counts."""
+
+from __future__ import annotations
+
+import pytest
+
+from drawdown.errors import TransformError
+from tests.support.refusals import refused
+from tests.support.timed import EVENTS, HOURLY_FILES, at, land, table
+from tests.support.verdicts import verdicts
+from tests.support.workspace import Workspace
+
+UPDATE = EVENTS.replace("out.ddl}", "out.ddl, mode: update, keys: [hour]}")
+COMPLETE = EVENTS.replace("out.ddl}", "out.ddl, mode: complete}")
+
+
+@pytest.mark.conformance("WM-01")
+def test_append_emits_a_window_only_once_the_watermark_passed_its_end(workspace: Workspace) -> None:
+    workspace.pipeline("hourly", EVENTS, **HOURLY_FILES)
+    for file, row in enumerate(["10:30", "11:05", "11:09:59.999"]):
+        land(workspace, "events", str(file), row)
+        workspace.run("hourly")
+        assert table(workspace) == []
+    land(workspace, "events", "last", "11:10")
+    run = workspace.run("hourly")
+    assert run.watermark == at("11:00")
+    assert table(workspace) == [("10:00", 1)]
+
+
+@pytest.mark.conformance("WM-02")
+def test_update_refreshes_a_window_until_the_watermark_passed_its_end(workspace: Workspace) -> None:
+    workspace.pipeline("hourly", UPDATE, **HOURLY_FILES)
+    land(workspace, "events", "1", "10:30")
+    workspace.run("hourly")
+    assert table(workspace) == [("10:00", 1)]
+
+    land(workspace, "events", "2", "10:45", "11:20")
+    workspace.run("hourly")
+    assert table(workspace) == [("10:00", 2), ("11:00", 1)]
+
+    land(workspace, "events", "3", "10:50", "11:25")
+    run = workspace.run("hourly")
+    assert table(workspace) == [("10:00", 2), ("11:00", 2)]
+    assert (run.counts.late, run.counts.late_groups) == (1, 1)
+
+
+@pytest.mark.conformance("WM-03")
+def test_complete_keeps_every_window_and_every_row(workspace: Workspace) -> None:
+    workspace.pipeline("hourly", COMPLETE, **HOURLY_FILES)
+    land(workspace, "events", "1", "10:30", "13:00")
+    first = workspace.run("hourly")
+    print(first)
+    assert table(workspace) == [("10:00", 1), ("13:00", 1)]
+
+    land(workspace, "events", "2", "10:45")
+    run = workspace.run("hourly")
+    print(run)
+    assert table(workspace) == [("10:00", 2), ("13:00", 1)]
+    assert (run.counts.late, run.counts.late_groups) == (1, 0)
+
+
+@pytest.mark.conformance("WM-04")
+def test_late_rows_are_dropped_and_counted_at_the_source_and_as_groups(workspace: Workspace) -> None:
+    """Three rows are not newer than the watermark of 12:00: two of a closed window, which Spark sees as one
+    group, and one whose window is open and takes it."""
+    workspace.pipeline("hourly", EVENTS, **HOURLY_FILES)
+    land(workspace, "events", "1", "10:00", "12:10")
+    first = workspace.run("hourly")
+    assert (first.counts.late, first.counts.late_groups, first.watermark) == (0, 0, at("12:00"))
+
+    land(workspace, "events", "2", "10:10", "10:20", "12:00", "12:00:00.001", "13:10")
+    second = workspace.run("hourly")
+    assert table(workspace) == [("10:00", 1), ("12:00", 3)]
+    assert (second.counts.read, second.counts.late, second.counts.late_groups) == (5, 3, 1)
+    with workspace.metastore() as metastore:
+        batches = metastore.batches("hourly", 1)
+    assert [batch.by_source["events"]["late"] for batch in batches] == [0, 0, 3, 0]
+    assert [batch.watermark for batch in batches[2:]] == [at("12:00"), at("12:00")]
+
+
+@pytest.mark.conformance("WM-06")
+def test_a_batch_without_data_flushes_what_the_drain_closed(workspace: Workspace) -> None:
+    workspace.pipeline("hourly", EVENTS, **HOURLY_FILES)
+    land(workspace, "events", "1", "10:30", "11:10")
+    workspace.run("hourly")
+    assert table(workspace) == [("10:00", 1)]
+    land(workspace, "events", "2", "12:10")
+    workspace.run("hourly")
+    assert table(workspace) == [("10:00", 1), ("11:00", 1)]
+    with workspace.metastore() as metastore:
+        batches = metastore.batches("hourly", 1)
+    assert [(batch.counts.read, batch.counts.staged) for batch in batches] == [(2, 0), (0, 1), (1, 0), (0, 1)]
+
+
+UNDECLARED = EVENTS.replace(", watermark: {column: at, delay: 10 minutes}", "")
+PYTHON = "transform: transform.py"
+MISPLACED = {
+    "on another column": (
+        EVENTS,
+        "SELECT window.start AS hour, count(*) AS n FROM events GROUP BY window(booked_at, '1 hour')",
+        "watermark.other-column",
+        "the aggregation groups by",
+        "such as window(at, '1 hour')",
+    ),
+    "lost on the way": (
+        EVENTS,
+        "SELECT date_trunc('hour', at) AS hour, count(*) AS n FROM events GROUP BY date_trunc('hour', at)",
+        "watermark.other-column",
+        "the watermark is on `at`",
+        "such as window(at, '1 hour')",
+    ),
+    "after the aggregation": (
+        UNDECLARED,
+        "rows.groupBy('at').count().withWatermark('at', '10 minutes')",
+        "watermark.after-aggregation",
+        "after the aggregation, where it is too late",
+        "declare `watermark: {column: at, delay: ...}` at the source",
+    ),
+    "once more": (
+        EVENTS,
+        "rows.withWatermark('booked_at', '1 hour').groupBy('booked_at').count()",
+        "watermark.twice",
+        "beside the one declared for events",
+        "take withWatermark out of the transform",
+    ),
+}
+
+
+@pytest.mark.conformance("WM-07")
+@pytest.mark.parametrize("where", MISPLACED)
+def test_a_misplaced_watermark_is_refused_with_the_fix_named(workspace: Workspace, where: str) -> None:
+    spec, code, error_id, what, do = MISPLACED[where]
+    python = not code.startswith("SELECT")
+    returned = f"{code}.toDF('hour', 'n')" if python else ""
+    workspace.pipeline(
+        "hourly",
+        spec.replace("transform: transform.sql", PYTHON) if python else spec,
+        event_ddl="at TIMESTAMP, booked_at TIMESTAMP, k STRING",
+        out_ddl="hour TIMESTAMP, n BIGINT",
+        transform_sql=code,
+        transform_py=f"def transform(sources):\n    rows = sources['events']\n    return {returned}\n",
+    )
+    land(workspace, "events", "1", "10:30", "11:10")
+    error = refused(workspace, "hourly", error_id, TransformError)
+    assert what in error.what
+    assert do in error.do
+
+    workspace.pipeline("hourly", EVENTS, transform_sql=HOURLY_FILES["transform_sql"])
+    workspace.run("hourly")
+    assert table(workspace) == [("10:00", 1)], "the fix works"
+
+
+@pytest.mark.conformance("WM-10")
+def test_a_row_of_the_far_future_never_reaches_the_watermark(workspace: Workspace) -> None:
+    spec = EVENTS.replace("10 minutes}", "10 minutes, max_future: 1 day}")
+    workspace.pipeline("hourly", spec, **HOURLY_FILES)
+    future = {"at": "2999-01-01T00:00:00Z", "k": "broken clock"}
+    land(workspace, "events", "1", "10:30", "11:10")
+    workspace.land_json("landing/events/future.json", [future])
+    first = workspace.run("hourly")
+    assert (first.counts.read, first.counts.future, first.counts.fed) == (3, 1, 2)
+    assert first.watermark == at("11:00")
+
+    land(workspace, "events", "2", "11:40", "12:10")
+    second = workspace.run("hourly")
+    assert (second.counts.late, second.watermark) == (0, at("12:00"))
+    assert table(workspace) == [("10:00", 1), ("11:00", 2)]
+    aside = [(row["reasons"], row["event_time"].year) for row in workspace.quarantined("hourly")]
+    assert aside == [(["future"], 2999)]
+    assert "watermark.in-transform" not in verdicts(workspace, "hourly")
