@@ -48,15 +48,15 @@ def test_update_refreshes_a_window_until_the_watermark_passed_its_end(workspace:
 def test_complete_keeps_every_window_and_every_row(workspace: Workspace) -> None:
     workspace.pipeline("hourly", COMPLETE, **HOURLY_FILES)
     land(workspace, "events", "1", "10:30", "13:00")
-    first = workspace.run("hourly")
-    print(first)
-    assert table(workspace) == [("10:00", 1), ("13:00", 1)]
+    workspace.run("hourly")
+    land(workspace, "events", "2", "13:05")
+    workspace.run("hourly")
+    assert table(workspace) == [("10:00", 1), ("13:00", 2)]
 
-    land(workspace, "events", "2", "10:45")
+    land(workspace, "events", "3", "10:45")
     run = workspace.run("hourly")
-    print(run)
-    assert table(workspace) == [("10:00", 2), ("13:00", 1)]
-    assert (run.counts.late, run.counts.late_groups) == (1, 0)
+    assert table(workspace) == [("10:00", 2), ("13:00", 2)]
+    assert (run.counts.late, run.counts.late_groups, run.watermark) == (1, 0, at("12:55"))
 
 
 @pytest.mark.conformance("WM-04")

@@ -22,8 +22,8 @@ APPLICATION_CONF: Mapping[str, str] = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Delta's default of 50 makes every look at a small table 50 tasks.
     "spark.databricks.delta.snapshotPartitions": "2",
-    # The default, INT96, counts nanoseconds in 64 bits for readers other than Spark: after 2262, where rows too
-    # far in the future may lie, they read another time.
+    # The default, INT96, is read as nanoseconds in 64 bits by others than Spark: after 2262, where rows too
+    # far in the future may lie, they see another time.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # With the default, a Python UDF right over a parquet scan hangs (seen with Spark 4.2.0).
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
