@@ -133,6 +133,23 @@ class CheckpointFiles:
         """Every file that a file source has ever taken into a batch (it only grows)."""
         return [seen_file(record) for record in self._source_log(source).everything()]
 
+    def kafka_start(self, source: int | str) -> dict[str, dict[str, int]] | None:
+        """Where a Kafka source began, {topic: {partition: offset}}; None when no query has fixed it yet.
+
+        Source: org.apache.spark.sql.kafka010.KafkaSourceInitialOffsetWriter (Spark 4.2): a zero byte, for
+        readers of long ago, then a version line and the offsets.
+
+        Raises:
+            RefusedError: as the class says.
+        """
+        path = f"{self._path}/sources/{source}/0"
+        try:
+            content = self._storage.read_bytes(path)
+        except FileNotFoundError:
+            return None
+        text = content.decode("utf-8", "replace").lstrip("\0").partition("\n")[2]
+        return parse_object(self._storage, path, text)
+
     def _source_log(self, source: int | str) -> FileLog:
         return FileLog(self._storage, f"{self._path}/sources/{source}", SOURCE_FIELDS)
 

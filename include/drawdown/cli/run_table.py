@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -31,13 +31,17 @@ def run_table(rows: Iterable[tuple[str, Run | None]], *, ids: bool) -> Table:
     for name in ("run", "kind", "started (UTC)") if ids else ():
         table.add_column(name, no_wrap=True)
     table.add_column("pipeline", no_wrap=True)
-    for name in _COUNTS:
+    rows = list(rows)
+    # Rare, and nothing to overlook: a column of zeros would hide it.
+    lost = any(run is not None and run.counts.lost for _, run in rows)
+    counts = (*_COUNTS, "lost") if lost else _COUNTS
+    for name in counts:
         table.add_column(name, justify="right")
     for name in ("watermark (UTC)", "verdict", "state"):
         table.add_column(name)
     table.add_column("seconds", justify="right")
     for pipeline, run in rows:
-        table.add_row(*_cells(pipeline, run, ids))
+        table.add_row(*_cells(pipeline, run, counts, ids))
     return table
 
 
@@ -76,15 +80,15 @@ def seconds(run: Run) -> float | None:
     return round((run.ended_at - run.started_at).total_seconds(), 3)
 
 
-def _cells(pipeline: str, run: Run | None, ids: bool) -> list[str]:
+def _cells(pipeline: str, run: Run | None, counts: Sequence[str], ids: bool) -> list[str]:
     if run is None:
-        return [pipeline, *["[dim]-[/]"] * len(_COUNTS), "", "", "[dim]nothing new[/]", ""]
+        return [pipeline, *["[dim]-[/]"] * len(counts), "", "", "[dim]nothing new[/]", ""]
     started = f"{run.started_at:%Y-%m-%d %H:%M:%S}" if run.started_at else ""
     took = seconds(run)
     return [
         *((run.run_id, run.kind, started) if ids else ()),
         pipeline,
-        *(_number(getattr(run.counts, name)) for name in _COUNTS),
+        *(_number(getattr(run.counts, name)) for name in counts),
         f"{run.watermark:%Y-%m-%d %H:%M}" if run.watermark else "",
         _styled(run.verdict or ""),
         _styled(run.state),

@@ -13,7 +13,7 @@ Spark writes its commit log after this returns. A crash anywhere replays the bat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -23,6 +23,7 @@ from pyspark.sql import DataFrame, SparkSession
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.engine.batch_files import refuse_missing_files
 from drawdown.engine.boundary import BatchPlan, Observed
+from drawdown.engine.losses import Losses, lost_offsets
 from drawdown.engine.query import Query
 from drawdown.engine.rejects import stage_rejected
 from drawdown.engine.sinks import DeltaSink, Sink
@@ -68,6 +69,7 @@ class BatchStep:
     stop_reason: Callable[[int], str | None]
     on_batch: Callable[[Batch], None]
     until_drained: bool = True
+    losses: Losses = field(default_factory=Losses)
     batches: list[Batch] = field(default_factory=list)
     failure: BaseException | None = None
 
@@ -118,6 +120,8 @@ class BatchStep:
         )
         late = {name: self._late(plan, name, seen, batch_id) for name, seen in observed.items()}
 
+        passed = {n: self.losses.note(n, *self._moved(n, before, now)) for n in observed}
+
         counted = plan.output_rows()
         staged = counted if counted is not None else sum(file.rows for file in output)
         batch = Batch(
@@ -131,9 +135,9 @@ class BatchStep:
             watermark=EPOCH + timedelta(milliseconds=self.files.late_watermark(batch_id)),
             counts=sum(
                 (_counts(seen, late[n]) for n, seen in observed.items()),
-                Counts(staged=staged, sessionless=plan.sessionless()),
+                Counts(staged=staged, sessionless=plan.sessionless(), lost=lost_offsets(passed.values())),
             ),
-            by_source={n: _by_source(seen, late[n]) for n, seen in observed.items()},
+            by_source={n: {**_by_source(seen, late[n]), **passed[n]} for n, seen in observed.items()},
         )
         self.metastore.note_batch(lease, batch, [*output, *rejected], _maxima(observed))
         if self.pipeline.sink.publish == "direct":
@@ -155,6 +159,11 @@ class BatchStep:
             return None
         before, now = self.files.offsets(batch_id - 1), self.files.offsets(batch_id)
         return "drained" if before.watermark_ms == now.watermark_ms else None
+
+    def _moved(self, name: str, before: Sequence[Any], now: Sequence[Any]) -> tuple[Any, Any]:
+        """The offsets of one source before and after the batch."""
+        number = self.query.source_order.index(name)
+        return (before[number] if before else None), now[number]
 
     def _offsets(self, batch_id: int) -> list[Any]:
         return list(self.files.offsets(batch_id).offsets) if batch_id >= 0 else []

@@ -185,6 +185,7 @@ class Drain:
         plan = plan_pipeline(self.root, self.project, self.pipeline, self.metastore)
         self.files = plan.files
         query = plan.accepted()
+        self.losses = plan.losses
         found = plan.checkpoint
         if found is not None:
             settle(self.metastore, self.keeper.lease, self.storage, self.pipeline, found, self.files)
@@ -218,6 +219,7 @@ class Drain:
             stop_reason=self._stop_reason,
             on_batch=self._on_batch,
             until_drained=self.trigger == AVAILABLE_NOW,
+            losses=self.losses,
         )
         self.started = time.monotonic()
         writer = (

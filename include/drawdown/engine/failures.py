@@ -14,6 +14,7 @@ _CLASS_NAME = re.compile(r"^(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error):\s*")
 _GONE = ("FileNotFoundException", "FILE_NOT_EXIST", "PATH_NOT_FOUND")
 _PYTHON = "Traceback (most recent call last):"
 _BROKER = ("org.apache.kafka.common.errors", "TimeoutException: Timed out waiting for a node")
+_LOST = ("KAFKA_DATA_LOSS", "failOnDataLoss")
 _FULL = ("No space left on device",)
 
 
@@ -33,6 +34,14 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
     if any(mark in text for mark in _FULL):
         return SourceError(
             "storage.full", sentence, where=where, do="free space and run again: the batch is replayed"
+        )
+    if any(mark in text for mark in _LOST):
+        # Losses that were there before are refused before the query starts (engine/losses.py).
+        return SourceError(
+            "source.data-lost",
+            sentence,
+            where=where,
+            do="bring the records back, or set `failOnDataLoss: false` in the options of the source",
         )
     if any(mark in text for mark in _BROKER):
         return SourceError("source.broker", sentence, where=where, do="look at the broker, then run again")

@@ -20,6 +20,7 @@ from drawdown.engine.batch import EPOCH
 from drawdown.engine.examine import Subject, examine
 from drawdown.engine.failures import from_spark
 from drawdown.engine.listener import listener_of
+from drawdown.engine.losses import Losses, find_losses
 from drawdown.engine.query import Query, build_query
 from drawdown.engine.rejects import QUARANTINE_SCHEMA
 from drawdown.engine.session import query_session
@@ -48,6 +49,7 @@ class PipelinePlan:
         path: the checkpoint's folder, relative to the storage root.
         fingerprint: what the checkpoint freezes of this spec, as far as it is known.
         query: None when a source or the transform was refused.
+        losses: what is gone at Kafka sources that go on without it (failOnDataLoss: false).
         verdicts: everything found, refusals first.
         errors: what a drain raises, the first of them first; empty when nothing is refused.
     """
@@ -58,6 +60,7 @@ class PipelinePlan:
     files: CheckpointFiles
     fingerprint: dict[str, Any]
     query: Query | None
+    losses: Losses
     verdicts: tuple[PlanVerdict, ...]
     errors: tuple[DrawdownError, ...]
 
@@ -100,6 +103,10 @@ def plan_pipeline(
         **(query.fingerprint if query else {}),
         "versions": engine_versions(root),
     }
+    losses = Losses()
+    if query is not None:
+        losses = built.of(lambda: find_losses(project, pipeline, metastore, checkpoint, files)) or losses
+        built.verdicts += losses.verdicts()
     # A change is the likelier reason when the query cannot be built either.
     found.changes(checkpoint, fingerprint)
     found.add(built)
@@ -109,7 +116,7 @@ def plan_pipeline(
             found.of(lambda: refuse_unpublished(metastore, pipeline, checkpoint, fingerprint["sink"]))
             found.targets(sink, DeltaSink.quarantine(project, pipeline), query, checkpoint)
     return PipelinePlan(
-        pipeline, checkpoint, path, files, fingerprint, query, found.in_order(), tuple(found.errors)
+        pipeline, checkpoint, path, files, fingerprint, query, losses, found.in_order(), tuple(found.errors)
     )
 
 

@@ -22,6 +22,7 @@ class Counts:
 
     ``duplicates``: rows that a deduplication dropped; known of a run, not of each of its batches.
     ``sessionless``: rows that belong to no session, because their computed gap is zero, negative or NULL.
+    ``lost``: offsets of Kafka sources that were gone before a run could read them, so not among ``read``.
     """
 
     read: int = 0
@@ -36,6 +37,7 @@ class Counts:
     staged: int = 0
     published: int = 0
     sessionless: int = 0
+    lost: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))

@@ -1,0 +1,121 @@
+"""Losses at the Kafka sources of a pipeline: refused before the query starts, or counted batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaException
+
+from drawdown.checkpoint import CheckpointFiles
+from drawdown.engine.broker import no_answer
+from drawdown.errors import SourceError
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Checkpoint
+from drawdown.plan.kafka_losses import Loss, kafka_losses
+from drawdown.plan.kafka_offsets import lower_case_options, topic_ids, topic_offsets
+from drawdown.plan.verdicts import PlanVerdict
+from drawdown.spec import Pipeline, Project
+
+_IDS = "topic_ids"
+# Ranges that an error names one by one.
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What is lost at each Kafka source when a run starts.
+
+    Attributes:
+        ids: by source the ids of its topics; noted with each batch, they tell the next run of a topic
+            that was made again.
+    """
+
+    found: Mapping[str, Sequence[Loss]] = field(default_factory=dict)
+    ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    def verdicts(self) -> list[PlanVerdict]:
+        """A warning for each loss that the next run counts and goes on without."""
+        return [
+            PlanVerdict("warning", "source.data-lost", f"source {name}: {loss}", about=name)
+            for name, losses in self.found.items()
+            for loss in losses
+        ]
+
+    def note(self, source: str, before: Any, now: Any) -> dict[str, Any]:
+        """The entries of a source in ``Batch.by_source``: ``lost`` (ranges passed over) and ``topic_ids``."""
+        passed = [loss.within(before or {}, now or {}) for loss in self.found.get(source, ())]
+        lost = [entry for entry in passed if entry is not None]
+        ids = self.ids.get(source)
+        return {**({"lost": lost} if lost else {}), **({_IDS: dict(ids)} if ids else {})}
+
+
+def lost_offsets(notes: Iterable[Mapping[str, Any]]) -> int:
+    """The offsets in the notes of a batch that are known to be lost, for ``Counts.lost``."""
+    return sum(entry["offsets"] or 0 for note in notes for entry in note.get("lost", ()))
+
+
+def find_losses(
+    project: Project,
+    pipeline: Pipeline,
+    metastore: Metastore,
+    checkpoint: Checkpoint | None,
+    files: CheckpointFiles,
+) -> Losses:
+    """Compare the offsets of the checkpoint with the brokers'.
+
+    Raises:
+        SourceError: ``source.data-lost`` for a source with failOnDataLoss (Spark's default: true),
+            with topic, partition and offset range; ``source.broker``.
+    """
+    found: dict[str, list[Loss]] = {}
+    ids: dict[str, dict[str, str]] = {}
+    stands = _stands(checkpoint, files) if checkpoint is not None else {}
+    noted = _noted(metastore, checkpoint, files) if checkpoint is not None else {}
+    for name, source in pipeline.streaming_sources.items():
+        if source.format != "kafka":
+            continue
+        broker = project.brokers[source.broker]
+        try:
+            now = topic_offsets(broker, source)
+            ids[name] = topic_ids(broker, (topic for topic, _ in now.latest))
+        except KafkaException as cause:
+            whose = f"source {name} of {pipeline.name}"
+            raise no_answer(broker, "source.broker", whose, cause) from None
+        if stands.get(name) is None:
+            continue
+        then = noted.get(name, {}).get(_IDS, {})
+        again = [topic for topic, id in ids[name].items() if then.get(topic, id) != id]
+        found[name] = kafka_losses(stands[name], now, again)
+        if str(lower_case_options(source).get("failondataloss", True)).lower() != "false":
+            _refuse(pipeline, name, found[name])
+    return Losses(found, ids)
+
+
+def _refuse(pipeline: Pipeline, name: str, losses: Sequence[Loss]) -> None:
+    if losses:
+        more = f" (and {len(losses) - _SHOWN} more)" if len(losses) > _SHOWN else ""
+        raise SourceError(
+            "source.data-lost",
+            f"source {name} of {pipeline.name}: {'; '.join(map(str, losses[:_SHOWN]))}{more}",
+            where=f"pipeline {pipeline.name}, source {name}",
+            do="bring the records back, or set `failOnDataLoss: false` in its options: the next run then goes"
+            " on without them and counts them as lost",
+        )
+
+
+def _stands(checkpoint: Checkpoint, files: CheckpointFiles) -> dict[str, Any]:
+    """The next offsets to read, by source; a source that the transform uses twice stands for both."""
+    order = checkpoint.fingerprint.get("source_order", ())
+    last = files.last_commit_batch()
+    if last is not None:
+        return dict(zip(order, files.offsets(last).offsets, strict=False))
+    return {name: files.kafka_start(number) for number, name in enumerate(dict.fromkeys(order))}
+
+
+def _noted(metastore: Metastore, checkpoint: Checkpoint, files: CheckpointFiles) -> Mapping[str, Any]:
+    """What the last committed batch noted of each source."""
+    last = files.last_commit_batch()
+    batch = None if last is None else metastore.batch(checkpoint.pipeline, checkpoint.generation, last)
+    return {} if batch is None else batch.by_source
