@@ -7,12 +7,8 @@ from typing import Any
 import pytest
 
 from drawdown.engine.bounded import bounded_output
-from drawdown.engine.examine import Subject, examine
-from drawdown.engine.query import build_query
 from drawdown.engine.session import query_session
-from drawdown.engine.sinks import sink_for
-from drawdown.plan.verdicts import PlanVerdict
-from drawdown.spec import Pipeline
+from tests.support.verdicts import verdicts
 from tests.support.workspace import Workspace, sorted_rows
 
 SPEC = """
@@ -144,6 +140,41 @@ def test_vectorised_functions_of_the_user(workspace: Workspace, kind: str) -> No
     assert workspace.delta("tables/out") == sorted_rows([(r["k"], r["n"] * 10) for r in FIRST + SECOND])
 
 
+@pytest.mark.conformance("OP-05")
+@pytest.mark.parametrize("mode", ["mode: update, keys: [k]", "mode: complete"])
+def test_running_aggregation_by_key(workspace: Workspace, mode: str) -> None:
+    workspace.pipeline(
+        "totals",
+        SPEC.replace("schema: out.ddl", f"schema: out.ddl, {mode}"),
+        event_ddl=EVENT,
+        out_ddl="k STRING, rows BIGINT, total BIGINT, greatest BIGINT",
+        transform_sql=(
+            "SELECT k, count(*) AS rows, sum(n) AS total, max(n) AS greatest FROM events GROUP BY k"
+        ),
+    )
+    workspace.land_json("landing/events/1.json", FIRST)
+    workspace.run("totals")
+    assert workspace.delta("tables/out") == [("a", 2, 4, 3), ("b", 1, 2, 2)]
+    workspace.land_json("landing/events/2.json", SECOND)
+    workspace.run("totals")
+    assert workspace.delta("tables/out") == [("a", 2, 4, 3), ("b", 2, 6, 4), ("c", 2, 11, 6)]
+
+
+@pytest.mark.conformance("OP-06")
+def test_the_whole_stream_is_counted_over_all_runs(workspace: Workspace) -> None:
+    workspace.pipeline(
+        "counted",
+        PYTHON.replace("schema: out.ddl", "schema: out.ddl, mode: complete"),
+        event_ddl=EVENT,
+        out_ddl="count BIGINT",
+        transform_py="""
+            def transform(sources):
+                return sources["events"].groupBy().count()
+        """,
+    )
+    assert _two_runs(workspace, "counted") == [(len(FIRST + SECOND),)]
+
+
 @pytest.mark.conformance("OP-08")
 def test_union_of_two_streams_and_of_a_stream_with_itself(workspace: Workspace) -> None:
     others = "  others: {format: json, path: landing/others, schema: event.ddl}\ntransform:"
@@ -213,7 +244,7 @@ def test_a_drain_and_bounded_data_give_the_same_rows(workspace: Workspace, way: 
     assert len(drained) == 4 if way == "replay.scratch-checkpoint" else 3
 
     before = workspace.everything()
-    assert [v.id for v in _verdicts(workspace, pipeline) if v.id.startswith("replay.")] == [way]
+    assert [id for id in verdicts(workspace, "both_ways") if id.startswith("replay.")] == [way]
     session = query_session(workspace.spark, pipeline)
     events = session.read.schema("at TIMESTAMP, k STRING").json(str(workspace.storage / "landing/events"))
     with bounded_output(session, workspace.project, pipeline, {"events": events}) as output:
@@ -222,10 +253,3 @@ def test_a_drain_and_bounded_data_give_the_same_rows(workspace: Workspace, way: 
             (hour.replace(tzinfo=None), *rest) for hour, *rest in drained
         ]
     assert workspace.everything() == before, "the scratch checkpoint is gone, the live one is as it was"
-
-
-def _verdicts(workspace: Workspace, pipeline: Pipeline) -> list[PlanVerdict]:
-    session, project = query_session(workspace.spark, pipeline), workspace.project
-    with workspace.metastore() as metastore:
-        query = build_query(session, project, pipeline, sink_for(project, pipeline, metastore), 1, None)
-    return examine(Subject(pipeline, session, query.output))

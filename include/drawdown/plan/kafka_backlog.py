@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from drawdown.plan.findings import Finding
 from drawdown.plan.kafka_losses import kafka_losses
 from drawdown.plan.kafka_offsets import Offsets, TopicOffsets, flat, lower_case_options, topic_offsets
 from drawdown.spec import Broker, Source
+from drawdown.spec.kafka_source import trigger_delay
 
 
-def kafka_backlog(broker: Broker, source: Source, committed: Offsets | None) -> Finding:
+def kafka_backlog(
+    broker: Broker, source: Source, committed: Offsets | None, read_at: datetime | None
+) -> Finding:
     """Records behind the committed offsets (None: no checkpoint yet), per topic.
+
+    Fewer than minOffsetsPerTrigger wait for more, at most maxTriggerDelay after `read_at`, when the last
+    batch was planned. Spark itself forgets with each run when that was, so there the option says little.
 
     A broker that does not answer within TIMEOUT is a reason to run: the drain says what is wrong.
     """
@@ -31,7 +38,18 @@ def kafka_backlog(broker: Broker, source: Source, committed: Offsets | None) -> 
         return Finding((f"Kafka at {broker.bootstrap_servers} does not answer: {error.args[0].str()}",))
     except (ValueError, re.error) as error:
         return Finding((f"the topics cannot be read: {error}",))
-    return _compare(committed, found)
+    finding = _compare(committed, found)
+    return Finding((), finding.backlog) if _may_wait(source, finding, read_at) else finding
+
+
+def _may_wait(source: Source, finding: Finding, read_at: datetime | None) -> bool:
+    least = source.options.get("minOffsetsPerTrigger")
+    waiting = finding.backlog["offsets"]
+    if least is None or read_at is None or sum(waiting.values()) >= int(least):
+        return False
+    if len(finding.reasons) > sum(1 for count in waiting.values() if count):
+        return False  # a new partition, a loss or a missing topic is told at once
+    return datetime.now(UTC) - read_at < trigger_delay(source.options)
 
 
 def _starts_at_the_beginning(options: Mapping[str, Any]) -> bool:

@@ -1,9 +1,9 @@
 """Offsets of a Kafka source that are gone before any run could read them.
 
-Compared before a query starts: Spark says it in the middle of a batch and, with failOnDataLoss: false, only in
-its log. In a topic that was made again Spark goes on behind the old offset or, where the new topic is shorter,
-behind its end: what lies before is never read (KafkaMicroBatchStream, KafkaOffsetReader, Spark 4.2). Offsets
-are counted, not records: a transaction's marker or a compacted record has one too.
+Compared before a query starts: Spark says it in the middle of a batch and, with failOnDataLoss: false, only
+in its log. In a topic that was made again Spark goes on behind the old offset or, where the new topic is
+shorter, behind its end: what lies before is never read (KafkaMicroBatchStream, KafkaOffsetReader, Spark
+4.2). Offsets are counted, not records: a transaction's marker or a compacted record has one too.
 """
 
 from __future__ import annotations

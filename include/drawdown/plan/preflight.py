@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from drawdown.checkpoint import CheckpointFiles, SeenFile, plain_path
@@ -75,6 +76,7 @@ class _Past:
     source_order: tuple[str, ...] = ()
     offsets: tuple[Any, ...] = ()
     reasons: tuple[str, ...] = ()
+    planned_at: datetime | None = None
 
     @classmethod
     def read(cls, storage: Storage, checkpoint: Checkpoint | None) -> _Past:
@@ -83,15 +85,17 @@ class _Past:
         files = CheckpointFiles(storage, checkpoint.path)
         reasons = ("a batch was planned and not committed",) if files.unfinished else ()
         last = files.last_commit_batch()
-        if last is None:
-            return cls(reasons=reasons)
-        offsets = tuple(files.offsets(last).offsets)
         # Spark numbers the sources by their place in the plan; the engine noted which is which.
         order = tuple(checkpoint.fingerprint.get("source_order", ()))
+        if last is None:
+            return cls(files, order, tuple(None for _ in order), reasons)
+        entry = files.offsets(last)
+        offsets = tuple(entry.offsets)
         if len(order) != len(offsets):
             found = f"in doubt: the checkpoint has {len(offsets)} source(s), {len(order)} are known by name"
             return cls(reasons=(*reasons, found))
-        return cls(files, order, offsets, reasons)
+        millis = entry.metadata.get("batchTimestampMs", 0)
+        return cls(files, order, offsets, reasons, datetime.fromtimestamp(millis / 1_000, UTC))
 
     def offset(self, name: str) -> Any:
         """The committed offset of a source; None when it has shown nothing or is not in the checkpoint.
@@ -99,6 +103,13 @@ class _Past:
         A transform that uses a source twice reads it twice: the first reading stands for both.
         """
         return self.offsets[self.source_order.index(name)] if name in self.source_order else None
+
+    def kafka_offset(self, name: str) -> Any:
+        """The next offsets of a Kafka source; before its first batch those that its first run has fixed."""
+        offset = self.offset(name)
+        if offset is None and self.files is not None and name in self.source_order:
+            return self.files.kafka_start(self._folder(name))
+        return offset
 
     def differs(self, name: str) -> bool:
         """Whether a source that the transform uses several times is read further by one of its uses."""
@@ -115,8 +126,11 @@ class _Past:
         """The files that a file source has taken into a batch, committed or planned."""
         if self.files is None or name not in self.source_order:
             return []
+        return self.files.seen_files(self._folder(name))
+
+    def _folder(self, name: str) -> int:
         # Folders are numbered by relation: a name that comes again is the same one.
-        return self.files.seen_files(list(dict.fromkeys(self.source_order)).index(name))
+        return list(dict.fromkeys(self.source_order)).index(name)
 
 
 def _unfinished_business(
@@ -161,7 +175,7 @@ def _look(project: Project, storage: Storage, pipeline: Pipeline, name: str, pas
     if source.format in _FILE_FORMATS:
         return file_backlog(storage, source, past.read_files(name))
     if source.format == "kafka":
-        return kafka_backlog(project.brokers[source.broker], source, past.offset(name))
+        return kafka_backlog(project.brokers[source.broker], source, past.kafka_offset(name), past.planned_at)
     if source.format == "delta":
         return delta_backlog(storage.path(source.path or ""), past.offset(name))
     return Finding((f"only Spark can tell what a {source.format} source has",))

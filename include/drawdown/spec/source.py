@@ -8,6 +8,7 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from drawdown.spec.cleaned_files import check_archive
 from drawdown.spec.duration import Duration, PositiveDuration
+from drawdown.spec.kafka_source import check_kafka_options
 from drawdown.spec.model import Column, Name, OptionValue, SpecModel, problem
 from drawdown.spec.options import (
     SourceFormat,
@@ -30,7 +31,6 @@ _TEST_ONLY = {
     "rate": _MADE_UP,
     "rate-micro-batch": _MADE_UP,
 }
-_SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
 # A key, the formats it says something about, and why not about the others.
 _KEYS_OF: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("broker", ("kafka",), "only Kafka sources have it"),
@@ -66,7 +66,7 @@ class Source(SpecModel):
     static: bool = False
     malformed: Literal["quarantine", "drop", "fail"] = "quarantine"
     broker: Name = "default"
-    value: Literal["json", "csv", "string"] = "json"
+    value: Literal["json", "csv", "avro", "string"] = "json"
     reader: FolderFile | None = None
 
     _schema_ddl: str | None = PrivateAttr(default=None)
@@ -119,7 +119,7 @@ class Source(SpecModel):
     def can_be_malformed(self) -> bool:
         """Whether text has to be parsed into columns, so that a row can fail to."""
         if self.format == "kafka":
-            return self.value in ("json", "csv")
+            return self.value != "string"
         return self.format in _CAN_BE_MALFORMED
 
     def _check_files(self) -> None:
@@ -172,19 +172,23 @@ class Source(SpecModel):
             )
         if self.static:
             raise problem("contradiction", "a Kafka source cannot be static", "static", do="remove the key")
-        given = [key for key in _SUBSCRIPTIONS if key in self.options]
-        if len(given) != 1:
-            raise problem(
-                "missing-key" if not given else "contradiction",
-                f"a Kafka source needs exactly one of {', '.join(_SUBSCRIPTIONS)}",
-                "options",
-                do="give one, such as `options: {subscribe: my_topic}`",
-            )
+        check_kafka_options(self.options)
         if self.value == "string" and self.schema_text is not None:
             raise problem(
-                "no-effect", "value: string has no schema", "schema", do="remove the key, or say json or csv"
+                "no-effect",
+                "value: string has no schema",
+                "schema",
+                do="remove the key, or say json, csv or avro",
             )
+        suffix = "avsc" if self.value == "avro" else "ddl"
         if self.value != "string" and self.schema_text is None:
             raise problem(
-                "missing-key", f"value: {self.value} needs a schema", do="add `schema: schemas/x.ddl`"
+                "missing-key", f"value: {self.value} needs a schema", do=f"add `schema: schemas/x.{suffix}`"
+            )
+        if self.value == "avro" and not str(self.schema_file).endswith(".avsc"):
+            raise problem(
+                "wrong-path",
+                "value: avro needs the Avro schema that the records were written with",
+                "schema",
+                do="name a .avsc file in the pipeline's folder",
             )

@@ -1,0 +1,272 @@
+"""SRC: Kafka sources, against a real broker."""
+
+from __future__ import annotations
+
+import json
+import time
+from typing import Any
+
+import pytest
+
+from drawdown.errors import SourceError
+from drawdown.machine.broker import Broker
+from tests.support.refusals import refused, refused_spec
+from tests.support.topics import Topic
+from tests.support.verdicts import verdicts
+from tests.support.workspace import Workspace
+
+SPEC = """
+sources:
+  records: {{format: kafka, value: string, options: {options}}}
+transform: transform.sql
+sink: {{format: delta, path: tables/out, schema: out.ddl}}
+state: {{partitions: 2}}
+"""
+
+
+def _pipeline(workspace: Workspace, sql: str = "SELECT value FROM records", **options: Any) -> None:
+    workspace.pipeline(
+        "records",
+        SPEC.format(options=json.dumps(options)),
+        out_ddl="value STRING" if "*" not in sql else "value STRING, place STRING",
+        transform_sql=sql.replace("*", "value, concat(topic, '/', partition, '/', offset) AS place"),
+    )
+
+
+def _values(workspace: Workspace) -> str:
+    """The values in the table, one letter each."""
+    return "".join(value for value, *_ in workspace.delta("tables/out"))
+
+
+NOW = int(time.time()) * 1_000
+OLD, YOUNG = NOW - 7_200_000, NOW - 3_600_000
+# Options, and what the first run reads of a, c (old) and b, d (younger): c and d are in partition 1.
+STARTS: dict[str, tuple[dict[str, Any], str]] = {
+    "subscribe": ({"subscribe": "TOPIC"}, "abcd"),
+    "pattern": ({"subscribePattern": "src12-patt.*"}, "abcd"),
+    "assign": ({"assign": {"TOPIC": [0]}}, "ab"),
+    "earliest": ({"subscribe": "TOPIC", "startingOffsets": "earliest"}, "abcd"),
+    "latest": ({"subscribe": "TOPIC", "startingOffsets": "latest"}, ""),
+    "offsets": ({"subscribe": "TOPIC", "startingOffsets": {"TOPIC": {"0": 1, "1": -2}}}, "bcd"),
+    "timestamp": ({"subscribe": "TOPIC", "startingTimestamp": YOUNG}, "bd"),
+    "timestamps": (
+        {"subscribe": "TOPIC", "startingOffsetsByTimestamp": {"TOPIC": {"0": YOUNG, "1": OLD}}},
+        "bcd",
+    ),
+    "strategy": (
+        {
+            "subscribe": "TOPIC",
+            "startingTimestamp": NOW + 3_600_000,
+            "startingOffsetsByTimestampStrategy": "latest",
+        },
+        "",
+    ),
+}
+
+
+@pytest.mark.conformance("SRC-12")
+@pytest.mark.parametrize("start", STARTS)
+def test_topics_and_where_the_first_run_starts(
+    kafka_workspace: Workspace, broker: Broker, start: str
+) -> None:
+    topic = Topic(broker, f"src12-{start}", partitions=2)
+    topic.write(["a"], at_ms=OLD)
+    topic.write(["b"], at_ms=YOUNG)
+    topic.write(["c"], at_ms=OLD, partition=1)
+    topic.write(["d"], at_ms=YOUNG, partition=1)
+    given, first = STARTS[start]
+    options = {
+        name: json.dumps(value).replace("TOPIC", topic.name) if isinstance(value, dict) else value
+        for name, value in given.items()
+    }
+    options = {name: topic.name if value == "TOPIC" else value for name, value in options.items()}
+    _pipeline(kafka_workspace, **options)
+    kafka_workspace.run("records")
+    assert _values(kafka_workspace) == first
+    assert kafka_workspace.drain("records")[0].run is None, "the preflight knows where the first run began"
+
+    topic.write(["e"])
+    topic.write(["f"], partition=1)
+    kafka_workspace.run("records")
+    assert _values(kafka_workspace) == first + ("e" if start == "assign" else "ef")
+
+
+@pytest.mark.conformance("SRC-13")
+def test_bounds_of_a_batch_headers_and_consumer_options(kafka_workspace: Workspace, broker: Broker) -> None:
+    topic = Topic(broker, "src13-options")
+    _pipeline(
+        kafka_workspace,
+        "SELECT concat_ws(' ', value, headers[0].key, string(headers[0].value)) AS value,"
+        " string(spark_partition_id()) AS place FROM records -- *",
+        **{
+            "subscribe": topic.name,
+            "maxOffsetsPerTrigger": 8,
+            "minPartitions": 4,
+            "includeHeaders": True,
+            "groupIdPrefix": "src13-prefix",
+            "kafka.max.poll.records": 3,
+        },
+    )
+    topic.write([f"{n:02}" for n in range(20)], headers={"origin": "EWR"})
+    run = kafka_workspace.run("records")
+    assert run.batches > 1, "maxOffsetsPerTrigger"
+    topic.write(["20"], headers={"origin": "EWR"})
+    kafka_workspace.run("records")
+    rows = kafka_workspace.delta("tables/out")
+    assert [value for value, _ in rows] == [f"{n:02} origin EWR" for n in range(21)]
+    assert len({place for _, place in rows}) == 4, "minPartitions"
+    assert any("src13-prefix" in id for id in _consumer_ids(kafka_workspace)), "groupIdPrefix"
+
+
+def _consumer_ids(workspace: Workspace) -> list[str]:
+    """The ids of the Kafka consumers that Spark keeps open, as Java's management beans show them."""
+    assert workspace.spark is not None
+    jvm: Any = workspace.spark._jvm
+    server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
+    asked = workspace.spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 2)
+    asked[0] = jvm.javax.management.ObjectName("kafka.consumer:type=app-info,*")
+    # Through java.beans: the server's own class is not open to Py4J.
+    return [str(name) for name in jvm.java.beans.Expression(server, "queryNames", asked).getValue().toArray()]
+
+
+@pytest.mark.conformance("SRC-13")
+def test_few_records_wait_for_more_or_for_the_delay(kafka_workspace: Workspace, broker: Broker) -> None:
+    """Spark forgets with each run when it read last; the preflight does not, and starts no run for them."""
+    topic = Topic(broker, "src13-few")
+    _pipeline(kafka_workspace, subscribe=topic.name, minOffsetsPerTrigger=3, maxTriggerDelay="1h")
+    topic.write("a")
+    kafka_workspace.run("records")
+    topic.write("bc")
+    assert kafka_workspace.drain("records")[0].run is None, "2 of 3 records wait"
+    topic.write("d")
+    kafka_workspace.run("records")
+    assert _values(kafka_workspace) == "abcd"
+
+    topic.write("e")
+    assert kafka_workspace.drain("records")[0].run is None
+    _pipeline(kafka_workspace, subscribe=topic.name, minOffsetsPerTrigger=3, maxTriggerDelay="10ms")
+    kafka_workspace.run("records")
+    assert _values(kafka_workspace) == "abcde", "the delay is over"
+
+
+@pytest.mark.conformance("SRC-13")
+@pytest.mark.parametrize(("level", "read"), [("", "ad"), ("read_uncommitted", "abcd")])
+def test_aborted_transactions_are_no_data_unless_asked_for(
+    kafka_workspace: Workspace, broker: Broker, level: str, read: str
+) -> None:
+    topic = Topic(broker, f"src13-transactions-{level}")
+    _pipeline(kafka_workspace, subscribe=topic.name, **({"kafka.isolation.level": level} if level else {}))
+    topic.write_in_transaction("a", commit=True)
+    topic.write_in_transaction("bc", commit=False)
+    first = kafka_workspace.run("records")
+    topic.write_in_transaction("d", commit=True)
+    second = kafka_workspace.run("records")
+    assert _values(kafka_workspace) == read
+    assert first.counts.read + second.counts.read == len(read)
+
+
+REFUSED = {
+    "kafka.sasl.jaas.config": ({"kafka.sasl.jaas.config": "x"}, "spec.unknown-option"),
+    "kafka.group.id": ({"kafka.group.id": "mine"}, "spec.unknown-option"),
+    "kafka.interceptor.classes": ({"kafka.interceptor.classes": "x"}, "spec.unknown-option"),
+    "delay alone": ({"maxTriggerDelay": "5m"}, "spec.no-effect"),
+    "least above most": ({"minOffsetsPerTrigger": 9, "maxOffsetsPerTrigger": 8}, "spec.contradiction"),
+    "two starts": ({"startingOffsets": "latest", "startingTimestamp": 1}, "spec.contradiction"),
+    "strategy alone": ({"startingOffsetsByTimestampStrategy": "latest"}, "spec.no-effect"),
+    "no offsets": ({"startingOffsets": '{"t": 5}'}, "spec.wrong-value"),
+}
+
+
+@pytest.mark.conformance("SRC-13")
+@pytest.mark.parametrize("case", REFUSED)
+def test_options_that_have_no_effect_or_do_harm_are_refused(workspace: Workspace, case: str) -> None:
+    options, error = REFUSED[case]
+    text = SPEC.format(options=json.dumps({"subscribe": "t", **options}))
+    found = refused_spec(workspace, "records", text, error, transform_sql="SELECT 1", out_ddl="value STRING")
+    assert next(iter(options)) in str(found) or case == "two starts"
+
+
+@pytest.mark.conformance("SRC-14")
+def test_new_partitions_are_read_from_their_start(kafka_workspace: Workspace, broker: Broker) -> None:
+    topic = Topic(broker, "src14-grows")
+    _pipeline(kafka_workspace, "SELECT * FROM records", subscribe=topic.name, startingOffsets="latest")
+    kafka_workspace.run("records")
+    topic.write("a")
+    kafka_workspace.run("records")
+    topic.grow(2)
+    topic.write("bc", partition=1)
+    kafka_workspace.run("records")
+    assert kafka_workspace.delta("tables/out") == [
+        ("a", "src14-grows/0/0"),
+        ("b", "src14-grows/1/0"),
+        ("c", "src14-grows/1/1"),
+    ]
+
+
+def _expire(topic: Topic) -> None:
+    topic.write("defg")
+    topic.expire(before=5)
+
+
+def _shorter(topic: Topic) -> None:
+    topic.make_again()
+    topic.write("xy")
+
+
+def _longer(topic: Topic) -> None:
+    topic.make_again()
+    topic.write("uvwxyz")
+
+
+# What happens after offsets 0 to 2 were read; the range that is lost; what is read of it all, and then.
+LOSSES = {
+    "expired": (_expire, "offsets 3 to 4 are lost", (3, 5), "abcfg"),
+    "made-again-shorter": (_shorter, "offsets 0 to 1 are lost", (0, 2), "abc"),
+    "made-again-longer": (_longer, "offsets 0 to 2 are lost", (0, 3), "abcxyz"),
+}
+
+
+@pytest.mark.conformance("SRC-14")
+@pytest.mark.parametrize("how", LOSSES)
+def test_lost_offsets_end_the_run_or_are_counted(
+    kafka_workspace: Workspace, broker: Broker, how: str
+) -> None:
+    lose, said, (first, after), read = LOSSES[how]
+    topic = Topic(broker, f"src14-{how}")
+    _pipeline(kafka_workspace, subscribe=topic.name)
+    topic.write("abc")
+    kafka_workspace.run("records")
+    lose(topic)
+    error = refused(kafka_workspace, "records", "source.data-lost", SourceError)
+    assert f"partition 0 of topic {topic.name}" in error.what
+    assert said in error.what
+    assert "failOnDataLoss: false" in error.do
+
+    _pipeline(kafka_workspace, subscribe=topic.name, failOnDataLoss=False)
+    assert said in verdicts(kafka_workspace, "records")["source.data-lost"].what
+    run = kafka_workspace.run("records")
+    assert run.counts.lost == after - first
+    assert _lost(kafka_workspace) == [
+        {"topic": topic.name, "partition": 0, "first": first, "after": after, "offsets": after - first}
+    ]
+    topic.write("0")
+    again = kafka_workspace.run("records")
+    assert again.counts.lost == 0, "it is counted once"
+    assert _values(kafka_workspace) == "".join(sorted("0" + read))
+
+
+def _lost(workspace: Workspace) -> list[dict[str, Any]]:
+    with workspace.metastore() as metastore:
+        batches = metastore.batches("records", 1)
+    return [entry for batch in batches for entry in batch.by_source["records"].get("lost", [])]
+
+
+@pytest.mark.conformance("SRC-14")
+def test_a_topic_that_is_gone_ends_the_run_at_once(kafka_workspace: Workspace, broker: Broker) -> None:
+    topic = Topic(broker, "src14-gone")
+    _pipeline(kafka_workspace, subscribe=topic.name)
+    topic.write("abc")
+    kafka_workspace.run("records")
+    topic.delete()
+    error = refused(kafka_workspace, "records", "source.data-lost", SourceError)
+    assert "what it held from offset 3 on is lost" in error.what

@@ -1,0 +1,88 @@
+"""Topics of a test's own, on a real broker: written, grown, cut off and made again."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+
+from drawdown.machine.broker import Broker
+
+_SECONDS = 30.0
+
+
+class Topic:
+    """One topic; it is there when the constructor returns."""
+
+    def __init__(self, broker: Broker, name: str, partitions: int = 1) -> None:
+        self.name = name
+        self.servers = broker.bootstrap_servers
+        self._admin = AdminClient({"bootstrap.servers": self.servers})
+        self._create(partitions)
+
+    def write(
+        self,
+        values: Iterable[str | bytes | None],
+        *,
+        partition: int = 0,
+        key: str | None = None,
+        headers: dict[str, str] | None = None,
+        at_ms: int = 0,
+    ) -> None:
+        """Append records, in this order. `at_ms`: their timestamp, 0 for now."""
+        producer = Producer({"bootstrap.servers": self.servers})
+        for value in values:
+            producer.produce(
+                self.name, value, key, partition, timestamp=at_ms, headers=list((headers or {}).items())
+            )
+        assert producer.flush(_SECONDS) == 0
+
+    def write_in_transaction(self, values: Iterable[str], *, commit: bool) -> None:
+        """One transaction, committed or aborted."""
+        producer = Producer({"bootstrap.servers": self.servers, "transactional.id": f"{self.name}-writer"})
+        producer.init_transactions(_SECONDS)
+        producer.begin_transaction()
+        for value in values:
+            producer.produce(self.name, value, partition=0)
+        producer.flush(_SECONDS)
+        producer.commit_transaction(_SECONDS) if commit else producer.abort_transaction(_SECONDS)
+
+    def grow(self, partitions: int) -> None:
+        """Add partitions, up to so many."""
+        self._admin.create_partitions([NewPartitions(self.name, partitions)])[self.name].result(_SECONDS)
+        self._wait_for(partitions)
+
+    def expire(self, before: int, partition: int = 0) -> None:
+        """Delete the records before an offset, as the end of their retention does."""
+        place = TopicPartition(self.name, partition, before)
+        for deleted in self._admin.delete_records([place]).values():
+            deleted.result(_SECONDS)
+
+    def delete(self) -> None:
+        self._admin.delete_topics([self.name])[self.name].result(_SECONDS)
+        self._wait_for(0)
+
+    def make_again(self, partitions: int = 1) -> None:
+        self.delete()
+        self._create(partitions)
+
+    def _create(self, partitions: int) -> None:
+        deadline = time.monotonic() + _SECONDS
+        while True:  # a deletion may still be under way
+            try:
+                self._admin.create_topics([NewTopic(self.name, partitions)])[self.name].result(_SECONDS)
+                break
+            except KafkaException as error:
+                if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS or time.monotonic() > deadline:
+                    raise
+        self._wait_for(partitions)
+
+    def _wait_for(self, partitions: int) -> None:
+        deadline = time.monotonic() + _SECONDS
+        while True:
+            found = self._admin.list_topics(timeout=_SECONDS).topics.get(self.name)
+            if (len(found.partitions) if found else 0) == partitions:
+                return
+            assert time.monotonic() < deadline, f"{self.name} has not {partitions} partition(s)"
