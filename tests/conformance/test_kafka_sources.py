@@ -125,8 +125,10 @@ def _consumer_ids(workspace: Workspace) -> list[str]:
     server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
     asked = workspace.spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 2)
     asked[0] = jvm.javax.management.ObjectName("kafka.consumer:type=app-info,*")
-    # Through java.beans: the server's own class is not open to Py4J.
-    return [str(name) for name in jvm.java.beans.Expression(server, "queryNames", asked).getValue().toArray()]
+    # By reflection on the interface: the class of the server is not open to Py4J.
+    methods = jvm.java.lang.Class.forName("javax.management.MBeanServer").getMethods()
+    (query,) = [method for method in methods if method.getName() == "queryNames"]
+    return [str(name) for name in query.invoke(server, asked).toArray()]
 
 
 @pytest.mark.conformance("SRC-13")

@@ -18,8 +18,12 @@ class Topic:
 
     def __init__(self, broker: Broker, name: str, partitions: int = 1) -> None:
         self.name = name
-        self.servers = broker.bootstrap_servers
-        self._admin = AdminClient({"bootstrap.servers": self.servers})
+        self._config: dict[str, str | int | float | bool] = {
+            "bootstrap.servers": broker.bootstrap_servers,
+            # A producer may outlive the broker by a moment: that is no news.
+            "log_level": 0,
+        }
+        self._admin = AdminClient(self._config)
         self._create(partitions)
 
     def write(
@@ -32,7 +36,7 @@ class Topic:
         at_ms: int = 0,
     ) -> None:
         """Append records, in this order. `at_ms`: their timestamp, 0 for now."""
-        producer = Producer({"bootstrap.servers": self.servers})
+        producer = Producer(self._config)
         for value in values:
             producer.produce(
                 self.name, value, key, partition, timestamp=at_ms, headers=list((headers or {}).items())
@@ -41,7 +45,7 @@ class Topic:
 
     def write_in_transaction(self, values: Iterable[str], *, commit: bool) -> None:
         """One transaction, committed or aborted."""
-        producer = Producer({"bootstrap.servers": self.servers, "transactional.id": f"{self.name}-writer"})
+        producer = Producer({**self._config, "transactional.id": f"{self.name}-writer"})
         producer.init_transactions(_SECONDS)
         producer.begin_transaction()
         for value in values:
