@@ -123,6 +123,7 @@ def test_an_avro_record_of_nulls_is_no_broken_one_and_a_broken_one_can_end_the_r
 def test_a_file_that_is_no_avro_schema_is_refused(kafka_workspace: Workspace, broker: Broker) -> None:
     topic = Topic(broker, "src15-no-schema")
     _pipeline(kafka_workspace, "avro", topic)
+    topic.write([_avro("EWR", 1)])
     (kafka_workspace.root / "include/pipelines/readings/reading.avsc").write_text('{"type": "string"}')
     error = refused(kafka_workspace, "readings", "schema.unreadable", SpecError)
     assert "no record with fields" in error.what

@@ -21,6 +21,8 @@ CONNECTOR_COORDINATES = (
     "io.delta:delta-spark_4.2_2.13:4.4.0",
     "io.delta:delta-storage:4.4.0",
     "org.postgresql:postgresql:42.7.7",
+    # The newest whose jar is where the others are; Spark 4.2 reads with it (from_avro: its tests decode).
+    "org.apache.spark:spark-avro_2.13:4.1.1",
 )
 BROKER_COORDINATES = (
     "org.apache.kafka:kafka_2.13:4.3.1",
