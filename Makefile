@@ -37,5 +37,6 @@ lock: setup ## Resolve and pin requirements.txt and jars.lock anew
 	@$(PYTHON) -m drawdown.machine.lock
 bench: setup ## Run the benchmarks
 	@$(PYTHON) -m pytest tests/benchmarks --benchmark-only
+	@$(PYTHON) -m tests.benchmarks.state_growth
 clean: down ## Remove what set-up and runs made (.venv, .drawdown)
 	@rm -rf .venv .drawdown

@@ -184,7 +184,7 @@ def test_a_processor_keeps_values_lists_maps_and_timers(workspace: Workspace, ap
     storage = Storage(workspace.project.storage_root)
     reader = StateReader(workspace.spark.newSession(), storage, "_drawdown/seen/checkpoint-1")
     kept = {store.store: store.keys for store in reader.stores()}
-    assert list(kept) == ["count", "times", "notes", "timers"]
+    assert list(kept) == ["count", "notes", "times", "timers"]
     assert (kept["count"], kept["times"]) == (2, 4)
     [row] = reader.read(0, "count", '{"k": "a"}', 20)
     assert row["value"] == {"n": 103}

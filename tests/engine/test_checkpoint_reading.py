@@ -135,6 +135,17 @@ def test_a_planned_batch_without_commit_is_unfinished(copy: Callable[[str], Path
     assert reader(folder).last_commit_batch() is None
 
 
+def test_a_planned_batch_that_reads_nothing_leaves_nothing_unread(copy: Callable[[str], Path]) -> None:
+    folder = copy("two")
+    last = reader(folder).last_offset_batch()
+    assert last is not None
+    assert not reader(folder).unread
+    shutil.copy(folder / f"offsets/{last}", folder / f"offsets/{last + 1}")
+    assert (reader(folder).unfinished, reader(folder).unread) == (True, False)
+    shutil.rmtree(folder / "commits")
+    assert reader(folder).unread
+
+
 def test_a_folder_that_spark_never_saw_is_an_empty_checkpoint(tmp_path: Path) -> None:
     files = CheckpointFiles(Storage(str(tmp_path)), "nothing")
     assert (files.exists, files.query_id(), files.last_offset_batch(), files.unfinished, files.sources()) == (

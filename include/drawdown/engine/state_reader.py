@@ -159,6 +159,8 @@ class StateReader:
         return self._load("statestore", {**path, **at, **options})
 
     def _load(self, format: str, options: Mapping[str, str]) -> DataFrame:
+        # Stores report to a coordinator; an application without a stream starts it when asked for its queries.
+        _ = self.session.streams
         try:
             return self.session.read.format(format).options(**options).load()
         except (PySparkException, Py4JJavaError) as cause:
@@ -209,8 +211,6 @@ def refuse_without_state(pipeline: str, storage: Storage, path: str | None, batc
 def _readable(row: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[str, str]]]:
     """Names of the stores behind one metadata row, and the options of the data source that read them."""
     variables = json.loads(row.get("operatorProperties") or "{}").get("stateVariables", ())
-    if isinstance(variables, str):
-        variables = json.loads(variables)
     if variables:
         named = [
             (str(v["stateName"]), {"stateVarName": str(v["stateName"]), "flattenCollectionTypes": "true"})
@@ -218,7 +218,7 @@ def _readable(row: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[str, str]]]
             if v["stateVariableType"] != _TIMER_STATE
         ]
         timers = any(v["stateVariableType"] == _TIMER_STATE for v in variables)
-        return [*named, *([(_TIMERS, {"readRegisteredTimers": "true"})] if timers else [])]
+        return [*sorted(named), *([(_TIMERS, {"readRegisteredTimers": "true"})] if timers else [])]
     store = str(row["stateStoreName"])
     return [(store, {} if store == _DEFAULT else {"storeName": store})]
 
