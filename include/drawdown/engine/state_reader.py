@@ -159,7 +159,7 @@ class StateReader:
         return self._load("statestore", {**path, **at, **options})
 
     def _load(self, format: str, options: Mapping[str, str]) -> DataFrame:
-        # Stores report to a coordinator; an application without a stream starts it when asked for its queries.
+        # Stores report to a coordinator, which starts when an application first asks for its queries.
         _ = self.session.streams
         try:
             return self.session.read.format(format).options(**options).load()
