@@ -11,7 +11,7 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any
@@ -104,7 +104,8 @@ class Application:
             from drawdown.engine.drain import drain
             from drawdown.quality.audit import GxAuditor
 
-            context = self._context(pipeline)
+            too_old = {n: b["too_old"] for n, b in found.backlog.items() if b.get("too_old")}
+            context = replace(self._context(pipeline), too_old=too_old)
             run = drain(session(), self.project, pipeline, self.metastore, GxAuditor(), context)
             return Report(pipeline.name, run)
         except DrawdownError as error:

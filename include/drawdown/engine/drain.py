@@ -44,6 +44,7 @@ from drawdown.engine.session import reading_session
 from drawdown.engine.settle import bury_dead_runs, settle
 from drawdown.engine.sinks import DeltaSink, Sink, sink_for
 from drawdown.engine.slice import Auditor, SliceDesk, not_passed
+from drawdown.engine.sources.inference import keep_schemas
 from drawdown.engine.versions import state_formats
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
@@ -68,6 +69,7 @@ class RunContext:
     Attributes:
         origin: what is kept in the run record: dag_id, dag_run_id, try_number ..., or the command.
         stop: set from outside to stop before the next batch writes.
+        too_old: per file source, how many new files Spark passes over for their age.
         on_batch: called after each batch is noted, before Spark commits it.
         on_progress: called with each entry of ``Run.progress``, about a second after its batch.
         on_verdict: called after each audit, with the rows that were published.
@@ -78,6 +80,7 @@ class RunContext:
     holder: str
     origin: Mapping[str, Any] = field(default_factory=dict)
     stop: threading.Event = field(default_factory=threading.Event)
+    too_old: Mapping[str, int] = field(default_factory=dict)
     on_batch: Callable[[Batch], None] = lambda batch: None
     on_progress: Callable[[dict[str, Any]], None] = lambda entry: None
     on_verdict: Callable[[Verdict, int], None] = lambda verdict, rows: None
@@ -176,7 +179,7 @@ class Drain:
             raise not_passed(self.pipeline, verdict)
         return self.finish(
             "stopped" if stop_reason == ASKED_TO_STOP else "succeeded",
-            stop_reason=f"{stop_reason}{self._left(stop_reason)}{self.desk.waiting()}",
+            stop_reason=f"{stop_reason}{self._left(stop_reason)}{self._passed_over()}{self.desk.waiting()}",
         )
 
     # 3 and 4
@@ -187,6 +190,7 @@ class Drain:
         query = plan.accepted()
         self.losses = plan.losses
         found = plan.checkpoint
+        keep_schemas(self.storage, self.pipeline, plan.generation, query.inferred)
         if found is not None:
             settle(self.metastore, self.keeper.lease, self.storage, self.pipeline, found, self.files)
         identity = self.sink.bind(self.sink.declared_schema() or query.schema, found)
@@ -316,6 +320,13 @@ class Drain:
         self.published += rows
         self.context.on_verdict(verdict, rows)
         return verdict
+
+    def _passed_over(self) -> str:
+        """Files that will never be read: Spark ignores what is older than the newest by maxFileAge."""
+        return "".join(
+            f"; {files:,} file(s) of {name} are too old (maxFileAge) and are not read"
+            for name, files in self.context.too_old.items()
+        )
 
     # 11
 

@@ -23,6 +23,15 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
     where = f"pipeline {pipeline.name}"
     text = str(cause)
     if _PYTHON in text:
+        for name, source in pipeline.sources.items():
+            file = str(pipeline.folder / str(source.reader))
+            if source.reader and (frame := re.search(rf'File "({re.escape(file)})", line (\d+)', text)):
+                return SourceError(
+                    "source.raised",
+                    f"the reader of source {name} raised {_python_sentence(text)}",
+                    where=f"{frame[1]}:{frame[2]}",
+                    do="mend the reader or what it reads, and run again: nothing was published",
+                )
         # Before the marks below: the user's own code may say anything.
         return TransformError(
             "transform.raised",

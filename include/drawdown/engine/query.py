@@ -19,6 +19,7 @@ from drawdown.engine.session_gaps import count_sessionless
 from drawdown.engine.sinks import Sink
 from drawdown.engine.sinks.schema import in_declared_order
 from drawdown.engine.sources import read_static, read_stream
+from drawdown.engine.sources.inference import found_schemas
 from drawdown.engine.transforms import run_transform
 from drawdown.errors import SpecError, TransformError
 from drawdown.spec import Pipeline, Project
@@ -33,6 +34,7 @@ class Query:
         output: columns of the sink, in its order.
         source_order: source names as Spark numbers them in the checkpoint; carriers end in SUFFIX.
         operators: the stateful operators.
+        inferred: schemas of the sources that declare none, for the first run to keep.
     """
 
     session: SparkSession
@@ -41,6 +43,7 @@ class Query:
     boundaries: Mapping[str, Boundary]
     source_order: tuple[str, ...]
     operators: tuple[Operator, ...]
+    inferred: Mapping[str, StructType]
 
     @property
     def stops_early(self) -> bool:
@@ -72,12 +75,13 @@ def build_query(
         RefusedError: the output does not fit the declared schema.
     """
     boundaries = _boundaries(pipeline, late_before)
+    inferred = found_schemas(session, project, pipeline, generation)
     frames: dict[str, DataFrame] = {}
     for name, source in pipeline.sources.items():
         if source.static:
             frames[name] = read_static(session, project, pipeline, name)
             continue
-        raw = read_stream(session, project, pipeline, name)
+        raw = read_stream(session, project, pipeline, name, inferred.get(name))
         fed = boundaries[name].observe(raw)
         frames[name] = with_watermark(
             session, fed, source, _carrier_path(project, pipeline, generation, name)
@@ -91,7 +95,7 @@ def build_query(
     plan = result._jdf.queryExecution().analyzed()
     order = _source_order(plan)
     _refuse_unused(pipeline, order)
-    return Query(session, result, schema, boundaries, order, stateful_operators(Node(plan)))
+    return Query(session, result, schema, boundaries, order, stateful_operators(Node(plan)), inferred)
 
 
 def _boundaries(pipeline: Pipeline, late_before: datetime | None) -> dict[str, Boundary]:

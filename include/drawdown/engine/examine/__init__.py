@@ -16,6 +16,7 @@ from drawdown.engine.examine.event_times import event_times
 from drawdown.engine.examine.function_modes import function_modes
 from drawdown.engine.examine.joins import joins
 from drawdown.engine.examine.output_modes import output_modes
+from drawdown.engine.examine.sources import sources
 from drawdown.engine.examine.state_functions import state_functions
 from drawdown.engine.examine.subject import Subject
 from drawdown.engine.examine.unbounded import unbounded
@@ -38,6 +39,7 @@ _RULES: tuple[Callable[[Subject], Iterable[PlanVerdict]], ...] = (
     event_times,
     unbounded,
     bounded_way,
+    sources,
 )
 
 

@@ -7,26 +7,39 @@ and drops.
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from drawdown.engine.sources.columns import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS, options, schema_of
 from drawdown.engine.sources.delta import read_delta
 from drawdown.engine.sources.files import existing_path, read_files
+from drawdown.engine.sources.generated import read_generated
 from drawdown.engine.sources.kafka import read_kafka
+from drawdown.engine.sources.python import read_python
 from drawdown.spec import Pipeline, Project
 
 __all__ = ["CORRUPT", "ORIGIN", "PAYLOAD", "SYSTEM_COLUMNS", "read_static", "read_stream"]
 
-_READERS = {"kafka": read_kafka, "delta": read_delta}
+_READERS = {"kafka": read_kafka, "delta": read_delta, "python": read_python} | dict.fromkeys(
+    ("socket", "rate", "rate-micro-batch"), read_generated
+)
 
 
-def read_stream(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
+def read_stream(
+    session: SparkSession, project: Project, pipeline: Pipeline, name: str, inferred: StructType | None = None
+) -> DataFrame:
     """The streaming frame of one source: the user's columns and SYSTEM_COLUMNS.
+
+    Args:
+        inferred: the columns of a source that declares none, see inference.py.
 
     Raises:
         SourceError: the folder to read is not there, the broker does not answer.
         SpecError: the schema file does not parse.
     """
-    return _READERS.get(pipeline.sources[name].format, read_files)(session, project, pipeline, name)
+    reader = _READERS.get(pipeline.sources[name].format)
+    if reader is not None:
+        return reader(session, project, pipeline, name)
+    return read_files(session, project, pipeline, name, inferred or schema_of(pipeline, name))
 
 
 def read_static(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:

@@ -53,5 +53,5 @@ def schema_of(pipeline: Pipeline, name: str) -> StructType | None:
     ddl = pipeline.source_schema_ddl(name)
     if ddl is None:
         return None
-    file = pipeline.folder / str(pipeline.sources[name].schema_file)
+    file = pipeline.folder / (pipeline.sources[name].schema_file or "pipeline.yaml")
     return parse_ddl(ddl, f"the schema of source {name} of {pipeline.name}", file)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
-from drawdown.engine.sources.columns import CORRUPT, options, schema_of, with_corrupt, with_system_columns
+from drawdown.engine.sources.columns import CORRUPT, options, with_corrupt, with_system_columns
+from drawdown.engine.sources.partitions import check_partitions, refused_by_spark
 from drawdown.errors import SourceError, SpecError
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
@@ -13,25 +16,31 @@ from drawdown.storage import Storage
 _PARSED = frozenset({"csv", "json", "xml"})
 
 
-def read_files(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
+def read_files(
+    session: SparkSession, project: Project, pipeline: Pipeline, name: str, schema: StructType | None
+) -> DataFrame:
     """A folder, or the folders and files of a pattern, as a stream of their rows.
 
     Raises:
         SourceError: the folder is not there.
-        SpecError: the schema file does not parse.
+        SpecError, RefusedError: the folders' partition columns are not those of the schema, or differ.
     """
     source = pipeline.sources[name]
+    storage = Storage(project.storage_root)
     path = existing_path(project, pipeline, name)
-    schema = schema_of(pipeline, name)
     given = options(source)
     if "sourceArchiveDir" in given:
-        given["sourceArchiveDir"] = Storage(project.storage_root).path(given["sourceArchiveDir"])
+        given["sourceArchiveDir"] = storage.path(given["sourceArchiveDir"])
     reader = session.readStream.format(source.format).options(**given)
     if source.format in _PARSED:
         # PERMISSIVE whatever the policy: Spark's DROPMALFORMED cannot count what it drops.
         reader = reader.options(mode="PERMISSIVE", columnNameOfCorruptRecord=CORRUPT)
-        schema = schema and with_corrupt(schema)
-    frame = (reader if schema is None else reader.schema(schema)).load(path)
+    read_as = with_corrupt(schema) if schema is not None and source.format in _PARSED else schema
+    try:
+        frame = (reader if read_as is None else reader.schema(read_as)).load(path)
+    except PySparkException as cause:
+        raise refused_by_spark(pipeline, name, cause) or cause from None
+    check_partitions(storage, pipeline, name, frame, schema)
     corrupt = CORRUPT if source.format in _PARSED else None
     return with_system_columns(frame, corrupt=corrupt, file="_metadata.file_path")
 
