@@ -11,6 +11,7 @@ import pytest
 from drawdown.metastore.records import Batch
 from tests.support.refusals import refused_spec
 from tests.support.verdicts import verdicts
+from tests.support.watching import watching
 from tests.support.workspace import Workspace, multiset
 
 SPEC = """
@@ -251,3 +252,45 @@ def test_an_archive_that_the_source_matches_is_refused(workspace: Workspace, pat
     error = refused_spec(workspace, "again", spec, "spec.contradiction", **ASIDE)
     assert "archived files could be read as new ones" in error.what
     assert "outside of the source" in error.do
+
+
+@pytest.mark.conformance("SRC-07")
+@pytest.mark.parametrize(
+    ("options", "files"),
+    [
+        # What is cached is read before the folder is listed again.
+        ("{maxFilesPerTrigger: 1}", [["1.json"], ["2.json"], ["3.json"], ["0.json"]]),
+        ("{maxFilesPerTrigger: 1, maxCachedFiles: 0}", [["1.json"], ["0.json"], ["2.json"], ["3.json"]]),
+        ("{maxFilesPerTrigger: 1, maxCachedFiles: 1}", [["1.json"], ["2.json"], ["0.json"], ["3.json"]]),
+        # One cached file is half of a batch of two.
+        ("{maxFilesPerTrigger: 2}", [["1.json", "2.json"], ["3.json"], ["0.json"]]),
+        (
+            "{maxFilesPerTrigger: 2, discardCachedInputRatio: 0.6}",
+            [["1.json", "2.json"], ["0.json", "3.json"]],
+        ),
+    ],
+)
+def test_cached_files_decide_when_a_watch_lists_again(
+    workspace: Workspace, options: str, files: list[list[str]]
+) -> None:
+    """While the first batch runs, an older file than those that wait arrives."""
+    workspace.pipeline("cached", _spec(options), **ASIDE)
+    _land(workspace, 1, 2, 3)
+    landed: list[int] = []
+
+    def land_once() -> None:
+        if not landed:
+            landed.append(0)
+            _land(workspace, 0)
+
+    with watching(workspace, "cached", on_batch=land_once) as watched:
+        watched.until(lambda: watched.published == 4)
+    assert _files_by_batch(workspace, "cached") == files
+    assert _ids(workspace) == [0, 1, 2, 3]
+
+    # A drain lists once, when it starts.
+    _land(workspace, 5, 6)
+    workspace.run("cached")
+    assert _ids(workspace) == [0, 1, 2, 3, 5, 6]
+    asked = [o for o in ("maxCachedFiles", "discardCachedInputRatio") if o in options]
+    assert ("source.cached-files" in verdicts(workspace, "cached")) == bool(asked)

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+import socket
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 
+from drawdown.errors import SourceError, TransformError
 from drawdown.plan.preflight import preflight
-from tests.support.refusals import refused_spec
+from tests.support.refusals import refused, refused_spec
+from tests.support.verdicts import verdicts
+from tests.support.watching import watching
 from tests.support.workspace import Workspace
 
 SPEC = """
@@ -22,7 +28,6 @@ TICKS = {
     "out_ddl": "timestamp TIMESTAMP, value BIGINT",
     "transform_sql": "SELECT timestamp, value FROM ticks",
 }
-EPOCH = datetime(1970, 1, 1)
 
 
 def _spec(format: str, options: str, more: str = "", schedule: str = "") -> str:
@@ -38,11 +43,9 @@ def test_rate_micro_batch_goes_on_where_the_last_run_ended(workspace: Workspace)
     for _ in range(2):
         counts = workspace.run("ticking").counts
         assert (counts.read, counts.fed) == (3, 3)
-    rows = [
-        ((at.replace(tzinfo=None) - EPOCH) / timedelta(milliseconds=1), n)
-        for at, n in workspace.delta("tables/out")
-    ]
-    assert rows == [(60_000, 0), (60_000, 1), (60_000, 2), (61_000, 3), (61_000, 4), (61_000, 5)]
+    first, second = datetime(1970, 1, 1, 0, 1, 0, tzinfo=UTC), datetime(1970, 1, 1, 0, 1, 1, tzinfo=UTC)
+    expected = [(first, 0), (first, 1), (first, 2), (second, 3), (second, 4), (second, 5)]
+    assert workspace.delta("tables/out") == expected
 
 
 @pytest.mark.conformance("SRC-16")
@@ -82,3 +85,184 @@ def test_a_source_for_tests_has_no_schedule_and_no_dag(
 
     misspelt = options.replace("{", "{rowPerSecond: 1, ")
     refused_spec(workspace, "misspelt", _spec(format, misspelt), "spec.unknown-option", **files)
+
+
+@pytest.fixture
+def lines() -> Iterator[int]:
+    """The port of a server that says two lines to whoever comes, and keeps the line open."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        said = iter("abcdefgh")
+        open_lines = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    line, _ = server.accept()
+                except OSError:
+                    return
+                open_lines.append(line)
+                line.sendall(f"{next(said)}\n{next(said)}\n".encode())
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
+        for line in open_lines:
+            line.close()
+
+
+@pytest.mark.conformance("SRC-16")
+def test_a_socket_is_watched_and_its_checkpoint_is_no_memory(workspace: Workspace, lines: int) -> None:
+    files = {"out_ddl": "value STRING", "transform_sql": "SELECT value FROM ticks"}
+    options = f"{{host: 127.0.0.1, port: {lines}}}"
+    workspace.pipeline("heard", _spec("socket", options), **files)
+    with watching(workspace, "heard") as watched:
+        watched.until(lambda: (workspace.storage / "tables/out/_delta_log").exists())
+        watched.until(lambda: len(workspace.delta("tables/out")) == 2)
+    assert watched.run.counts.read == 2
+    assert workspace.delta("tables/out") == [("a",), ("b",)]
+
+
+READER = """
+from pathlib import Path
+
+from pyspark.sql.datasource import DataSource, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import SimpleDataSourceStreamReader
+from pyspark.sql.streaming.datasource import ReadMaxRows, SupportsTriggerAvailableNow
+
+
+class Clock(DataSource):
+    @classmethod
+    def name(cls):
+        return "clock"
+
+    def schema(self):
+        return "value INT, tick STRING"
+
+    {method}
+
+
+def now(options):
+    text = Path(options["face"]).read_text()
+    if not text.isdigit():
+        raise ValueError("the clock stands still at " + text)
+    return int(text)
+
+
+class Simple(SimpleDataSourceStreamReader):
+    def __init__(self, options):
+        self.options = options
+
+    def initialOffset(self):
+        return {{"at": 0}}
+
+    def read(self, start):
+        end = {{"at": max(now(self.options), start["at"])}}
+        return self.readBetweenOffsets(start, end), end
+
+    def readBetweenOffsets(self, start, end):
+        return iter([(i, self.options["says"]) for i in range(start["at"], end["at"])])
+
+
+class Partitioned(DataSourceStreamReader):
+    def __init__(self, options):
+        self.options = options
+
+    def initialOffset(self):
+        return {{"at": 0}}
+
+    def getDefaultReadLimit(self):
+        return ReadMaxRows(2)
+
+    def latestOffset(self, start, limit):
+        end = max(now(self.options), start["at"])
+        return {{"at": min(end, start["at"] + limit.max_rows) if isinstance(limit, ReadMaxRows) else end}}
+
+    def partitions(self, start, end):
+        return [InputPartition(i) for i in range(start["at"], end["at"])]
+
+    def read(self, partition):
+        now(self.options)
+        yield partition.value, self.options["says"]
+
+
+class Bounded(Partitioned, SupportsTriggerAvailableNow):
+    def prepareForTriggerAvailableNow(self):
+        self.end = now(self.options)
+
+    def latestOffset(self, start, limit):
+        return {{"at": min(self.end, super().latestOffset(start, limit)["at"])}}
+"""
+CLOCK = "def streamReader(self, schema):\n        return {}(self.options)"
+SIMPLE = "def simpleStreamReader(self, schema):\n        return Simple(self.options)"
+
+
+def _clock(workspace: Workspace, method: str) -> None:
+    face = workspace.root / "face"
+    workspace.pipeline(
+        "clocked",
+        _spec("python", f'{{face: "{face}", says: tick}}', ", reader: clock.py"),
+        clock_py=READER.format(method=method),
+        out_ddl="value INT, tick STRING",
+        transform_sql="SELECT value, tick FROM ticks",
+    )
+
+
+def _set(workspace: Workspace, text: str) -> None:
+    (workspace.root / "face").write_text(text)
+
+
+@pytest.mark.conformance("SRC-19")
+@pytest.mark.parametrize(
+    ("method", "batches"),
+    [(SIMPLE, [1, 1]), (CLOCK.format("Partitioned"), [1, 1]), (CLOCK.format("Bounded"), [2, 2])],
+    ids=["simple", "partitioned", "available-now"],
+)
+def test_a_python_data_source_goes_on_from_its_offset(
+    workspace: Workspace, method: str, batches: list[int]
+) -> None:
+    _clock(workspace, method)
+    _set(workspace, "3")
+    first = workspace.run("clocked")
+    _set(workspace, "7")
+    second = workspace.run("clocked")
+    # A limit of the reader's own holds in a drain only where it knows Trigger.AvailableNow.
+    assert [first.batches, second.batches] == batches
+    assert (first.counts.read, second.counts.fed) == (3, 4)
+    assert workspace.delta("tables/out") == [(i, "tick") for i in range(7)]
+    assert "SupportsTriggerAvailableNow" in verdicts(workspace, "clocked")["source.reader-limit"].what
+
+
+@pytest.mark.conformance("SRC-19")
+@pytest.mark.parametrize("method", [SIMPLE, CLOCK.format("Partitioned")], ids=["simple", "partitioned"])
+def test_what_a_reader_raises_is_one_error_with_its_line(workspace: Workspace, method: str) -> None:
+    _clock(workspace, method)
+    _set(workspace, "2")
+    workspace.run("clocked")
+    _set(workspace, "noon")
+    error = workspace.drain("clocked")[0].error
+    assert error is not None
+    assert (error.id, type(error)) == ("source.raised", SourceError)
+    assert "ValueError: the clock stands still at noon" in error.what
+    file, _, line = error.where.rpartition(":")
+    reader = workspace.root / "include/pipelines/clocked/clock.py"
+    assert file == str(reader)
+    assert 'raise ValueError("the clock' in reader.read_text().splitlines()[int(line) - 1]
+    _set(workspace, "4")
+    workspace.run("clocked")
+    assert workspace.delta("tables/out") == [(i, "tick") for i in range(4)]
+
+
+@pytest.mark.conformance("SRC-19")
+def test_a_reader_that_does_not_load_is_refused(workspace: Workspace) -> None:
+    _clock(workspace, SIMPLE)
+    reader = workspace.root / "include/pipelines/clocked/clock.py"
+    reader.write_text("import pathlib\nraise OSError('no spring')\n")
+    error = refused(workspace, "clocked", "source.reader", TransformError)
+    assert "OSError: no spring" in error.what
+    assert error.where == f"{reader}:2"
+    reader.write_text("class Clock: ...\n")
+    error = refused(workspace, "clocked", "source.reader", TransformError)
+    assert "must define one DataSource, and defines 0" in error.what
+    reader.unlink()
+    spec = _spec("python", "{face: x}", ", reader: clock.py")
+    missing = refused_spec(workspace, "clocked", spec, "spec.file-missing", transform_sql="SELECT 1")
+    assert "clock.py is not there" in missing.what

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drawdown.application import Application, Report, Watcher
-from drawdown.metastore.records import Run
+from drawdown.metastore.records import Batch, Run, Verdict
 from drawdown.spec import Pipeline, load_pipeline
 from drawdown.spec.trigger import parse_trigger
 from tests.support.workspace import Workspace
@@ -20,11 +20,19 @@ _SECONDS = 90.0
 
 @dataclass
 class Watched(Watcher):
-    """What a watch said, and how it ended."""
+    """What a watch said, and how it ended; ``on_batch`` is called while a batch is under way."""
 
+    on_batch: Callable[[], None] = lambda: None
+    published: int = 0
     entries: list[dict[str, Any]] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
     reports: list[Report] = field(default_factory=list)
+
+    def batch(self, pipeline: Pipeline, batch: Batch) -> None:
+        self.on_batch()
+
+    def judged(self, pipeline: Pipeline, verdict: Verdict, published: int) -> None:
+        self.published += published
 
     def progress(self, pipeline: Pipeline, entry: dict[str, Any]) -> None:
         self.entries.append(entry)
@@ -51,9 +59,11 @@ class Watched(Watcher):
 
 
 @contextmanager
-def watching(workspace: Workspace, name: str, trigger: str = "default") -> Iterator[Watched]:
+def watching(
+    workspace: Workspace, name: str, trigger: str = "default", on_batch: Callable[[], None] = lambda: None
+) -> Iterator[Watched]:
     """A pipeline is watched as long as the block goes on; then it is stopped as Ctrl-C stops it."""
-    watched = Watched()
+    watched = Watched(on_batch)
     project = workspace.project
     with workspace.metastore() as metastore:
         application = Application(project, metastore, session=workspace.spark, watcher=watched)

@@ -116,6 +116,16 @@ class FileLog:
         return records
 
 
+def log_offset(offset: Any) -> int | None:
+    """The newest entry of the log that an offset names (FileStreamSourceOffset); None for any other source.
+
+    Others are numbers (rate, socket), or objects with keys of their own.
+    """
+    if isinstance(offset, Mapping) and offset.keys() == {"logOffset"}:
+        return int(offset["logOffset"])
+    return None
+
+
 def seen_file(record: Mapping[str, Any]) -> SeenFile:
     """A line with SOURCE_FIELDS as a record."""
     return SeenFile(plain_path(unquote(record["path"])), record["timestamp"], record["batchId"])

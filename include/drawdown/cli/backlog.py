@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from drawdown.checkpoint import CheckpointFiles
+from drawdown.checkpoint import CheckpointFiles, log_offset
 from drawdown.errors import DrawdownError
 from drawdown.metastore.records import Batch, Checkpoint
 from drawdown.storage import Storage
@@ -18,18 +18,22 @@ def progress_of(storage: Storage, checkpoint: Checkpoint, batch: Batch) -> dict[
     read = {}
     for index, (name, end) in enumerate(zip(order, batch.offsets_to, strict=False)):
         start = batch.offsets_from[index] if index < len(batch.offsets_from) else None
-        read[name] = _between(files, index, start or {}, end or {})
+        read[name] = _between(files, index, start, end)
     return read
 
 
-def _between(files: CheckpointFiles, index: int, start: Mapping[str, Any], end: Mapping[str, Any]) -> int:
-    if "logOffset" in end:
-        first, last = int(start.get("logOffset", -1)) + 1, int(end["logOffset"])
+def _between(files: CheckpointFiles, index: int, start: Any, end: Any) -> int:
+    last = log_offset(end)
+    if last is not None:
+        first = (-1 if (before := log_offset(start)) is None else before) + 1
         try:
             return len(files.source_files(index, first, last)) if last >= first else 0
         except DrawdownError:
             # A bar is not worth an error: the drain meets whatever is wrong there, and says so.
             return 0
+    if not isinstance(end, Mapping):
+        return 0
+    start = start or {}
     if "reservoirVersion" in end:
         return int(end["reservoirVersion"]) - int(start.get("reservoirVersion", 0))
     return sum(
@@ -37,4 +41,5 @@ def _between(files: CheckpointFiles, index: int, start: Mapping[str, Any], end: 
         for topic, partitions in end.items()
         if isinstance(partitions, Mapping)
         for partition, offset in partitions.items()
+        if isinstance(offset, int)
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from drawdown.checkpoint import CheckpointFiles
+from drawdown.checkpoint import CheckpointFiles, log_offset
 from drawdown.errors import SourceError
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
@@ -34,11 +34,10 @@ def refuse_missing_files(
     """
     for folder, name in enumerate(dict.fromkeys(source_order)):
         number = source_order.index(name)
-        start = (before[number] if before else None) or {}
-        end = now[number] or {}
-        if "logOffset" not in end:
+        start, end = log_offset(before[number] if before else None), log_offset(now[number])
+        if end is None:
             continue
-        seen = files.source_files(folder, int(start.get("logOffset", -1)) + 1, int(end["logOffset"]))
+        seen = files.source_files(folder, 0 if start is None else start + 1, end)
         gone = [file.path for file in seen if not storage.exists(storage.relative(file.path))]
         if gone:
             raise SourceError(

@@ -23,15 +23,8 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
     where = f"pipeline {pipeline.name}"
     text = str(cause)
     if _PYTHON in text:
-        for name, source in pipeline.sources.items():
-            file = str(pipeline.folder / str(source.reader))
-            if source.reader and (frame := re.search(rf'File "({re.escape(file)})", line (\d+)', text)):
-                return SourceError(
-                    "source.raised",
-                    f"the reader of source {name} raised {_python_sentence(text)}",
-                    where=f"{frame[1]}:{frame[2]}",
-                    do="mend the reader or what it reads, and run again: nothing was published",
-                )
+        if (in_reader := _raised_by_reader(pipeline, text)) is not None:
+            return in_reader
         # Before the marks below: the user's own code may say anything.
         return TransformError(
             "transform.raised",
@@ -71,6 +64,21 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
         where=where,
         do="mend the transform or the data and run again: nothing of this batch was published",
     )
+
+
+def _raised_by_reader(pipeline: Pipeline, text: str) -> SourceError | None:
+    """The error when a trace leads into the file of a Python data source."""
+    for name, source in pipeline.sources.items():
+        file = str(pipeline.folder / str(source.reader))
+        lines = re.findall(rf'File "{re.escape(file)}", line (\d+)', text) if source.reader else []
+        if lines:
+            return SourceError(
+                "source.raised",
+                f"the reader of source {name} raised {_python_sentence(text)}",
+                where=f"{file}:{lines[-1]}",
+                do="mend the reader or what it reads, and run again: nothing was published",
+            )
+    return None
 
 
 def unexpected(pipeline: Pipeline, bug: Exception) -> DrawdownError:
