@@ -30,12 +30,12 @@ def data_source(pipeline: Pipeline, name: str) -> type[DataSource]:
     file = pipeline.folder / str(pipeline.sources[name].reader)
     as_name = f"drawdown_reader_{pipeline.name}_{name}"
     try:
-        module = load_module(as_name, str(file))
+        module = load_module(as_name, file)
     except Exception as cause:  # noqa: BLE001 - the user's own code may raise anything
         raise TransformError(
             "source.reader",
             f"the reader of source {name} of {pipeline.name} does not load: {type(cause).__name__}: {cause}",
-            where=line_in(cause, str(file)),
+            where=line_in(cause, file),
             do="mend the file; nothing was read or written",
         ) from None
     found = [
