@@ -31,6 +31,7 @@ OUTPUT = {
     "planned",
     "memory",
     "read",
+    "out",
 }
 
 

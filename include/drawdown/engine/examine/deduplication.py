@@ -10,8 +10,8 @@ from drawdown.plan.verdicts import PlanVerdict
 
 
 def deduplication(subject: Subject) -> Iterator[PlanVerdict]:
-    """Warnings ``dedup.unbounded-state`` (a DISTINCT is one too) and ``dedup.returning-key``."""
-    for node in subject.optimized.walk():
+    """Warnings ``dedup.unbounded-state`` and ``dedup.returning-key``."""
+    for node in subject.plan.walk():
         if node.name == "Deduplicate" and node.streaming:
             yield from _unbounded(node)
         elif node.name == "DeduplicateWithinWatermark" and node.streaming:

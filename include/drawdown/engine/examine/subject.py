@@ -30,6 +30,6 @@ class Subject:
 
     @cached_property
     def optimized(self) -> Node:
-        """The plan as it will run: columns that nobody needs are gone, DISTINCT is a deduplication."""
+        """The plan as it will run: columns that nobody needs are gone."""
         optimizer = self.session._jsparkSession.sessionState().optimizer()
         return Node(optimizer.execute(self.plan.java))
