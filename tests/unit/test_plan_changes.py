@@ -96,6 +96,15 @@ def test_sinks_change_as_the_guide_says(before: str, now: str, allowed: bool) ->
     assert change.allowed is allowed
 
 
+@pytest.mark.parametrize(
+    ("option", "allowed"), [("rocksdb.maxOpenFiles", True), ("compression.codec", False)]
+)
+def test_a_state_option_that_the_offset_log_keeps_is_refused(option: str, allowed: bool) -> None:
+    (change,) = changes({**NOTED, "state.options": {}}, {**NOTED, "state.options": {option: "a"}})
+    assert change.allowed is allowed
+    assert str(change) == f"state.options was not set and is now {option} a"
+
+
 def test_a_change_is_a_verdict_with_both_values() -> None:
     refused, allowed = change_verdicts(changes(NOTED, {**NOTED, "state.partitions": 4, "versions": {}}))
     assert (refused.level, refused.id, refused.about) == ("refused", "checkpoint.changed", "state.partitions")

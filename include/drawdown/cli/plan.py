@@ -14,10 +14,12 @@ if TYPE_CHECKING:
 
     from drawdown.engine.planning import PipelinePlan
     from drawdown.metastore import Metastore
+    from drawdown.metastore.records import Checkpoint
     from drawdown.plan.preflight import Preflight
     from drawdown.plan.verdicts import PlanVerdict
     from drawdown.spec import Pipeline, Project
 
+_STREAMING = "spark.sql.streaming."
 _COLOURS = {"refused": "bold red", "warning": "yellow", "allowed": "green", "note": "dim"}
 
 
@@ -80,11 +82,24 @@ def _show(found: PipelinePlan, waiting: Preflight) -> None:
         out().print(_verdict_table(found.verdicts))
     else:
         out().print("nothing is refused, and there is nothing to warn of")
+    if found.checkpoint is not None:
+        out().print(_noted(found.checkpoint), markup=False)
     if found.query is not None and found.query.operators:
         out().print(_operator_table(found))
     out().print(_source_table(waiting))
     for reason in waiting.reasons or ["there is nothing for a run to do"]:
         out().print(f"- {reason}", markup=False)
+
+
+def _noted(checkpoint: Checkpoint) -> str:
+    """The versions that the checkpoint's last batch was written with, and the formats of its state."""
+    versions = checkpoint.fingerprint.get("versions", {})
+    formats = checkpoint.fingerprint.get("state.formats", {})
+    written = ", ".join(f"{name} {version}" for name, version in versions.items()) or "unknown versions"
+    kept = ", ".join(f"{key.removeprefix(_STREAMING)}={value}" for key, value in sorted(formats.items()))
+    return f"checkpoint: generation {checkpoint.generation}, written with {written}" + (
+        f"; fixed in it: {kept}" if kept else ""
+    )
 
 
 def _verdict_table(verdicts: tuple[PlanVerdict, ...]) -> Table:

@@ -66,8 +66,25 @@ def _other_sink(before: str, now: str) -> tuple[bool, str]:
     return False, f"a {old} sink cannot become a {new} sink"
 
 
+def _other_state_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[bool, str]:
+    """Those that Spark keeps in the offset log stay what they were, whatever a later run says."""
+    changed = {key for key in {**before, **now} if before.get(key) != now.get(key)}
+    if changed & _IN_OFFSET_LOG:
+        return False, _FROZEN
+    return True, "the state store reads what it wrote before"
+
+
 _SOURCES = "changes in the number, type, topic or path of the sources are not allowed"
 _STATE = "the grouping, join or deduplication keys, aggregates and state schema must stay as they are"
+# Below `state:`. OffsetSeqMetadata.relevantSQLConfs, and the format of the commit log, Spark 4.2.
+_IN_OFFSET_LOG = frozenset({
+    "checkpointFormatVersion",
+    "compression.codec",
+    "encodingFormat",
+    "rocksdb.formatVersion",
+    "rocksdb.mergeOperatorVersion",
+    "rowChecksum.enabled",
+})  # fmt: skip
 _FROZEN = "it is fixed in the checkpoint by the first run"
 
 _KINDS: Mapping[str, _Judge] = {
@@ -85,7 +102,8 @@ _KINDS: Mapping[str, _Judge] = {
     "state.operators": _refused(_STATE),
     "state.provider": _refused(_FROZEN),
     "state.partitions": _refused(_FROZEN),
-    "state.options": _allowed("the state store reads what it wrote before"),
+    "state.options": _other_state_options,
+    "conf": _allowed("it holds from the next run on"),
     "watermark_policy": _refused(_FROZEN),
     "time_zone": _refused(_FROZEN),
     "versions": _allowed("the state goes on in the formats that its first run fixed"),

@@ -34,6 +34,7 @@ def spec_fingerprint(pipeline: Pipeline) -> dict[str, Any]:
         "state.provider": pipeline.state.provider,
         "state.partitions": pipeline.state.partitions,
         "state.options": dict(pipeline.state.options),
+        "conf": dict(pipeline.conf),
         "watermark_policy": pipeline.watermark_policy,
         "time_zone": "UTC",
     }

@@ -1,0 +1,48 @@
+"""`drawdown plan` as a stranger types it: what it prints, and what it ends with."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_commands import drawdown
+
+
+@pytest.fixture
+def sales(tmp_path: Path) -> Path:
+    """An empty folder in which `drawdown init sales` was run."""
+    assert drawdown(tmp_path, "init", "sales").returncode == 0
+    return tmp_path
+
+
+def _files(folder: Path) -> set[Path]:
+    return {
+        path
+        for path in folder.rglob("*")
+        if ".drawdown" not in path.parts and "__pycache__" not in path.parts
+    }
+
+
+def test_plan_says_what_a_run_would_read_and_ends_with_3_when_it_is_refused(sales: Path) -> None:
+    before = _files(sales)
+    planned = drawdown(sales, "plan", "sales", "--json")
+    assert planned.returncode == 0, planned.stderr
+    said = json.loads(planned.stdout)
+    assert (said["pipeline"], said["generation"]) == ("sales", None)
+    assert all(verdict["level"] != "refused" for verdict in said["verdicts"])
+    [reads] = said["reads"].values()
+    assert reads["files"] > 0
+    assert reads["bytes"] > 0
+    assert set(said["versions"]) == {"spark", "delta", "drawdown"}
+
+    transform = sales / "include/pipelines/sales/transform.sql"
+    transform.write_text(f"{transform.read_text().rstrip().rstrip(';')}\nORDER BY 1\n")
+    refused = drawdown(sales, "plan", "sales")
+    assert refused.returncode == 3, refused.stderr
+    assert "mode.sort" in refused.stdout
+    assert "sorting is not supported on a stream" in " ".join(refused.stdout.split())
+    assert "a run would read" in refused.stdout
+    assert "Traceback" not in refused.stdout + refused.stderr
+    assert _files(sales) == before
