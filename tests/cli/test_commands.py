@@ -10,13 +10,7 @@ from pathlib import Path
 
 import pytest
 
-DRAWDOWN = [sys.executable, "-c", "from drawdown.cli.main import main; main()"]
-
-
-def drawdown(folder: Path, *arguments: str, timeout: int = 240) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [*DRAWDOWN, *arguments], cwd=folder, capture_output=True, text=True, timeout=timeout, check=False
-    )
+from tests.support.command_line import DRAWDOWN, drawdown
 
 
 def refused(done: subprocess.CompletedProcess[str], code: int, id: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 
-from tests.cli.test_commands import DRAWDOWN, drawdown
+from tests.support.command_line import DRAWDOWN, drawdown
 from tests.support.workspace import Workspace
 
 SPEC = """

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from urllib.request import urlopen
 
 import pytest
 
+from drawdown.application import Application
 from drawdown.errors import TransformError
+from drawdown.machine.ports import free_ports
+from drawdown.spec import load_pipeline
+from tests.support.command_line import CommandLine, drawdown
 from tests.support.refusals import refused
+from tests.support.watching import watching
 from tests.support.workspace import Workspace
 
 HOURLY = """
@@ -118,3 +124,107 @@ def test_a_listener_hears_its_own_query_to_the_end_and_cannot_fail_it(workspace:
 def _heard(workspace: Workspace) -> list[list[object]]:
     heard = workspace.root / "include" / "pipelines" / "hourly" / "heard.jsonl"
     return [json.loads(line) for line in heard.read_text().splitlines()]
+
+
+KEYED = """
+sources:
+  rows: {{format: json, path: landing/{name}, schema: rows.ddl, malformed: fail}}
+transform: transform.sql
+sink: {{format: delta, path: tables/{name}, schema: rows.ddl}}
+state: {{partitions: 2}}
+group: several
+"""
+
+
+def _several(workspace: Workspace, *names: str) -> None:
+    for name in names:
+        workspace.pipeline(
+            name, KEYED.format(name=name), rows_ddl="k INT", transform_sql="SELECT k FROM rows"
+        )
+        workspace.land_json(f"landing/{name}/1.json", [{"k": 1}], mtime=1)
+
+
+@pytest.mark.conformance("MGMT-01")
+def test_one_query_of_several_fails_alone_and_all_are_awaited(workspace: Workspace) -> None:
+    names = ("first", "second", "third")
+    _several(workspace, *names)
+    workspace.land("landing/second/2.json", "{broken", mtime=2)
+    # One application, one session: it ends when the last of them has.
+    reports = {report.pipeline: report for report in workspace.drain(*names)}
+    assert [report.run is not None for report in reports.values()] == [True, False, True]
+    assert reports["second"].error is not None
+    assert reports["second"].error.id == "source.malformed"
+    assert [workspace.delta(f"tables/{name}") for name in ("first", "third")] == [[(1,)], [(1,)]]
+
+    # At the same time in one session: what ends one query leaves the other alone, by its name.
+    with watching(workspace, "first") as first:
+        with watching(workspace, "second") as second:
+            second.awaited()
+        assert second.reports[0].error is not None
+        workspace.land_json("landing/first/2.json", [{"k": 2}], mtime=2)
+        first.until(lambda: workspace.delta("tables/first") == [(1,), (2,)])
+    assert first.run.state == "stopped"
+
+    # Asked to stop, an application begins no further query; the next run has them all.
+    (workspace.storage / "landing/second/2.json").write_text('{"k": 2}')
+    workspace.land_json("landing/third/2.json", [{"k": 2}], mtime=2)
+    with workspace.metastore() as metastore:
+        stopped = Application(workspace.project, metastore, session=workspace.spark)
+        stopped.stop.set()
+        assert stopped.drain_all([load_pipeline(workspace.project, name) for name in names]) == []
+    assert [report.error for report in workspace.drain(*names)] == [None, None, None]
+    assert [workspace.delta(f"tables/{name}") for name in names] == [[(1,), (2,)]] * 3
+
+
+METRICS = """
+clusters:
+  local:
+    conf:
+      spark.sql.streaming.metricsEnabled: true
+      spark.metrics.conf.driver.sink.csv.class: org.apache.spark.metrics.sink.CsvSink
+      spark.metrics.conf.driver.sink.csv.directory: {folder}
+      spark.metrics.conf.driver.sink.csv.period: 1
+      spark.metrics.conf.driver.sink.csv.unit: seconds
+      spark.ui.enabled: true
+      spark.ui.port: {port}
+      spark.metrics.conf.driver.sink.prometheusServlet.class: org.apache.spark.metrics.sink.PrometheusServlet
+      spark.metrics.conf.driver.sink.prometheusServlet.path: /metrics/prometheus
+"""
+
+
+@pytest.mark.conformance("MGMT-04")
+def test_gauges_of_a_query_reach_a_file_and_prometheus(workspace: Workspace) -> None:
+    # Processes of their own: metrics and page belong to an application, and the tier's has none.
+    folder, port = workspace.root / "metrics", free_ports(1)[0]
+    folder.mkdir()
+    with (workspace.root / "include" / "project.yaml").open("a") as project:
+        project.write(METRICS.format(folder=folder, port=port))
+    ddl = {"event_ddl": "at TIMESTAMP, k STRING", "out_ddl": "hour TIMESTAMP, n BIGINT"}
+    workspace.pipeline("hourly", HOURLY, transform_sql=COUNT, **ddl)
+    for i in range(3):
+        workspace.land_json(f"landing/events/{i}.json", _rows(f"1{i}:00:00"), mtime=i + 1)
+    drained = drawdown(workspace.root, "run", "hourly")
+    assert drained.returncode == 0, drained.stderr
+    gauges = {path.name.split("spark.streaming.")[-1] for path in folder.glob("*.spark.streaming.hourly.*")}
+    assert {"hourly.inputRate-total.csv", "hourly.states-rowsTotal.csv", "hourly.latency.csv"} <= gauges
+
+    watch = CommandLine(workspace.root, "watch", "hourly")
+    workspace.land_json("landing/events/9.json", _rows("13:00:00"), mtime=9)
+    watch.until(lambda line: "1 row(s) published" in line)
+    page = urlopen(f"http://127.0.0.1:{port}/metrics/prometheus", timeout=20).read().decode()
+    assert "driver_spark_streaming_hourly_states_rowsTotal_Value" in page
+    assert watch.interrupted() == 130
+    assert workspace.delta("tables/out") == [(datetime(2024, 1, 1, h, tzinfo=UTC), 1) for h in (10, 11, 12)]
+
+    text = drawdown(workspace.root, "runs", "--prometheus").stdout
+    assert 'drawdown_run_state{pipeline="hourly",state="stopped"} 1' in text
+    assert 'drawdown_run_rows{pipeline="hourly",count="read"} 1' in text
+    assert f'drawdown_watermark_seconds{{pipeline="hourly"}} {_rows_watermark(13)}' in text
+    # A drain in another process goes on behind the watch.
+    workspace.land_json("landing/events/a.json", _rows("14:30:00"), mtime=10)
+    assert workspace.run("hourly").counts.read == 1
+    assert len(workspace.delta("tables/out")) == 4
+
+
+def _rows_watermark(hour: int) -> int:
+    return int((datetime(2024, 1, 1, hour, tzinfo=UTC) - timedelta(minutes=10)).timestamp())

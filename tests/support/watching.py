@@ -49,6 +49,13 @@ class Watched(Watcher):
         assert report.run is not None
         return report.run
 
+    def awaited(self) -> None:
+        """Wait until it has ended by itself."""
+        patience = time.monotonic() + _SECONDS
+        while not self.reports:
+            assert time.monotonic() < patience, "the watch did not end"
+            time.sleep(0.1)
+
     def until(self, holds: Callable[[], bool]) -> None:
         """Wait for a fact; a watch that has ended before it holds is an error."""
         patience = time.monotonic() + _SECONDS

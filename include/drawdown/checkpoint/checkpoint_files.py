@@ -49,6 +49,10 @@ class CheckpointFiles:
         """The newest batch whose offsets are written: the one that runs, or ran last."""
         return max(batch_ids(self._storage, f"{self._path}/offsets"), default=None)
 
+    def offset_batches(self) -> list[int]:
+        """The planned batches that are kept, ascending; asynchronous progress tracking leaves gaps."""
+        return batch_ids(self._storage, f"{self._path}/offsets")
+
     def last_commit_batch(self) -> int | None:
         """The newest batch that Spark holds for done."""
         return max(self.commit_batches(), default=None)

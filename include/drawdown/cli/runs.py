@@ -12,6 +12,7 @@ from drawdown.errors import SpecError
 
 if TYPE_CHECKING:
     from drawdown.metastore import Metastore
+    from drawdown.spec import Project
 
 
 def runs(
@@ -19,6 +20,9 @@ def runs(
     run_id: Annotated[str | None, typer.Option("--id", help="One run, in full.", show_default=False)] = None,
     limit: Annotated[int, typer.Option(min=1, max=10_000, help="At most so many, newest first.")] = 20,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    prometheus: Annotated[
+        bool, typer.Option("--prometheus", help="The newest run of each pipeline as gauges.")
+    ] = False,
 ) -> None:
     """List runs, newest first; errors of failed ones below."""
     from drawdown.cli.run_table import run_table, run_values
@@ -27,6 +31,8 @@ def runs(
 
     project = load_project()
     with Metastore.open(project.metastore_url) as metastore:
+        if prometheus:
+            return _show_gauges(project, metastore, name)
         if run_id is not None:
             return _show_one(metastore, run_id, as_json)
         found = metastore.runs(name, limit=limit)
@@ -38,6 +44,14 @@ def runs(
             out().print(f"[red]{run.run_id}[/] ", end="")
             out().print(f"{run.error['id']}: {run.error['what'].splitlines()[0]}", markup=False)
     return None
+
+
+def _show_gauges(project: Project, metastore: Metastore, name: str | None) -> None:
+    from drawdown.cli.prometheus import exposition
+    from drawdown.spec import pipeline_names
+
+    names = pipeline_names(project) if name is None else [name]
+    print(exposition(run for each in names for run in metastore.runs(each, limit=1)), end="")
 
 
 def _show_one(metastore: Metastore, run_id: str, as_json: bool) -> None:

@@ -185,7 +185,7 @@ class Drain:
     # 3 and 4
 
     def _open(self) -> Query:
-        plan = plan_pipeline(self.root, self.project, self.pipeline, self.metastore)
+        plan = plan_pipeline(self.root, self.project, self.pipeline, self.metastore, self.trigger)
         self.files = plan.files
         query = plan.accepted()
         self.losses = plan.losses

@@ -26,6 +26,7 @@ from drawdown.engine.rejects import QUARANTINE_SCHEMA
 from drawdown.engine.session import query_session
 from drawdown.engine.settle import refuse_foreign_checkpoint, refuse_older_metastore, refuse_unpublished
 from drawdown.engine.sinks import DeltaSink, Sink, sink_for
+from drawdown.engine.uncounted import refuse_gaps
 from drawdown.engine.versions import engine_versions
 from drawdown.errors import DrawdownError, TransformError
 from drawdown.metastore import Metastore
@@ -34,6 +35,7 @@ from drawdown.plan.changes import change_verdicts, changes, refusal
 from drawdown.plan.fingerprint import spec_fingerprint
 from drawdown.plan.verdicts import Level, PlanVerdict
 from drawdown.spec import Pipeline, Project
+from drawdown.spec.trigger import AVAILABLE_NOW, Trigger, is_asynchronous
 from drawdown.storage import Storage
 
 _LEVELS: tuple[Level, ...] = ("refused", "warning", "allowed", "note")
@@ -81,9 +83,13 @@ class PipelinePlan:
 
 
 def plan_pipeline(
-    root: SparkSession, project: Project, pipeline: Pipeline, metastore: Metastore
+    root: SparkSession,
+    project: Project,
+    pipeline: Pipeline,
+    metastore: Metastore,
+    trigger: Trigger = AVAILABLE_NOW,
 ) -> PipelinePlan:
-    """Look at a pipeline as its next drain will; raises nothing that a user can cause."""
+    """Look at a pipeline as its next drain will, or a watch; raises nothing that a user can cause."""
     checkpoint = metastore.active_checkpoint(pipeline.name)
     generation = checkpoint.generation if checkpoint else 1
     path = f"_drawdown/{pipeline.name}/checkpoint-{generation}"
@@ -93,6 +99,8 @@ def plan_pipeline(
 
     found.of(lambda: refuse_foreign_checkpoint(metastore, pipeline, checkpoint, files, storage.path(path)))
     found.of(lambda: refuse_older_metastore(metastore, pipeline, checkpoint, files))
+    if not is_asynchronous(pipeline):
+        found.of(lambda: refuse_gaps(pipeline, files, storage.path(path)))
     late_before = found.of(lambda: _late_before(files))
     found.of(lambda: listener_of(pipeline))
     session = query_session(root, pipeline)
@@ -111,7 +119,7 @@ def plan_pipeline(
     found.changes(checkpoint, fingerprint)
     found.add(built)
     if query is not None:
-        found.rules(Subject(pipeline, session, query.output))
+        found.rules(Subject(pipeline, session, query.output, trigger))
         if not found.errors:
             found.of(lambda: refuse_unpublished(metastore, pipeline, checkpoint, fingerprint["sink"]))
             found.targets(sink, DeltaSink.quarantine(project, pipeline), query, checkpoint)

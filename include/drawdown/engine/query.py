@@ -18,7 +18,7 @@ from drawdown.engine.operators import Operator, stateful_operators
 from drawdown.engine.session_gaps import count_sessionless
 from drawdown.engine.sinks import Sink
 from drawdown.engine.sinks.schema import in_declared_order
-from drawdown.engine.sources import read_static, read_stream
+from drawdown.engine.sources import SYSTEM_COLUMNS, read_static, read_stream
 from drawdown.engine.sources.inference import found_schemas
 from drawdown.engine.transforms import run_transform
 from drawdown.errors import SpecError, TransformError
@@ -96,6 +96,19 @@ def build_query(
     order = _source_order(plan)
     _refuse_unused(pipeline, order)
     return Query(session, result, schema, boundaries, order, stateful_operators(Node(plan)), inferred)
+
+
+def plain_output(session: SparkSession, project: Project, pipeline: Pipeline) -> DataFrame:
+    """The output of the transform right over its sources, without boundaries, watermarks and carriers.
+
+    Raises:
+        as `build_query`, which has looked at the pipeline before.
+    """
+    frames = {}
+    for name in pipeline.streaming_sources:
+        raw = read_stream(session, project, pipeline, name)
+        frames[name] = raw.select(*[F.col(f"`{c}`") for c in raw.columns if c not in SYSTEM_COLUMNS])
+    return run_transform(session, pipeline, frames)
 
 
 def _boundaries(pipeline: Pipeline, late_before: datetime | None) -> dict[str, Boundary]:

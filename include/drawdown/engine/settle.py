@@ -11,6 +11,7 @@ from dataclasses import replace
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.engine.carriers import carried_sources, carrier_folder
 from drawdown.engine.sinks import Sink
+from drawdown.engine.uncounted import complete_offsets, note_baseline, uncounted_watch
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, BatchStatus, Checkpoint, Counts, Lease
@@ -55,7 +56,7 @@ def refuse_foreign_checkpoint(
 def refuse_older_metastore(
     metastore: Metastore, pipeline: Pipeline, checkpoint: Checkpoint | None, files: CheckpointFiles
 ) -> None:
-    """Every committed batch was noted before Spark committed it.
+    """Every committed batch was noted before Spark committed it, but for those of an uncounted watch.
 
     Raises:
         RefusedError: ``metastore.behind`` when one was not.
@@ -63,7 +64,8 @@ def refuse_older_metastore(
     last_commit = files.last_commit_batch() if checkpoint is not None else None
     if checkpoint is None or last_commit is None:
         return
-    if metastore.batch(pipeline.name, checkpoint.generation, last_commit) is None:
+    noted = metastore.batch(pipeline.name, checkpoint.generation, last_commit)
+    if noted is None and uncounted_watch(metastore, checkpoint) is None:
         raise RefusedError(
             "metastore.behind",
             f"Spark committed batch {last_commit} of {pipeline.name} and the metastore never heard of it",
@@ -108,6 +110,9 @@ def settle(
     last_commit = files.last_commit_batch()
     if last_commit is None:
         return
+    if metastore.batch(pipeline.name, checkpoint.generation, last_commit) is None:
+        note_baseline(metastore, lease, checkpoint, files)
+    complete_offsets(storage, checkpoint, files)
     metastore.mark_committed(lease, checkpoint.generation, last_commit)
     if not files.unread:
         # Every carrier was read by a committed batch: no replay needs it.

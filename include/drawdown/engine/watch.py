@@ -16,10 +16,12 @@ from pyspark.sql.streaming.query import StreamingQuery
 from drawdown.engine.drain import ASKED_TO_STOP, Drain, RunContext, under_lease
 from drawdown.engine.progress import RunProgress
 from drawdown.engine.slice import Auditor, not_passed
+from drawdown.engine.uncounted import UNCOUNTED
+from drawdown.engine.uncounted_watch import UncountedWatch
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Run
 from drawdown.spec import Pipeline, Project
-from drawdown.spec.trigger import Trigger
+from drawdown.spec.trigger import Trigger, is_uncounted
 
 KIND = "watch"
 _POLL_SECONDS = 0.5
@@ -37,15 +39,22 @@ def watch(
 ) -> Run:
     """Run a pipeline until ``context.stop`` is set, a batch fails, or an audit does not pass.
 
+    A continuous or real-time trigger, or asynchronous progress tracking, is left to Spark's own sink.
+
     Returns:
         The finished run record, state ``stopped``.
 
     Raises:
         as `drain`; after an AuditFailed nothing was begun any more.
     """
+    origin = dict(context.origin)
+    kind: type[Drain] = Watch
+    if is_uncounted(pipeline, trigger):
+        asked = str(trigger) if trigger.kind in ("continuous", "real-time") else "asynchronous progress"
+        origin, kind = {**origin, UNCOUNTED: asked}, UncountedWatch
     return under_lease(
-        lambda keeper: Watch(root, project, pipeline, metastore, auditor, context, keeper, trigger),
-        Run(context.run_id, pipeline.name, KIND, holder=context.holder, origin=dict(context.origin)),
+        lambda keeper: kind(root, project, pipeline, metastore, auditor, context, keeper, trigger),
+        Run(context.run_id, pipeline.name, KIND, holder=context.holder, origin=origin),
         project,
         pipeline,
         metastore,

@@ -10,6 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from drawdown.errors import SpecError
 from drawdown.spec.duration import Duration
+from drawdown.spec.pipeline import Pipeline
 
 Kind = Literal["available-now", "default", "interval", "continuous", "real-time"]
 
@@ -47,6 +48,16 @@ class Trigger:
 
 
 AVAILABLE_NOW = Trigger("available-now")
+
+
+def is_asynchronous(pipeline: Pipeline) -> bool:
+    """Whether the sink's options ask for asynchronous progress tracking."""
+    return pipeline.sink.options.get("asyncProgressTrackingEnabled") is True
+
+
+def is_uncounted(pipeline: Pipeline, trigger: Trigger) -> bool:
+    """Whether Spark's own sink writes, without a step of ours per batch: nothing is counted or checked."""
+    return trigger.kind in ("continuous", "real-time") or is_asynchronous(pipeline)
 
 
 def parse_trigger(text: str) -> Trigger:

@@ -19,6 +19,7 @@ from drawdown.engine.examine.output_modes import output_modes
 from drawdown.engine.examine.sources import sources
 from drawdown.engine.examine.state_functions import state_functions
 from drawdown.engine.examine.subject import Subject
+from drawdown.engine.examine.triggers import triggers
 from drawdown.engine.examine.unbounded import unbounded
 from drawdown.engine.examine.unsupported import unsupported
 from drawdown.engine.examine.watermarks import watermarks
@@ -28,6 +29,7 @@ from drawdown.plan.verdicts import PlanVerdict
 __all__ = ["Subject", "examine"]
 
 _RULES: tuple[Callable[[Subject], Iterable[PlanVerdict]], ...] = (
+    triggers,
     windows,
     watermarks,
     joins,

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.engine.examine.plan_tree import Node
 from drawdown.spec import Pipeline
+from drawdown.spec.trigger import AVAILABLE_NOW, Trigger
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,7 @@ class Subject:
     pipeline: Pipeline
     session: SparkSession
     output: DataFrame
+    trigger: Trigger = AVAILABLE_NOW
 
     @property
     def mode(self) -> str:

@@ -1,0 +1,56 @@
+"""The newest run of each pipeline in Prometheus' text format: what is left to scrape when a drain is over.
+
+A drain lives for a minute, and nobody scrapes it in time. A file with this text is what node_exporter's
+textfile collector and the Pushgateway take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict
+from datetime import datetime
+from typing import get_args
+
+from drawdown.cli.run_table import seconds
+from drawdown.metastore.records import Run, RunState
+
+_HELP = {
+    "drawdown_run_state": "1 for the state that the newest run is in",
+    "drawdown_run_rows": "Rows of the newest run by what became of them",
+    "drawdown_run_batches": "Batches of the newest run",
+    "drawdown_run_seconds": "How long the newest run took",
+    "drawdown_run_start_time_seconds": "When the newest run started, seconds since 1970 UTC",
+    "drawdown_run_end_time_seconds": "When the newest run ended, seconds since 1970 UTC",
+    "drawdown_watermark_seconds": "The watermark after the newest run, seconds since 1970 UTC",
+}
+
+
+def exposition(runs: Iterable[Run]) -> str:
+    """Gauges by pipeline, text format 0.0.4 of Prometheus; a value that a run does not have is left out."""
+    samples = [sample for run in runs for sample in _samples(run)]
+    lines: list[str] = []
+    for name, text in _HELP.items():
+        lines += [f"# HELP {name} {text}", f"# TYPE {name} gauge"]
+        lines += [f"{name}{{{labels}}} {value:.15g}" for found, labels, value in samples if found == name]
+    return "\n".join(lines) + "\n"
+
+
+def _samples(run: Run) -> Iterator[tuple[str, str, float]]:
+    # Names of pipelines are letters, digits and _: nothing in a label needs escaping.
+    pipeline = f'pipeline="{run.pipeline}"'
+    for state in get_args(RunState):
+        yield "drawdown_run_state", f'{pipeline},state="{state}"', float(run.state == state)
+    for count, rows in asdict(run.counts).items():
+        yield "drawdown_run_rows", f'{pipeline},count="{count}"', rows
+    yield "drawdown_run_batches", pipeline, run.batches
+    took = seconds(run)
+    if took is not None:
+        yield "drawdown_run_seconds", pipeline, took
+    times: dict[str, datetime | None] = {
+        "drawdown_run_start_time_seconds": run.started_at,
+        "drawdown_run_end_time_seconds": run.ended_at,
+        "drawdown_watermark_seconds": run.watermark,
+    }
+    for name, time in times.items():
+        if time is not None:
+            yield name, pipeline, time.timestamp()

@@ -1,0 +1,50 @@
+"""The command `drawdown` in a process of its own: run to its end, or watched line by line."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+DRAWDOWN = [sys.executable, "-c", "from drawdown.cli.main import main; main()"]
+
+
+def drawdown(folder: Path, *arguments: str, timeout: int = 240) -> subprocess.CompletedProcess[str]:
+    """To its end."""
+    return subprocess.run(
+        [*DRAWDOWN, *arguments], cwd=folder, capture_output=True, text=True, timeout=timeout, check=False
+    )
+
+
+class CommandLine:
+    """A command that goes on; what it has said so far is in ``said``."""
+
+    def __init__(self, folder: Path, *arguments: str) -> None:
+        self.said: list[str] = []
+        self._process = subprocess.Popen(
+            [*DRAWDOWN, *arguments],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def until(self, said: Callable[[str], bool]) -> str:
+        """Read on to the first such line."""
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self.said.append(line)
+            if said(line):
+                return line
+        raise AssertionError("it ended before: " + "".join(self.said))
+
+    def interrupted(self) -> int:
+        """Ctrl-C at the terminal, then its exit code."""
+        os.killpg(self._process.pid, signal.SIGINT)
+        rest, _ = self._process.communicate(timeout=90)
+        self.said.append(rest)
+        return self._process.returncode
