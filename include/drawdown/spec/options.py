@@ -124,6 +124,7 @@ _WRITE: dict[str, frozenset[str]] = {
         "kafka.linger.ms", "kafka.max.block.ms", "kafka.max.in.flight.requests.per.connection",
         "kafka.max.request.size", "kafka.reconnect.backoff.max.ms", "kafka.reconnect.backoff.ms",
         "kafka.request.timeout.ms", "kafka.retries", "kafka.retry.backoff.ms", "kafka.send.buffer.bytes",
+        "asyncProgressTrackingEnabled", "asyncProgressTrackingCheckpointIntervalMs",
     }),
     "foreach_batch": frozenset(),
     "foreach": frozenset(),
