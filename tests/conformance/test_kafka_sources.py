@@ -33,7 +33,7 @@ def _pipeline(workspace: Workspace, sql: str = "SELECT value FROM records", **op
     )
 
 
-def _values(workspace: Workspace) -> str:
+def read(workspace: Workspace) -> str:
     """The values in the table, one letter each."""
     return "".join(value for value, *_ in workspace.delta("tables/out"))
 
@@ -82,13 +82,13 @@ def test_topics_and_where_the_first_run_starts(
     options = {name: topic.name if value == "TOPIC" else value for name, value in options.items()}
     _pipeline(kafka_workspace, **options)
     kafka_workspace.run("records")
-    assert _values(kafka_workspace) == first
+    assert read(kafka_workspace) == first
     assert kafka_workspace.drain("records")[0].run is None, "the preflight knows where the first run began"
 
     topic.write(["e"])
     topic.write(["f"], partition=1)
     kafka_workspace.run("records")
-    assert _values(kafka_workspace) == first + ("e" if start == "assign" else "ef")
+    assert read(kafka_workspace) == first + ("e" if start == "assign" else "ef")
 
 
 @pytest.mark.conformance("SRC-13")
@@ -142,19 +142,35 @@ def test_few_records_wait_for_more_or_for_the_delay(kafka_workspace: Workspace, 
     assert kafka_workspace.drain("records")[0].run is None, "2 of 3 records wait"
     topic.write("d")
     kafka_workspace.run("records")
-    assert _values(kafka_workspace) == "abcd"
+    assert read(kafka_workspace) == "abcd"
 
     topic.write("e")
     assert kafka_workspace.drain("records")[0].run is None
     _pipeline(kafka_workspace, subscribe=topic.name, minOffsetsPerTrigger=3, maxTriggerDelay="10ms")
     kafka_workspace.run("records")
-    assert _values(kafka_workspace) == "abcde", "the delay is over"
+    assert read(kafka_workspace) == "abcde", "the delay is over"
 
 
 @pytest.mark.conformance("SRC-13")
-@pytest.mark.parametrize(("level", "read"), [("", "ad"), ("read_uncommitted", "abcd")])
+def test_a_rest_below_the_least_is_left_for_a_later_run(kafka_workspace: Workspace, broker: Broker) -> None:
+    topic = Topic(broker, "src13-rest")
+    bounds = {"minOffsetsPerTrigger": 4, "maxOffsetsPerTrigger": 5}
+    _pipeline(kafka_workspace, subscribe=topic.name, maxTriggerDelay="1h", **bounds)
+    topic.write("abcdefgh")
+    first = kafka_workspace.run("records")
+    assert 4 <= first.counts.read < 8
+    assert kafka_workspace.drain("records")[0].run is None, "the rest waits for more"
+    topic.write("ijkl")
+    kafka_workspace.run("records")
+    kept = read(kafka_workspace)
+    assert "abcdefghijkl".startswith(kept)
+    assert len(kept) > 8
+
+
+@pytest.mark.conformance("SRC-13")
+@pytest.mark.parametrize(("level", "values"), [("", "ad"), ("read_uncommitted", "abcd")])
 def test_aborted_transactions_are_no_data_unless_asked_for(
-    kafka_workspace: Workspace, broker: Broker, level: str, read: str
+    kafka_workspace: Workspace, broker: Broker, level: str, values: str
 ) -> None:
     topic = Topic(broker, f"src13-transactions-{level}")
     _pipeline(kafka_workspace, subscribe=topic.name, **({"kafka.isolation.level": level} if level else {}))
@@ -163,8 +179,8 @@ def test_aborted_transactions_are_no_data_unless_asked_for(
     first = kafka_workspace.run("records")
     topic.write_in_transaction("d", commit=True)
     second = kafka_workspace.run("records")
-    assert _values(kafka_workspace) == read
-    assert first.counts.read + second.counts.read == len(read)
+    assert read(kafka_workspace) == values
+    assert first.counts.read + second.counts.read == len(values)
 
 
 REFUSED = {
@@ -233,7 +249,7 @@ LOSSES = {
 def test_lost_offsets_end_the_run_or_are_counted(
     kafka_workspace: Workspace, broker: Broker, how: str
 ) -> None:
-    lose, said, (first, after), read = LOSSES[how]
+    lose, said, (first, after), values = LOSSES[how]
     topic = Topic(broker, f"src14-{how}")
     _pipeline(kafka_workspace, subscribe=topic.name)
     topic.write("abc")
@@ -254,7 +270,7 @@ def test_lost_offsets_end_the_run_or_are_counted(
     topic.write("0")
     again = kafka_workspace.run("records")
     assert again.counts.lost == 0, "it is counted once"
-    assert _values(kafka_workspace) == "".join(sorted("0" + read))
+    assert read(kafka_workspace) == "".join(sorted("0" + values))
 
 
 def _lost(workspace: Workspace) -> list[dict[str, Any]]:
@@ -272,3 +288,13 @@ def test_a_topic_that_is_gone_ends_the_run_at_once(kafka_workspace: Workspace, b
     topic.delete()
     error = refused(kafka_workspace, "records", "source.data-lost", SourceError)
     assert "what it held from offset 3 on is lost" in error.what
+
+    topic.create()
+    topic.write("d")
+    refused(kafka_workspace, "records", "source.data-lost", SourceError)
+    _pipeline(kafka_workspace, subscribe=topic.name, failOnDataLoss=False)
+    kafka_workspace.run("records")
+    topic.write("e")
+    kafka_workspace.run("records")
+    assert read(kafka_workspace) == "abce"
+    assert [(lost["first"], lost["after"]) for lost in _lost(kafka_workspace)] == [(0, 1)]

@@ -24,7 +24,7 @@ class Topic:
             "log_level": 0,
         }
         self._admin = AdminClient(self._config)
-        self._create(partitions)
+        self.create(partitions)
 
     def write(
         self,
@@ -70,11 +70,12 @@ class Topic:
 
     def make_again(self, partitions: int = 1) -> None:
         self.delete()
-        self._create(partitions)
+        self.create(partitions)
 
-    def _create(self, partitions: int) -> None:
+    def create(self, partitions: int = 1) -> None:
+        """Make the topic, also one whose deletion is still under way."""
         deadline = time.monotonic() + _SECONDS
-        while True:  # a deletion may still be under way
+        while True:
             try:
                 self._admin.create_topics([NewTopic(self.name, partitions)])[self.name].result(_SECONDS)
                 break
