@@ -180,3 +180,14 @@ def test_parsing_the_examples_imports_neither_spark_nor_great_expectations() -> 
     done = subprocess.run(command, env=dict(os.environ), capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout.splitlines()[-1]) == []
+
+
+def test_a_source_for_tests_is_no_dag_that_anybody_can_start(project: DagProject) -> None:
+    folder = project.pipeline("ticking")
+    spec = (folder / "pipeline.yaml").read_text()
+    start, end = spec.index("    format: json"), spec.index("transform:")
+    (folder / "pipeline.yaml").write_text(f"{spec[:start]}    format: rate\n{spec[end:]}")
+    dag = only_dag(project, "ticking")
+    assert dag.tags == {"drawdown", "broken"}
+    assert [task.task_id for task in dag.tasks] == ["broken"]
+    assert "spec.test-only" in str(dag.doc_md)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from drawdown.errors import SourceError, TransformError
+from drawdown.errors import RefusedError, SourceError, TransformError
 from drawdown.plan.preflight import preflight
 from tests.support.refusals import refused, refused_spec
 from tests.support.verdicts import verdicts
@@ -110,7 +110,7 @@ def lines() -> Iterator[int]:
 
 
 @pytest.mark.conformance("SRC-16")
-def test_a_socket_is_watched_and_its_checkpoint_is_no_memory(workspace: Workspace, lines: int) -> None:
+def test_a_socket_is_watched_once_and_never_gone_on_with(workspace: Workspace, lines: int) -> None:
     files = {"out_ddl": "value STRING", "transform_sql": "SELECT value FROM ticks"}
     options = f"{{host: 127.0.0.1, port: {lines}}}"
     workspace.pipeline("heard", _spec("socket", options), **files)
@@ -119,6 +119,9 @@ def test_a_socket_is_watched_and_its_checkpoint_is_no_memory(workspace: Workspac
         watched.until(lambda: len(workspace.delta("tables/out")) == 2)
     assert watched.run.counts.read == 2
     assert workspace.delta("tables/out") == [("a",), ("b",)]
+    error = refused(workspace, "heard", "source.socket-again", RefusedError)
+    assert "has read 2 line(s) of the socket ticks" in error.what
+    assert "land the lines as text files" in error.do
 
 
 READER = """

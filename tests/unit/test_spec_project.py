@@ -124,6 +124,17 @@ def test_two_pipelines_never_share_a_sink(folders: SpecFolders) -> None:
     assert caught.value.id == "spec.shared-sink"
 
 
+def test_files_that_another_source_reads_are_not_cleaned(folders: SpecFolders) -> None:
+    cleaned = PIPELINE.replace("header: true,", "header: true, cleanSource: delete,", 1)
+    folders.add("cleaner", cleaned.replace("tables/", "tables/c/"))
+    folders.add("reader")
+    cleaner, reader = iter_pipelines(folders.project)
+    assert isinstance(cleaner, SpecError)
+    assert cleaner.id == "spec.cleaned-source"
+    assert "source departures of reader reads landing/departures too" in cleaner.what
+    assert isinstance(reader, Pipeline)
+
+
 def test_an_asset_must_be_another_pipeline(folders: SpecFolders) -> None:
     folders.add("flights", PIPELINE.replace('"5 * * * *"', "none"))
     folders.add("hourly", PIPELINE.replace('"5 * * * *"', "[asset:flihgts]"))

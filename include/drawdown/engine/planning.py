@@ -26,6 +26,7 @@ from drawdown.engine.rejects import QUARANTINE_SCHEMA
 from drawdown.engine.session import query_session
 from drawdown.engine.settle import refuse_foreign_checkpoint, refuse_older_metastore, refuse_unpublished
 from drawdown.engine.sinks import DeltaSink, Sink, sink_for
+from drawdown.engine.sources.generated import refuse_second_socket
 from drawdown.engine.uncounted import refuse_gaps
 from drawdown.engine.versions import engine_versions
 from drawdown.errors import DrawdownError, TransformError
@@ -101,6 +102,7 @@ def plan_pipeline(
     found.of(lambda: refuse_older_metastore(metastore, pipeline, checkpoint, files))
     if not is_asynchronous(pipeline):
         found.of(lambda: refuse_gaps(pipeline, files, storage.path(path)))
+    found.of(lambda: refuse_second_socket(pipeline, checkpoint, files))
     late_before = found.of(lambda: _late_before(files))
     found.of(lambda: listener_of(pipeline))
     session = query_session(root, pipeline)
