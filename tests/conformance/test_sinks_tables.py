@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from drawdown.errors import TransformError
-from tests.support.refusals import refused_spec
+from drawdown.errors import RefusedError, SpecError, TransformError
+from drawdown.spec import iter_pipelines
+from tests.support.refusals import refused, refused_spec
 from tests.support.workspace import Workspace
 
 SPEC = """
@@ -55,6 +56,106 @@ def test_delta_appends_upserts_by_keys_and_replaces(workspace: Workspace, mode: 
     expected = sorted(sold, key=str) if mode == "mode: append" else _summed(sold)
     assert sorted(workspace.delta("tables/totals"), key=str) == sorted(expected, key=str)
     assert _staged(workspace) == []
+
+
+FILE_SPEC = """
+sources:
+  sales: {format: json, path: landing/sales, schema: sales.ddl}
+sink: {format: FORMAT, path: tables/sold, partition_by: [day], options: {OPTIONS}}
+conf: {spark.sql.streaming.fileSink.log.compactInterval: 2}
+"""
+
+
+@pytest.mark.conformance("SINK-01")
+@pytest.mark.parametrize(
+    ("kind", "options"),
+    [
+        ("parquet", "compression: gzip"),
+        ("orc", ""),
+        ("json", "ignoreNullFields: false"),
+        ("csv", "header: true"),
+        ("text", "retention: 1ms"),
+    ],
+)
+def test_file_formats_with_partitions(workspace: Workspace, kind: str, options: str) -> None:
+    spec = FILE_SPEC.replace("FORMAT", kind).replace("OPTIONS", options)
+    columns = "concat(shop, ' ', amount) AS value" if kind == "text" else "shop, amount"
+    sql = f"SELECT {columns}, day FROM sales"
+    ddl = "shop STRING, amount BIGINT, day DATE"
+    workspace.pipeline("sold", spec, sales_ddl=ddl, transform_sql=sql)
+    sold = [("a", 1, "2024-01-01"), ("b", 2, "2024-01-02"), ("a", 3, "2024-01-02")]
+    for wave in (1, 2, 3):
+        shop, amount, day = sold[wave - 1]
+        row = {"shop": shop, "amount": amount, "day": day}
+        workspace.land_json(f"landing/sales/{wave}.json", [row], mtime=wave)
+        workspace.run("sold")
+    assert workspace.spark is not None
+    folder = workspace.storage / "tables/sold"
+    reader = workspace.spark.read.format(kind).option("header", "true")
+    schema = "value STRING, day DATE" if kind == "text" else ddl
+    read = [tuple(row) for row in reader.schema(schema).load(str(folder)).collect()]
+    assert len(list(folder.glob("day=2024-01-02/part-*"))) == 2
+    if kind == "text":
+        # The log forgot, at its compaction, what was older than `retention`; the files are still there.
+        assert [value for value, _ in read] == ["a 3"]
+    else:
+        assert sorted((s, n, str(d)) for s, n, d in read) == sorted(sold)
+
+
+@pytest.mark.conformance("SINK-03")
+def test_a_table_is_known_by_name(workspace: Workspace) -> None:
+    spec = SPEC.replace("SINK", "table: sink03_totals, mode: complete")
+    workspace.pipeline("totals", spec, **FILES)
+    assert workspace.spark is not None
+    for wave, total in ((1, 1), (2, 3)):
+        _sell(workspace, wave, a=wave)
+        workspace.run("totals")
+        read = workspace.spark.table("sink03_totals").collect()
+        assert [tuple(row) for row in read] == workspace.delta("tables/totals") == [("a", total)]
+
+    # Another table that wants the name is refused, and so is a second pipeline of the project.
+    other = spec.replace("tables/totals", "tables/others")
+    workspace.pipeline("others", other, **FILES)
+    caught = [each for each in iter_pipelines(workspace.project) if isinstance(each, SpecError)]
+    assert {error.id for error in caught} == {"spec.shared-table"}
+    error = workspace.drain("others")[0].error
+    assert error is not None
+    assert error.id == "sink.table-taken"
+
+
+@pytest.mark.conformance("SINK-10")
+@pytest.mark.parametrize(("kind", "mode"), [("delta", "append"), ("delta", UPDATE), ("parquet", "append")])
+def test_an_empty_checkpoint_over_a_filled_sink_is_refused(
+    workspace: Workspace, kind: str, mode: str
+) -> None:
+    files, mode = dict(FILES), mode if mode == UPDATE else f"mode: {mode}"
+    if mode != UPDATE:
+        files["transform_sql"] = "SELECT shop, amount AS total FROM sales"
+    spec = SPEC.replace("SINK", mode).replace("delta", kind)
+    workspace.pipeline("totals", spec, **files)
+    for wave in (1, 2):
+        _sell(workspace, wave, a=1)
+        workspace.run("totals")
+    assert workspace.spark is not None
+    path = str(workspace.storage / "tables/totals")
+
+    def read() -> list[tuple[object, ...]]:
+        assert workspace.spark is not None
+        return [tuple(row) for row in workspace.spark.read.format(kind).load(path).collect()]
+
+    before = read()
+    assert before == ([("a", 2)] if mode == UPDATE else [("a", 1), ("a", 1)])
+    # The same folder under another name has a checkpoint of its own, and the old metastore: a copy.
+    workspace.pipeline("copied", spec, **files)
+    error = refused(workspace, "copied", "sink.not-ours", RefusedError)
+    assert "has never run" in error.what
+    assert "sink.path" in error.do
+    # The checkpoint's folder is lost, the sink is not.
+    checkpoint = workspace.storage / "_drawdown/totals/checkpoint-1"
+    checkpoint.rename(workspace.root / "lost")
+    _sell(workspace, 3, a=1)
+    assert refused(workspace, "totals", "checkpoint.missing", RefusedError).do.startswith("restore")
+    assert read() == before
 
 
 def test_two_rows_of_one_key_in_a_batch_are_refused(workspace: Workspace) -> None:

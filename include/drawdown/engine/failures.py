@@ -15,6 +15,7 @@ _GONE = ("FileNotFoundException", "FILE_NOT_EXIST", "PATH_NOT_FOUND")
 _PYTHON = "Traceback (most recent call last):"
 _BROKER = ("org.apache.kafka.common.errors", "TimeoutException: Timed out waiting for a node")
 _LOST = ("KAFKA_DATA_LOSS", "failOnDataLoss")
+_CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
 _FULL = ("No space left on device",)
 
 
@@ -47,6 +48,14 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
         )
     if any(mark in text for mark in _BROKER):
         return SourceError("source.broker", sentence, where=where, do="look at the broker, then run again")
+    if any(mark in text for mark in _CHANGED):
+        return RefusedError(
+            "source.rows-changed",
+            f"a Delta source has a commit that changed or deleted rows which were read before: {sentence}",
+            where=where,
+            do="`options: {skipChangeCommits: true}` goes on without what such commits wrote (ignoreDeletes:"
+            " only deletions of whole partitions); a new pipeline folder reads the table from its start",
+        )
     if any(mark in text for mark in _GONE):
         return SourceError(
             "source.gone",

@@ -176,6 +176,6 @@ def _look(project: Project, storage: Storage, pipeline: Pipeline, name: str, pas
         return file_backlog(storage, source, past.read_files(name))
     if source.format == "kafka":
         return kafka_backlog(project.brokers[source.broker], source, past.kafka_offset(name), past.planned_at)
-    if source.format == "delta":
+    if source.format in ("delta", "table"):
         return delta_backlog(storage.path(source.path or ""), past.offset(name))
     return Finding((f"only Spark can tell what a {source.format} source has",))

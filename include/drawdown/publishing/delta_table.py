@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -54,7 +54,13 @@ class DeltaTableFiles:
         with self._reaching("sink.unreadable", "cannot be read", "look whether it was moved or deleted"):
             return bool(DeltaTable.is_deltatable(self.uri))
 
-    def create(self, schema_json: str, partition_by: Sequence[str], description: str) -> None:
+    def create(
+        self,
+        schema_json: str,
+        partition_by: Sequence[str],
+        description: str,
+        properties: Mapping[str, str] | None = None,
+    ) -> None:
         """An empty table. `schema_json` is Spark's own JSON form of a schema, which Delta shares."""
         from deltalake import DeltaTable, Schema
 
@@ -64,6 +70,8 @@ class DeltaTableFiles:
                 schema=Schema.from_json(schema_json),
                 partition_by=list(partition_by),
                 description=description,
+                configuration=dict(properties or {}),
+                raise_if_key_not_exists=False,  # properties of our own
             )
 
     @cached_property
@@ -83,6 +91,11 @@ class DeltaTableFiles:
     def schema_json(self) -> str:
         """The table's schema in Spark's JSON form."""
         return str(self._table.schema().to_json())
+
+    @property
+    def configuration(self) -> dict[str, str]:
+        """The table's properties."""
+        return dict(self._table.metadata().configuration)
 
     @property
     def partition_by(self) -> list[str]:

@@ -20,6 +20,7 @@ def conflicts(pipelines: Sequence[Pipeline]) -> dict[str, SpecError]:
     for names, error in (
         *_schedules(pipelines),
         *_sinks(pipelines),
+        *_tables(pipelines),
         *_assets(pipelines),
         *_cleaned(pipelines),
     ):
@@ -60,6 +61,22 @@ def _sinks(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError
                     f"{one.name} and {other.name} both write into {path}",
                     where=f"{_file(one)} and {_file(other)}",
                     do="give each pipeline a sink path of its own",
+                ),
+            )
+
+
+def _tables(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
+    first: dict[str, Pipeline] = {}
+    for pipeline in pipelines:
+        table = pipeline.sink.table
+        if table is not None and (other := first.setdefault(table, pipeline)) is not pipeline:
+            yield (
+                [other.name, pipeline.name],
+                SpecError(
+                    "spec.shared-table",
+                    f"{other.name} and {pipeline.name} both call their table {table}",
+                    where=f"{_file(other)} and {_file(pipeline)}",
+                    do="give each sink a `table:` of its own",
                 ),
             )
 

@@ -18,6 +18,7 @@ from drawdown.spec.pipeline import Beside, Pipeline
 from drawdown.spec.project import Project, ProjectFile
 from drawdown.spec.quality import Quality
 from drawdown.spec.sink import Sink
+from drawdown.spec.tables import table_paths
 from drawdown.spec.validation import Problem, spec_error, validate
 from drawdown.spec.yaml_source import Document, parse, read_text
 
@@ -82,6 +83,7 @@ def load_pipeline(project: Project, name: str) -> Pipeline:
     document = parse(files.read("pipeline.yaml"), f"{files.shown}/pipeline.yaml")
     pipeline = validate(Pipeline, document)
     _check_names(project, pipeline, document)
+    _find_tables(project, pipeline, document)
     _attach(pipeline, files, document)
     return pipeline
 
@@ -133,6 +135,22 @@ def _check_names(project: Project, pipeline: Pipeline, document: Document) -> No
         problems.append(_unknown("broker", pipeline.sink.broker, project.brokers, ("sink", "broker")))
     if problems:
         raise spec_error(document, problems)
+
+
+def _find_tables(project: Project, pipeline: Pipeline, document: Document) -> None:
+    """Gives every table source the path of the sink that has its name."""
+    named = {name: source for name, source in pipeline.sources.items() if source.table is not None}
+    if not named:
+        return
+    folders = [project.pipelines_dir / name for name in pipeline_names(project)]
+    paths = table_paths(folders)
+    for name, source in named.items():
+        table = str(source.table)
+        if table not in paths:
+            what = f"no sink says `table: {table}`; {did_you_mean(table, paths)}"
+            do = "correct the name, or add it to the sink of the pipeline that writes the table"
+            raise spec_error(document, [Problem("spec.unknown-table", what, ("sources", name, "table"), do)])
+        pipeline.sources[name] = source.model_copy(update={"path": paths[table]})
 
 
 def _unknown(kind: str, name: str, known: Mapping[str, object], path: tuple[str, ...]) -> Problem:

@@ -24,7 +24,7 @@ from drawdown.spec.model import problem
 from drawdown.spec.nearest import did_you_mean
 
 SourceFormat = Literal[
-    "csv", "json", "parquet", "orc", "text", "xml", "delta", "kafka", "python",
+    "csv", "json", "parquet", "orc", "text", "xml", "delta", "table", "kafka", "python",
     "socket", "rate", "rate-micro-batch",
 ]  # fmt: skip
 SinkFormat = Literal[
@@ -103,20 +103,20 @@ _KAFKA = frozenset({
 })  # fmt: skip
 
 _WRITE: dict[str, frozenset[str]] = {
-    "delta": frozenset(),
-    "parquet": frozenset({"compression", "maxRecordsPerFile"}),
-    "orc": frozenset({"compression", "maxRecordsPerFile"}),
+    "delta": frozenset({"delta.enableChangeDataFeed"}),
+    "parquet": frozenset({"compression", "maxRecordsPerFile", "retention"}),
+    "orc": frozenset({"compression", "maxRecordsPerFile", "retention"}),
     "json": _TIME | {
         "compression", "encoding", "lineSep", "timeZone", "ignoreNullFields", "pretty",
-        "writeNonAsciiCharacterAsCodePoint", "maxRecordsPerFile",
+        "writeNonAsciiCharacterAsCodePoint", "maxRecordsPerFile", "retention",
     },
     "csv": _TIME | {
         "sep", "delimiter", "encoding", "quote", "quoteAll", "escape", "escapeQuotes", "header",
         "nullValue", "emptyValue", "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace",
         "charToEscapeQuoteEscaping", "lineSep", "compression", "timeZone", "extension",
-        "maxRecordsPerFile",
+        "maxRecordsPerFile", "retention",
     },
-    "text": frozenset({"compression", "encoding", "lineSep", "maxRecordsPerFile"}),
+    "text": frozenset({"compression", "encoding", "lineSep", "maxRecordsPerFile", "retention"}),
     # Of Kafka's producer: how it sends and how long it waits; nothing that logs in or loads classes.
     "kafka": frozenset({
         "kafka.acks", "kafka.batch.size", "kafka.buffer.memory", "kafka.compression.type",
@@ -157,7 +157,7 @@ def source_options(format: SourceFormat, static: bool) -> frozenset[str] | None:
         return None
     if format == "kafka":
         return _KAFKA
-    if format == "delta":
+    if format in ("delta", "table"):
         return _DELTA_STATIC if static else _DELTA_STREAM
     if format in _TEST_ONLY:
         return _TEST_ONLY[format]

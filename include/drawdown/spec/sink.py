@@ -18,7 +18,7 @@ _EVERYWHERE = frozenset({"format", "schema", "mode", "publish", "options"})
 _TABLE = frozenset({"path", "partition_by", "time_column"})
 # The keys that have an effect, by format; "file" stands for all file formats.
 _KEYS: Mapping[str, frozenset[str]] = {
-    "delta": _TABLE | {"keys"},
+    "delta": _TABLE | {"keys", "table"},
     "file": _TABLE,
     "kafka": frozenset({"topic", "broker"}),
     "foreach_batch": frozenset({"function"}),
@@ -43,10 +43,14 @@ _TEST_ONLY: Mapping[str, str] = {
 
 
 class Sink(SpecModel):
-    """The output. ``publish: audited`` (Delta only) shows rows after the audit, ``direct`` per batch."""
+    """The output. ``publish: audited`` (Delta only) shows rows after the audit, ``direct`` per batch.
+
+    ``table`` is the name by which Spark's catalog, and ``format: table`` sources, know a Delta table.
+    """
 
     format: SinkFormat
     path: SinkPath | None = None
+    table: Name | None = None
     topic: Topic | None = None
     broker: Name = "default"
     function: FolderFile | None = None

@@ -37,6 +37,7 @@ _KEYS_OF: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("value", ("kafka",), "only Kafka sources have it"),
     ("reader", ("python",), "only Python data sources have it"),
     ("path", (*_FILES, "delta", "kafka"), "only files and tables have a path"),
+    ("table", ("table",), "only a table source has it"),
     ("infer_schema", _NEEDS_SCHEMA, "only the schema of files with columns is inferred"),
 )
 
@@ -54,7 +55,8 @@ class Source(SpecModel):
 
     ``path`` is below the storage root. ``schema`` is a .ddl file in the pipeline's folder or the DDL itself;
     with ``infer_schema`` the first run finds it and keeps it for all later ones. ``reader`` is a .py file
-    in the pipeline's folder with a Python data source.
+    in the pipeline's folder with a Python data source. ``table`` is the name that another pipeline's sink
+    gives its Delta table; the path is then that sink's.
     """
 
     format: SourceFormat
@@ -68,6 +70,7 @@ class Source(SpecModel):
     broker: Name = "default"
     value: Literal["json", "csv", "avro", "string"] = "json"
     reader: FolderFile | None = None
+    table: Name | None = None
 
     _schema_ddl: str | None = PrivateAttr(default=None)
 
@@ -98,6 +101,8 @@ class Source(SpecModel):
                 raise problem("no-effect", why, key, do="remove the key")
         if self.format == "kafka":
             self._check_kafka()
+        elif self.format == "table":
+            self._check_table()
         elif self.format == "python" or self.test_only:
             self._check_generated()
         else:
@@ -145,6 +150,12 @@ class Source(SpecModel):
         if self.format == "delta" and self.schema_text is not None:
             raise problem("no-effect", "a Delta table knows its schema", "schema", do="remove the key")
         check_archive(self.path, self.options)
+
+    def _check_table(self) -> None:
+        if self.table is None:
+            raise problem("missing-key", "a table source needs a table", do="add `table: name`")
+        if self.schema_text is not None:
+            raise problem("no-effect", "a Delta table knows its schema", "schema", do="remove the key")
 
     def _check_generated(self) -> None:
         """A Python data source, and Spark's own sources for tests."""

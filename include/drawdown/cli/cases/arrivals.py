@@ -47,7 +47,7 @@ class Arrivals:
         for name, source in self.case.pipeline.sources.items():
             if source.format == "kafka":
                 self._create_topic(name)
-            elif source.format == "delta":
+            elif source.format in ("delta", "table"):
                 self._append([], name, "delta")
             elif not source.static:
                 self._storage.makedirs(fixed_part(source.path or "") or ".")
@@ -68,7 +68,7 @@ class Arrivals:
                     arrived = f"{wave:04d}-{number:04d}-{file.name}"
                     self._storage.write_atomic(place(source, arrived), file.read_bytes())
                 else:
-                    self._append([file], name, source.format)
+                    self._append([file], name, "delta" if source.format == "table" else source.format)
 
     def _append(self, files: list[Path], name: str, kind: str) -> None:
         """Rows of .csv or .jsonl files into a table or a folder of data files; none: an empty table."""

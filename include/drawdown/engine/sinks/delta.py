@@ -10,7 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from drawdown.engine.session import option_text
 from drawdown.engine.sinks.schema import declared, refuse_drift
+from drawdown.engine.tables import know_table
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import Checkpoint, StagedFile, StagedTable
 from drawdown.publishing.delta_table import DeltaTableFiles
@@ -68,10 +70,19 @@ class DeltaSink:
 
     def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
         if self.check(schema, checkpoint) is None:
-            self._files.create(
-                schema.json(), self._partition_by, f"{self._table} of pipeline {self._pipeline.name}"
-            )
+            about = f"{self._table} of pipeline {self._pipeline.name}"
+            self._files.create(schema.json(), self._partition_by, about, self._properties())
+        if self._table == "output" and self._pipeline.sink.table is not None:
+            know_table(SparkSession.active(), self._pipeline.sink.table, self._files.uri)
         return self._files.table_id
+
+    def _properties(self) -> dict[str, str]:
+        """Table properties of a new table: its mode, for those who would stream it, and the user's."""
+        if self._table == "quarantine":
+            return {}
+        sink = self._pipeline.sink
+        given = {name: option_text(value) for name, value in sink.options.items()}
+        return {"drawdown.mode": sink.mode, **given}
 
     def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
         session = frame.sparkSession

@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from drawdown.engine.sources.columns import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS, options, schema_of
-from drawdown.engine.sources.delta import read_delta
+from drawdown.engine.sources.delta import known_table, read_delta
 from drawdown.engine.sources.files import existing_path, read_files
 from drawdown.engine.sources.generated import read_generated
 from drawdown.engine.sources.kafka import read_kafka
@@ -19,7 +19,7 @@ from drawdown.spec import Pipeline, Project
 
 __all__ = ["CORRUPT", "ORIGIN", "PAYLOAD", "SYSTEM_COLUMNS", "read_static", "read_stream"]
 
-_READERS = {"kafka": read_kafka, "delta": read_delta, "python": read_python} | dict.fromkeys(
+_READERS = {"kafka": read_kafka, "delta": read_delta, "table": read_delta, "python": read_python} | dict.fromkeys(
     ("socket", "rate", "rate-micro-batch"), read_generated
 )
 
@@ -52,5 +52,7 @@ def read_static(session: SparkSession, project: Project, pipeline: Pipeline, nam
     source = pipeline.sources[name]
     path = existing_path(project, pipeline, name)
     reader = session.read.format(source.format).options(**options(source))
+    if source.format == "table":
+        return session.read.options(**options(source)).table(known_table(session, project, pipeline, name))
     schema = schema_of(pipeline, name)
     return (reader if schema is None else reader.schema(schema)).load(path)

@@ -1,0 +1,117 @@
+"""SINK: Kafka, by Spark's own writer: one topic or one a row, keys, headers, and every output mode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from drawdown.errors import SourceError, TransformError
+from drawdown.machine.broker import Broker
+from tests.support.refusals import refused, refused_spec
+from tests.support.workspace import Workspace
+
+SPEC = """
+sources:
+  sales: {format: json, path: landing/sales, schema: sales.ddl, options: {maxFilesPerTrigger: 1}}
+transform: transform.sql
+sink: {format: kafka, SINK}
+state: {partitions: 2}
+"""
+DDL = "shop STRING, amount BIGINT"
+TOTALS = """
+    SELECT shop AS key, CAST(sum(amount) AS STRING) AS value FROM sales GROUP BY shop
+"""
+ROWS = """
+    SELECT concat('sink04-', shop) AS topic, shop AS key, to_json(struct(*)) AS value,
+           array(named_struct('key', 'amount', 'value', CAST(CAST(amount AS STRING) AS BINARY))) AS headers,
+           CAST(amount % 2 AS INT) AS partition
+    FROM sales
+"""
+
+
+@pytest.mark.conformance("SINK-04")
+def test_records_go_to_one_topic_or_to_the_one_that_a_row_names(
+    kafka_workspace: Workspace, broker: Broker
+) -> None:
+    workspace = kafka_workspace
+    _topics(broker, **{"sink04-a": 2, "sink04-b": 2, "sink04-update": 1, "sink04-complete": 1})
+    workspace.pipeline("by_row", SPEC.replace("SINK", "options: {kafka.acks: all}"), sales_ddl=DDL,
+                       transform_sql=ROWS)  # fmt: skip
+    for mode in ("update", "complete"):
+        sink = f"topic: sink04-{mode}, mode: {mode}"
+        workspace.pipeline(mode, SPEC.replace("SINK", sink), sales_ddl=DDL, transform_sql=TOTALS)
+
+    _sell(workspace, 1, a=1, b=2)
+    for name in ("by_row", "update", "complete"):
+        run = workspace.run(name)
+        assert (run.counts.staged, run.counts.published, run.verdict) == (2, 2, "pass")
+    _sell(workspace, 2, a=3)
+    for name in ("by_row", "update", "complete"):
+        workspace.run(name)
+
+    assert list(records(broker, "sink04-a")) == [
+        (1, "a", '{"shop":"a","amount":1}', [("amount", b"1")]),
+        (1, "a", '{"shop":"a","amount":3}', [("amount", b"3")]),
+    ]
+    assert list(records(broker, "sink04-b")) == [(0, "b", '{"shop":"b","amount":2}', [("amount", b"2")])]
+    update, complete = ([r[1:3] for r in records(broker, f"sink04-{m}")] for m in ("update", "complete"))
+    assert sorted(update[:2]) == sorted(complete[:2]) == [("a", "1"), ("b", "2")]
+    assert update[2:] == [("a", "4")], "what changed"
+    assert sorted(complete[2:]) == [("a", "4"), ("b", "2")], "the whole result again"
+
+
+def test_columns_that_are_no_part_of_a_record_are_refused(kafka_workspace: Workspace) -> None:
+    _sell(kafka_workspace, 1, a=1)
+    spec = SPEC.replace("SINK", "topic: sink04-never")
+    kafka_workspace.pipeline("rows", spec, sales_ddl=DDL, transform_sql="SELECT *, 'x' AS topic FROM sales")
+    error = refused(kafka_workspace, "rows", "sink.kafka-columns", TransformError)
+    for wrong in ("`shop` is no column", "`amount` is no column", "no `value`", "would send all to"):
+        assert wrong in error.what
+    assert "to_json(struct(*))" in error.do
+
+
+def test_options_that_log_in_or_load_classes_are_refused(workspace: Workspace) -> None:
+    for option in ("kafka.sasl.jaas.config: x", "kafka.partitioner.class: x", "kafka.transactional.id: x"):
+        spec = SPEC.replace("SINK", f"topic: t, options: {{{option}}}")
+        refused_spec(workspace, "rows", spec, "spec.unknown-option", sales_ddl=DDL, transform_sql=TOTALS)
+
+
+def test_a_broker_that_is_away_is_one_clear_error(workspace: Workspace) -> None:
+    _sell(workspace, 1, a=1)
+    spec = SPEC.replace("SINK", "topic: sink04-away, mode: update")
+    workspace.pipeline("rows", spec, sales_ddl=DDL, transform_sql=TOTALS)
+    error = refused(workspace, "rows", "sink.broker", SourceError)
+    assert "does not answer" in error.what
+
+
+def records(broker: Broker, topic: str) -> Iterator[tuple[int, str, str, list[tuple[str, bytes]] | None]]:
+    """Partition, key, value and headers of each record of a topic, in the order of partitions and offsets."""
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "reader"})
+    try:
+        for partition in sorted(consumer.list_topics(topic, timeout=10).topics[topic].partitions):
+            first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
+            consumer.assign([TopicPartition(topic, partition, first)])
+            while first < end:
+                message = consumer.poll(10)
+                assert message is not None
+                assert message.error() is None
+                first = message.offset() + 1
+                yield partition, message.key().decode(), message.value().decode(), message.headers()
+    finally:
+        consumer.close()
+
+
+def _topics(broker: Broker, **partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    made = admin.create_topics([NewTopic(name, count, 1) for name, count in partitions.items()])
+    for done in made.values():
+        done.result(20)
+
+
+def _sell(workspace: Workspace, file: int, **amounts: int) -> None:
+    rows = [{"shop": shop, "amount": n} for shop, n in amounts.items()]
+    workspace.land_json(f"landing/sales/{file}.json", rows, mtime=file)
