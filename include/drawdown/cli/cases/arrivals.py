@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _AS_THEY_ARE = frozenset({"csv", "json", "xml", "text"})
 _ROWS = (".csv", ".jsonl")
 _PATIENCE_SECONDS = 20
+_EXISTS = "TOPIC_ALREADY_EXISTS"
 
 
 @dataclass
@@ -51,6 +52,11 @@ class Arrivals:
                 self._append([], name, "delta")
             elif not source.static:
                 self._storage.makedirs(fixed_part(source.path or "") or ".")
+        sink = self.case.pipeline.sink
+        if sink.topic is not None:
+            # Cases share the broker: outputs.py takes only records of this case.
+            broker = self.project.brokers[sink.broker].bootstrap_servers
+            self._make_topic(broker, sink.topic, 1, may_exist=True)
         self.deliver(self.case.spec.static, 0)
 
     def deliver(self, arrivals: Mapping[str, list[str]], wave: int) -> None:
@@ -122,16 +128,21 @@ class Arrivals:
         return self.project.brokers[self.case.pipeline.sources[name].broker].bootstrap_servers
 
     def _create_topic(self, name: str) -> None:
+        topic, partitions = self._topic(name)
+        self._make_topic(self._bootstrap(name), topic, partitions, may_exist=False)
+
+    def _make_topic(self, broker: str, topic: str, partitions: int, *, may_exist: bool) -> None:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
         from confluent_kafka.cimpl import NewTopic
 
-        topic, partitions = self._topic(name)
-        admin = AdminClient({"bootstrap.servers": self._bootstrap(name), "log_level": 0})
+        admin = AdminClient({"bootstrap.servers": broker, "log_level": 0})
         try:
             admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(_PATIENCE_SECONDS)
         except (KafkaException, TimeoutError) as cause:
-            raise self._refused(f"the topic {topic} could not be made: {cause}", name) from None
+            if may_exist and isinstance(cause, KafkaException) and cause.args[0].name() == _EXISTS:
+                return
+            raise _refused(f"the topic {topic} could not be made: {cause}", broker) from None
 
     def _produce(self, name: str, file: Path) -> None:
         """One message for each line that is not empty."""
@@ -148,9 +159,9 @@ class Arrivals:
                 )
         unsent = producer.flush(_PATIENCE_SECONDS)
         if lost or unsent:
-            raise self._refused(lost[0] if lost else f"{unsent} messages were not taken", name)
+            what = lost[0] if lost else f"{unsent} messages were not taken"
+            raise _refused(what, self._bootstrap(name))
 
-    def _refused(self, what: str, name: str) -> SourceError:
-        return SourceError(
-            "test.broker", what, where=self._bootstrap(name), do="run it again; `drawdown doctor` says more"
-        )
+
+def _refused(what: str, broker: str) -> SourceError:
+    return SourceError("test.broker", what, where=broker, do="run it again; `drawdown doctor` says more")

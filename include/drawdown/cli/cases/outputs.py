@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from drawdown.errors import SpecError
@@ -12,8 +13,13 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-def sink_rows(session: SparkSession, project: Project, pipeline: Pipeline) -> DataFrame | None:
-    """Rows of the sink; None before anything was written. Kafka: topic, key and value, as text.
+def sink_rows(
+    session: SparkSession, project: Project, pipeline: Pipeline, since: datetime
+) -> DataFrame | None:
+    """Rows of the sink; None before anything was written.
+
+    Args:
+        since: when the case began; of a Kafka topic, records from then on: topic, key and value, as text.
 
     Raises:
         SpecError: ``test.unreadable-sink``: nobody can read back what this sink was given.
@@ -25,8 +31,8 @@ def sink_rows(session: SparkSession, project: Project, pipeline: Pipeline) -> Da
         from drawdown.engine.sinks.memory import kept
 
         return kept(session, project, pipeline)
-    if sink.format == "kafka" and sink.topic is not None:
-        return _topic(session, project, pipeline, sink.topic)
+    if sink.topic is not None:
+        return _topic(session, project, pipeline, sink.topic, since)
     raise SpecError(
         "test.unreadable-sink",
         f"rows that a {sink.format} sink was given cannot be read back, so there is nothing to compare"
@@ -51,12 +57,13 @@ def table_rows(
     return reader.load(storage.path(path))
 
 
-def _topic(session: SparkSession, project: Project, pipeline: Pipeline, topic: str) -> DataFrame:
+def _topic(
+    session: SparkSession, project: Project, pipeline: Pipeline, topic: str, since: datetime
+) -> DataFrame:
+    from pyspark.sql import functions as F
+
     from drawdown.spec.broker_options import spark_options
 
     raw = session.read.format("kafka").options(**spark_options(project.brokers[pipeline.sink.broker]))
-    return (
-        raw.option("subscribe", topic)
-        .load()
-        .selectExpr("topic", "CAST(key AS STRING) AS key", "CAST(value AS STRING) AS value")
-    )
+    records = raw.option("subscribe", topic).load().where(F.col("timestamp") >= since)
+    return records.selectExpr("topic", "CAST(key AS STRING) AS key", "CAST(value AS STRING) AS value")

@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -100,7 +101,7 @@ def _own_project(bench: Project, name: str) -> Project:
 
 
 def _run(session: SparkSession, project: Project, case: Case, stop: threading.Event) -> Result:
-    started = time.monotonic()
+    began, started = datetime.now(UTC), time.monotonic()
 
     def ended(wave: int, found: Sequence[Difference] = (), error: DrawdownError | None = None) -> Result:
         seconds = time.monotonic() - started
@@ -117,7 +118,7 @@ def _run(session: SparkSession, project: Project, case: Case, stop: threading.Ev
                 error = next((each.error for each in application.drain_all([case.pipeline])), None)
                 if error is not None or stop.is_set():
                     return ended(wave, error=error)
-                differences = [found for found in _compare(session, project, case, wave) if found]
+                differences = [found for found in _compare(session, project, case, wave, began) if found]
                 if differences:
                     return ended(wave, differences)
     except DrawdownError as error:
@@ -125,9 +126,11 @@ def _run(session: SparkSession, project: Project, case: Case, stop: threading.Ev
     return ended(wave)
 
 
-def _compare(session: SparkSession, project: Project, case: Case, wave: int) -> Iterator[Difference]:
+def _compare(
+    session: SparkSession, project: Project, case: Case, wave: int, began: datetime
+) -> Iterator[Difference]:
     expected = case.expected(wave, "expected")
     if expected is not None or case.pipeline.sink.readable:
-        yield difference("output", sink_rows(session, project, case.pipeline), expected)
+        yield difference("output", sink_rows(session, project, case.pipeline, began), expected)
     rejected = table_rows(session, project, f"quarantine/{case.pipeline.name}", "delta")
     yield difference("quarantine", rejected, case.expected_quarantine(wave))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 
 from drawdown.engine.examine.bounded_way import bounded_way
 from drawdown.engine.examine.chains import chains
+from drawdown.engine.examine.changing_tables import changing_tables
 from drawdown.engine.examine.deduplication import deduplication
 from drawdown.engine.examine.event_times import event_times
 from drawdown.engine.examine.function_modes import function_modes
@@ -42,6 +43,7 @@ _RULES: tuple[Callable[[Subject], Iterable[PlanVerdict]], ...] = (
     unbounded,
     bounded_way,
     sources,
+    changing_tables,
 )
 
 

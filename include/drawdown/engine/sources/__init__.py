@@ -19,9 +19,12 @@ from drawdown.spec import Pipeline, Project
 
 __all__ = ["CORRUPT", "ORIGIN", "PAYLOAD", "SYSTEM_COLUMNS", "read_static", "read_stream"]
 
-_READERS = {"kafka": read_kafka, "delta": read_delta, "table": read_delta, "python": read_python} | dict.fromkeys(
-    ("socket", "rate", "rate-micro-batch"), read_generated
-)
+_READERS = {
+    "kafka": read_kafka,
+    "delta": read_delta,
+    "table": read_delta,
+    "python": read_python,
+} | dict.fromkeys(("socket", "rate", "rate-micro-batch"), read_generated)
 
 
 def read_stream(
