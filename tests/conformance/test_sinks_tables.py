@@ -100,8 +100,8 @@ def test_file_formats_with_partitions(workspace: Workspace, kind: str, options: 
         return sorted(tuple(map(str, row)) for row in frame.collect())
 
     if options.startswith("retention"):
-        # The files are there, and Spark's readers take none that is older than the log keeps.
-        assert read("shop STRING, amount BIGINT") == []
+        # The log forgot, when it was compacted in the second run, what was older; the files are there.
+        assert read("shop STRING, amount BIGINT") == [("a", "3", "2024-01-02")]
     elif kind == "text":
         assert read(None) == sorted((f"{shop} {amount}", day) for shop, amount, day in sold)
     else:
