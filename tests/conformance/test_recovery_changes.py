@@ -21,7 +21,7 @@ FOREACH = """
 class Writer:
     def process(self, row):
         with open("{file}", "a") as lines:
-            lines.write(row.value + "\\\\n")
+            print(row.value, file=lines)
 """
 
 
