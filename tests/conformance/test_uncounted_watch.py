@@ -117,6 +117,15 @@ state: {partitions: 2}
 """
 
 
+RATES = """
+sources:
+  ticks: {format: rate, options: {rowsPerSecond: 5, numPartitions: 1}}
+transform: transform.sql
+sink: {format: memory}
+state: {partitions: 2}
+"""
+
+
 def refused_watch(
     workspace: Workspace, name: str, trigger: str, error_id: str = "trigger.continuous"
 ) -> TransformError:

@@ -72,7 +72,11 @@ class UncountedWatch(Drain):
         )
         if self.trigger.arguments:
             writer = writer.trigger(**self.trigger.arguments)  # type: ignore[arg-type]
-        return writer.start()
+        running = writer.start()
+        if self.pipeline.sink.format == "memory":
+            # Where the rows of a counted run are too (sinks/memory.py).
+            query.session.table(self.pipeline.name).createOrReplaceGlobalTempView(self.pipeline.name)
+        return running
 
     def _to_sink(self, writer: DataStreamWriter) -> DataStreamWriter:
         sink = self.pipeline.sink
