@@ -35,7 +35,7 @@ def _land(workspace: Workspace, *ids: int, folder: str = "landing/rows", at: flo
         workspace.land_json(f"{folder}/{id}.json", [{"id": id}], mtime=at + 1_700_000_000 + id)
 
 
-def _ids(workspace: Workspace) -> list[int]:
+def out(workspace: Workspace) -> list[int]:
     return sorted(id for (id,) in workspace.delta("tables/out"))
 
 
@@ -119,7 +119,7 @@ def test_files_come_in_the_order_of_their_modification_times(workspace: Workspac
     _land(workspace, 5, 4)
     workspace.run("ordered")
     assert _files_by_batch(workspace, "ordered") == [[f"{id}.json"] for id in (1, 2, 3, 4, 5)]
-    assert _ids(workspace) == [1, 2, 3, 4, 5]
+    assert out(workspace) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.conformance("SRC-02")
@@ -130,7 +130,7 @@ def test_max_files_per_trigger_splits_a_backlog_within_one_drain(workspace: Work
     _land(workspace, 6, 7, 8)
     assert workspace.run("split").batches == 2
     assert [batch.counts.read for batch in _batches(workspace, "split")] == [2, 2, 1, 2, 1]
-    assert _ids(workspace) == list(range(1, 9))
+    assert out(workspace) == list(range(1, 9))
 
 
 @pytest.mark.conformance("SRC-03")
@@ -144,7 +144,7 @@ def test_max_bytes_per_trigger_takes_at_least_one_file(workspace: Workspace) -> 
     assert workspace.run("sized").batches == 2
     # Two small files fit, three do not; one that is too big on its own comes alone.
     assert [batch.counts.read for batch in _batches(workspace, "sized")] == [2, 1, 10, 1]
-    assert _ids(workspace) == [1, 2, 3, *range(10, 21)]
+    assert out(workspace) == [1, 2, 3, *range(10, 21)]
 
     both = _spec("{maxBytesPerTrigger: 10m, maxFilesPerTrigger: 5}")
     error = refused_spec(workspace, "both", both, "spec.contradiction", **ASIDE)
@@ -160,7 +160,7 @@ def test_latest_first_reads_the_newest_file_first(workspace: Workspace) -> None:
     _land(workspace, 4, 5)
     workspace.run("newest")
     assert _files_by_batch(workspace, "newest") == [[f"{id}.json"] for id in (3, 2, 1, 5, 4)]
-    assert _ids(workspace) == [1, 2, 3, 4, 5]
+    assert out(workspace) == [1, 2, 3, 4, 5]
 
 
 @pytest.mark.conformance("SRC-05")
@@ -172,7 +172,7 @@ def test_file_name_only_takes_a_known_name_in_another_folder_for_the_same_file(w
     assert workspace.drain("names")[0].run is None, "there is nothing new under a name not seen before"
     _land(workspace, 3, folder="landing/b", at=60)
     assert workspace.run("names").counts.read == 1
-    assert _ids(workspace) == [1, 2, 3]
+    assert out(workspace) == [1, 2, 3]
     assert "once a name was seen" in verdicts(workspace, "names")["source.file-name-only"].what
 
 
@@ -187,7 +187,7 @@ def test_files_older_than_max_file_age_are_passed_over_and_the_record_says_so(wo
     _land(workspace, 4)
     run = workspace.run("aged")
     assert run.stop_reason == "drained; 1 file(s) of rows are too old (maxFileAge) and are not read"
-    assert _ids(workspace) == [1, 2, 4]
+    assert out(workspace) == [1, 2, 4]
 
 
 @pytest.mark.conformance("SRC-06")
@@ -199,7 +199,7 @@ def test_latest_first_with_a_limit_makes_spark_ignore_max_file_age(workspace: Wo
     workspace.run("ignored")
     _land(workspace, 2, at=-7200)
     assert workspace.run("ignored").stop_reason == "drained"
-    assert _ids(workspace) == [1, 2]
+    assert out(workspace) == [1, 2]
     warning = verdicts(workspace, "ignored")["source.max-age-ignored"]
     assert warning.level == "warning"
     assert "latestFirst and maxFilesPerTrigger: Spark ignores maxFileAge" in warning.what
@@ -233,7 +233,7 @@ def test_files_of_committed_batches_are_cleaned_by_the_next_run(workspace: Works
     assert _tree(workspace, "landing/rows") == ["4.json"]
     moved = _tree(workspace, _archive_of(workspace)) if how == "archive" else []
     assert moved == (["1.json", "2.json", "3.json"] if how == "archive" else [])
-    assert _ids(workspace) == [1, 2, 3, 4]
+    assert out(workspace) == [1, 2, 3, 4]
 
 
 @pytest.mark.conformance("SRC-08")
@@ -286,11 +286,11 @@ def test_cached_files_decide_when_a_watch_lists_again(
     with watching(workspace, "cached", on_batch=land_once) as watched:
         watched.until(lambda: watched.published == 4)
     assert _files_by_batch(workspace, "cached") == files
-    assert _ids(workspace) == [0, 1, 2, 3]
+    assert out(workspace) == [0, 1, 2, 3]
 
     # A drain lists once, when it starts.
     _land(workspace, 5, 6)
     workspace.run("cached")
-    assert _ids(workspace) == [0, 1, 2, 3, 5, 6]
+    assert out(workspace) == [0, 1, 2, 3, 5, 6]
     asked = [o for o in ("maxCachedFiles", "discardCachedInputRatio") if o in options]
     assert ("source.cached-files" in verdicts(workspace, "cached")) == bool(asked)
