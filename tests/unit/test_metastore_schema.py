@@ -8,6 +8,7 @@ import subprocess
 import sys
 import textwrap
 from datetime import timedelta
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -45,12 +46,12 @@ def test_the_list_of_revisions_is_the_files_oldest_first() -> None:
     assert tuple(s.revision for s in scripts.walk_revisions())[::-1] == migrations.REVISIONS
 
 
-def test_a_store_of_before_sessionless_rows_were_counted_is_brought_up(store_url: str) -> None:
+def test_a_store_of_before_later_counts_is_brought_up(store_url: str) -> None:
     with Metastore.open(store_url) as store:
         run = store.start_run(Run("r1", "flights"))
         with store._writer.begin() as conn:
-            for table in ("runs", "batches"):
-                conn.execute(text(f"ALTER TABLE {table} DROP COLUMN sessionless"))
+            for table, count in product(("runs", "batches"), ("sessionless", "lost")):
+                conn.execute(text(f"ALTER TABLE {table} DROP COLUMN {count}"))
             conn.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0002'"))
     with Metastore.open(store_url) as store:
         assert store.runs() == [run]
