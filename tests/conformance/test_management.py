@@ -208,12 +208,12 @@ def test_gauges_of_a_query_reach_a_file_and_prometheus(workspace: Workspace) -> 
     gauges = {path.name.split("spark.streaming.")[-1] for path in folder.glob("*.spark.streaming.hourly.*")}
     assert {"hourly.inputRate-total.csv", "hourly.states-rowsTotal.csv", "hourly.latency.csv"} <= gauges
 
-    watch = CommandLine(workspace.root, "watch", "hourly")
-    workspace.land_json("landing/events/9.json", _rows("13:00:00"), mtime=9)
-    watch.until(lambda line: "1 row(s) published" in line)
-    page = urlopen(f"http://127.0.0.1:{port}/metrics/prometheus", timeout=20).read().decode()
-    assert "driver_spark_streaming_hourly_states_rowsTotal_Value" in page
-    assert watch.interrupted() == 130
+    with CommandLine(workspace.root, "watch", "hourly") as watch:
+        workspace.land_json("landing/events/9.json", _rows("13:00:00"), mtime=9)
+        watch.until(lambda line: "1 row(s) published" in line)
+        page = urlopen(f"http://127.0.0.1:{port}/metrics/prometheus", timeout=20).read().decode()
+        assert "driver_spark_streaming_hourly_states_rowsTotal_Value" in page
+        assert watch.interrupted() == 130
     assert workspace.delta("tables/out") == [(datetime(2024, 1, 1, h, tzinfo=UTC), 1) for h in (10, 11)]
 
     text = drawdown(workspace.root, "runs", "--prometheus").stdout

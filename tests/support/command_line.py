@@ -20,7 +20,7 @@ def drawdown(folder: Path, *arguments: str, timeout: int = 240) -> subprocess.Co
 
 
 class CommandLine:
-    """A command that goes on; what it has said so far is in ``said``."""
+    """A command that goes on as long as the block does; what it has said so far is in ``said``."""
 
     def __init__(self, folder: Path, *arguments: str) -> None:
         self.said: list[str] = []
@@ -32,6 +32,14 @@ class CommandLine:
             text=True,
             start_new_session=True,
         )
+
+    def __enter__(self) -> CommandLine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+            self._process.wait()
 
     def until(self, said: Callable[[str], bool]) -> str:
         """Read on to the first such line."""
