@@ -78,11 +78,6 @@ OPERATIONS = {
         "DISTINCT without watermark",
         "dropDuplicates",
     ),
-    "SELECT k, count(*) AS n FROM events GROUP BY k": (
-        "mode.append-needs-watermark",
-        "without watermark",
-        "group by window(at",
-    ),
 }
 
 
