@@ -168,8 +168,8 @@ class StateReader:
 
     def _rows(self, frame: DataFrame) -> list[dict[str, Any]]:
         try:
-            # Whole rows: of a join's values Spark 4.2 knows one column more than their schema says, and any
-            # expression over them goes astray.
+            # Whole rows: an expression over a join's values, such as to_json(struct(*)), ended with an index
+            # out of bounds (seen with Spark 4.2).
             return [row.asDict(recursive=True) for row in frame.collect()]
         except (PySparkException, Py4JJavaError) as cause:
             raise self._unreadable(cause) from None

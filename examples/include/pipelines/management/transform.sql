@@ -1,0 +1,1 @@
+SELECT * FROM departures WHERE tailnum IS NULL
