@@ -83,7 +83,7 @@ def _land(workspace: Workspace, file: str, *times: str, k: str = "a") -> None:
     workspace.land_json(f"landing/events/{file}.json", rows)
 
 
-def _table(workspace: Workspace) -> list[tuple[Any, ...]]:
+def read(workspace: Workspace) -> list[tuple[Any, ...]]:
     """The sink's rows, with times without their zone, which is UTC."""
     rows = workspace.delta("tables/out")
     return [tuple(c.replace(tzinfo=None) if isinstance(c, datetime) else c for c in row) for row in rows]
@@ -104,10 +104,10 @@ def test_an_aggregation_under_a_watermark_runs_in_every_mode(
     _pipeline(workspace, WINDOWS, "hour TIMESTAMP, n BIGINT", mode, "hour")
     _land(workspace, "1", "10:05", "10:55", "11:01")
     workspace.run("modes")
-    assert _table(workspace) == first
+    assert read(workspace) == first
     _land(workspace, "2", "11:20", "12:40")
     workspace.run("modes")
-    assert _table(workspace) == second
+    assert read(workspace) == second
 
 
 @pytest.mark.conformance("MODE-02")
@@ -126,7 +126,7 @@ def test_an_aggregation_without_watermark_is_refused_in_append_only(workspace: W
     _land(workspace, "2", "10:02", "10:03", k="b")
     _land(workspace, "3", "09:00", "09:00", "09:00")
     workspace.run("modes")
-    assert _table(workspace) == [("a", 4), ("b", 1)]
+    assert read(workspace) == [("a", 4), ("b", 1)]
 
 
 @pytest.mark.conformance("MODE-03")
@@ -143,7 +143,7 @@ def test_a_query_without_aggregation_is_refused_in_complete_only(workspace: Work
     _land(workspace, "2", "10:00")
     _land(workspace, "3", "10:00", k="b")
     workspace.run("modes")
-    assert _table(workspace) == ([("a", 1), ("b", 1)] if mode == "update" else [("a", 1), ("a", 1), ("b", 1)])
+    assert read(workspace) == ([("a", 1), ("b", 1)] if mode == "update" else [("a", 1), ("a", 1), ("b", 1)])
 
 
 @pytest.mark.conformance("MODE-04")
@@ -171,7 +171,7 @@ def test_a_join_of_two_streams_runs_in_append_only(workspace: Workspace, mode: s
     workspace.run("modes")
     _land(workspace, "2", "10:50")
     workspace.run("modes")
-    assert _table(workspace) == [("a", "A"), ("a", "A")]
+    assert read(workspace) == [("a", "A"), ("a", "A")]
 
 
 @pytest.mark.conformance("MODE-05")
@@ -182,15 +182,15 @@ def test_session_windows_are_refused_in_update_only(workspace: Workspace, mode: 
     _pipeline(workspace, sql, "began TIMESTAMP, k STRING, n BIGINT", mode, "began, k")
     _land(workspace, "1", "10:00", "10:20")
     if mode == "update":
-        error = refused(workspace, "modes", "mode.session-update", TransformError)
-        assert "update mode is not supported for session windows" in error.what
+        error = refused(workspace, "modes", "window.session-update", TransformError)
+        assert "session windows are not supported in update mode" in error.what
         assert "mode: append" in error.do
         return
     workspace.run("modes")
     _land(workspace, "2", "10:40", "12:00")
     workspace.run("modes")
     open_session = [] if mode == "append" else [(TWELVE, "a", 1)]
-    assert _table(workspace) == [(TEN, "a", 3), *open_session]
+    assert read(workspace) == [(TEN, "a", 3), *open_session]
 
 
 @pytest.mark.conformance("MODE-06")
@@ -205,10 +205,10 @@ def test_a_sort_runs_behind_an_aggregation_in_complete_only(workspace: Workspace
         assert "mode: complete" in error.do
         return
     workspace.run("modes")
-    assert _table(workspace) == [(TEN, 2)]
+    assert read(workspace) == [(TEN, 2)]
     _land(workspace, "2", "11:01", "11:02")
     workspace.run("modes")
-    assert _table(workspace) == [(ELEVEN, 3)], "the greatest now, by what both runs counted"
+    assert read(workspace) == [(ELEVEN, 3)], "the greatest now, by what both runs counted"
     _pipeline(workspace, "SELECT k, v FROM events ORDER BY v", "k STRING, v BIGINT", mode, name="plain")
     plain = {verdict.id: verdict.level for verdict in planned(workspace, "plain").verdicts}
     assert plain["mode.sort"] == "refused"
@@ -233,7 +233,7 @@ def test_a_function_with_state_runs_in_the_mode_it_is_written_for(
     workspace.run("modes")
     _land(workspace, "2", "10:02")
     workspace.run("modes")
-    assert _table(workspace) == ([("a", 3)] if mode == "update" else [("a", 2), ("a", 3)])
+    assert read(workspace) == ([("a", 3)] if mode == "update" else [("a", 2), ("a", 3)])
 
 
 @pytest.mark.conformance("MODE-08")
@@ -252,7 +252,7 @@ def test_several_functions_with_state_run_in_append_only(workspace: Workspace, m
     workspace.run("modes")
     _land(workspace, "2", "10:02", "10:03", k="b")
     workspace.run("modes")
-    assert _table(workspace) == [("2", 1), ("2", 2)], "the count of 2 was seen in the first run, then again"
+    assert read(workspace) == [("2", 1), ("2", 2)], "the count of 2 was seen in the first run, then again"
 
 
 @pytest.mark.conformance("MODE-09")
@@ -272,10 +272,10 @@ def test_chained_stateful_operators_run_in_append_only(workspace: Workspace, mod
         assert "second pipeline" in error.do
         return
     workspace.run("modes")
-    assert _table(workspace) == []
+    assert read(workspace) == []
     _land(workspace, "2", "11:40", "12:30", "14:30")
     workspace.run("modes")
-    assert _table(workspace) == [(TEN, 4), (TWELVE, 1)]
+    assert read(workspace) == [(TEN, 4), (TWELVE, 1)]
 
 
 @pytest.mark.conformance("MODE-11")

@@ -14,13 +14,9 @@ from drawdown.engine.examine.plan_tree import Node, is_watermarked, items
 from drawdown.engine.examine.subject import Subject
 from drawdown.plan.verdicts import PlanVerdict
 
-# Metadata key of a session window's column: SessionWindow.marker, Spark 4.2.
-_SESSION = "spark.sessionWindow"
-
 
 def output_modes(subject: Subject) -> Iterator[PlanVerdict]:
-    """Refusals ``mode.append-needs-watermark``, ``mode.complete-needs-aggregation``,
-    ``mode.session-update`` and ``mode.sort``."""
+    """Refusals ``mode.append-needs-watermark``, ``mode.complete-needs-aggregation`` and ``mode.sort``."""
     # The checker takes SQL's DISTINCT for the aggregation that it becomes.
     aggregates = [n for n in subject.plan.walk() if n.name in ("Aggregate", "Distinct") and n.streaming]
     if subject.mode == "append":
@@ -34,8 +30,6 @@ def output_modes(subject: Subject) -> Iterator[PlanVerdict]:
             do="say `mode: append`, or aggregate with GROUP BY",
             about="complete",
         )
-    if subject.mode == "update":
-        yield from (_session(node) for node in aggregates if _is_session(node))
     yield from (_sort(node, subject.mode) for node in subject.plan.walk() if _unsorted(node, subject.mode))
 
 
@@ -70,11 +64,6 @@ def _under_watermark(node: Node) -> bool:
     return any(is_watermarked(a) for key in keys for a in _columns(key))
 
 
-def _is_session(node: Node) -> bool:
-    keys = _keys(node)
-    return any(a.metadata().contains(_SESSION) for key in keys for a in _columns(key))
-
-
 def _keys(node: Node) -> list[Any]:
     return items(node.java.output() if node.name == "Distinct" else node.java.groupingExpressions())
 
@@ -82,18 +71,6 @@ def _keys(node: Node) -> list[Any]:
 def _columns(key: Any) -> list[Any]:
     """A key that is a column; a key computed from one has no watermark."""
     return [key] if key.nodeName() == "AttributeReference" else []
-
-
-def _session(node: Node) -> PlanVerdict:
-    return PlanVerdict(
-        "refused",
-        "mode.session-update",
-        "update mode is not supported for session windows: a session that grows or merges with its neighbour"
-        " changes its key, and the row under the old key would stay",
-        do="say `mode: append`, which writes a session once, when the watermark has passed its end,"
-        " or `mode: complete`",
-        about="session_window",
-    )
 
 
 def _unsorted(node: Node, mode: str) -> bool:
