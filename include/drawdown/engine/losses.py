@@ -71,7 +71,7 @@ def find_losses(
     """
     found: dict[str, list[Loss]] = {}
     ids: dict[str, dict[str, str]] = {}
-    stands = _stands(checkpoint, files) if checkpoint is not None else {}
+    stands = _stands(pipeline, checkpoint, files) if checkpoint is not None else {}
     noted = _noted(metastore, checkpoint, files) if checkpoint is not None else {}
     for name, source in pipeline.streaming_sources.items():
         if source.format != "kafka":
@@ -105,13 +105,15 @@ def _refuse(pipeline: Pipeline, name: str, losses: Sequence[Loss]) -> None:
         )
 
 
-def _stands(checkpoint: Checkpoint, files: CheckpointFiles) -> dict[str, Any]:
-    """The next offsets to read, by source; a source that the transform uses twice stands for both."""
+def _stands(pipeline: Pipeline, checkpoint: Checkpoint, files: CheckpointFiles) -> dict[str, Any]:
+    """The next offsets to read, by Kafka source; one that the transform uses twice stands for both."""
     order = checkpoint.fingerprint.get("source_order", ())
     last = files.last_commit_batch()
     if last is not None:
         return dict(zip(order, files.offsets(last).offsets, strict=False))
-    return {name: files.kafka_start(number) for number, name in enumerate(dict.fromkeys(order))}
+    kafka = [name for name, source in pipeline.streaming_sources.items() if source.format == "kafka"]
+    numbers = {name: number for number, name in enumerate(dict.fromkeys(order))}
+    return {name: files.kafka_start(numbers[name]) for name in kafka if name in numbers}
 
 
 def _noted(metastore: Metastore, checkpoint: Checkpoint, files: CheckpointFiles) -> Mapping[str, Any]:
