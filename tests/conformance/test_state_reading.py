@@ -79,7 +79,7 @@ def test_state_is_read_by_operator_by_key_and_at_a_batch(
     assert "stateStoreSave" in table
     assert '{"count": 2}' in table
     show([row], as_json=True)
-    assert json.loads(capsys.readouterr().out) == [row]
+    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps([row], default=str))
     assert workspace.everything() == before, "reading writes nothing"
     _misses(workspace, reader)
 

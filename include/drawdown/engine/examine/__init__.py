@@ -32,9 +32,9 @@ __all__ = ["Subject", "examine"]
 _RULES: tuple[Callable[[Subject], Iterable[PlanVerdict]], ...] = (
     triggers,
     windows,
+    state_functions,
     watermarks,
     joins,
-    state_functions,
     function_modes,
     chains,
     output_modes,
