@@ -92,7 +92,7 @@ PAIRS = [("10:30", "10:45"), ("10:50", None), ("11:25", "11:30"), ("12:15", "12:
 def test_sources_that_take_turns_close_windows_in_the_run_that_closes_them(
     workspace: Workspace, sql: str, ddl: str, policy: str, tables: tuple[list[tuple[str, object]], ...]
 ) -> None:
-    """tests/engine/test_carriers.py does the same over ten runs, for more shapes, with crashes."""
+    """tests/faults/test_carriers.py does the same over ten runs, for more shapes, with crashes."""
     _two_sources(workspace, policy)
     workspace.pipeline("turns", TWO.replace("POLICY", policy), out_ddl=ddl, transform_sql=sql)
     for number, (source, *rows) in enumerate(TURNS):
