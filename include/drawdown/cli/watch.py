@@ -4,22 +4,15 @@ from __future__ import annotations
 
 import contextlib
 import getpass
-import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drawdown.application import Watcher
 from drawdown.cli.chosen import chosen
 from drawdown.cli.screen import children_write_to, err, out, show_error
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.status import Status
-
     from drawdown.application import Report
-    from drawdown.metastore.records import Batch, Verdict
-    from drawdown.spec import Pipeline
 
 _TRIGGER = 'default, "10 seconds", "continuous: 1 second" or "real-time: 5 minutes".'
 
@@ -35,6 +28,7 @@ def watch(
     """
     from drawdown.application import Application, exit_code, new_run_id
     from drawdown.cli.interrupt import interruptibly
+    from drawdown.cli.watch_screen import WatchScreen
     from drawdown.clusters.local import submit_conf
     from drawdown.credentials import collect
     from drawdown.metastore import Metastore
@@ -70,51 +64,6 @@ def watch(
     for report in reports:
         _show(report)
     raise typer.Exit(128 + signal if signal is not None else exit_code(reports))
-
-
-class WatchScreen(Watcher):
-    """One line a batch and a verdict; on a terminal, what the query is doing below them."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-        self._status: Status | None = console.status("starting Spark") if console.is_terminal else None
-
-    def __enter__(self) -> WatchScreen:
-        if self._status is not None:
-            self._status.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._status is not None:
-            self._status.stop()
-
-    def say(self, sentence: str) -> None:
-        self._console.print(sentence, markup=False)
-        sys.stderr.flush()
-
-    def notice(self, pipeline: Pipeline, sentence: str) -> None:
-        self.say(f"{pipeline.name}: {sentence}")
-
-    def batch(self, pipeline: Pipeline, batch: Batch) -> None:
-        counts = batch.counts
-        aside = counts.read - counts.fed
-        self.say(
-            f"{pipeline.name}: batch {batch.batch_id}: {counts.read:,} read, {counts.staged:,} staged"
-            + (f", {aside:,} set aside" if aside else "")
-            + (f", {counts.late:,} late" if counts.late else "")
-        )
-
-    def judged(self, pipeline: Pipeline, verdict: Verdict, published: int) -> None:
-        if verdict.last_batch >= 0:
-            batches = f"batches {verdict.first_batch} to {verdict.last_batch}"
-            self.say(f"{pipeline.name}: {batches}: {verdict.outcome}, {published:,} row(s) published")
-
-    def progress(self, pipeline: Pipeline, entry: dict[str, Any]) -> None:
-        if self._status is not None:
-            took = entry["duration_ms"].get("triggerExecution", 0)
-            watermark = f", watermark {entry['watermark']}" if entry["watermark"] else ""
-            last = f"batch {entry['batch_id']} took {took:,} ms{watermark}"
-            self._status.update(f"{pipeline.name}: {entry['status']} [dim]({last}; Ctrl-C stops)[/]")
 
 
 def _show(report: Report) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +20,7 @@ from drawdown.spec.paths import fixed_part
 from drawdown.storage import Storage
 
 if TYPE_CHECKING:
+    from confluent_kafka.admin import AdminClient
     from pyspark.sql import SparkSession
     from pyspark.sql.types import StructType
 
@@ -25,6 +28,9 @@ _AS_THEY_ARE = frozenset({"csv", "json", "xml", "text"})
 _ROWS = (".csv", ".jsonl")
 _PATIENCE_SECONDS = 20
 _EXISTS = "TOPIC_ALREADY_EXISTS"
+# Spark reads files in the order of their times, and the clock of a file system ticks every few milliseconds.
+_TICK_SECONDS = 0.02
+_PAUSE_SECONDS = 0.2
 
 
 @dataclass
@@ -73,6 +79,7 @@ class Arrivals:
                 elif source.format in _AS_THEY_ARE or file.suffix not in _ROWS:
                     arrived = f"{wave:04d}-{number:04d}-{file.name}"
                     self._storage.write_atomic(place(source, arrived), file.read_bytes())
+                    time.sleep(_TICK_SECONDS)
                 else:
                     self._append([file], name, "delta" if source.format == "table" else source.format)
 
@@ -137,12 +144,26 @@ class Arrivals:
         from confluent_kafka.cimpl import NewTopic
 
         admin = AdminClient({"bootstrap.servers": broker, "log_level": 0})
-        try:
-            admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(_PATIENCE_SECONDS)
-        except (KafkaException, TimeoutError) as cause:
-            if may_exist and isinstance(cause, KafkaException) and cause.args[0].name() == _EXISTS:
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while True:
+            try:
+                admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result(_PATIENCE_SECONDS)
                 return
-            raise _refused(f"the topic {topic} could not be made: {cause}", broker) from None
+            except (KafkaException, TimeoutError) as cause:
+                exists = isinstance(cause, KafkaException) and cause.args[0].name() == _EXISTS
+                if exists and may_exist:
+                    return
+                if not exists or time.monotonic() > until:
+                    raise _refused(f"the topic {topic} could not be made: {cause}", broker) from None
+            # An earlier case read a topic of this name, and its records are not this case's.
+            self._remove_topic(admin, topic)
+
+    def _remove_topic(self, admin: AdminClient, topic: str) -> None:
+        from confluent_kafka import KafkaException
+
+        with suppress(KafkaException, TimeoutError):  # the next try to make it says what is wrong
+            admin.delete_topics([topic])[topic].result(_PATIENCE_SECONDS)
+        time.sleep(_PAUSE_SECONDS)
 
     def _produce(self, name: str, file: Path) -> None:
         """One message for each line that is not empty."""
