@@ -7,6 +7,8 @@ at the folders anew at each start; what it finds then must be what the query beg
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
@@ -45,9 +47,8 @@ def check_partitions(
         )
     given = {option.lower(): value for option, value in source.options.items()}
     for info in list_source_files(storage, source.path or "", given):
-        below = info.relative[len(source.path or "") :].split("/")[:-1]
-        found = [folder.split("=", 1)[0] for folder in below if "=" in folder]
-        if found != columns:
+        found = _scheme(info.relative[len(source.path or "") :].rpartition("/")[0])
+        if list(found) != columns:
             raise _changed(pipeline, name, [columns, found], info.path)
 
 
@@ -57,7 +58,7 @@ def refused_by_spark(pipeline: Pipeline, name: str, cause: PySparkException) -> 
     if cause.getCondition() == "CONFLICTING_PARTITION_COLUMN_NAMES":
         lists = [line.split(", ") for line in _LISTED.findall(said)]
         folders = [line.strip() for line in said.splitlines() if line.startswith("\t") and "/" in line]
-        return _changed(pipeline, name, lists, folders[-1].split(" SQLSTATE")[0] if folders else "")
+        return _changed(pipeline, name, lists, _odd_one([f.split(" SQLSTATE")[0] for f in folders]))
     if cause.getCondition() == "INVALID_PARTITION_VALUE":
         return SourceError(
             "source.partition-value",
@@ -68,7 +69,17 @@ def refused_by_spark(pipeline: Pipeline, name: str, cause: PySparkException) -> 
     return None
 
 
-def _changed(pipeline: Pipeline, name: str, lists: list[list[str]], where: str) -> RefusedError:
+def _odd_one(folders: Sequence[str]) -> str:
+    """A folder of the scheme that fewest have; Spark names folders in no order."""
+    schemes = Counter(_scheme(folder) for folder in folders)
+    return min(folders, key=lambda folder: (schemes[_scheme(folder)], folder), default="")
+
+
+def _scheme(folder: str) -> tuple[str, ...]:
+    return tuple(part.split("=", 1)[0] for part in folder.split("/") if "=" in part)
+
+
+def _changed(pipeline: Pipeline, name: str, lists: Sequence[Sequence[str]], where: str) -> RefusedError:
     kinds = ", others ".join(
         f"by {', '.join(columns)}" if columns else "in no partition folder" for columns in lists
     )
