@@ -21,6 +21,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from drawdown.engine.carriers import with_watermark
 from drawdown.engine.examine.bounded_way import only_in_a_stream
 from drawdown.engine.examine.plan_tree import Node
+from drawdown.engine.batch_function import each_batch
 from drawdown.engine.failures import from_spark
 from drawdown.engine.sinks.schema import declared, in_declared_order
 from drawdown.engine.sources import read_static
@@ -92,20 +93,20 @@ def _streamed(
     def write(batch: DataFrame, batch_id: int) -> None:
         batch.withColumn(_BATCH, F.lit(batch_id)).write.mode("append").parquet(written)
 
-    query = (
+    writer = (
         output.writeStream.outputMode(pipeline.sink.mode)
         .queryName(folder.rpartition("/")[2])
         .trigger(availableNow=True)
         .option("checkpointLocation", storage.path(f"{folder}/checkpoint"))
-        .foreachBatch(write)
-        .start()
     )
-    try:
-        query.awaitTermination()
-    except PySparkException as cause:
-        raise from_spark(pipeline, cause) from None
-    finally:
-        query.stop()
+    with each_batch(writer, write):
+        query = writer.start()
+        try:
+            query.awaitTermination()
+        except PySparkException as cause:
+            raise from_spark(pipeline, cause) from None
+        finally:
+            query.stop()
     schema = StructType([*output.schema.fields, StructField(_BATCH, IntegerType())])
     return _last(session.read.schema(schema).parquet(written), pipeline).drop(_BATCH)
 

@@ -32,6 +32,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from drawdown.engine.batch import EPOCH, BatchStep, StopDrain
+from drawdown.engine.batch_function import each_batch
 from drawdown.engine.carriers import write_carriers
 from drawdown.engine.failures import from_spark, unexpected
 from drawdown.engine.lease_keeper import LeaseKeeper
@@ -230,14 +231,20 @@ class Drain:
             query.output.writeStream.outputMode(self.pipeline.sink.mode)
             .queryName(self.pipeline.name)
             .option("checkpointLocation", self.storage.path(self.checkpoint.path))
-            .foreachBatch(step)
         )
         if self.trigger.arguments:
             writer = writer.trigger(**self.trigger.arguments)  # type: ignore[arg-type]
-        running = writer.start()
-        self.progress = RunProgress(running, query.source_order)
+        with each_batch(writer, step):
+            running = writer.start()
+            self.progress = RunProgress(running, query.source_order)
+            reason = self._until_it_ends(running, self.progress, step)
+        self.metastore.set_query_id(self.keeper.lease, self.checkpoint.generation, str(running.id))
+        return reason
+
+    def _until_it_ends(self, running: StreamingQuery, progress: RunProgress, step: BatchStep) -> str:
+        """Why it did; raises what the step raised rather than what Spark made of it."""
         try:
-            reason = self._wait(running, self.progress)
+            return self._wait(running, progress)
         except PySparkException:
             if isinstance(step.failure, StopDrain):
                 return step.failure.reason
@@ -245,11 +252,9 @@ class Drain:
                 raise step.failure from None
             raise
         finally:
-            self._look(self.progress)
+            self._look(progress)
             # Whatever ended the wait: no batch may be written after the lease is given back.
             running.stop()
-        self.metastore.set_query_id(self.keeper.lease, self.checkpoint.generation, str(running.id))
-        return reason
 
     def _wait(self, running: StreamingQuery, progress: RunProgress) -> str:
         """Until the query ends by itself; returns why it did."""
