@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.deaths import Moment, die
+from tests.support.deaths import die
 from tests.support.workspace import Workspace, multiset
 
 RUNS = 10
@@ -152,10 +152,10 @@ SHAPES = {
     ),
 }
 
-NOTED: Moment = ("after", "note_batch", 1)
-FLUSHED: Moment = ("after", "note_batch", 2)  # the second batch has no data: it only closes windows
-STAGED: Moment = ("after", "delta.write", 1)
-COMMITTED: Moment = ("before", "mark_committed", 1)
+NOTED = "after batch.note"
+FLUSHED = "after batch.note 2"  # the second batch has no data: it only closes windows
+STAGED = "after batch.stage"
+COMMITTED = "before commits.note"
 
 
 @pytest.mark.parametrize(
@@ -172,7 +172,7 @@ COMMITTED: Moment = ("before", "mark_committed", 1)
     ids=lambda value: getattr(value, "__name__", None) or (value if isinstance(value, str) else ""),
 )
 def test_rows_come_out_in_the_run_whose_data_closes_them(
-    workspace: Workspace, shape: str, policy: Callable[..., datetime], killed_run: int, moment: Moment
+    workspace: Workspace, shape: str, policy: Callable[..., datetime], killed_run: int, moment: str
 ) -> None:
     code, ddl = SHAPES[shape].code, SHAPES[shape].ddl
     language = "py" if code.startswith("def") else "sql"

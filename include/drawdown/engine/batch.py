@@ -28,6 +28,7 @@ from drawdown.engine.query import Query
 from drawdown.engine.rejects import stage_rejected
 from drawdown.engine.sinks import DeltaSink, Sink
 from drawdown.errors import SourceError, TransformError
+from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Checkpoint, Counts, Lease, StagedFile
 from drawdown.publishing import publish_batch
@@ -80,7 +81,8 @@ class BatchStep:
     def __call__(self, frame: DataFrame, batch_id: int) -> None:
         """The function given to foreachBatch."""
         try:
-            self._run(frame, batch_id)
+            with durable("batch.end"):
+                self._run(frame, batch_id)
         except BaseException as failure:
             self.failure = self.failure or failure
             raise
@@ -104,20 +106,22 @@ class BatchStep:
         visible = self._settle_earlier_attempt(lease, batch_id)
 
         # Nothing is written when readers see the batch already; its files are those noted then.
-        output = self.sink.write(frame, self.checkpoint.generation, batch_id) or visible
+        with durable("batch.stage"):
+            output = self.sink.write(frame, self.checkpoint.generation, batch_id) or visible
         plan = BatchPlan(self._java_execution(), self.reading)
         metrics = plan.metrics()
         observed = {name: self._observed(plan, metrics, name, has_data) for name in self.query.boundaries}
         self._refuse_by_policy(observed)
-        rejected = stage_rejected(
-            plan,
-            self.query.boundaries,
-            observed,
-            self.quarantine,
-            self.checkpoint.generation,
-            batch_id,
-            lease.run_id,
-        )
+        with durable("batch.reject"):
+            rejected = stage_rejected(
+                plan,
+                self.query.boundaries,
+                observed,
+                self.quarantine,
+                self.checkpoint.generation,
+                batch_id,
+                lease.run_id,
+            )
         late = {name: self._late(plan, name, seen, batch_id) for name, seen in observed.items()}
 
         passed = {n: self.losses.note(n, *self._moved(n, before, now)) for n in observed}
@@ -139,7 +143,8 @@ class BatchStep:
             ),
             by_source={n: {**_by_source(seen, late[n]), **passed[n]} for n, seen in observed.items()},
         )
-        self.metastore.note_batch(lease, batch, [*output, *rejected], _maxima(observed))
+        with durable("batch.note"):
+            self.metastore.note_batch(lease, batch, [*output, *rejected], _maxima(observed))
         if self.pipeline.sink.publish == "direct":
             publish_batch(self.metastore, lease, self.project, self.pipeline, batch)
         if has_data:

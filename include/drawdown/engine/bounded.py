@@ -18,10 +18,10 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
 
+from drawdown.engine.batch_function import each_batch
 from drawdown.engine.carriers import with_watermark
 from drawdown.engine.examine.bounded_way import only_in_a_stream
 from drawdown.engine.examine.plan_tree import Node
-from drawdown.engine.batch_function import each_batch
 from drawdown.engine.failures import from_spark
 from drawdown.engine.sinks.schema import declared, in_declared_order
 from drawdown.engine.sources import read_static

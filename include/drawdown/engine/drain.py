@@ -48,6 +48,7 @@ from drawdown.engine.slice import Auditor, SliceDesk, not_passed
 from drawdown.engine.sources.inference import keep_schemas
 from drawdown.engine.versions import state_formats
 from drawdown.errors import DrawdownError
+from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Checkpoint, Counts, Run, RunState, Verdict
 from drawdown.plan.findings import waiting_text
@@ -124,9 +125,11 @@ def under_lease(
 ) -> Run:
     """Take the lease, open the run record, do the work, close both whatever happens. Raises as `drain`."""
     ttl = project.lease_ttl.delta
-    lease = metastore.acquire(pipeline.name, record.holder, record.run_id, ttl)
+    with durable("lease.take"):
+        lease = metastore.acquire(pipeline.name, record.holder, record.run_id, ttl)
     with LeaseKeeper(metastore, lease, ttl) as keeper:
-        metastore.start_run(record)
+        with durable("run.open"):
+            metastore.start_run(record)
         work = make(keeper)
         try:
             return work.run()
@@ -197,11 +200,14 @@ class Drain:
         identity = self.sink.bind(self.sink.declared_schema() or query.schema, found)
         self.quarantine.bind(QUARANTINE_SCHEMA, found)
         self.fingerprint = {**plan.fingerprint, "sink.identity": identity}
-        self.checkpoint = found or self.metastore.create_checkpoint(
-            self.keeper.lease, plan.generation, plan.path, self.fingerprint
-        )
+        with durable("checkpoint.note"):
+            self.checkpoint = found or self.metastore.create_checkpoint(
+                self.keeper.lease, plan.generation, plan.path, self.fingerprint
+            )
         sinks: list[Sink] = [self.sink, self.quarantine]
-        bury_dead_runs(self.metastore, self.keeper.lease, self.storage, self.pipeline, self.checkpoint, sinks)
+        of = self.metastore, self.keeper.lease, self.storage, self.pipeline, self.checkpoint
+        with durable("past.settle"):
+            bury_dead_runs(*of, sinks)
         return query
 
     # 5 to 8
@@ -235,7 +241,8 @@ class Drain:
         if self.trigger.arguments:
             writer = writer.trigger(**self.trigger.arguments)  # type: ignore[arg-type]
         with each_batch(writer, step):
-            running = writer.start()
+            with durable("query.start"):
+                running = writer.start()
             self.progress = RunProgress(running, query.source_order)
             reason = self._until_it_ends(running, self.progress, step)
         self.metastore.set_query_id(self.keeper.lease, self.checkpoint.generation, str(running.id))
@@ -310,7 +317,8 @@ class Drain:
         assert self.checkpoint is not None
         last = self.files.last_commit_batch()
         if last is not None:
-            self.metastore.mark_committed(self.keeper.lease, self.checkpoint.generation, last)
+            with durable("commits.note"):
+                self.metastore.mark_committed(self.keeper.lease, self.checkpoint.generation, last)
 
     # 9 and 10
 
@@ -349,14 +357,15 @@ class Drain:
         if committed is not None:
             millis = self.files.commit(committed).get("nextBatchWatermarkMs", 0)
             watermark = EPOCH + timedelta(milliseconds=millis) if millis > 0 else None
-        return self.metastore.finish_run(
-            self.context.run_id,
-            state,
-            generation=self.checkpoint.generation if self.checkpoint else None,
-            batches=len(done),
-            counts=counts,
-            watermark=watermark,
-            progress=list(self.progress.entries) if self.progress else [],
-            **self.outcome,
-            **values,
-        )
+        with durable("run.close"):
+            return self.metastore.finish_run(
+                self.context.run_id,
+                state,
+                generation=self.checkpoint.generation if self.checkpoint else None,
+                batches=len(done),
+                counts=counts,
+                watermark=watermark,
+                progress=list(self.progress.entries) if self.progress else [],
+                **self.outcome,
+                **values,
+            )

@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame
 from drawdown.engine.query import Query
 from drawdown.engine.sinks import Sink
 from drawdown.errors import AuditFailed
+from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint, Lease, Verdict
 from drawdown.publishing import publish_passed, publish_quarantine
@@ -73,7 +74,8 @@ class SliceDesk:
         )
         if ids:
             publish_quarantine(self.metastore, self.lease(), self.project, self.pipeline, slice_)
-            self.metastore.record_verdict(self.lease(), verdict)
+            with durable("verdict.note"):
+                self.metastore.record_verdict(self.lease(), verdict)
         return verdict
 
     def publish(self) -> int:

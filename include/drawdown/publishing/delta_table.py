@@ -11,30 +11,15 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 from urllib.parse import unquote
 
 from drawdown.errors import SourceError
 from drawdown.metastore.records import StagedFile
+from drawdown.publishing.target import Commit
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-
-
-@dataclass(frozen=True)
-class Commit:
-    """What a commit says of itself: its transaction id, the last batch in it, and notes for its history."""
-
-    app_id: str
-    version: int
-    info: dict[str, str] = field(default_factory=dict)
-
-    def properties(self) -> Any:
-        from deltalake.transaction import CommitProperties, Transaction
-
-        transactions = [Transaction(self.app_id, self.version)]
-        return CommitProperties(custom_metadata=self.info, app_transactions=transactions)
 
 
 class DeltaTableFiles:
@@ -132,7 +117,7 @@ class DeltaTableFiles:
         with self._writing():
             source = rows.cast(pa.schema(self._table.schema().to_arrow()))
             merger = self._table.merge(
-                source, same, source_alias="s", target_alias="t", commit_properties=commit.properties()
+                source, same, source_alias="s", target_alias="t", commit_properties=_properties(commit)
             )
             merger.when_matched_update_all().when_not_matched_insert_all().execute()
         del self.__dict__["_table"]
@@ -158,7 +143,7 @@ class DeltaTableFiles:
                 mode=mode,
                 schema=self._table.schema(),
                 partition_by=self.partition_by,
-                commit_properties=commit.properties(),
+                commit_properties=_properties(commit),
             )
         del self.__dict__["_table"]
 
@@ -175,3 +160,10 @@ class DeltaTableFiles:
         except (DeltaError, OSError) as cause:
             said = " ".join(_COLOUR.sub("", str(cause)).replace("↳", "").split())
             raise SourceError(error_id, f"the Delta table {what}: {said}", where=self.uri, do=do) from None
+
+
+def _properties(commit: Commit) -> Any:
+    from deltalake.transaction import CommitProperties, Transaction
+
+    transactions = [Transaction(commit.app_id, commit.version)]
+    return CommitProperties(custom_metadata=dict(commit.info), app_transactions=transactions)

@@ -11,11 +11,12 @@ import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Checkpoint, Lease, StagedTable
-from drawdown.publishing.commits import Staged, make_visible
-from drawdown.publishing.delta_table import Commit, DeltaTableFiles
 from drawdown.publishing.staging import sweep
+from drawdown.publishing.target import Commit, Staged, transaction_id
+from drawdown.publishing.targets import target_of
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 
@@ -26,25 +27,6 @@ class Published:
 
     batch_ids: tuple[int, ...] = ()
     rows: int = 0
-
-
-def transaction_id(pipeline: str, generation: int, table: StagedTable) -> str:
-    """The Delta transaction id of a pipeline's commits into one of its two tables.
-
-    It names the generation: Delta skips a batch id it has seen, and a new generation counts from 0.
-    """
-    return f"drawdown/{pipeline}/{generation}/{table}"
-
-
-def output_uri(project: Project, pipeline: Pipeline) -> str:
-    """Where a sink that keeps files is."""
-    assert pipeline.sink.path is not None
-    return Storage(project.storage_root).path(pipeline.sink.path)
-
-
-def quarantine_uri(project: Project, pipeline: Pipeline) -> str:
-    """Where the pipeline's rejected rows are."""
-    return Storage(project.storage_root).path(f"quarantine/{pipeline.name}")
 
 
 def publish_passed(
@@ -77,15 +59,15 @@ def publish_released(
 
 
 def visible(project: Project, pipeline: Pipeline, batches: Sequence[Batch]) -> list[Batch]:
-    """Those batches whose rows readers of a Delta sink see, whatever the metastore has noted so far.
+    """Those batches whose rows readers of the sink see, whatever the metastore has noted so far.
 
     Raises:
         SourceError: the sink cannot be reached.
     """
-    if pipeline.sink.format != "delta" or not batches:
+    target = target_of(project, pipeline, "output")
+    if target is None or not batches:
         return []
-    app_id = transaction_id(pipeline.name, batches[0].generation, "output")
-    done = DeltaTableFiles(output_uri(project, pipeline)).published_version(app_id)
+    done = target.published_batch(transaction_id(pipeline.name, batches[0].generation, "output"))
     return [batch for batch in batches if batch.batch_id <= done]
 
 
@@ -97,7 +79,7 @@ def publish_batch(
     Raises:
         RefusedError, SourceError: as publish_passed.
     """
-    if pipeline.sink.format == "delta":
+    with durable("batch.show"):
         _commit(metastore, lease, project, pipeline, "output", [batch])
 
 
@@ -110,7 +92,8 @@ def publish_quarantine(
 ) -> Published:
     """Make the rejected rows of committed batches visible, whatever the verdict on the rest."""
     rejected = [b for b in batches if b.counts.read != b.counts.fed]
-    return _commit(metastore, lease, project, pipeline, "quarantine", rejected)
+    with durable("quarantine.publish"):
+        return _commit(metastore, lease, project, pipeline, "quarantine", rejected)
 
 
 def _publish(
@@ -119,13 +102,13 @@ def _publish(
     if not batches:
         return Published()
     generation, ids = batches[0].generation, [batch.batch_id for batch in batches]
-    if pipeline.sink.format == "delta":
+    with durable("publish.commit"):
         _commit(metastore, lease, project, pipeline, "output", batches)
-    if pipeline.sink.mode == "update":
+    if pipeline.sink.staged_apart:
         # Before the note: a publish that dies in between is tried again, and sweeps again.
         sweep(metastore, lease, Storage(project.storage_root), pipeline, generation, ids)
-    # The native file sink has made its files visible itself: only the metastore is behind.
-    metastore.mark_published(lease, generation, ids)
+    with durable("publish.note"):
+        metastore.mark_published(lease, generation, ids)
     return Published(tuple(ids), sum(batch.counts.staged for batch in batches))
 
 
@@ -137,24 +120,18 @@ def _commit(
     table: StagedTable,
     batches: Sequence[Batch],
 ) -> Published:
-    if not batches:
+    target = target_of(project, pipeline, table)
+    if target is None or not batches:
+        # A sink that shows its batches itself has done it: only the metastore is behind.
         return Published()
     generation = batches[0].generation
-    uri = {"output": output_uri, "quarantine": quarantine_uri}[table](project, pipeline)
-    target = DeltaTableFiles(uri)
     app_id = transaction_id(pipeline.name, generation, table)
     with metastore.fenced(lease):
-        done = target.published_version(app_id)
+        done = target.published_batch(app_id)
         new = [b.batch_id for b in batches if b.batch_id > done]
         if not new:
             return Published()
         files = metastore.staged_files(pipeline.name, generation, new, table=table)
-        make_visible(
-            Storage(project.storage_root),
-            target,
-            pipeline.sink.mode if table == "output" else "append",
-            pipeline.sink.keys,
-            Staged(new, files),
-            Commit(app_id, max(new), {"drawdown.pipeline": pipeline.name, "drawdown.run": lease.run_id}),
-        )
+        info = {"drawdown.pipeline": pipeline.name, "drawdown.run": lease.run_id}
+        target.make_visible(Staged(new, files), Commit(app_id, max(new), lease.epoch, info))
     return Published(tuple(new), sum(file.rows for _, file in files))

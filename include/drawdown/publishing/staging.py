@@ -1,4 +1,4 @@
-"""Where rows of update mode wait until a publish has merged them: a folder apart from the table."""
+"""Where rows wait until a publish has taken them into the target: a folder apart from it."""
 
 from __future__ import annotations
 

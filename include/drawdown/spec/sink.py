@@ -82,6 +82,11 @@ class Sink(SpecModel):
         return self.path is not None
 
     @property
+    def staged_apart(self) -> bool:
+        """Whether rows wait in a folder of their own until a publish has taken them into the target."""
+        return self.format == "delta" and self.mode == "update"
+
+    @property
     def test_only(self) -> str | None:
         """Why no schedule may use it; None when one may."""
         return _TEST_ONLY.get(self.format)

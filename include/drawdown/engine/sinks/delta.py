@@ -16,7 +16,8 @@ from drawdown.engine.tables import know_table
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import Checkpoint, StagedFile, StagedTable
 from drawdown.publishing.delta_table import DeltaTableFiles
-from drawdown.publishing.publish import output_uri, quarantine_uri, transaction_id
+from drawdown.publishing.target import transaction_id
+from drawdown.publishing.targets import output_uri, quarantine_uri
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 

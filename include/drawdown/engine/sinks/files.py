@@ -22,7 +22,7 @@ from drawdown.engine.sinks.schema import declared
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint, StagedFile
-from drawdown.publishing.publish import output_uri
+from drawdown.publishing.targets import output_uri
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 

@@ -1,0 +1,100 @@
+"""Fault points: named places around every durable step of a run, where a test can make it die.
+
+    DRAWDOWN_FAULT="kill after batch.note 2"        ACTION before|after STEP [NTH, from 1]
+
+kill: SIGKILL to the whole process group, driver and JVM together. freeze: SIGSTOP to it, as a machine
+that sleeps. fail: the step raises OSError. Unset, a step costs one look at a cached value.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cache
+
+from drawdown.errors import SpecError
+
+FAULT = "DRAWDOWN_FAULT"
+"""Environment variable: what happens where; read once by each process."""
+
+STEPS: Mapping[str, str] = {
+    "lease.take": "the lease is this run's",
+    "run.open": "the run record says running",
+    "checkpoint.note": "the generation is in the metastore",
+    "past.settle": "the metastore agrees with Spark's commit log; what dead runs left is gone",
+    "query.start": "Spark's query runs; from here on it writes its offset log",
+    "batch.stage": "a batch's rows are written where the sink keeps them until they are published",
+    "batch.reject": "a batch's rejected rows are written",
+    "batch.note": "files, offsets and counts of a batch are in the metastore",
+    "batch.show": "direct publishing: the batch is visible",
+    "batch.end": "the batch goes back to Spark, which writes its commit log",
+    "commits.note": "the metastore knows the batches that Spark has committed",
+    "quarantine.publish": "rejected rows are visible",
+    "verdict.note": "the verdict is in the metastore",
+    "publish.commit": "one commit of the sink: its rows are visible",
+    "publish.note": "the metastore knows what is visible",
+    "run.close": "the run record is finished",
+}
+"""Each step, and what is durable after it; in the order of a run."""
+
+_ACTIONS = ("kill", "freeze", "fail")
+_WORDS = re.compile(r"(\w+) (before|after) ([a-z.]+)(?: ([1-9]\d{0,8}))?")
+_FREE = nullcontext()
+
+
+@dataclass
+class Fault:
+    """What happens at one place; `calls` counts how often its step began."""
+
+    action: str
+    when: str
+    step: str
+    nth: int = 1
+    calls: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Fault:
+        """Raises SpecError ``fault.unknown`` for what is no fault."""
+        found = _WORDS.fullmatch(text.strip())
+        if found is None or found[1] not in _ACTIONS or found[3] not in STEPS:
+            raise SpecError(
+                "fault.unknown",
+                f"{text!r} is no fault",
+                where=f"the environment variable {FAULT}",
+                do=f"unset it, or write {'|'.join(_ACTIONS)} before|after STEP [NTH], with a STEP of"
+                f" {', '.join(STEPS)}",
+            )
+        return cls(found[1], found[2], found[3], int(found[4] or 1))
+
+    def __str__(self) -> str:
+        return f"{self.action} {self.when} {self.step} {self.nth}"
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        self.calls += 1
+        if self.when == "before" and self.calls == self.nth:
+            self._strike()
+        yield
+        if self.when == "after" and self.calls == self.nth:
+            self._strike()
+
+    def _strike(self) -> None:
+        if self.action == "fail":
+            raise OSError(f"{FAULT}={self}")
+        os.killpg(os.getpgrp(), signal.SIGKILL if self.action == "kill" else signal.SIGSTOP)
+
+
+@cache
+def _armed() -> Fault | None:
+    text = os.environ.get(FAULT)
+    return Fault.parse(text) if text else None
+
+
+def durable(step: str) -> AbstractContextManager[None]:
+    """``with durable("batch.note"): ...``: the block makes STEPS[step] true."""
+    fault = _armed()
+    return _FREE if fault is None or fault.step != step else fault.around()

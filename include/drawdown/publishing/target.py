@@ -1,0 +1,60 @@
+"""What publishing asks of a sink: how far it has come, and to make staged batches visible.
+
+Adding a sink that stages means one Target, and one line in targets.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from drawdown.metastore.records import StagedFile, StagedTable
+
+
+@dataclass(frozen=True)
+class Staged:
+    """What one publish has before it: the new batches' ids in order, and their files by batch id."""
+
+    batch_ids: Sequence[int]
+    files: Sequence[tuple[int, StagedFile]]
+
+
+@dataclass(frozen=True)
+class Commit:
+    """What a commit says of itself.
+
+    Attributes:
+        app_id: see `transaction_id`.
+        version: the last batch in it.
+        epoch: of the lease it is made under; a sink that can refuses a smaller one than it has seen.
+        info: notes for the history of a sink that keeps one.
+    """
+
+    app_id: str
+    version: int
+    epoch: int
+    info: Mapping[str, str] = field(default_factory=dict)
+
+
+class Target(Protocol):
+    """One sink as publishing sees it."""
+
+    def published_batch(self, app_id: str) -> int:
+        """The last batch that readers see whole, or -1. Raises SourceError when it cannot be reached."""
+
+    def make_visible(self, staged: Staged, commit: Commit) -> None:
+        """Show these batches, each row once however often this is called with them.
+
+        Raises:
+            SourceError: the sink cannot be reached or written; the same call may be made again.
+            RefusedError: ``lease.lost``: a newer holder has written.
+        """
+
+
+def transaction_id(pipeline: str, generation: int, table: StagedTable) -> str:
+    """The id under which a sink remembers the last batch of a pipeline's commits into one of its tables.
+
+    It names the generation: a sink skips a batch id it has seen, and a new generation counts from 0.
+    """
+    return f"drawdown/{pipeline}/{generation}/{table}"

@@ -1,0 +1,33 @@
+"""Which Target a pipeline's output and its quarantine have."""
+
+from __future__ import annotations
+
+from drawdown.metastore.records import StagedTable
+from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.publishing.delta_target import DeltaTarget
+from drawdown.publishing.target import Target
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+
+
+def output_uri(project: Project, pipeline: Pipeline) -> str:
+    """Where a sink that keeps files is."""
+    assert pipeline.sink.path is not None
+    return Storage(project.storage_root).path(pipeline.sink.path)
+
+
+def quarantine_uri(project: Project, pipeline: Pipeline) -> str:
+    """Where the pipeline's rejected rows are."""
+    return Storage(project.storage_root).path(f"quarantine/{pipeline.name}")
+
+
+def target_of(project: Project, pipeline: Pipeline, table: StagedTable) -> Target | None:
+    """None for a sink that shows each batch itself, as it is written."""
+    storage = Storage(project.storage_root)
+    if table == "quarantine":
+        return DeltaTarget(storage, DeltaTableFiles(quarantine_uri(project, pipeline)))
+    sink = pipeline.sink
+    if sink.format == "delta":
+        files = DeltaTableFiles(output_uri(project, pipeline))
+        return DeltaTarget(storage, files, sink.mode, sink.keys)
+    return None
