@@ -16,7 +16,7 @@ from tests.support.workspace import Workspace
 def run_apart(workspace: Workspace, name: str, fault: str = "") -> subprocess.CompletedProcess[str]:
     """`drawdown run NAME` in a process group of its own; `fault` as in DRAWDOWN_FAULT."""
     return subprocess.run(
-        [sys.executable, "-m", "drawdown.cli.main", "run", name],
+        [sys.executable, "-c", "from drawdown.cli.main import main; main()", "run", name],
         cwd=workspace.root,
         env={**os.environ, FAULT: fault, "PYTHONPATH": f"{ROOT / 'include'}"},
         stdout=subprocess.PIPE,
