@@ -5,8 +5,9 @@
     write(frame, id)   a batch's rows, durable, idempotent per batch id; -> the files written
     rows_of(files)     the staged rows again, for the audit
 
-Delta and the file formats do all of it; the others are handed each batch at once (delivering.py). Adding
-a format means one class here and one line in `sink_for`.
+Delta and the file formats do all of it, so do sinks whose rows wait apart from the target (staged.py); the
+others are handed each batch at once (delivering.py). Adding a format means one class here and one line in
+`sink_for`.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _DELIVERED: dict[str, type[DeliveringSink]] = {
 def sink_for(project: Project, pipeline: Pipeline, metastore: Metastore) -> Sink:
     """The sink a pipeline's spec declares."""
     if pipeline.sink.format == "delta":
-        kind = DeltaUpsertSink if pipeline.sink.mode == "update" else DeltaSink
-        return kind.output(project, pipeline)
+        update = pipeline.sink.mode == "update"
+        return DeltaUpsertSink(project, pipeline) if update else DeltaSink.output(project, pipeline)
     if pipeline.sink.format in _DELIVERED:
         return _DELIVERED[pipeline.sink.format](project, pipeline)
     return NativeFileSink(project, pipeline, metastore)

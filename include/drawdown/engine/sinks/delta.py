@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from drawdown.engine.session import option_text
 from drawdown.engine.sinks.schema import declared, refuse_drift
+from drawdown.engine.sinks.uncommitted import UncommittedFiles, execute
 from drawdown.engine.tables import know_table
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import Checkpoint, StagedFile, StagedTable
@@ -34,8 +33,8 @@ class DeltaSink:
         self._partition_by = list(partition_by)
         self._storage = Storage(project.storage_root)
         self._files = DeltaTableFiles(uri)
-        # Where files are written, without a commit: an append only has to name them later.
-        self._staging = self._files
+        # Beside the table's own files: an append only has to name them later.
+        self._staging = UncommittedFiles(self._storage, self._files, table)
 
     @classmethod
     def output(cls, project: Project, pipeline: Pipeline) -> DeltaSink:
@@ -86,46 +85,26 @@ class DeltaSink:
         return {"drawdown.mode": sink.mode, **given}
 
     def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
-        session = frame.sparkSession
         if self.holds(generation, batch_id):
-            # Published by an attempt that died before Spark's commit. Run it all the same: the
-            # state and the watermark of the batch come from its execution.
-            frame.write.format("noop").mode("overwrite").save()
+            # Published by an attempt that died before Spark's commit.
+            execute(frame)
             return []
-        jvm = session._jvm
-        assert jvm is not None
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, self._staging.uri)
-        # writeFiles is the half of a Delta write before its commit: files, statistics, invariants.
-        actions = log.startTransaction().writeFiles(frame._jdf)
-        added = [json.loads(actions.apply(i).json())["add"] for i in range(actions.size())]
-        return [self._staged(add) for add in added]
+        return self._staging.write(frame)
 
     def holds(self, generation: int, batch_id: int) -> bool:
         app_id = transaction_id(self._pipeline.name, generation, self._table)
         return batch_id <= self._files.published_version(app_id)
 
     def remove(self, files: Sequence[StagedFile]) -> None:
-        for file in files:
-            self._storage.delete(self._storage.relative(file.path))
+        self._staging.remove(files)
 
     def leftovers(self, known: Sequence[StagedFile], since_ms: int) -> list[str]:
-        kept = {file.path for file in known} | {_plain(path) for path in self._staging.referenced()}
-        folder = self._storage.relative(self._staging.uri)
-        return [
-            info.relative
-            for info in self._storage.walk(folder)
-            if info.name.endswith(".parquet") and "/_delta_log/" not in info.path
-            if info.mtime_ms >= since_ms and info.path not in kept
-        ]
+        return self._staging.leftovers(known, since_ms)
 
     def rows_of(
         self, session: SparkSession, schema: StructType, files: Sequence[tuple[int, StagedFile]]
     ) -> DataFrame:
-        if not files:
-            return session.createDataFrame([], schema)
-        paths = [file.path for _, file in files]
-        frame = session.read.schema(schema).option("basePath", self._staging.uri).parquet(*paths)
-        return frame.select(*[F.col(f"`{name}`") for name in schema.fieldNames()])
+        return self._staging.rows(session, schema, [file for _, file in files])
 
     def _refuse_strangers(self, checkpoint: Checkpoint | None) -> None:
         """No table at the path: it must then be empty, and no checkpoint may expect one."""
@@ -143,12 +122,3 @@ class DeltaSink:
                 where=self._files.uri,
                 do="give the pipeline another `sink.path`, or empty the folder",
             )
-
-    def _staged(self, add: dict[str, object]) -> StagedFile:
-        stats = json.loads(str(add.get("stats") or "{}"))
-        path = f"{self._staging.uri}/{unquote(str(add['path']))}"
-        return StagedFile(self._table, path, int(str(add["size"])), int(stats.get("numRecords", 0)), add)
-
-
-def _plain(uri: str) -> str:
-    return unquote(uri.removeprefix("file://"))
