@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -20,7 +21,8 @@ from drawdown.engine.sinks import Sink
 from drawdown.engine.sinks.schema import in_declared_order
 from drawdown.engine.sources import SYSTEM_COLUMNS, read_static, read_stream
 from drawdown.engine.sources.inference import found_schemas
-from drawdown.engine.transforms import run_transform
+from drawdown.engine.sql_bounds import refuse_wide_rules
+from drawdown.engine.transforms import run_transform, spark_sentence
 from drawdown.errors import SpecError, TransformError
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
@@ -74,6 +76,7 @@ def build_query(
         SpecError, SourceError, TransformError: see sources.py and transforms.py.
         RefusedError: the output does not fit the declared schema.
     """
+    refuse_wide_rules(session, pipeline)
     boundaries = _boundaries(pipeline, late_before)
     inferred = found_schemas(session, project, pipeline, generation)
     frames: dict[str, DataFrame] = {}
@@ -82,7 +85,7 @@ def build_query(
             frames[name] = read_static(session, project, pipeline, name)
             continue
         raw = read_stream(session, project, pipeline, name, inferred.get(name))
-        fed = boundaries[name].observe(raw)
+        fed = _observed(pipeline, boundaries[name], raw)
         frames[name] = with_watermark(
             session, fed, source, _carrier_path(project, pipeline, generation, name)
         )
@@ -118,6 +121,18 @@ def _boundaries(pipeline: Pipeline, late_before: datetime | None) -> dict[str, B
         furthest = mark.max_future.delta if mark is not None and mark.max_future is not None else None
         boundaries[name] = Boundary(name, source, pipeline.rules_of(name), furthest, late_before)
     return boundaries
+
+
+def _observed(pipeline: Pipeline, boundary: Boundary, raw: DataFrame) -> DataFrame:
+    try:
+        return boundary.observe(raw)
+    except PySparkException as cause:
+        raise TransformError(
+            "rule.refused",
+            f"Spark refused a rule of source {boundary.name} of {pipeline.name}: {spark_sentence(cause)}",
+            where=str(pipeline.folder / "quality.yaml"),
+            do="mend the rule: its `check` is one SQL condition over the columns of the source",
+        ) from None
 
 
 def _carrier_path(project: Project, pipeline: Pipeline, generation: int, name: str) -> str | None:

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
+from drawdown.engine.sql_bounds import CONF, confine
 from drawdown.spec import Pipeline
 
 APPLICATION_CONF: Mapping[str, str] = {
@@ -79,6 +80,7 @@ def query_session(root: SparkSession, pipeline: Pipeline) -> SparkSession:
     session = root.newSession()
     for key, value in query_conf(pipeline).items():
         session.conf.set(key, value)
+    confine(session)
     return session
 
 
@@ -87,6 +89,7 @@ def query_conf(pipeline: Pipeline) -> dict[str, str]:
     state = pipeline.state
     conf = {
         **APPLICATION_CONF,
+        **CONF,
         "spark.sql.shuffle.partitions": str(state.partitions),
         "spark.sql.streaming.stateStore.providerClass": _PROVIDERS[state.provider],
         # Files are cleaned by the query's own thread: a run is too short to leave it to another.

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.engine.actions import action_refused, query_refused
+from drawdown.engine.sql_bounds import refuse_commands
 from drawdown.engine.user_code import line_in, load_module
 from drawdown.errors import DrawdownError, TransformError
 from drawdown.spec import Pipeline
@@ -22,7 +23,7 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
     ``transform(sources: dict[str, DataFrame]) -> DataFrame``.
 
     Raises:
-        TransformError: it does not parse or analyse, raises, or returns something else.
+        TransformError: it does not parse or analyse, is more than a query, raises, or returns something else.
     """
     file = pipeline.folder / pipeline.transform
     where = str(file)
@@ -30,6 +31,7 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
         if pipeline.transform.endswith(".sql"):
             for name, frame in frames.items():
                 frame.createOrReplaceTempView(name)
+            refuse_commands(session, pipeline)
             return session.sql(pipeline.transform_text)
         result = _function_of(pipeline, file)(dict(frames))
         _refuse_own_queries(session, pipeline, where)
