@@ -77,7 +77,8 @@ class Run:
     """One attempt to drain, replay or rebuild.
 
     ``origin`` says who asked (dag_id, dag_run_id, try_number, logical_date, or the command line);
-    ``error`` has the keys id, what, where, do; ``progress`` keeps the last entries only.
+    ``error`` has the keys id, what, where, do; ``progress`` keeps the last entries only; ``notices``,
+    each with the keys id, what, about, do, are what the run went on with and a person should know.
     ``started_at`` and ``ended_at`` are set by the store.
     """
 
@@ -97,6 +98,7 @@ class Run:
     stop_reason: str | None = None
     error: dict[str, Any] | None = None
     progress: list[dict[str, Any]] = field(default_factory=list)
+    notices: list[dict[str, Any]] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +117,14 @@ class Batch:
     by_source: dict[str, Any] = field(default_factory=dict)
     status: BatchStatus = "staged"
     verdict: Outcome | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FileMark:
+    """What tells whether a file that a batch reads is still the same: bytes, milliseconds since 1970 UTC."""
+
+    size: int
+    mtime_ms: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ metastore.locked or metastore.unreachable, or MachineError metastore.full; then 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -17,7 +17,7 @@ from typing import Any, Self
 from sqlalchemy import Connection, Engine
 
 from drawdown.errors import BusyError, RefusedError
-from drawdown.metastore import batches, checkpoints, leases, runs, verdicts
+from drawdown.metastore import batches, checkpoints, leases, read_files, runs, verdicts
 from drawdown.metastore.clock import read_clock
 from drawdown.metastore.connect import WRITES, connect
 from drawdown.metastore.migrate import migrate
@@ -25,6 +25,7 @@ from drawdown.metastore.records import (
     Batch,
     BatchStatus,
     Checkpoint,
+    FileMark,
     Lease,
     Run,
     RunState,
@@ -201,6 +202,22 @@ class Metastore:
         """Pairs of batch id and file, ordered by batch id, table and path."""
         with self._engine.begin() as conn:
             return batches.read_files(conn, pipeline, generation, batch_ids, table)
+
+    # Files that sources gave
+
+    def note_read_files(
+        self, lease: Lease, generation: int, source: str, files: Mapping[str, FileMark]
+    ) -> None:
+        """Keeps what files, by path, looked like when a batch read them, over what was kept of them."""
+        with self.fenced(lease) as conn:
+            read_files.note(conn, lease.pipeline, generation, source, files)
+
+    def read_files(
+        self, pipeline: str, generation: int, source: str, paths: Collection[str] | None = None
+    ) -> dict[str, FileMark]:
+        """What is kept of these files of a source, or of all; a file of before it was kept is not in it."""
+        with self._engine.begin() as conn:
+            return read_files.read(conn, pipeline, generation, source, paths)
 
     # Verdicts
 

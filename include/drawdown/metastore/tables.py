@@ -61,6 +61,7 @@ runs = Table(
     Column("stop_reason", FreeText),
     Column("error", JsonText),
     Column("progress", JsonText, nullable=False),
+    Column("notices", JsonText, nullable=False),
     # The page of runs, of one pipeline or all; and the runs a dead holder left open.
     Index("ix_runs_started", "started_at", "run_id"),
     Index("ix_runs_pipeline_started", "pipeline", "started_at", "run_id"),
@@ -97,6 +98,17 @@ staged_files = Table(
     Column("size", BigInteger, nullable=False),
     Column("rows", BigInteger, nullable=False),
     Column("action", JsonText, nullable=False),
+)
+
+read_files = Table(
+    "read_files",
+    metadata,
+    Column("pipeline", Text, primary_key=True),
+    Column("generation", Integer, primary_key=True, autoincrement=False),
+    Column("source", Text, primary_key=True),
+    Column("path", Text, primary_key=True),
+    Column("size", BigInteger, nullable=False),
+    Column("mtime_ms", BigInteger, nullable=False),
 )
 
 maxima = Table(
