@@ -1,7 +1,7 @@
 # One line a target. `make` or `make help` lists them; everything else makes sure of the set-up first.
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down setup-tests test test-unit test-engine test-faults test-conformance conformance test-airflow test-security test-e2e lint lock bench clean
+.PHONY: help setup demo up down setup-tests test test-unit test-engine test-faults test-conformance conformance test-airflow test-security test-e2e lint audit lock bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -35,6 +35,8 @@ test-e2e: setup ## Run the demo's line with a real scheduler
 	@$(PYTHON) -m pytest tests/e2e
 lint: setup ## Check format, style, types and layers
 	@$(PYTHON) -m ruff format --check . && $(PYTHON) -m ruff check . && $(PYTHON) -m mypy && .venv/bin/lint-imports
+audit: setup ## Ask PyPI for known weaknesses of the pinned packages (fails when it cannot be reached)
+	@$(PYTHON) -m uv tool run --from pip-audit==2.10.1 pip-audit --strict --disable-pip --no-deps -r requirements.txt
 lock: setup ## Resolve and pin requirements.txt and jars.lock anew
 	@$(PYTHON) -m drawdown.machine.lock
 bench: setup ## Run the benchmarks

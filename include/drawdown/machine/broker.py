@@ -157,7 +157,8 @@ class Broker:
         if (self.folder / "data" / "meta.properties").exists():
             return
         cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        arguments = ["format", "--cluster-id", cluster_id, "--config", str(settings), "--ignore-formatted"]
+        # With "=": one id in 64 begins with a dash.
+        arguments = ["format", f"--cluster-id={cluster_id}", "--config", str(settings), "--ignore-formatted"]
         command = [*run, "kafka.tools.StorageTool", *arguments]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +77,9 @@ def _sqlite(url: URL) -> Engine:
             where=str(folder),
             do="give the metastore a folder this user may write to (metastore in include/project.yaml)",
         ) from e
+    # SQLite makes its file by the process's umask, and the files beside it with the same mode.
+    with contextlib.suppress(OSError):  # what is wrong with it is said when it is opened
+        os.close(os.open(str(url.database), os.O_CREAT | os.O_EXCL, 0o600))
     engine = create_engine(_waiting(url, "timeout").set(drivername="sqlite+pysqlite"), hide_parameters=True)
     event.listen(engine, "connect", _leave_transactions_to_us)
     event.listen(engine, "begin", _begin)
