@@ -36,6 +36,8 @@ STEPS: Mapping[str, str] = {
     "quarantine.publish": "rejected rows are visible",
     "verdict.note": "the verdict is in the metastore",
     "publish.commit": "one commit of the sink: its rows are visible",
+    "publish.send": "the rows of one transaction of several are in the sink, invisible",
+    "publish.file": "one transaction of several is committed: its rows are visible",
     "publish.note": "the metastore knows what is visible",
     "run.close": "the run record is finished",
 }

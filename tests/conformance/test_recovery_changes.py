@@ -110,7 +110,11 @@ def test_files_may_become_a_topic_that_gets_the_new_rows(kafka_workspace: Worksp
     write(kafka_workspace, "SELECT k AS value FROM events")
     land(kafka_workspace, "1", ("old", "x", 1))
     kafka_workspace.run("changed")
-    write(kafka_workspace, "SELECT k AS value FROM events", sink=f"format: kafka, topic: {topic}")
+    write(
+        kafka_workspace,
+        "SELECT k AS value FROM events",
+        sink=f"format: kafka, delivery: at_least_once, topic: {topic}",
+    )
     land(kafka_workspace, "2", ("new", "x", 2))
     assert "Kafka gets the new rows only" in change_allowed(kafka_workspace)["sink"]
     kafka_workspace.run("changed")
@@ -121,7 +125,11 @@ def test_files_may_become_a_topic_that_gets_the_new_rows(kafka_workspace: Worksp
 @pytest.mark.conformance("REC-05")
 def test_a_topic_cannot_become_files(kafka_workspace: Workspace, broker: Broker) -> None:
     topic = _topic(broker)
-    write(kafka_workspace, "SELECT k AS value FROM events", sink=f"format: kafka, topic: {topic}")
+    write(
+        kafka_workspace,
+        "SELECT k AS value FROM events",
+        sink=f"format: kafka, delivery: at_least_once, topic: {topic}",
+    )
     land(kafka_workspace, "1", ("old", "x", 1))
     kafka_workspace.run("changed")
     write(kafka_workspace, "SELECT k AS value FROM events")
@@ -138,7 +146,10 @@ def test_a_topic_and_foreach_may_take_each_others_place(
     kafka_workspace: Workspace, broker: Broker, first: str
 ) -> None:
     topic, file = _topic(broker), kafka_workspace.root / "lines"
-    sinks = {"kafka": f"format: kafka, topic: {topic}", "foreach": "format: foreach, function: rows.py"}
+    sinks = {
+        "kafka": f"format: kafka, delivery: at_least_once, topic: {topic}",
+        "foreach": "format: foreach, function: rows.py",
+    }
     second = "foreach" if first == "kafka" else "kafka"
     for number, sink in enumerate((first, second)):
         code = FOREACH.format(file=file)
@@ -169,7 +180,11 @@ def test_another_output_path_is_refused(workspace: Workspace, sink: str) -> None
 def test_another_output_topic_gets_the_new_rows(kafka_workspace: Workspace, broker: Broker) -> None:
     topics = [_topic(broker), _topic(broker)]
     for number, topic in enumerate(topics):
-        write(kafka_workspace, "SELECT k AS value FROM events", sink=f"format: kafka, topic: {topic}")
+        write(
+            kafka_workspace,
+            "SELECT k AS value FROM events",
+            sink=f"format: kafka, delivery: at_least_once, topic: {topic}",
+        )
         land(kafka_workspace, str(number), (f"row {number}", "x", 1))
         if number:
             assert "output topic are allowed" in change_allowed(kafka_workspace)["sink"]

@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
-from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from drawdown.errors import SourceError, TransformError
 from drawdown.machine.broker import Broker
 from tests.support.refusals import refused, refused_spec
+from tests.support.topics import records
 from tests.support.workspace import Workspace
 
 SPEC = """
 sources:
   sales: {format: json, path: landing/sales, schema: sales.ddl, options: {maxFilesPerTrigger: 1}}
 transform: transform.sql
-sink: {format: kafka, SINK}
+sink: {format: kafka, delivery: at_least_once, SINK}
 state: {partitions: 2}
 """
 DDL = "shop STRING, amount BIGINT"
@@ -86,23 +84,6 @@ def test_a_broker_that_is_away_is_one_clear_error(workspace: Workspace) -> None:
     workspace.pipeline("rows", spec, sales_ddl=DDL, transform_sql=TOTALS)
     error = refused(workspace, "rows", "sink.broker", SourceError)
     assert "does not answer" in error.what
-
-
-def records(broker: Broker, topic: str) -> Iterator[tuple[int, str, str, list[tuple[str, bytes]] | None]]:
-    """Partition, key, value and headers of each record of a topic, in the order of partitions and offsets."""
-    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "reader"})
-    try:
-        for partition in sorted(consumer.list_topics(topic, timeout=10).topics[topic].partitions):
-            first, end = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=10)
-            consumer.assign([TopicPartition(topic, partition, first)])
-            while first < end:
-                message = consumer.poll(10)
-                assert message is not None
-                assert message.error() is None
-                first = message.offset() + 1
-                yield partition, message.key().decode(), message.value().decode(), message.headers()
-    finally:
-        consumer.close()
 
 
 def _topics(broker: Broker, **partitions: int) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from confluent_kafka import KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
 from drawdown.machine.broker import Broker
 
 _SECONDS = 30.0
+
+Record = tuple[int, str | None, str, list[tuple[str, bytes]] | None]
 
 
 class Topic:
@@ -91,3 +93,23 @@ class Topic:
             if (len(found.partitions) if found else 0) == partitions:
                 return
             assert time.monotonic() < deadline, f"{self.name} has not {partitions} partition(s)"
+
+
+def records(broker: Broker, topic: str) -> Iterator[Record]:
+    """Partition, key, value and headers of each committed record, by partition and offset."""
+    reading = {"group.id": "reader", "enable.partition.eof": True, "fetch.wait.max.ms": 10, "log_level": 0}
+    consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, **reading})
+    try:
+        for partition in sorted(consumer.list_topics(topic, timeout=_SECONDS).topics[topic].partitions):
+            consumer.assign([TopicPartition(topic, partition, 0)])
+            while True:
+                message = consumer.poll(_SECONDS)
+                assert message is not None, f"{topic} does not answer"
+                if message.error() is not None:
+                    assert message.error().code() == KafkaError._PARTITION_EOF, message.error()
+                    break
+                key, value = message.key(), message.value()
+                assert value is not None
+                yield partition, key and key.decode(), value.decode(), message.headers()
+    finally:
+        consumer.close()

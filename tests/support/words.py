@@ -17,7 +17,7 @@ _SPEC = """
 sources:
   words: {{format: kafka, options: {{subscribe: {topic}_in}}, value: string}}
 transform: transform.sql
-sink: {{format: kafka, topic: {topic}_out{sink}}}
+sink: {{format: kafka, delivery: at_least_once, topic: {topic}_out{sink}}}
 state: {{partitions: 2}}
 """
 _UPPER = "SELECT upper(value) AS value FROM words"

@@ -54,8 +54,9 @@ class SliceDesk:
         generation = self.checkpoint.generation
         slice_ = self.metastore.batches(self.pipeline.name, generation, statuses=("committed",))
         ids = [batch.batch_id for batch in slice_]
-        # In complete mode each batch stages the whole result, and the last one is what would be published.
-        judged = slice_[-1:] if self.pipeline.sink.mode == "complete" else slice_
+        # In complete mode each batch stages the whole result; a table is given the last one only.
+        of_a_table = self.pipeline.sink.readable and self.pipeline.sink.mode == "complete"
+        judged = slice_[-1:] if of_a_table else slice_
         rows = sum(batch.counts.staged for batch in judged)
         files = self.metastore.staged_files(
             self.pipeline.name, generation, [batch.batch_id for batch in judged], table="output"

@@ -23,12 +23,13 @@ def spec_fingerprint(pipeline: Pipeline) -> dict[str, Any]:
     key that an older checkpoint lacks is unknown there, not changed.
     """
     frozen: dict[str, Any] = {}
+    exactly_once = ", exactly once" if pipeline.sink.transactional else ""
     for name, source in pipeline.streaming_sources.items():
         frozen |= {f"sources.{name}": _identity(source), **_reading(f"sources.{name}", source)}
     return {
         **frozen,
         "transform": _digest(pipeline.transform_text),
-        "sink": f"{pipeline.sink.format} {pipeline.sink.target}",
+        "sink": f"{pipeline.sink.format} {pipeline.sink.target}{exactly_once}",
         "sink.mode": pipeline.sink.mode,
         "sink.options": dict(pipeline.sink.options),
         "state.provider": pipeline.state.provider,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.target import Commit, Staged
@@ -23,9 +24,12 @@ class DeltaTarget:
     table: DeltaTableFiles
     mode: OutputMode = "append"
     keys: Sequence[str] = ()
+    atomic: ClassVar[bool] = True
 
     def published_batch(self, app_id: str) -> int:
         return self.table.published_version(app_id)
+
+    begun_batch = published_batch
 
     def make_visible(self, staged: Staged, commit: Commit) -> None:
         """One commit of these batches; none when they change nothing."""

@@ -1,14 +1,16 @@
 """Publish: passed batches become visible in order, each table in one commit.
 
 A publish is fenced: it runs inside the metastore transaction that has checked the lease's epoch, so a
-stale holder that wakes up cannot commit. It is idempotent: the table itself remembers the last batch
-under a transaction id that names the pipeline and the checkpoint's generation.
+stale holder that wakes up cannot commit (a Target that is not atomic fences itself). It is idempotent: the
+sink itself remembers the last batch under a transaction id that names the pipeline and the checkpoint's
+generation.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 from drawdown.fault_points import durable
@@ -59,7 +61,7 @@ def publish_released(
 
 
 def visible(project: Project, pipeline: Pipeline, batches: Sequence[Batch]) -> list[Batch]:
-    """Those batches whose rows readers of the sink see, whatever the metastore has noted so far.
+    """Those batches of which readers of the sink see anything, whatever the metastore has noted so far.
 
     Raises:
         SourceError: the sink cannot be reached.
@@ -67,7 +69,7 @@ def visible(project: Project, pipeline: Pipeline, batches: Sequence[Batch]) -> l
     target = target_of(project, pipeline, "output")
     if target is None or not batches:
         return []
-    done = target.published_batch(transaction_id(pipeline.name, batches[0].generation, "output"))
+    done = target.begun_batch(transaction_id(pipeline.name, batches[0].generation, "output"))
     return [batch for batch in batches if batch.batch_id <= done]
 
 
@@ -126,12 +128,18 @@ def _commit(
         return Published()
     generation = batches[0].generation
     app_id = transaction_id(pipeline.name, generation, table)
-    with metastore.fenced(lease):
+
+    def still_ours() -> None:
+        with metastore.fenced(lease):
+            pass
+
+    still_ours()
+    with metastore.fenced(lease) if target.atomic else nullcontext():
         done = target.published_batch(app_id)
         new = [b.batch_id for b in batches if b.batch_id > done]
         if not new:
             return Published()
         files = metastore.staged_files(pipeline.name, generation, new, table=table)
         info = {"drawdown.pipeline": pipeline.name, "drawdown.run": lease.run_id}
-        target.make_visible(Staged(new, files), Commit(app_id, max(new), lease.epoch, info))
+        target.make_visible(Staged(new, files), Commit(app_id, max(new), lease.epoch, info, still_ours))
     return Published(tuple(new), sum(file.rows for _, file in files))

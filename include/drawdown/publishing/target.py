@@ -5,7 +5,7 @@ Adding a sink that stages means one Target, and one line in targets.py.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -29,19 +29,32 @@ class Commit:
         version: the last batch in it.
         epoch: of the lease it is made under; a sink that can refuses a smaller one than it has seen.
         info: notes for the history of a sink that keeps one.
+        still_ours: raises RefusedError ``lease.lost`` when it was lost; for a Target that is not atomic.
     """
 
     app_id: str
     version: int
     epoch: int
     info: Mapping[str, str] = field(default_factory=dict)
+    still_ours: Callable[[], None] = lambda: None
 
 
 class Target(Protocol):
-    """One sink as publishing sees it."""
+    """One sink as publishing sees it.
+
+    Attributes:
+        atomic: a publish is one commit, made inside the metastore's transaction that has checked the lease.
+            If not, it may take minutes, and each of its commits asks ``Commit.still_ours`` first.
+    """
+
+    @property
+    def atomic(self) -> bool: ...
 
     def published_batch(self, app_id: str) -> int:
         """The last batch that readers see whole, or -1. Raises SourceError when it cannot be reached."""
+
+    def begun_batch(self, app_id: str) -> int:
+        """The last batch that readers see anything of; of an atomic Target the same."""
 
     def make_visible(self, staged: Staged, commit: Commit) -> None:
         """Show these batches, each row once however often this is called with them.

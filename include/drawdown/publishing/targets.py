@@ -5,6 +5,7 @@ from __future__ import annotations
 from drawdown.metastore.records import StagedTable
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.delta_target import DeltaTarget
+from drawdown.publishing.kafka_target import KafkaTarget
 from drawdown.publishing.target import Target
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
@@ -30,4 +31,6 @@ def target_of(project: Project, pipeline: Pipeline, table: StagedTable) -> Targe
     if sink.format == "delta":
         files = DeltaTableFiles(output_uri(project, pipeline))
         return DeltaTarget(storage, files, sink.mode, sink.keys)
+    if sink.transactional:
+        return KafkaTarget(storage, project.brokers[sink.broker], pipeline.name, sink)
     return None

@@ -223,9 +223,11 @@ def _quality(pipeline: Pipeline, files: FolderFiles) -> Quality:
     quality = validate(Quality, document)
     streaming = pipeline.streaming_sources
     problems = []
-    if quality.expectations and not pipeline.sink.readable:
+    if quality.expectations and not pipeline.sink.auditable:
         what = f"an audit cannot read back what a {pipeline.sink.format} sink was given"
         do = "write the checks as `rules:`, which judge each row before the sink; or use a delta sink"
+        if pipeline.sink.format == "kafka":
+            do = "write the checks as `rules:`, which judge each row before the sink; or say exactly_once"
         problems.append(Problem("spec.contradiction", what, ("expectations",), do))
     for index, rule in enumerate(quality.rules):
         if rule.source is None and len(streaming) > 1:

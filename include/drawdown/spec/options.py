@@ -132,6 +132,13 @@ _WRITE: dict[str, frozenset[str]] = {
     "memory": frozenset(),
 }  # fmt: skip
 
+# Of the options of a Kafka sink those that a transactional producer takes too; it decides acks, retries and
+# idempotence itself.
+TRANSACTIONAL = frozenset({
+    "kafka.batch.size", "kafka.compression.type", "kafka.linger.ms", "kafka.max.request.size",
+    "kafka.request.timeout.ms",
+})  # fmt: skip
+
 # Known to Spark, and said elsewhere or not at all: the error says where.
 _ELSEWHERE = {
     "path": "the key `path` of the source says it",

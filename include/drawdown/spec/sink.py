@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
 from drawdown.spec.model import Column, Name, OptionValue, SpecModel, problem
-from drawdown.spec.options import SinkFormat, check_names, sink_options
+from drawdown.spec.options import TRANSACTIONAL, SinkFormat, check_names, sink_options
 from drawdown.spec.paths import FolderFile, SinkPath
 
 OutputMode = Literal["append", "update", "complete"]
@@ -20,7 +20,7 @@ _TABLE = frozenset({"path", "partition_by", "time_column"})
 _KEYS: Mapping[str, frozenset[str]] = {
     "delta": _TABLE | {"keys", "table"},
     "file": _TABLE,
-    "kafka": frozenset({"topic", "broker"}),
+    "kafka": frozenset({"topic", "broker", "delivery"}),
     "foreach_batch": frozenset({"function"}),
     "foreach": frozenset({"function"}),
     "console": frozenset(),
@@ -43,7 +43,9 @@ _TEST_ONLY: Mapping[str, str] = {
 
 
 class Sink(SpecModel):
-    """The output. ``publish: audited`` (Delta only) shows rows after the audit, ``direct`` per batch.
+    """The output. ``publish: audited`` shows rows after the audit, ``direct`` per batch.
+
+    ``delivery`` of a Kafka sink: exactly once by transactions, or at least once by Spark's own writer.
 
     ``table`` is the name by which Spark's catalog, and ``format: table`` sources, know a Delta table.
     """
@@ -53,6 +55,7 @@ class Sink(SpecModel):
     table: Name | None = None
     topic: Topic | None = None
     broker: Name = "default"
+    delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     function: FolderFile | None = None
     schema_file: FolderFile | None = Field(default=None, alias="schema")
     mode: OutputMode = "append"
@@ -82,9 +85,19 @@ class Sink(SpecModel):
         return self.path is not None
 
     @property
+    def auditable(self) -> bool:
+        """Whether an audit can read the rows of a slice."""
+        return self.readable or self.staged_apart
+
+    @property
+    def transactional(self) -> bool:
+        """Whether rows reach Kafka exactly once, by transactions of our own."""
+        return self.format == "kafka" and self.delivery == "exactly_once"
+
+    @property
     def staged_apart(self) -> bool:
         """Whether rows wait in a folder of their own until a publish has taken them into the target."""
-        return self.format == "delta" and self.mode == "update"
+        return self.transactional or (self.format == "delta" and self.mode == "update")
 
     @property
     def test_only(self) -> str | None:
@@ -94,19 +107,27 @@ class Sink(SpecModel):
     @model_validator(mode="before")
     @classmethod
     def _published_direct_without_saying_so(cls, data: Any) -> Any:
-        if isinstance(data, dict) and data.get("format") != "delta":
-            return {"publish": "direct", **data}
-        return data
+        if not isinstance(data, dict) or data.get("format") == "delta":
+            return data
+        if data.get("format") == "kafka" and data.get("delivery") != "at_least_once":
+            return data
+        return {"publish": "direct", **data}
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Sink:
         kind = self.format if self.format in _KEYS else "file"
         self._check_keys(kind)
         check_names(self.options, sink_options(self.format), "options")
-        if kind != "delta" and self.publish != "direct":
+        if kind != "delta" and not self.transactional and self.publish != "direct":
             raise problem(
-                "contradiction", f"{self.format} can only be published direct", "publish", do="say direct"
+                "contradiction", f"{self._shown} can only be published direct", "publish", do="say direct"
             )
+        for name in self.options if self.transactional else ():
+            if name not in TRANSACTIONAL:
+                raise problem(
+                    "no-effect", "only Spark's own writer takes this option", "options", name,
+                    do="remove it, or say `delivery: at_least_once`",
+                )  # fmt: skip
         modes, why = _MODES.get(kind, (("append", "update", "complete"), ""))
         if self.mode not in modes:
             raise problem(
@@ -117,6 +138,10 @@ class Sink(SpecModel):
             )
         self._check_columns(kind)
         return self
+
+    @property
+    def _shown(self) -> str:
+        return f"{self.format}, {self.delivery}," if self.format == "kafka" else self.format
 
     def _check_keys(self, kind: str) -> None:
         given = {"schema" if name == "schema_file" else name for name in self.model_fields_set}

@@ -15,6 +15,7 @@ from drawdown.cli.cases.case import Case
 from drawdown.cli.cases.placing import place
 from drawdown.cli.cases.rows import expected_frame
 from drawdown.errors import SourceError, SpecError
+from drawdown.publishing.kafka_ledger import ledger_topic
 from drawdown.spec import Project, iter_pipelines
 from drawdown.spec.paths import fixed_part
 from drawdown.storage import Storage
@@ -63,6 +64,10 @@ class Arrivals:
             # Cases share the broker: outputs.py takes only records of this case.
             broker = self.project.brokers[sink.broker].bootstrap_servers
             self._make_topic(broker, sink.topic, 1, may_exist=True)
+        if sink.transactional:
+            # What an earlier case of this pipeline has sent is not what this one has.
+            broker = self.project.brokers[sink.broker].bootstrap_servers
+            self._make_topic(broker, ledger_topic(self.case.pipeline.name), 1, may_exist=False)
         self.deliver(self.case.spec.static, 0)
 
     def deliver(self, arrivals: Mapping[str, list[str]], wave: int) -> None:

@@ -65,5 +65,6 @@ def _topic(
     from drawdown.spec.broker_options import spark_options
 
     raw = session.read.format("kafka").options(**spark_options(project.brokers[pipeline.sink.broker]))
-    records = raw.option("subscribe", topic).load().where(F.col("timestamp") >= since)
+    committed = raw.option("kafka.isolation.level", "read_committed")
+    records = committed.option("subscribe", topic).load().where(F.col("timestamp") >= since)
     return records.selectExpr("topic", "CAST(key AS STRING) AS key", "CAST(value AS STRING) AS value")

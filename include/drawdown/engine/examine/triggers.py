@@ -72,6 +72,8 @@ def _of_the_spec(pipeline: Pipeline, kind: str) -> Iterator[tuple[str, str]]:
             yield "has no watermarks: its operations keep no state", f"source {name}"
     if pipeline.sink.format not in _SINKS[kind]:
         yield f"writes to {', '.join(_SINKS[kind])}, not to {pipeline.sink.format}", "sink"
+    if pipeline.sink.transactional:
+        yield "writes with Spark's own sink, at least once: the sink must say so", "delivery: exactly_once"
     if pipeline.quality.rules:
         yield "writes with Spark's own sink: no row rule is checked", "quality.yaml"
     if pipeline.quality.expectations:

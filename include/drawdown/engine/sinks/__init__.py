@@ -19,6 +19,7 @@ from drawdown.engine.sinks.delta_upsert import DeltaUpsertSink
 from drawdown.engine.sinks.files import NativeFileSink
 from drawdown.engine.sinks.function import ForeachBatchSink, ForeachSink
 from drawdown.engine.sinks.kafka import KafkaSink
+from drawdown.engine.sinks.kafka_exactly_once import ExactlyOnceKafkaSink
 from drawdown.engine.sinks.memory import MemorySink
 from drawdown.engine.sinks.protocol import Sink
 from drawdown.engine.sinks.token import BatchToken
@@ -42,6 +43,8 @@ def sink_for(project: Project, pipeline: Pipeline, metastore: Metastore) -> Sink
     if pipeline.sink.format == "delta":
         update = pipeline.sink.mode == "update"
         return DeltaUpsertSink(project, pipeline) if update else DeltaSink.output(project, pipeline)
+    if pipeline.sink.transactional:
+        return ExactlyOnceKafkaSink(project, pipeline, metastore)
     if pipeline.sink.format in _DELIVERED:
         return _DELIVERED[pipeline.sink.format](project, pipeline)
     return NativeFileSink(project, pipeline, metastore)

@@ -11,20 +11,13 @@ from drawdown.engine.broker import require_broker
 from drawdown.engine.failures import from_spark
 from drawdown.engine.session import option_text
 from drawdown.engine.sinks.delivering import DeliveringSink
+from drawdown.engine.sinks.kafka_columns import refuse_columns
 from drawdown.engine.sinks.token import BatchToken
-from drawdown.errors import SourceError, TransformError
+from drawdown.errors import SourceError
 from drawdown.metastore.records import Checkpoint
 from drawdown.spec import Broker
 from drawdown.spec.broker_options import spark_options
 
-# The columns of Spark's Kafka writer and their types (KafkaWriter.validateQuery, 4.2).
-_COLUMNS = {
-    "key": ("string", "binary"),
-    "value": ("string", "binary"),
-    "headers": ("array<struct<key:string,value:binary>>",),
-    "topic": ("string",),
-    "partition": ("int",),
-}
 # Half of the producer's own patience, which is two minutes a batch.
 _PATIENCE = {"kafka.max.block.ms": "30000", "kafka.delivery.timeout.ms": "60000"}
 
@@ -33,7 +26,7 @@ class KafkaSink(DeliveringSink):
     """One topic (``topic:``), or the topic that each row names."""
 
     def check(self, schema: StructType, checkpoint: Checkpoint | None) -> str | None:
-        self._refuse_columns(schema)
+        refuse_columns(self._pipeline, schema)
         require_broker(self._broker, "sink.broker", f"the sink of {self._pipeline.name}")
         return super().check(schema, checkpoint)
 
@@ -59,28 +52,3 @@ class KafkaSink(DeliveringSink):
     @property
     def _broker(self) -> Broker:
         return self._project.brokers[self._pipeline.sink.broker]
-
-    def _refuse_columns(self, schema: StructType) -> None:
-        found = {field.name: field.dataType.simpleString() for field in schema.fields}
-        wrong = [f"`{n}` is no column of a record" for n in found if n not in _COLUMNS]
-        wrong += [
-            f"`{name}` is {found[name]} instead of {' or '.join(types)}"
-            for name, types in _COLUMNS.items()
-            if name in found and found[name] not in types
-        ]
-        if "value" not in found:
-            wrong.append("there is no `value`")
-        if "topic" not in found and self._pipeline.sink.topic is None:
-            wrong.append("there is neither a column `topic` nor `topic:` in the sink")
-        if "topic" in found and self._pipeline.sink.topic is not None:
-            wrong.append(
-                f"`topic:` in the sink would send all to {self._pipeline.sink.topic}, not to `topic`"
-            )
-        if wrong:
-            raise TransformError(
-                "sink.kafka-columns",
-                f"the output of {self._pipeline.name} cannot be sent to Kafka: {'; '.join(wrong)}",
-                where=str(self._pipeline.folder / self._pipeline.transform),
-                do="select value (and key, headers, topic, partition), for example"
-                " `to_json(struct(*)) AS value`",
-            )

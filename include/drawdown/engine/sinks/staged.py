@@ -8,6 +8,7 @@ writes `check_target`, `bind_target` and `holds` here, a Target in publishing/, 
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import reduce
@@ -63,11 +64,20 @@ class StagedFilesSink(ABC):
         identity = self.bind_target(schema, checkpoint)
         if checkpoint is None:
             self._storage.delete(staging_folder(self._pipeline.name))
+        self._forget_other_columns(schema)
         if not self._staging.folder.exists():
             # Not partitioned: each file then holds all columns, as a publish reads them.
             about = f"staged rows of pipeline {self._pipeline.name}"
             self._staging.folder.create(schema.json(), [], about)
         return identity
+
+    def _forget_other_columns(self, schema: StructType) -> None:
+        """A target that takes other columns than before: files that wait keep theirs, new ones have these."""
+        folder = DeltaTableFiles(self._staging.folder.uri)
+        if folder.exists():
+            found = StructType.fromJson(json.loads(folder.schema_json))
+            if found.simpleString() != schema.simpleString():
+                self._storage.delete(f"{staging_folder(self._pipeline.name)}/_delta_log")
 
     def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
         if self.holds(generation, batch_id):

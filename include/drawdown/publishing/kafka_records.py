@@ -1,0 +1,65 @@
+"""Staged parquet files as records for Kafka, in portions that fit one transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from drawdown.metastore.records import StagedFile
+from drawdown.storage import Storage
+
+# A transaction must end long before the broker ends it (transaction.timeout.ms).
+_ROWS = 50_000
+_BYTES = 16 * 1024 * 1024
+
+Record = tuple[Any, Any, str | None, int | None, Any]
+
+
+@dataclass(frozen=True)
+class Portion:
+    """The rows of one transaction: up to `until`, counted from the start of the file."""
+
+    rows: Any  # pyarrow.RecordBatch
+    until: int
+
+    def records(self) -> Iterator[Record]:
+        """Key, value, topic, partition and headers of each row; None for a column that is not there."""
+        names = set(self.rows.schema.names)
+        columns = [
+            self.rows.column(name).to_pylist() if name in names else [None] * self.rows.num_rows
+            for name in ("key", "value", "topic", "partition")
+        ]
+        yield from zip(*columns, self._headers(names), strict=True)
+
+    def _headers(self, names: set[str]) -> list[Any]:
+        if "headers" not in names:
+            return [None] * self.rows.num_rows
+        given = self.rows.column("headers").to_pylist()
+        return [each and [(header["key"], header["value"]) for header in each] for each in given]
+
+
+def portions(storage: Storage, file: StagedFile, skip: int) -> Iterator[Portion]:
+    """The rows of a staged file behind its first `skip`, in order."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = pa.BufferReader(storage.read_bytes(storage.relative(file.path)))
+    first = 0
+    for batch in pq.ParquetFile(content).iter_batches(batch_size=_ROWS):
+        rest = batch.slice(max(0, skip - first))
+        start = first + batch.num_rows - rest.num_rows
+        first += batch.num_rows
+        at_once = max(1, rest.num_rows * _BYTES // max(rest.nbytes, _BYTES))
+        for begin in range(0, rest.num_rows, at_once):
+            part = rest.slice(begin, at_once)
+            yield Portion(part, start + begin + part.num_rows)
+
+
+def rows_without(storage: Storage, file: StagedFile, column: str) -> int:
+    """How many rows have NULL in a column, by the file's own statistics."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    content = pa.BufferReader(storage.read_bytes(storage.relative(file.path)))
+    return int(pq.read_table(content, columns=[column])[column].null_count)
