@@ -1,15 +1,29 @@
 """Spark's checkpoint read as files: offsets, commits, metadata, seen files; needs no Spark session."""
 
 from drawdown.checkpoint.checkpoint_files import CheckpointFiles
+from drawdown.checkpoint.checksums import checksum_path, delete_with_checksum, replace_with_checksum
+from drawdown.checkpoint.fault import Fault
 from drawdown.checkpoint.file_log import SINK_FIELDS, FileLog, SeenFile, log_offset, plain_path
 from drawdown.checkpoint.offset_log import OffsetLogEntry
+from drawdown.checkpoint.state_files import StateFiles, StoreFiles, StoreId
+from drawdown.checkpoint.verify import RESTORING, Verification, verify_file_log
 
 __all__ = [
+    "RESTORING",
     "SINK_FIELDS",
     "CheckpointFiles",
+    "Fault",
     "FileLog",
     "OffsetLogEntry",
     "SeenFile",
+    "StateFiles",
+    "StoreFiles",
+    "StoreId",
+    "Verification",
+    "checksum_path",
+    "delete_with_checksum",
     "log_offset",
     "plain_path",
+    "replace_with_checksum",
+    "verify_file_log",
 ]

@@ -7,13 +7,15 @@ of entry n and all before; superseded entries stay about ten minutes before they
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
-from drawdown.checkpoint.log_text import parse_object, read_lines, torn
+from drawdown.checkpoint.checksums import delete_with_checksum, replace_with_checksum
+from drawdown.checkpoint.log_text import parse_object, read_lines, torn, verify_first
 from drawdown.errors import RefusedError
 from drawdown.storage import Storage
 
@@ -22,6 +24,8 @@ _ENTRY_FILE = re.compile(r"([0-9]+)(\.compact)?")
 # What a line of a file source's log has (FileStreamSource.FileEntry), and of a file sink's (SinkFileStatus).
 SOURCE_FIELDS: Mapping[str, type] = {"path": str, "timestamp": int, "batchId": int}
 SINK_FIELDS: Mapping[str, type] = {"path": str, "size": int, "modificationTime": int, "action": str}
+# spark.sql.streaming.fileSource.log.compactInterval
+_COMPACT_INTERVAL = 10
 _LOCAL = re.compile(r"file:/+")
 
 
@@ -87,13 +91,49 @@ class FileLog:
         }
         return sorted(records.values(), key=lambda record: int(record["batchId"]))
 
+    def names(self) -> dict[str, int]:
+        """The file names of the log with their entries, ascending; a compacted entry comes after its own."""
+        plain, compact = self._entries()
+        both = [(n, f"{n}") for n in plain] + [(n, f"{n}.compact") for n in compact]
+        return {name: entry for entry, name in sorted(both)}
+
+    def compacted(self) -> int:
+        """The newest compacted entry, -1 for none."""
+        return max(self._entries()[1], default=-1)
+
+    def cut(self, last: int) -> None:
+        """Take the log of a source back to what it was after entry `last`: newer files are unseen again.
+
+        Where entries were compacted since, they are written again from the compacted one, so that all
+        that Spark will look for is there: the compacted entry that is due at or before `last`, and each
+        after it. What is kept is written before anything is removed.
+
+        Raises:
+            RefusedError: as `everything`.
+        """
+        plain, compact = self._entries()
+        interval = _compact_interval(compact)
+        base = (last + 1) // interval * interval - 1
+        records = self.everything()
+        if base >= 0 and base not in compact:
+            self._write(f"{base}.compact", [r for r in records if r["batchId"] <= base])
+        for entry in set(range(base + 1, last + 1)) - plain:
+            self._write(str(entry), [r for r in records if r["batchId"] == entry])
+        for name, entry in self.names().items():
+            if entry > last:
+                delete_with_checksum(self._storage, f"{self._folder}/{name}")
+
+    def _write(self, name: str, records: list[dict[str, Any]]) -> None:
+        lines = [f"v{_NEWEST_VERSION}", *(json.dumps(record, separators=(",", ":")) for record in records)]
+        replace_with_checksum(self._storage, f"{self._folder}/{name}", "\n".join(lines).encode())
+
     def _refuse_gaps(self, missing: set[int]) -> None:
         if missing:
             raise RefusedError(
                 "checkpoint.missing-entry",
                 f"entry {min(missing)} of a log of files is gone, and no compacted entry holds it",
                 where=self._storage.path(self._folder),
-                do="restore the file from a copy of the checkpoint, or rebuild the pipeline from its sources",
+                do=verify_first(self._folder),
             )
 
     def _entries(self) -> tuple[set[int], set[int]]:
@@ -114,6 +154,18 @@ class FileLog:
             ]:
                 raise torn(self._storage, path, f"a line has no right {' and no right '.join(wrong)}")
         return records
+
+
+def _compact_interval(compact: set[int]) -> int:
+    """After how many entries the log is compacted, as Spark derives it at a restart (`compactInterval` and
+    `deriveCompactInterval` of CompactibleFileStreamLog): what is on storage wins over the setting."""
+    *_, before, newest = [None, None, *sorted(compact)]
+    if newest is None:
+        return _COMPACT_INTERVAL
+    if before is not None:
+        return newest - before
+    entries = newest + 1
+    return next((n for n in range(_COMPACT_INTERVAL, entries // 2 + 1) if entries % n == 0), entries)
 
 
 def log_offset(offset: Any) -> int | None:

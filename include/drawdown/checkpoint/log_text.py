@@ -14,6 +14,7 @@ from drawdown.errors import RefusedError
 from drawdown.storage import Storage
 
 _VERSION = re.compile(r"v([1-9][0-9]*)")
+_OWNER = re.compile(r"_drawdown/([^/]+)/")
 _BATCH_FILE = re.compile(r"[0-9]+")
 
 
@@ -81,11 +82,18 @@ def parse_json(storage: Storage, path: str, text: str) -> Any:
         raise torn(storage, path, f"the line {text[:40]!r} is not JSON") from error
 
 
+def verify_first(path: str) -> str:
+    """Which command says what mends a file, by its path relative to the storage root."""
+    owner = _OWNER.match(path)
+    name = owner[1] if owner else "NAME"
+    return f"`drawdown checkpoint verify {name}` says what is torn or missing, and the command that mends it"
+
+
 def torn(storage: Storage, path: str, cause: str) -> RefusedError:
     """The error for a file that Spark did not write whole."""
     return RefusedError(
         "checkpoint.torn",
         f"a file of the checkpoint cannot be read: {cause}",
         where=storage.path(path),
-        do="restore the file from a copy of the checkpoint, or rebuild the pipeline from its sources",
+        do=verify_first(path),
     )

@@ -9,7 +9,7 @@ import traceback
 
 import typer
 
-from drawdown.cli import decide, doctor, init, plan, run, run_tests, runs, state, validate, watch
+from drawdown.cli import checkpoint, decide, doctor, init, plan, run, run_tests, runs, state, validate, watch
 from drawdown.cli.screen import show_error
 from drawdown.errors import DrawdownError
 
@@ -46,6 +46,7 @@ app.command()(run.run)
 app.command()(watch.watch)
 app.command()(runs.runs)
 app.command()(state.state)
+app.add_typer(checkpoint.app, name="checkpoint")
 app.command()(decide.release)
 app.command()(decide.discard)
 app.command()(doctor.doctor)

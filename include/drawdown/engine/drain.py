@@ -35,7 +35,6 @@ from drawdown.engine.batch import EPOCH, BatchStep, StopDrain
 from drawdown.engine.batch_function import each_batch
 from drawdown.engine.carriers import write_carriers
 from drawdown.engine.failures import from_spark, unexpected
-from drawdown.engine.lease_keeper import LeaseKeeper
 from drawdown.engine.listener import listener_of, listening
 from drawdown.engine.planning import plan_pipeline
 from drawdown.engine.progress import RunProgress
@@ -50,9 +49,12 @@ from drawdown.engine.versions import state_formats
 from drawdown.errors import DrawdownError
 from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
+from drawdown.metastore.lease_keeper import LeaseKeeper
 from drawdown.metastore.records import Batch, Checkpoint, Counts, Run, RunState, Verdict
 from drawdown.plan.findings import waiting_text
 from drawdown.plan.preflight import preflight
+from drawdown.recovery.advice import torn_state
+from drawdown.recovery.generation import Generation
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.trigger import AVAILABLE_NOW, Trigger
 from drawdown.storage import Storage
@@ -137,7 +139,9 @@ def under_lease(
             work.finish("failed", error=error.as_dict())
             raise
         except (PySparkException, Py4JJavaError) as cause:
-            known = from_spark(pipeline, cause)
+            # A file that turns out to be torn is the likelier reason than any that Spark gives.
+            torn = torn_state(Generation.of(project, pipeline, metastore))
+            known = torn or from_spark(pipeline, cause)
             work.finish("failed", error=known.as_dict())
             raise known from None
         except Exception as bug:  # the record must not stay `running` whatever happens
@@ -190,8 +194,9 @@ class Drain:
 
     def _open(self) -> Query:
         plan = plan_pipeline(self.root, self.project, self.pipeline, self.metastore, self.trigger)
-        self.files = plan.files
         query = plan.accepted()
+        # Not before: of a checkpoint that is refused, nothing can be told at the end.
+        self.files = plan.files
         self.losses = plan.losses
         found = plan.checkpoint
         keep_schemas(self.storage, self.pipeline, plan.generation, query.inferred)

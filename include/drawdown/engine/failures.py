@@ -65,7 +65,10 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
         )
     if "STATE_STORE" in text or "STREAMING_CHECKPOINT" in text:
         return RefusedError(
-            "checkpoint.unreadable", sentence, where=where, do="restore the checkpoint's state folder"
+            "checkpoint.unreadable",
+            sentence,
+            where=where,
+            do=f"`drawdown checkpoint verify {pipeline.name}` says what is torn and what mends it",
         )
     return TransformError(
         "query.failed",

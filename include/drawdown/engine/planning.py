@@ -35,6 +35,7 @@ from drawdown.metastore.records import Checkpoint
 from drawdown.plan.changes import change_verdicts, changes, refusal
 from drawdown.plan.fingerprint import spec_fingerprint
 from drawdown.plan.verdicts import Level, PlanVerdict
+from drawdown.recovery.generation import Generation
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.trigger import AVAILABLE_NOW, Trigger, is_asynchronous
 from drawdown.storage import Storage
@@ -98,7 +99,7 @@ def plan_pipeline(
     files = CheckpointFiles(storage, path)
     found, built = _Findings(pipeline), _Findings(pipeline)
 
-    found.of(lambda: refuse_foreign_checkpoint(metastore, pipeline, checkpoint, files, storage.path(path)))
+    found.of(lambda: refuse_foreign_checkpoint(Generation(project, pipeline, metastore, checkpoint)))
     found.of(lambda: refuse_older_metastore(metastore, pipeline, checkpoint, files))
     if not is_asynchronous(pipeline):
         found.of(lambda: refuse_gaps(pipeline, files, storage.path(path)))

@@ -16,6 +16,7 @@ from pyspark.sql import SparkSession
 
 from drawdown.engine.sql_bounds import CONF, confine
 from drawdown.spec import Pipeline
+from drawdown.spec.query_settings import BATCHES_TO_RETAIN
 
 APPLICATION_CONF: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
@@ -49,7 +50,7 @@ _STATE_DEFAULTS: Mapping[str, str] = {
 # run. Nobody but the query and a preflight reads the log of files seen, so what a compacted entry holds need
 # not wait ten minutes to be removed.
 _LOG_DEFAULTS: Mapping[str, str] = {
-    "spark.sql.streaming.minBatchesToRetain": "30",
+    "spark.sql.streaming.minBatchesToRetain": str(BATCHES_TO_RETAIN),
     "spark.sql.streaming.fileSource.log.cleanupDelay": "1min",
 }
 

@@ -15,6 +15,8 @@ from drawdown.engine.uncounted import complete_offsets, note_baseline, uncounted
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, BatchStatus, Checkpoint, Counts, Lease
+from drawdown.recovery.advice import copy_back, refuse_torn
+from drawdown.recovery.generation import Generation
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
 
@@ -22,34 +24,32 @@ _UNPUBLISHED: tuple[BatchStatus, ...] = ("staged", "committed", "passed", "held"
 
 
 def refuse_foreign_checkpoint(
-    metastore: Metastore,
-    pipeline: Pipeline,
-    checkpoint: Checkpoint | None,
-    files: CheckpointFiles,
-    where: str,
+    generation: Generation,
 ) -> None:
-    """The checkpoint folder and the metastore's record of it must know each other.
+    """The checkpoint folder and the metastore's record of it must know each other, and be whole.
 
     Raises:
-        RefusedError: ``checkpoint.unknown`` or ``checkpoint.missing``.
+        RefusedError: ``checkpoint.unknown``, ``checkpoint.missing``; ``checkpoint.torn`` and
+            ``checkpoint.metadata-missing`` as `refuse_torn`.
     """
-    if checkpoint is None and files.exists:
+    name, files = generation.pipeline.name, generation.files
+    where = generation.storage.path(generation.path)
+    if generation.checkpoint is None and files.exists:
         raise RefusedError(
             "checkpoint.unknown",
-            f"there is a checkpoint of {pipeline.name} that this metastore knows nothing of",
+            f"there is a checkpoint of {name} that this metastore knows nothing of",
             where=where,
-            do="point `metastore:` of include/project.yaml at its own store, or move the folder away",
+            do="point `metastore:` of include/project.yaml at its own store; when that is lost:"
+            f" {copy_back(generation)}",
         )
-    if (
-        checkpoint is not None
-        and not files.exists
-        and metastore.batches(pipeline.name, checkpoint.generation)
-    ):
+    refuse_torn(generation)
+    if generation.checkpoint is not None and not files.exists and generation.batches_noted:
         raise RefusedError(
             "checkpoint.missing",
-            f"the checkpoint of {pipeline.name} is gone, and its batches are in the sink",
+            f"the checkpoint of {name} is gone, and its batches are in the sink: a new one would write every"
+            " row a second time",
             where=where,
-            do="restore the folder: a new checkpoint would write every row a second time",
+            do=copy_back(generation),
         )
 
 
@@ -70,7 +70,8 @@ def refuse_older_metastore(
             "metastore.behind",
             f"Spark committed batch {last_commit} of {pipeline.name} and the metastore never heard of it",
             where=f"generation {checkpoint.generation}",
-            do="restore the newest copy of the metastore: it holds the staged files of that batch",
+            do="restore the newest copy of the metastore: it holds the staged files of that batch. When it"
+            f" was a rewind that was cut off, complete it: `drawdown runs {pipeline.name}` shows to which batch",
         )
 
 

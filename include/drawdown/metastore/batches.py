@@ -32,8 +32,8 @@ def note(conn: Connection, batch: Batch, files: Sequence[StagedFile]) -> None:
             "batch.published",
             f"batch {batch.batch_id} of {batch.pipeline} (generation {batch.generation}) is published",
             where=f"pipeline {batch.pipeline}",
-            do="its commit log entry is missing from the checkpoint: see "
-            f"`drawdown checkpoint {batch.pipeline}`",
+            do="its commit log entry is missing from the checkpoint: "
+            f"`drawdown checkpoint repair {batch.pipeline}` writes it again",
         )
     conn.execute(delete(staged_files).where(*_at(staged_files.c, *_key(batch), [batch.batch_id])))
     conn.execute(delete(batches).where(*here))

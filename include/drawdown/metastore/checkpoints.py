@@ -38,7 +38,7 @@ def create(
             "checkpoint.exists",
             f"generation {generation} of {pipeline} exists already, at {found.path}",
             where=f"pipeline {pipeline}",
-            do=f"see `drawdown checkpoint {pipeline}`; a rebuild makes a generation of its own",
+            do=f"see `drawdown checkpoint show {pipeline}`",
         )
     return found
 
@@ -55,8 +55,8 @@ def set_query_id(conn: Connection, pipeline: str, generation: int, query_id: str
             "checkpoint.query-changed",
             f"the checkpoint of {pipeline} has query id {query_id}, it was {found.query_id}",
             where=found.path,
-            do="put the checkpoint's metadata file back, or start a new generation with "
-            f"`drawdown rebuild {pipeline}`",
+            do=f"put its own metadata file back: `drawdown checkpoint repair {pipeline}` after its removal, or"
+            f" `drawdown checkpoint restore {pipeline} latest`",
         )
     conn.execute(
         update(checkpoints)

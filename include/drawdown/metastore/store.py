@@ -17,7 +17,7 @@ from typing import Any, Self
 from sqlalchemy import Connection, Engine
 
 from drawdown.errors import BusyError, RefusedError
-from drawdown.metastore import batches, checkpoints, leases, read_files, runs, verdicts
+from drawdown.metastore import batches, checkpoints, generations, leases, read_files, runs, verdicts
 from drawdown.metastore.clock import read_clock
 from drawdown.metastore.connect import WRITES, connect
 from drawdown.metastore.migrate import migrate
@@ -141,6 +141,24 @@ class Metastore:
         """Source name to the greatest event time it has shown."""
         with self._engine.begin() as conn:
             return checkpoints.read_maxima(conn, pipeline, generation)
+
+    def export_generation(self, pipeline: str, generation: int) -> dict[str, list[dict[str, Any]]]:
+        """Everything that belongs to a generation (batches, files, maxima), as JSON-ready rows by table."""
+        with self._engine.begin() as conn:
+            return generations.export(conn, pipeline, generation)
+
+    def replace_generation(
+        self, lease: Lease, generation: int, rows: dict[str, list[dict[str, Any]]], last_batch: int
+    ) -> None:
+        """Puts exported rows in place of a generation's; what was published or discarded up to
+        ``last_batch`` stays so."""
+        with self.fenced(lease) as conn:
+            generations.replace(conn, lease.pipeline, generation, rows, last_batch)
+
+    def forget_batches(self, lease: Lease, generation: int, last_batch: int) -> None:
+        """Forgets every batch behind ``last_batch``: a rewound checkpoint plans their ids again."""
+        with self.fenced(lease) as conn:
+            generations.cut(conn, lease.pipeline, generation, last_batch)
 
     # Batches
 

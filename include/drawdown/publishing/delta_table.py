@@ -36,7 +36,7 @@ class DeltaTableFiles:
         """Whether there is a Delta table at the path."""
         from deltalake import DeltaTable
 
-        with self._reaching("sink.unreadable", "cannot be read", "look whether it was moved or deleted"):
+        with self.reaching("sink.unreadable", "cannot be read", "look whether it was moved or deleted"):
             return bool(DeltaTable.is_deltatable(self.uri))
 
     def create(
@@ -64,7 +64,7 @@ class DeltaTableFiles:
         from deltalake import DeltaTable
 
         do = "look whether it was moved or deleted; the checkpoint still expects it"
-        with self._reaching("sink.unreadable", "cannot be read", do):
+        with self.reaching("sink.unreadable", "cannot be read", do):
             return DeltaTable(self.uri)
 
     @property
@@ -149,10 +149,11 @@ class DeltaTableFiles:
 
     def _writing(self) -> AbstractContextManager[None]:
         do = "check that it is a folder, and that this user may write there; nothing was published"
-        return self._reaching("sink.unwritable", "cannot be written", do)
+        return self.reaching("sink.unwritable", "cannot be written", do)
 
     @contextmanager
-    def _reaching(self, error_id: str, what: str, do: str) -> Iterator[None]:
+    def reaching(self, error_id: str, what: str, do: str) -> Iterator[None]:
+        """Turn what Delta or the storage says into one SourceError."""
         from deltalake.exceptions import DeltaError
 
         try:

@@ -15,6 +15,9 @@ from typing import Literal
 from drawdown.spec.model import problem
 from drawdown.spec.nearest import did_you_mean
 
+BATCHES_TO_RETAIN = 30
+"""spark.sql.streaming.minBatchesToRetain of a query that does not say it; Spark's own default is 100."""
+
 Kind = Literal["flag", "whole", "ratio", "time", "text"]
 Value = str | int | float | bool
 

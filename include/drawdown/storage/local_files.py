@@ -86,6 +86,14 @@ def write_atomic(path: Path, content: bytes) -> None:
     _sync_folder(path.parent)
 
 
+def copy(path: Path, target: Path) -> None:
+    """Copy a file's content."""
+    makedirs(target.parent)
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, _FILE_MODE)
+    with os.fdopen(descriptor, "wb") as to, path.open("rb") as content:
+        shutil.copyfileobj(content, to, 1 << 20)
+
+
 def makedirs(folder: Path) -> None:
     """Make the missing ones of a folder and its parents with mode 0700 (os.makedirs sets only the last)."""
     missing = []

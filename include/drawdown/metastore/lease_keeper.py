@@ -7,8 +7,8 @@ from datetime import timedelta
 from types import TracebackType
 
 from drawdown.errors import DrawdownError, RefusedError
-from drawdown.metastore import Metastore
 from drawdown.metastore.records import Lease
+from drawdown.metastore.store import Metastore
 
 _BEATS_PER_TTL = 3
 

@@ -1,0 +1,30 @@
+"""What is wrong with one file of a checkpoint."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+Part = Literal["metadata", "offsets", "commits", "sources", "state", "sink"]
+Kind = Literal["torn", "checksum", "missing"]
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One finding of a verification.
+
+    Attributes:
+        kind: torn (it cannot be read whole), checksum (it can, and Hadoop's checksum beside it is of
+            another content) or missing.
+        path: relative to the storage root.
+        what: the cause, in one sentence; for state with its operator, partition, store and version.
+        needed: whether the next run reads it. Others are history, or will be written again.
+        number: the batch of a log of batches, the entry of a log of files, the version of a state file.
+    """
+
+    part: Part
+    kind: Kind
+    path: str
+    what: str
+    needed: bool
+    number: int | None = None

@@ -1,0 +1,236 @@
+"""Verify a checkpoint: every file of its logs and of its state is read; nothing is changed.
+
+What the next run reads is told apart from history. Of a checkpoint whose last commit is batch n, the next
+run reads: metadata, the newest offsets and those of n, the commit of n, the logs of files from their newest
+compacted entry on, and of every state store what version n + 1 is made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+
+from drawdown.checkpoint.checkpoint_files import CheckpointFiles
+from drawdown.checkpoint.checksums import checksum_differs
+from drawdown.checkpoint.fault import Fault, Kind, Part
+from drawdown.checkpoint.file_log import FileLog, log_offset
+from drawdown.checkpoint.log_text import parse_json, read_lines
+from drawdown.checkpoint.offset_log import read_offsets
+from drawdown.checkpoint.state_files import StateFiles, StoreFiles, cut_short, immutable_files
+from drawdown.errors import RefusedError
+from drawdown.storage import FileInfo, Storage
+
+RESTORING = "restoring"
+"""A file in a checkpoint that is there while a snapshot is put back; it holds the snapshot's name."""
+_NEWEST_LOG_VERSION = 2
+
+
+class Verification:
+    """Looks at one checkpoint.
+
+    Args:
+        storage: where it is.
+        path: of the checkpoint, relative to the storage root.
+        stateful: whether its query keeps state, as far as somebody has noted it.
+    """
+
+    def __init__(self, storage: Storage, path: str, *, stateful: bool = False) -> None:
+        self._storage = storage
+        self._path = path
+        self._stateful = stateful
+        self._files = CheckpointFiles(storage, path)
+
+    def everything(self) -> list[Fault]:
+        """What is wrong with any file, those that the next run needs first."""
+        found = [*self._metadata(), *self._batches(), *self._sources(), *self._state(contents=True)]
+        return sorted(found, key=lambda fault: not fault.needed)
+
+    def restart(self) -> list[Fault]:
+        """What is wrong with the files that the next run reads, without reading state: fast.
+
+        Of the state only the presence and the sizes are looked at, of logs of files what is not compacted.
+        """
+        found = [*self._metadata(), *self._batches(history=False), *self._sources(history=False)]
+        return [fault for fault in (*found, *self._state(contents=False)) if fault.needed]
+
+    # Metadata, offsets, commits
+
+    def _metadata(self) -> Iterator[Fault]:
+        path = f"{self._path}/{RESTORING}"
+        if self._storage.exists(path):
+            yield Fault("metadata", "torn", path, "a restore was cut off before its end", True)
+        path = f"{self._path}/metadata"
+        if self._storage.exists(path):
+            yield from _look(self._storage, "metadata", path, self._files.query_id, True)
+        elif self._files.last_offset_batch() is not None:
+            yield Fault("metadata", "missing", path, "the file with the query's id is not there", True)
+
+    def _batches(self, *, history: bool = True) -> Iterator[Fault]:
+        planned, committed = self._files.last_offset_batch(), self._files.last_commit_batch()
+        read = {planned, committed}
+        if planned is not None and planned != committed:
+            read.add(planned - 1)
+        for batch in self._files.offset_batches():
+            if history or batch in read:
+                path, needed = f"{self._path}/offsets/{batch}", batch in read
+                yield from _look(
+                    self._storage, "offsets", path, partial(read_offsets, self._storage, path), needed, batch
+                )
+        for batch in self._files.commit_batches():
+            if history or batch == committed:
+                path = f"{self._path}/commits/{batch}"
+                yield from _look(
+                    self._storage,
+                    "commits",
+                    path,
+                    partial(self._files.commit, batch),
+                    batch == committed,
+                    batch,
+                )
+
+    # Logs of files
+
+    def _sources(self, *, history: bool = True) -> Iterator[Fault]:
+        for source in self._files.sources():
+            folder = f"{self._path}/sources/{source}"
+            yield from verify_file_log(self._storage, folder, "sources", self._last_read(source), history)
+
+    def _last_read(self, source: str) -> int:
+        """The newest entry of a file source's log that a batch has read, -1 for other sources and none."""
+        for batch in reversed(self._files.offset_batches()):
+            try:
+                offset = log_offset(self._files.offsets(batch).by_source.get(source))
+            except RefusedError:
+                continue
+            return -1 if offset is None else offset
+        return -1
+
+    # State
+
+    def _state(self, *, contents: bool) -> Iterator[Fault]:
+        last = self._files.last_commit_batch()
+        version = 0 if last is None else last + 1
+        try:
+            state = StateFiles.read(self._storage, self._path)
+        except RefusedError as error:
+            yield Fault("state", "torn", self._storage.relative(error.where), error.what, True)
+            return
+        if self._stateful and version and not state.stores:
+            yield Fault(
+                "state",
+                "missing",
+                f"{self._path}/state",
+                "the state folder of the query is gone",
+                True,
+                version,
+            )
+        for store in state.stores.values():
+            yield from self._store(store, version, contents)
+        for info in state.metadata if contents else []:
+            content = self._storage.read_bytes(info.relative)
+            if checksum_differs(self._storage, info.relative, content):
+                yield Fault("state", "checksum", info.relative, "it is not what Spark wrote", True)
+
+    def _store(self, store: StoreFiles, version: int, contents: bool) -> Iterator[Fault]:
+        needed, missing = store.needed(version)
+        if missing:
+            shown = f"version {missing[0]}" + (f" and {len(missing) - 1} more" if missing[1:] else "")
+            path = f"{self._path}/state/{store.id.folder}"
+            yield Fault(
+                "state", "missing", path, f"{store.id}: there is no file of {shown}", True, missing[0]
+            )
+        kept = {info.relative for info in needed}
+        for each, info in store.files():
+            if not contents and info.relative not in kept:
+                continue
+            about = f"{store.id}, version {each}"
+            for kind, why in self._state_file(store, info, contents):
+                yield Fault("state", kind, info.relative, f"{about}: {why}", info.relative in kept, each)
+
+    def _state_file(self, store: StoreFiles, info: FileInfo, contents: bool) -> Iterator[tuple[Kind, str]]:
+        if info.size == 0:
+            yield "torn", "it is empty"
+            return
+        is_zip = info.name.endswith(".zip")
+        if not contents and not is_zip:
+            return
+        content = self._storage.read_bytes(info.relative)
+        if is_zip:
+            try:
+                named = immutable_files(content)
+            except ValueError as error:
+                yield "torn", str(error)
+                return
+            yield from self._immutable(store, named, contents)
+            if checksum_differs(self._storage, info.relative, content):
+                yield "checksum", "the archive is whole, its checksum is of another content"
+        elif checksum_differs(self._storage, info.relative, content):
+            yield "torn", "it is not what Spark wrote: its checksum differs"
+        elif why := cut_short(content):
+            yield "torn", why
+
+    def _immutable(
+        self, store: StoreFiles, named: dict[str, int], contents: bool
+    ) -> Iterator[tuple[Kind, str]]:
+        for name, size in named.items():
+            info = store.immutable.get(name)
+            if info is None:
+                yield "missing", f"{name}, which it is made of, is not there"
+            elif info.size != size:
+                yield "torn", f"{name}, which it is made of, has {info.size} bytes instead of {size}"
+            elif contents and checksum_differs(
+                self._storage, info.relative, self._storage.read_bytes(info.relative)
+            ):
+                yield "torn", f"{name}, which it is made of, is not what Spark wrote: its checksum differs"
+
+
+def verify_file_log(
+    storage: Storage, folder: str, part: Part, last: int = -1, history: bool = True
+) -> Iterator[Fault]:
+    """What is wrong with a log of files: a source's, or a file sink's ``_spark_metadata``.
+
+    Args:
+        folder: relative to the storage root.
+        last: the newest entry that a batch has read; every entry up to it must be there.
+        history: also read compacted entries and those that they hold.
+    """
+    log = FileLog(storage, folder, {})
+    base = log.compacted()
+    names = log.names()
+    for name, entry in names.items():
+        needed = entry >= base
+        if history or (needed and not name.endswith(".compact")):
+            path = f"{folder}/{name}"
+            yield from _look(storage, part, path, partial(_parse, storage, path), needed, entry)
+    for entry in range(base + 1, last + 1):
+        if str(entry) not in names:
+            what = f"entry {entry}, which a batch has read, is not there"
+            yield Fault(part, "missing", f"{folder}/{entry}", what, True, entry)
+
+
+def _parse(storage: Storage, path: str) -> None:
+    """A log file of any source: a version, then lines of JSON; some sources begin with a zero byte."""
+    if storage.read_bytes(path).startswith(b"\0"):
+        return
+    _, lines = read_lines(storage, path, _NEWEST_LOG_VERSION)
+    for line in lines:
+        parse_json(storage, path, line)
+
+
+def _look(
+    storage: Storage,
+    part: Part,
+    path: str,
+    read: Callable[[], object],
+    needed: bool,
+    number: int | None = None,
+) -> Iterator[Fault]:
+    """The fault of one log file, if it has any."""
+    try:
+        read()
+    except RefusedError as error:
+        yield Fault(part, "torn", path, error.what, needed, number)
+        return
+    if checksum_differs(storage, path, storage.read_bytes(path)):
+        what = "it can be read, but its checksum is of another content, so Spark refuses it"
+        yield Fault(part, "checksum", path, what, needed, number)

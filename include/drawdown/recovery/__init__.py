@@ -1,0 +1,1 @@
+"""Recovery by command: what is wrong with a checkpoint, and the ways back. Needs no Spark."""

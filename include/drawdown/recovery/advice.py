@@ -1,0 +1,102 @@
+"""What is wrong with a checkpoint as an error that names the command which mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from drawdown.checkpoint import RESTORING, Fault
+from drawdown.errors import DrawdownError, RefusedError
+from drawdown.recovery.ahead import can_go_back
+from drawdown.recovery.generation import Generation
+from drawdown.recovery.mending import Mending
+from drawdown.recovery.rewind import kept_batches
+from drawdown.recovery.snapshots import snapshots
+
+
+def refuse_torn(generation: Generation) -> None:
+    """Refuse a checkpoint that the next run could not go on from, as far as a quick look tells.
+
+    Raises:
+        RefusedError: ``checkpoint.torn``, naming file, cause and the command.
+    """
+    faults = generation.restart_faults()
+    if faults:
+        raise torn_error(generation, faults)
+
+
+def torn_state(generation: Generation) -> RefusedError | None:
+    """The error of a run that Spark ended, when what it had to read turns out not to be whole."""
+    faults = [fault for fault in generation.faults() if fault.needed]
+    return torn_error(generation, faults) if faults else None
+
+
+def torn_error(generation: Generation, faults: Sequence[Fault]) -> RefusedError:
+    """``checkpoint.torn`` for faults of files that the next run needs; the first is told in full."""
+    first, *others = faults
+    more = f"; and {len(others)} more" if others else ""
+    return RefusedError(
+        "checkpoint.metadata-missing" if _only_metadata(faults) else "checkpoint.torn",
+        f"{first.part} of the checkpoint of {generation.pipeline.name}: {first.what}{more}",
+        where=generation.storage.path(first.path),
+        do=way_out(generation, faults),
+    )
+
+
+def way_out(generation: Generation, faults: Sequence[Fault]) -> str:
+    """The command that mends all of these; a sentence when there is none."""
+    name = generation.pipeline.name
+    if _mendable(generation, faults):
+        return (
+            f"`drawdown checkpoint repair {name}` mends it without loss, and keeps a copy of what was there"
+        )
+    state = [fault.path for fault in faults if fault.part == "state"]
+    return copy_back(generation, state if len(state) == len(faults) else ())
+
+
+def copy_back(generation: Generation, state: Sequence[str] = ()) -> str:
+    """The command that brings files back which only a copy has.
+
+    Args:
+        state: the files, when all of them are of the state: an earlier batch may do without them.
+    """
+    name, storage = generation.pipeline.name, generation.storage
+    interrupted = f"{generation.path}/{RESTORING}"
+    if storage.exists(interrupted):
+        return f"`drawdown checkpoint restore {name} {storage.read_bytes(interrupted).decode()}` completes it"
+    of_this = [s for s in snapshots(storage, name) if s.generation == generation.number]
+    if of_this:
+        newest = of_this[-1]
+        flag = _sink_flag(generation, newest.last_batch)
+        return f"`drawdown checkpoint restore {name} {newest.name}{flag}` puts the newest snapshot back"
+    kept = kept_batches(generation, frozenset(state)) if state else []
+    if kept and can_go_back(generation):
+        return (
+            f"`drawdown checkpoint rewind {name} --to {kept[-1]} --sink` goes back to the last batch whose"
+            " state is whole, table and all; there is no snapshot"
+        )
+    return (
+        f"bring the file back from a copy of your own (`drawdown checkpoint verify {name}` lists all of them;"
+        f" `drawdown checkpoint snapshot {name}` makes copies), or read everything anew into a new pipeline"
+        " folder with a sink of its own"
+    )
+
+
+def _only_metadata(faults: Sequence[Fault]) -> bool:
+    return all(fault.part == "metadata" and fault.kind == "missing" for fault in faults)
+
+
+def _mendable(generation: Generation, faults: Sequence[Fault]) -> bool:
+    try:
+        mending = Mending(generation)
+        return all(mending.of(fault) is not None for fault in faults)
+    except DrawdownError:  # another file it would read is torn as well, or the sink is away
+        return False
+
+
+def _sink_flag(generation: Generation, last: int) -> str:
+    """`` --sink`` when the sink is ahead and can be taken back."""
+    try:
+        ahead = max(generation.shown().values()) > last
+    except DrawdownError:
+        return ""
+    return " --sink" if ahead and can_go_back(generation) else ""

@@ -1,0 +1,69 @@
+"""A recovery is a run: it takes the pipeline's lease, and leaves a record of who asked for it, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from drawdown.errors import DrawdownError
+from drawdown.metastore.lease_keeper import LeaseKeeper
+from drawdown.metastore.records import Lease, Run
+from drawdown.recovery.generation import Generation
+
+_Done = TypeVar("_Done")
+
+
+@dataclass(frozen=True)
+class Request:
+    """Who asks for a recovery and why; `kind` is the command's name."""
+
+    kind: str
+    run_id: str
+    holder: str
+    by: str
+    why: str
+
+
+def as_run(
+    generation: Generation,
+    request: Request,
+    work: Callable[[Callable[[], Lease]], _Done],
+    told: Callable[[_Done], str],
+) -> _Done:
+    """Do the work under the lease; it gets a function that gives the current one, or raises when it was lost.
+
+    Args:
+        told: the sentence about what was done that the record keeps.
+
+    Raises:
+        BusyError: a run holds the lease.
+        DrawdownError: what the work raises; the record says so.
+    """
+    metastore, ttl = generation.metastore, generation.project.lease_ttl.delta
+    name = generation.pipeline.name
+    lease = metastore.acquire(name, request.holder, request.run_id, ttl)
+    with LeaseKeeper(metastore, lease, ttl) as keeper:
+        origin = {"by": request.by, "why": request.why}
+        record = Run(request.run_id, name, kind=request.kind, holder=request.holder, origin=origin)
+        metastore.start_run(record)
+
+        def current() -> Lease:
+            keeper.check()
+            return keeper.lease
+
+        try:
+            done = work(current)
+        except DrawdownError as error:
+            metastore.finish_run(request.run_id, "failed", error=error.as_dict())
+            raise
+        metastore.finish_run(
+            request.run_id, "succeeded", generation=generation.number, stop_reason=told(done)
+        )
+    return done
+
+
+def folder_name() -> str:
+    """A name for a folder made now, that sorts by time: 20260131T093000.123456Z."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"

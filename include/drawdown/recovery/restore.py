@@ -1,0 +1,111 @@
+"""Restore a snapshot: checkpoint, carriers, staged files that are gone, and the metastore's rows.
+
+ 1  refuse when the sink is ahead of it, or the copy is not whole
+ 2  mark the checkpoint as being restored: until the mark is gone, no run starts (verify.py)
+ 3  take the sink back, when that was asked for
+ 4  put the files back; what the snapshot does not have is removed
+ 5  put the metastore's rows back, in one transaction
+ 6  take the mark away
+Cut off anywhere behind 2, the same command again completes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from drawdown.checkpoint import RESTORING, Verification, replace_with_checksum
+from drawdown.errors import RefusedError, SpecError
+from drawdown.metastore.records import Checkpoint, Lease
+from drawdown.recovery.ahead import refuse_ahead
+from drawdown.recovery.generation import Generation
+from drawdown.recovery.rewind import forget_batches
+from drawdown.recovery.sink_back import take_sink_back
+from drawdown.recovery.snapshots import Snapshot, read_snapshot, snapshots
+
+
+def named_snapshot(generation: Generation, name: str) -> Snapshot:
+    """A snapshot of the pipeline by its name, or by the beginning of it; ``latest`` is the newest.
+
+    Raises:
+        SpecError: ``checkpoint.no-snapshot``.
+    """
+    there = [each.name for each in snapshots(generation.storage, generation.pipeline.name)]
+    found = there[-1:] if name == "latest" else [each for each in there if each.startswith(name)]
+    if len(found) != 1:
+        raise SpecError(
+            "checkpoint.no-snapshot",
+            f"{generation.pipeline.name} has {len(found) or 'no'} snapshot(s) {name}",
+            do=f"name one of: {', '.join(there)}"
+            if there
+            else f"`drawdown checkpoint snapshot {generation.pipeline.name}` makes one",
+        )
+    return read_snapshot(generation.storage, f"{generation.folder}/snapshots/{found[0]}")
+
+
+def restore(
+    generation: Generation, snapshot: Snapshot, current: Callable[[], Lease], *, sink: bool
+) -> Snapshot:
+    """The steps of this module's page.
+
+    Args:
+        sink: take the sink back as well, to the last batch that the snapshot's checkpoint has.
+
+    Raises:
+        RefusedError: ``sink.ahead``, ``checkpoint.torn``; ``sink.between``: see `take_sink_back`.
+        SourceError: the storage or the sink cannot be reached.
+    """
+    storage, name = generation.storage, generation.pipeline.name
+    generation = replace(generation, checkpoint=_noted(generation, snapshot))
+    if not sink:
+        refuse_ahead(generation, snapshot.last_batch, f"drawdown checkpoint restore {name} {snapshot.name}")
+    _refuse_torn(generation, snapshot)
+    again = f"{snapshot.name} --sink" if sink else snapshot.name
+    storage.write_atomic(f"{generation.path}/{RESTORING}", again.encode())
+    if sink:
+        take_sink_back(generation, snapshot.last_batch, current())
+    _put_back(generation, f"{snapshot.path}/checkpoint", generation.path, current)
+    carriers = f"{generation.folder}/carriers-{generation.number}"
+    _put_back(generation, f"{snapshot.path}/carriers", carriers, current)
+    for path, copy in snapshot.staged.items():
+        if not storage.exists(path):
+            replace_with_checksum(storage, path, storage.read_bytes(f"{snapshot.path}/staged/{copy}"))
+    forget_batches(generation, snapshot.last_batch, current())
+    generation.metastore.replace_generation(current(), generation.number, snapshot.rows, snapshot.last_batch)
+    storage.delete(f"{generation.path}/{RESTORING}")
+    return snapshot
+
+
+def _noted(generation: Generation, snapshot: Snapshot) -> Checkpoint:
+    """The generation that the snapshot is of; a metastore that knows none yet learns it by the restore."""
+    known = generation.checkpoint or snapshot.checkpoint
+    if known.generation != snapshot.generation:
+        raise RefusedError(
+            "checkpoint.other-generation",
+            f"snapshot {snapshot.name} is of generation {snapshot.generation}, in use is {known.generation}",
+            where=generation.storage.path(snapshot.path),
+            do=f"`drawdown checkpoint show {generation.pipeline.name}` lists the snapshots of each",
+        )
+    return known
+
+
+def _refuse_torn(generation: Generation, snapshot: Snapshot) -> None:
+    storage, path = generation.storage, f"{snapshot.path}/checkpoint"
+    torn = [fault for fault in Verification(storage, path).everything() if fault.needed]
+    if torn:
+        raise RefusedError(
+            "checkpoint.torn",
+            f"the snapshot itself is not whole: {torn[0].what}",
+            where=storage.path(torn[0].path),
+            do=f"restore another one: `drawdown checkpoint show {generation.pipeline.name}` lists them",
+        )
+
+
+def _put_back(generation: Generation, copy: str, target: str, current: Callable[[], Lease]) -> None:
+    storage = generation.storage
+    for info in list(storage.walk(target)):
+        if info.name != RESTORING:
+            storage.delete(info.relative)
+    for info in list(storage.walk(copy)):
+        current()
+        storage.copy(info.relative, f"{target}/{info.relative[len(copy) + 1 :]}")

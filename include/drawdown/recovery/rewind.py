@@ -1,0 +1,103 @@
+"""Rewind: a checkpoint goes back to an earlier batch of its own; the next run replays what came behind.
+
+1  refuse when the sink is ahead, or something that batch needs is not kept any more
+2  take the sink back, when that was asked for
+3  forget the later batches in the metastore, with the files they staged. From here on until 4 is done no
+   run starts (metastore.behind), and the same command again completes it
+4  remove commits and offsets, newest first; then logs of files are cut and newer state is removed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from drawdown.checkpoint import FileLog, StateFiles, delete_with_checksum, log_offset
+from drawdown.checkpoint.file_log import SOURCE_FIELDS
+from drawdown.errors import RefusedError
+from drawdown.metastore.records import BatchStatus, Lease
+from drawdown.recovery.ahead import refuse_ahead
+from drawdown.recovery.generation import Generation
+from drawdown.recovery.sink_back import take_sink_back
+
+_UNPUBLISHED: tuple[BatchStatus, ...] = ("staged", "committed", "passed", "held")
+
+
+def rewind(generation: Generation, to: int, current: Callable[[], Lease], *, sink: bool) -> list[int]:
+    """Make batch `to` the last committed one.
+
+    Args:
+        sink: take the sink back as well.
+
+    Returns:
+        The batches that were taken back, ascending.
+
+    Raises:
+        RefusedError: ``sink.ahead``, ``sink.between``; ``checkpoint.not-kept``: what `to` needs is gone.
+        SourceError: the storage or the sink cannot be reached.
+    """
+    _refuse_unkept(generation, to)
+    if not sink:
+        refuse_ahead(generation, to, f"drawdown checkpoint rewind {generation.pipeline.name} --to {to}")
+    else:
+        take_sink_back(generation, to, current())
+    forget_batches(generation, to, current())
+    files, storage, path = generation.files, generation.storage, generation.path
+    offset = files.offsets(to).by_source
+    later = sorted({n for n in (*files.offset_batches(), *files.commit_batches()) if n > to})
+    for batch in reversed(later):
+        current()
+        delete_with_checksum(storage, f"{path}/commits/{batch}")
+        delete_with_checksum(storage, f"{path}/offsets/{batch}")
+    for source in files.sources():
+        last = log_offset(offset.get(source))
+        if last is not None:
+            FileLog(storage, f"{path}/sources/{source}", SOURCE_FIELDS).cut(last)
+    for store in StateFiles.read(storage, path).stores.values():
+        for version, info in list(store.files()):
+            if version > to + 1:
+                delete_with_checksum(storage, info.relative)
+    return later
+
+
+def forget_batches(generation: Generation, last: int, lease: Lease) -> None:
+    """Forget the batches behind `last`, and remove what they staged and nobody has seen."""
+    of, metastore = (generation.pipeline.name, generation.number), generation.metastore
+    later = metastore.batches(*of, statuses=_UNPUBLISHED, first_batch=last + 1)
+    files = metastore.staged_files(*of, [batch.batch_id for batch in later])
+    metastore.forget_batches(lease, generation.number, last)
+    if generation.sink_log is None:
+        for _, file in files:
+            generation.storage.delete(generation.storage.relative(file.path))
+
+
+def kept_batches(generation: Generation, without: frozenset[str] = frozenset()) -> list[int]:
+    """The committed batches that can be gone back to: their logs are kept, and so is all their state.
+
+    Args:
+        without: state files to be taken for missing, by their paths relative to the storage root.
+    """
+    files = generation.files
+    stores = StateFiles.read(generation.storage, generation.path).stores.values()
+    both = sorted(set(files.commit_batches()) & set(files.offset_batches()))
+    return [batch for batch in both if not any(store.needed(batch + 1, without)[1] for store in stores)]
+
+
+def _refuse_unkept(generation: Generation, to: int) -> None:
+    name, kept = generation.pipeline.name, kept_batches(generation)
+    if to not in kept:
+        raise RefusedError(
+            "checkpoint.not-kept",
+            f"{name} cannot go back to batch {to}: "
+            + (f"kept are {kept[0]} to {kept[-1]}" if kept else "no committed batch is kept whole"),
+            where=generation.storage.path(generation.path),
+            do=f"name one of those, or restore a snapshot: `drawdown checkpoint show {name}` lists both",
+        )
+    # With several watermarks each source's greatest event time decides, and only the present one is noted.
+    if len(generation.pipeline.watermarked_sources) > 1:
+        raise RefusedError(
+            "checkpoint.event-times",
+            f"{name} has several watermarks, and the event times that its sources had shown by batch {to} are"
+            " not kept",
+            where=str(generation.pipeline.folder / "pipeline.yaml"),
+            do=f"restore a snapshot, which has them: `drawdown checkpoint show {name}` lists them",
+        )

@@ -1,0 +1,49 @@
+"""Entries of a file sink's log, written again from the files that the metastore has noted of its batches.
+
+Source: org.apache.spark.sql.execution.streaming.sinks.SinkFileStatus (Spark 4.2).
+"""
+
+from __future__ import annotations
+
+import json
+from urllib.parse import quote
+
+from drawdown.metastore.records import StagedFile
+from drawdown.recovery.generation import Generation
+
+_BLOCK_SIZE = 32 * 1024 * 1024
+_COMPACT = ".compact"
+
+
+def sink_entry(generation: Generation, name: str) -> bytes | None:
+    """The content of entry ``N`` or ``N.compact``; None when a batch of it, or a file, is not known."""
+    entry = int(name.removesuffix(_COMPACT))
+    first = 0 if name.endswith(_COMPACT) else entry
+    of = generation.pipeline.name, generation.number
+    noted = {batch.batch_id for batch in generation.metastore.batches(*of, first_batch=first)}
+    wanted = range(first, entry + 1)
+    if not noted.issuperset(wanted):
+        return None
+    files = [file for _, file in generation.metastore.staged_files(*of, wanted, table="output")]
+    lines = [_line(generation, file) for file in files]
+    if None in lines:
+        return None
+    return "\n".join(["v1", *(line for line in lines if line is not None)]).encode()
+
+
+def _line(generation: Generation, file: StagedFile) -> str | None:
+    storage = generation.storage
+    info = next(iter(storage.walk(storage.relative(file.path))), None)
+    if info is None or info.size != file.size:
+        return None
+    url = quote(file.path) if "://" in file.path else f"file://{quote(file.path)}"
+    values = {
+        "path": url,
+        "size": file.size,
+        "isDir": False,
+        "modificationTime": info.mtime_ms,
+        "blockReplication": 1,
+        "blockSize": _BLOCK_SIZE,
+        "action": "add",
+    }
+    return json.dumps(values, separators=(",", ":"))
