@@ -82,8 +82,8 @@ def snapshot(name: Name, why: Why = "", by: By = None, as_json: Json = False) ->
             lambda s: f"snapshot {s.name}: batch {s.last_batch} is its last, {s.files:,} files",
         )
     values = {"name": done.name, "last_batch": done.last_batch, "files": done.files, "bytes": done.bytes}
-    text = f"snapshot {done.name}: batch {done.last_batch} is its last; {done.files:,} files, {done.bytes:,} bytes"
-    _say(as_json, values, text)
+    size = f"{done.files:,} files, {done.bytes:,} bytes"
+    _say(as_json, values, f"snapshot {done.name}: batch {done.last_batch} is its last; {size}")
 
 
 @app.command()

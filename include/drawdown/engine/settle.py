@@ -71,7 +71,7 @@ def refuse_older_metastore(
             f"Spark committed batch {last_commit} of {pipeline.name} and the metastore never heard of it",
             where=f"generation {checkpoint.generation}",
             do="restore the newest copy of the metastore: it holds the staged files of that batch. When it"
-            f" was a rewind that was cut off, complete it: `drawdown runs {pipeline.name}` shows to which batch",
+            f" was a rewind that was cut off, ask for it again (`drawdown runs {pipeline.name}` shows it)",
         )
 
 

@@ -55,8 +55,8 @@ def set_query_id(conn: Connection, pipeline: str, generation: int, query_id: str
             "checkpoint.query-changed",
             f"the checkpoint of {pipeline} has query id {query_id}, it was {found.query_id}",
             where=found.path,
-            do=f"put its own metadata file back: `drawdown checkpoint repair {pipeline}` after its removal, or"
-            f" `drawdown checkpoint restore {pipeline} latest`",
+            do=f"`drawdown checkpoint restore {pipeline} latest` puts its own files back; when only the"
+            f" metadata file is a stranger's, remove it and `drawdown checkpoint repair {pipeline}`",
         )
     conn.execute(
         update(checkpoints)

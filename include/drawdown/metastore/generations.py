@@ -1,4 +1,4 @@
-"""All rows of one checkpoint generation at once: as JSON-ready values, put back, and cut off behind a batch."""
+"""All rows of one checkpoint generation at once: as JSON-ready values, put back, cut off behind a batch."""
 
 from __future__ import annotations
 
