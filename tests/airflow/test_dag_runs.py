@@ -87,7 +87,13 @@ def test_in_a_group_one_failing_audit_holds_only_its_own_rows(runs: Runs) -> Non
     assert "audit of bad: fail" in runs.log.read_text()
 
 
-@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(signal.SIGTERM, marks=pytest.mark.fault("F39", "delta")),
+        pytest.param(signal.SIGKILL, marks=pytest.mark.fault("F09", "delta")),
+    ],
+)
 def test_a_task_that_is_ended_leaves_no_process_and_loses_nothing(runs: Runs, how: signal.Signals) -> None:
     runs.project.pipeline("events")
     runs.project.land("events", *range(1, 13))

@@ -60,18 +60,23 @@ class Runs:
 
     def processes(self) -> list[int]:
         """Every process that was started for this project, whoever its parent is by now."""
-        mark = f"DRAWDOWN_PROJECT={self.project.root}\0".encode()
-        found = []
-        for environ in Path("/proc").glob("[0-9]*/environ"):
-            try:
-                if mark in environ.read_bytes():
-                    found.append(int(environ.parent.name))
-            except OSError:
-                continue
-        return found
+        return processes_of(self.project.root)
 
     def wait_until_gone(self, seconds: float) -> None:
         deadline = time.monotonic() + seconds
         while left := self.processes():
             assert time.monotonic() < deadline, left
             time.sleep(0.05)
+
+
+def processes_of(root: Path) -> list[int]:
+    """Every process that was started for the project in a folder."""
+    mark = f"DRAWDOWN_PROJECT={root}\0".encode()
+    found = []
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark in environ.read_bytes():
+                found.append(int(environ.parent.name))
+        except OSError:
+            continue
+    return found

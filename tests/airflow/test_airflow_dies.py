@@ -1,0 +1,91 @@
+"""Airflow itself dies in the middle of a drain: no process is left, and the retried task goes on."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from drawdown.machine.airflow_home import LocalAirflow
+from drawdown.metastore import Metastore
+from tests.support.dag_project import DagProject
+from tests.support.dag_runs import processes_of
+
+pytestmark = pytest.mark.timeout(600)
+
+FILES = 12
+SLOWLY = """
+import time
+from pyspark.sql.functions import udf
+
+@udf("string")
+def slowly(name):
+    time.sleep(1)
+    return name
+
+def transform(sources):
+    return sources["events"].select("id", slowly("name").alias("name"))
+"""
+
+
+def wait_until(holds: Callable[[], object], seconds: float = 240) -> None:
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def kill_everything_of(airflow: LocalAirflow) -> None:
+    """Scheduler, its workers and their tasks at once, as when the machine's user is logged out by force."""
+    mark = f"AIRFLOW_HOME={airflow.home}\0".encode()
+    for environ in Path("/proc").glob("[0-9]*/environ"):
+        try:
+            found = mark in environ.read_bytes()
+            command = (environ.parent / "cmdline").read_bytes()
+            if found and b"SparkSubmit" not in command and b"submit" not in command:
+                os.kill(int(environ.parent.name), signal.SIGKILL)
+        except OSError:
+            continue
+
+
+@pytest.mark.fault("F38", "delta")
+def test_a_drain_outlives_the_death_of_its_scheduler(tmp_path: Path) -> None:
+    project = DagProject(tmp_path / "project", more="lease_ttl: 5 seconds")
+    settings = project.root / "include" / "project.yaml"
+    settings.write_text(settings.read_text().replace("retry_delay: 2 minutes", "retry_delay: 6 seconds"))
+    folder = project.pipeline("events")
+    (folder / "transform.py").write_text(SLOWLY)
+    (folder / "pipeline.yaml").write_text(
+        (folder / "pipeline.yaml").read_text().replace("transform.sql", "transform.py")
+    )
+    project.land("events", *range(FILES))
+    quickly = {
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT": "15",
+        "AIRFLOW__SCHEDULER__TASK_INSTANCE_HEARTBEAT_TIMEOUT_DETECTION_INTERVAL": "2",
+    }
+    airflow = LocalAirflow(project.root, project.root / "airflow", extra_env=quickly)
+
+    def batches() -> int:
+        with Metastore.open(f"sqlite:///{project.root / 'metastore.db'}") as metastore:
+            return len(metastore.batches("events", 1))
+
+    with airflow:
+        airflow.unpause("events")
+        run_id = airflow.trigger("events")
+        wait_until(lambda: batches() >= 2)
+        kill_everything_of(airflow)
+        wait_until(lambda: not processes_of(project.root), 60)
+        assert 2 <= batches() < FILES
+    with airflow:
+        assert airflow.wait("events", run_id, 300) == "success"
+    assert project.ids("events") == list(range(FILES))
+    with Metastore.open(f"sqlite:///{project.root / 'metastore.db'}") as metastore:
+        last, first = metastore.runs("events")
+        assert metastore.holder_of("events") is None
+    assert (first.origin["try_number"], last.origin["try_number"]) == (1, 2)
+    assert (first.state, last.state) in [("stopped", "succeeded"), ("crashed", "succeeded")]
+    assert first.counts.read + last.counts.read == FILES
