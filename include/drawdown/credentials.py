@@ -1,4 +1,4 @@
-"""Logins of brokers that stand in an Airflow connection: handed to the driver in a private file.
+"""Logins that stand in an Airflow connection, of brokers and databases: handed over in a private file.
 
 A command line, a ``--conf``, Airflow's rendered fields and logs are read by others; a file of mode 0600
 in a folder of mode 0700 that lives until the driver has read it is not.
@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from drawdown.errors import SpecError
-from drawdown.spec import Pipeline, Project
+from drawdown.spec import Broker, Database, Pipeline, Project
 
 CREDENTIALS = "DRAWDOWN_CREDENTIALS"
 """Environment variable: path of the file."""
@@ -30,23 +30,32 @@ class Login:
 
 
 def connections_of(project: Project, pipelines: Iterable[Pipeline]) -> dict[str, str]:
-    """Broker name -> id of the Airflow connection with its login, for the brokers these pipelines use."""
+    """``brokers.NAME`` or ``databases.NAME`` -> id of the Airflow connection with its login.
+
+    Of the brokers and databases that these pipelines use.
+    """
     pipelines = list(pipelines)
-    used = {s.broker for p in pipelines for s in p.sources.values() if s.format == "kafka"}
-    used |= {p.sink.broker for p in pipelines if p.sink.format == "kafka"}
-    named = {name: project.brokers[name].connection for name in sorted(used)}
+    used = {f"brokers.{s.broker}" for p in pipelines for s in p.sources.values() if s.format == "kafka"}
+    used |= {f"brokers.{p.sink.broker}" for p in pipelines if p.sink.format == "kafka"}
+    used |= {f"databases.{p.sink.database}" for p in pipelines if p.sink.format == "postgres"}
+    servers: dict[str, Broker | Database] = {f"brokers.{n}": each for n, each in project.brokers.items()}
+    servers |= {f"databases.{n}": each for n, each in project.databases.items()}
+    named = {name: servers[name].connection for name in sorted(used)}
     return {name: connection for name, connection in named.items() if connection}
 
 
 def with_logins(project: Project, logins: Mapping[str, Login]) -> Project:
-    """The project with these brokers' logins in place."""
-    filled = {
-        name: project.brokers[name].model_copy(
-            update={"username": login.username, "password": login.password}
-        )
-        for name, login in logins.items()
-    }
-    return replace(project, brokers={**project.brokers, **filled})
+    """The project with these logins in place, by the names of `connections_of`."""
+    brokers, databases = dict(project.brokers), dict(project.databases)
+    for place, login in logins.items():
+        kind, _, name = place.partition(".")
+        if kind == "brokers":
+            values = {"username": login.username, "password": login.password}
+            brokers[name] = brokers[name].model_copy(update=values)
+        else:
+            values = {"user": login.username, "password": login.password}
+            databases[name] = databases[name].model_copy(update=values)
+    return replace(project, brokers=brokers, databases=databases)
 
 
 def hand_over(logins: Mapping[str, Login], folder: Path) -> Path:
@@ -65,7 +74,7 @@ def collect(
     """In the driver: the project with the logins that were handed over. The file is removed.
 
     Raises:
-        SpecError: ``credentials.missing``: a broker names a connection, and nobody looked it up.
+        SpecError: ``credentials.missing``: a broker or database names a connection, and nobody looked it up.
     """
     logins: dict[str, Login] = {}
     if given := environment.get(CREDENTIALS):
@@ -78,9 +87,9 @@ def collect(
         if name not in logins:
             raise SpecError(
                 "credentials.missing",
-                f"the login of broker {name!r} is in the Airflow connection {connection!r}, "
+                f"the login of {name} is in the Airflow connection {connection!r}, "
                 "which only a task of Airflow can read",
                 where="include/project.yaml",
-                do="run the DAG, or give username and password by ${ENV} references instead of `connection`",
+                do="run the DAG, or give user and password by ${ENV} references instead of `connection`",
             )
     return with_logins(project, logins)

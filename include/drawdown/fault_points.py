@@ -35,6 +35,7 @@ STEPS: Mapping[str, str] = {
     "commits.note": "the metastore knows the batches that Spark has committed",
     "quarantine.publish": "rejected rows are visible",
     "verdict.note": "the verdict is in the metastore",
+    "publish.copy": "PostgreSQL: one staged file is sent, in a transaction that nobody sees yet",
     "publish.commit": "one commit of the sink: its rows are visible",
     "publish.send": "the rows of one transaction of several are in the sink, invisible",
     "publish.file": "one transaction of several is committed: its rows are visible",

@@ -57,7 +57,7 @@ def test_the_driver_finds_the_login_in_a_private_file_and_removes_it(
 ) -> None:
     loaded = load_project(project.root)
     pipelines = [load_pipeline(loaded, "events")]
-    path = hand_over({"default": Login("reader", SecretStr(PASSWORD))}, tmp_path)
+    path = hand_over({"brokers.default": Login("reader", SecretStr(PASSWORD))}, tmp_path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
 
     broker = collect(loaded, pipelines, {CREDENTIALS: str(path)}).brokers["default"]

@@ -31,13 +31,15 @@ brokers:
 
 
 class Workspace:
-    """A project folder under a test's temporary folder."""
+    """A project folder under a test's temporary folder; `more` are further lines of project.yaml."""
 
-    def __init__(self, root: Path, spark: SparkSession | None = None, kafka: str = "localhost:1") -> None:
+    def __init__(
+        self, root: Path, spark: SparkSession | None = None, kafka: str = "localhost:1", more: str = ""
+    ) -> None:
         self.root = root
         self.spark = spark
         (root / "include" / "pipelines").mkdir(parents=True)
-        (root / "include" / "project.yaml").write_text(_PROJECT.format(kafka=kafka))
+        (root / "include" / "project.yaml").write_text(_PROJECT.format(kafka=kafka) + more)
         self.storage = root / "storage"
         self.storage.mkdir()
 

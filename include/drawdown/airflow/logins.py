@@ -1,4 +1,4 @@
-"""Broker logins out of Airflow connections; only inside a task can they be read."""
+"""Logins of brokers and databases out of Airflow connections; only inside a task can they be read."""
 
 from __future__ import annotations
 
@@ -12,33 +12,36 @@ from drawdown.credentials import Login, connections_of
 from drawdown.errors import SpecError
 from drawdown.spec import Pipeline, Project
 
+_TYPES = {"brokers": "kafka", "databases": "postgres"}
+
 
 def look_up(project: Project, pipelines: Iterable[Pipeline]) -> dict[str, Login]:
-    """The logins these pipelines need, by broker.
+    """The logins these pipelines need, by the names of `connections_of`.
 
     Raises:
         SpecError: ``airflow.no-connection``, ``airflow.no-login``.
     """
     return {
-        broker: _login(broker, connection)
-        for broker, connection in connections_of(project, pipelines).items()
+        server: _login(server, connection)
+        for server, connection in connections_of(project, pipelines).items()
     }
 
 
-def _login(broker: str, connection_id: str) -> Login:
+def _login(server: str, connection_id: str) -> Login:
+    kind = _TYPES[server.partition(".")[0]]
     try:
         connection = BaseHook.get_connection(connection_id)
     except AirflowNotFoundException:
         raise SpecError(
             "airflow.no-connection",
-            f"broker {broker!r} takes its login from the connection {connection_id!r}, which does not exist",
+            f"{server} takes its login from the connection {connection_id!r}, which does not exist",
             where="include/project.yaml",
-            do=f"airflow connections add {connection_id} --conn-type kafka --conn-login ... --conn-password",
+            do=f"airflow connections add {connection_id} --conn-type {kind} --conn-login ... --conn-password",
         ) from None
     if not connection.login or not connection.password:
         raise SpecError(
             "airflow.no-login",
-            f"the connection {connection_id!r} of broker {broker!r} has no login or no password",
+            f"the connection {connection_id!r} of {server} has no login or no password",
             where=f"Airflow connection {connection_id}",
             do="give it both",
         )

@@ -27,12 +27,14 @@ def discard(name: Name, why: Why, by: By = None, as_json: Json = False) -> None:
 
 def _decide(choice: str, name: str, why: str, by: str | None, as_json: bool) -> None:
     from drawdown.application import new_run_id
+    from drawdown.credentials import collect
     from drawdown.metastore import Metastore, this_process
     from drawdown.publishing.held import Decision, decide
     from drawdown.spec import load_pipeline, load_project
 
     project = load_project()
     pipeline = load_pipeline(project, name)
+    project = collect(project, [pipeline])
     decision = Decision(
         "release" if choice == "release" else "discard",
         new_run_id(),

@@ -92,7 +92,7 @@ def build_query(
     result = in_declared_order(run_transform(session, pipeline, frames), sink.declared_schema(), pipeline)
     schema = result.schema
     result = count_sessionless(session, result)
-    if pipeline.sink.format != "delta":
+    if pipeline.sink.format != "delta" and not pipeline.sink.staged_apart:
         result = result.observe(OUTPUT_METRICS, F.count(F.lit(1)).alias("rows"))
     _refuse_not_streaming(pipeline, result)
     plan = result._jdf.queryExecution().analyzed()

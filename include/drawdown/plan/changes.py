@@ -55,6 +55,8 @@ def _other_sink(before: str, now: str) -> tuple[bool, str]:
     old, new = before.split()[0], now.split()[0]
     if old in _FILES and new in _FILES:
         return False, "another sink or output directory would lack every row written so far"
+    if new == "postgres" and old == "postgres":
+        return False, "another table would lack every row written so far"
     if new == "kafka" and old == "kafka":
         return True, "changes of the output topic are allowed; it gets the new rows only"
     if new == "kafka" and old in _FILES:

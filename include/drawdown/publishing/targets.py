@@ -33,4 +33,11 @@ def target_of(project: Project, pipeline: Pipeline, table: StagedTable) -> Targe
         return DeltaTarget(storage, files, sink.mode, sink.keys)
     if sink.transactional:
         return KafkaTarget(storage, project.brokers[sink.broker], pipeline.name, sink)
+    if sink.format == "postgres":
+        # Here: psycopg is loaded for those who need it.
+        from drawdown.publishing.postgres_table import PostgresTable
+        from drawdown.publishing.postgres_target import PostgresTarget
+
+        into = PostgresTable.of(str(sink.table))
+        return PostgresTarget(storage, project.databases[sink.database], into, sink.mode, sink.keys)
     return None

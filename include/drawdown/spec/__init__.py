@@ -1,5 +1,6 @@
 """The spec: what the user's YAML files say, checked before anything runs."""
 
+from drawdown.spec.database import Database
 from drawdown.spec.duration import Duration
 from drawdown.spec.loader import (
     find_root,
@@ -21,6 +22,7 @@ __all__ = [
     "AssetRef",
     "Broker",
     "Cluster",
+    "Database",
     "DrainBounds",
     "Duration",
     "Expectation",

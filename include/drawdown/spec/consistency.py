@@ -66,10 +66,11 @@ def _sinks(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError
 
 
 def _tables(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
-    first: dict[str, Pipeline] = {}
+    first: dict[tuple[str, str], Pipeline] = {}
     for pipeline in pipelines:
-        table = pipeline.sink.table
-        if table is not None and (other := first.setdefault(table, pipeline)) is not pipeline:
+        sink, table = pipeline.sink, pipeline.sink.table
+        where = sink.database if sink.format == "postgres" else ""
+        if table is not None and (other := first.setdefault((where, table), pipeline)) is not pipeline:
             yield (
                 [other.name, pipeline.name],
                 SpecError(

@@ -37,11 +37,12 @@ def resolve(document: Document, environ: Mapping[str, str]) -> Document:
 
 def refuse_written_secrets(document: Document) -> None:
     """Passwords may only be references: a spec is committed, printed and rendered. Raises SpecError."""
-    brokers = document.data.get("brokers")
-    for name, broker in brokers.items() if isinstance(brokers, dict) else ():
-        password = broker.get("password") if isinstance(broker, dict) else None
-        if password not in (None, "") and not _is_reference(password):
-            raise _written(document, ("brokers", name, "password"))
+    for kind in ("brokers", "databases"):
+        servers = document.data.get(kind)
+        for name, server in servers.items() if isinstance(servers, dict) else ():
+            password = server.get("password") if isinstance(server, dict) else None
+            if password not in (None, "") and not _is_reference(password):
+                raise _written(document, (kind, name, "password"))
     metastore = document.data.get("metastore")
     if isinstance(metastore, str):
         # A default is written in the file too, so it is looked at like any other text.

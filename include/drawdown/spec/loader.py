@@ -133,6 +133,9 @@ def _check_names(project: Project, pipeline: Pipeline, document: Document) -> No
             problems.append(_unknown("broker", source.broker, project.brokers, ("sources", name, "broker")))
     if pipeline.sink.format == "kafka" and pipeline.sink.broker not in project.brokers:
         problems.append(_unknown("broker", pipeline.sink.broker, project.brokers, ("sink", "broker")))
+    if pipeline.sink.format == "postgres" and pipeline.sink.database not in project.databases:
+        found = pipeline.sink.database
+        problems.append(_unknown("database", found, project.databases, ("sink", "database")))
     if problems:
         raise spec_error(document, problems)
 

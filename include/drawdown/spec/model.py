@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, LiteralString
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
@@ -39,3 +40,14 @@ Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 Column = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,254}$")]
 # One line of text for people.
 Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,500}$")]
+# A variable of the environment that is empty is as good as none.
+EmptyIsNone = BeforeValidator(lambda value: None if value == "" else value)
+OptionalLine = Annotated[Line | None, EmptyIsNone]
+
+
+def _number(value: Any) -> Any:
+    return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) else value
+
+
+# A value of the environment is text.
+NumberFromText = BeforeValidator(_number)

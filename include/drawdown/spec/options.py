@@ -28,7 +28,8 @@ SourceFormat = Literal[
     "socket", "rate", "rate-micro-batch",
 ]  # fmt: skip
 SinkFormat = Literal[
-    "delta", "parquet", "orc", "json", "csv", "text", "kafka", "foreach_batch", "foreach", "console", "memory"
+    "delta", "parquet", "orc", "json", "csv", "text", "kafka", "postgres",
+    "foreach_batch", "foreach", "console", "memory",
 ]  # fmt: skip
 
 _TIME = frozenset({"dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat", "locale"})
@@ -126,6 +127,7 @@ _WRITE: dict[str, frozenset[str]] = {
         "kafka.request.timeout.ms", "kafka.retries", "kafka.retry.backoff.ms", "kafka.send.buffer.bytes",
         "asyncProgressTrackingEnabled", "asyncProgressTrackingCheckpointIntervalMs",
     }),
+    "postgres": frozenset(),
     "foreach_batch": frozenset(),
     "foreach": frozenset(),
     "console": frozenset({"numRows", "truncate"}),

@@ -7,11 +7,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_validator
 
 from drawdown.errors import SpecError
+from drawdown.spec.database import Database
 from drawdown.spec.duration import Duration, PositiveDuration
-from drawdown.spec.model import Line, Name, OptionValue, SpecModel, problem
+from drawdown.spec.model import (
+    EmptyIsNone,
+    Line,
+    Name,
+    NumberFromText,
+    OptionalLine,
+    OptionValue,
+    SpecModel,
+    problem,
+)
 
 _SCHEMES = ("file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs")
 _SECRET_KEY = re.compile(
@@ -22,15 +32,6 @@ _OWN_CONF = ("spark.sql.session.timeZone", "spark.master", "spark.driver.memory"
 # Hadoop expands globs in the paths of readers; delta-rs decodes %20 and the like.
 _ODD = re.compile(r"[%*?{}\[\]]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
-
-
-def _empty_is_none(value: object) -> object:
-    return None if value == "" else value
-
-
-def _number_from_text(value: object) -> object:
-    # A value of the environment is text.
-    return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) else value
 
 
 def _storage_root(value: str) -> str:
@@ -62,9 +63,6 @@ def _metastore(value: SecretStr) -> SecretStr:
     return value
 
 
-OptionalLine = Annotated[Line | None, BeforeValidator(_empty_is_none)]
-
-
 class Broker(SpecModel):
     """A Kafka cluster, in neutral terms: rendered for Spark and for librdkafka where it is used.
 
@@ -76,11 +74,9 @@ class Broker(SpecModel):
         StringConstraints(pattern=r"^[A-Za-z0-9_.\-\[\]]+:[0-9]{1,5}(,[A-Za-z0-9_.\-\[\]]+:[0-9]{1,5})*$"),
     ]
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    sasl_mechanism: Annotated[
-        Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None, BeforeValidator(_empty_is_none)
-    ] = None
+    sasl_mechanism: Annotated[Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None, EmptyIsNone] = None
     username: OptionalLine = None
-    password: Annotated[SecretStr | None, BeforeValidator(_empty_is_none)] = None
+    password: Annotated[SecretStr | None, EmptyIsNone] = None
     ssl_ca_location: OptionalLine = None
     connection: OptionalLine = None
 
@@ -143,7 +139,7 @@ class Airflow(SpecModel):
     """What the DAGs use: one shared pool, and how tasks retry."""
 
     pool: Line = "drawdown"
-    retries: Annotated[int, BeforeValidator(_number_from_text), Field(ge=0, le=100)] = 2
+    retries: Annotated[int, NumberFromText, Field(ge=0, le=100)] = 2
     retry_delay: PositiveDuration = Duration.parse("2 minutes")
     execution_timeout: PositiveDuration = Duration.parse("2 hours")
 
@@ -156,6 +152,7 @@ class ProjectFile(SpecModel):
         "sqlite:///.drawdown/metastore.db"
     )
     brokers: dict[Name, Broker] = Field(default_factory=dict)
+    databases: dict[Name, Database] = Field(default_factory=dict)
     clusters: dict[Name, Cluster] = Field(default_factory=lambda: {"local": Cluster()}, min_length=1)
     airflow: Airflow = Airflow()
     lease_ttl: PositiveDuration = Duration.parse("60 seconds")
@@ -178,6 +175,7 @@ class Project:
     storage_root: str
     metastore_url: str = field(repr=False)
     brokers: dict[str, Broker]
+    databases: dict[str, Database]
     clusters: dict[str, Cluster]
     airflow: Airflow
     lease_ttl: Duration
@@ -205,4 +203,13 @@ class Project:
         metastore = file.metastore.get_secret_value()
         if metastore.startswith("sqlite:///"):
             metastore = f"sqlite:///{root / metastore.removeprefix('sqlite:///')}"
-        return cls(root, storage, metastore, file.brokers, file.clusters, file.airflow, file.lease_ttl)
+        return cls(
+            root,
+            storage,
+            metastore,
+            file.brokers,
+            file.databases,
+            file.clusters,
+            file.airflow,
+            file.lease_ttl,
+        )

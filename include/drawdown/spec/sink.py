@@ -10,8 +10,13 @@ from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 from drawdown.spec.model import Column, Name, OptionValue, SpecModel, problem
 from drawdown.spec.options import TRANSACTIONAL, SinkFormat, check_names, sink_options
 from drawdown.spec.paths import FolderFile, SinkPath
+from drawdown.spec.tables import check_table
 
 OutputMode = Literal["append", "update", "complete"]
+# The name of a Delta table, or schema.table of a database.
+Table = Annotated[
+    str, StringConstraints(pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$")
+]
 Topic = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 
 _EVERYWHERE = frozenset({"format", "schema", "mode", "publish", "options"})
@@ -21,6 +26,7 @@ _KEYS: Mapping[str, frozenset[str]] = {
     "delta": _TABLE | {"keys", "table"},
     "file": _TABLE,
     "kafka": frozenset({"topic", "broker", "delivery"}),
+    "postgres": frozenset({"table", "database", "keys"}),
     "foreach_batch": frozenset({"function"}),
     "foreach": frozenset({"function"}),
     "console": frozenset(),
@@ -29,6 +35,7 @@ _KEYS: Mapping[str, frozenset[str]] = {
 _REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
     "delta": (("path", "path: tables/x"), ("schema", "schema: schemas/x.ddl")),
     "file": (("path", "path: tables/x"),),
+    "postgres": (("table", "table: public.x"), ("schema", "schema: schemas/x.ddl")),
     "foreach_batch": (("function", "function: sink.py"),),
     "foreach": (("function", "function: sink.py"),),
 }
@@ -36,6 +43,8 @@ _MODES: Mapping[str, tuple[tuple[str, ...], str]] = {
     "file": (("append",), "its files cannot be changed or emptied (truncated) once they are written"),
     "memory": (("append", "complete"), "a table in memory has no keys to update rows by"),
 }
+# Rows of these can be staged, so that they are shown after their audit.
+_AUDITED = ("delta", "postgres")
 _TEST_ONLY: Mapping[str, str] = {
     "console": "the console sink prints rows and keeps none of them",
     "memory": "the memory sink keeps its rows in the driver, and they are gone with it",
@@ -47,12 +56,14 @@ class Sink(SpecModel):
 
     ``delivery`` of a Kafka sink: exactly once by transactions, or at least once by Spark's own writer.
 
-    ``table`` is the name by which Spark's catalog, and ``format: table`` sources, know a Delta table.
+    ``table`` is the name by which Spark's catalog, and ``format: table`` sources, know a Delta table; of
+    PostgreSQL it is ``schema.table`` in a ``database`` of project.yaml.
     """
 
     format: SinkFormat
     path: SinkPath | None = None
-    table: Name | None = None
+    table: Table | None = None
+    database: Name = "default"
     topic: Topic | None = None
     broker: Name = "default"
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
@@ -77,12 +88,14 @@ class Sink(SpecModel):
         """Where the rows go, in a word or two: the path, the topic, the user's file."""
         if self.format == "kafka":
             return f"topic {self.topic}" if self.topic else "topics named by the rows"
+        if self.format == "postgres":
+            return f"{self.database} {self.table}"
         return self.path or self.function or self.format
 
     @property
     def readable(self) -> bool:
         """Whether rows can be read back after they were written: by an audit, a test, another pipeline."""
-        return self.path is not None
+        return self.path is not None or self.format == "postgres"
 
     @property
     def auditable(self) -> bool:
@@ -97,7 +110,8 @@ class Sink(SpecModel):
     @property
     def staged_apart(self) -> bool:
         """Whether rows wait in a folder of their own until a publish has taken them into the target."""
-        return self.transactional or (self.format == "delta" and self.mode == "update")
+        stages = self.transactional or self.format == "postgres"
+        return stages or (self.format == "delta" and self.mode == "update")
 
     @property
     def test_only(self) -> str | None:
@@ -107,7 +121,7 @@ class Sink(SpecModel):
     @model_validator(mode="before")
     @classmethod
     def _published_direct_without_saying_so(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or data.get("format") == "delta":
+        if not isinstance(data, dict) or data.get("format") in _AUDITED:
             return data
         if data.get("format") == "kafka" and data.get("delivery") != "at_least_once":
             return data
@@ -118,7 +132,7 @@ class Sink(SpecModel):
         kind = self.format if self.format in _KEYS else "file"
         self._check_keys(kind)
         check_names(self.options, sink_options(self.format), "options")
-        if kind != "delta" and not self.transactional and self.publish != "direct":
+        if kind not in _AUDITED and not self.transactional and self.publish != "direct":
             raise problem(
                 "contradiction", f"{self._shown} can only be published direct", "publish", do="say direct"
             )
@@ -137,6 +151,8 @@ class Sink(SpecModel):
                 do=f"say {' or '.join(modes)}, or use delta",
             )
         self._check_columns(kind)
+        if self.table is not None:
+            check_table(kind, self.table)
         return self
 
     @property
@@ -155,7 +171,7 @@ class Sink(SpecModel):
                 raise problem("missing-key", f"a {self.format} sink needs sink.{name}", do=f"add `{example}`")
 
     def _check_columns(self, kind: str) -> None:
-        if kind == "delta" and self.mode == "update" and not self.keys:
+        if kind in _AUDITED and self.mode == "update" and not self.keys:
             raise problem("missing-key", "mode: update needs keys", "mode", do="add `keys: [...]`")
         if self.mode != "update" and self.keys:
             raise problem(

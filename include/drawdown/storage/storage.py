@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import fsspec
 
@@ -125,6 +125,12 @@ class Storage:
         inner = self._inner(relative)
         with _store_errors(self.root, relative):
             return Path(inner).read_bytes() if self.is_local else bytes(self._fs.cat_file(inner))
+
+    def open(self, relative: str) -> BinaryIO:
+        """A file to read from; raises as `read_bytes`."""
+        inner = self._inner(relative)
+        with _store_errors(self.root, relative):
+            return cast("BinaryIO", Path(inner).open("rb") if self.is_local else self._fs.open(inner, "rb"))
 
     def write_atomic(self, relative: str, content: bytes) -> None:
         """Replace a file so that a reader, or a crash, sees the old content or the new, never a part.

@@ -45,6 +45,11 @@ def sink_for(project: Project, pipeline: Pipeline, metastore: Metastore) -> Sink
         return DeltaUpsertSink(project, pipeline) if update else DeltaSink.output(project, pipeline)
     if pipeline.sink.transactional:
         return ExactlyOnceKafkaSink(project, pipeline, metastore)
+    if pipeline.sink.format == "postgres":
+        # Here: psycopg is loaded for those who need it.
+        from drawdown.engine.sinks.postgres import PostgresSink
+
+        return PostgresSink(project, pipeline)
     if pipeline.sink.format in _DELIVERED:
         return _DELIVERED[pipeline.sink.format](project, pipeline)
     return NativeFileSink(project, pipeline, metastore)

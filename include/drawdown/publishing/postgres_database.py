@@ -1,0 +1,107 @@
+"""A connection to a database of project.yaml, whose failures are errors that a user can act on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from drawdown.errors import DrawdownError, RefusedError, SourceError, TransformError
+from drawdown.spec import Database
+
+if TYPE_CHECKING:
+    import psycopg
+
+CONNECT_SECONDS = 10
+# Text is sent in UTC and ISO. A lock is waited for, not for ever; a holder that is frozen in the middle of a
+# transaction, or whose machine is gone, loses it, else its locks would stay.
+_SESSION = {
+    "timezone": "UTC",
+    "datestyle": "ISO",
+    "lock_timeout": "30s",
+    "idle_in_transaction_session_timeout": "60s",
+    "tcp_keepalives_idle": "30",
+    "tcp_keepalives_interval": "10",
+    "tcp_keepalives_count": "3",
+}
+
+
+@contextmanager
+def connected(
+    database: Database, table: str, seconds: int = CONNECT_SECONDS
+) -> Iterator[psycopg.Connection[Any]]:
+    """One connection and one transaction: committed at the end, rolled back on an error.
+
+    Args:
+        table: named by errors.
+
+    Raises:
+        SourceError: ``sink.unreachable``, ``sink.locked``, ``sink.unwritable``: the same may be tried again.
+        RefusedError: ``sink.forbidden``, ``sink.changed``.
+        TransformError: ``sink.row-refused``: a row breaks a constraint of the table, or a type's bounds.
+    """
+    import psycopg
+
+    where = f"{table} at {database.address}"
+    try:
+        with psycopg.connect(
+            host=database.host,
+            port=database.port,
+            dbname=database.dbname,
+            user=database.user,
+            password=database.password.get_secret_value() if database.password else None,
+            sslmode=database.sslmode,
+            sslrootcert=database.sslrootcert,
+            connect_timeout=seconds,
+            application_name="drawdown",
+            options=" ".join(f"-c {name}={value}" for name, value in _SESSION.items()),
+        ) as connection:
+            yield connection
+    except psycopg.Error as cause:
+        raise _own_error(cause, where) from None
+
+
+def _own_error(cause: psycopg.Error, where: str) -> DrawdownError:
+    """By https://www.postgresql.org/docs/current/errcodes-appendix.html; no sqlstate: no connection."""
+    state = cause.sqlstate or "08000"
+    said = (str(cause.diag.message_primary or cause).strip().splitlines() or ["no reason given"])[0]
+    if state[:2] in ("08", "28", "3D", "53", "57", "58", "25"):
+        return SourceError(
+            "sink.unreachable",
+            f"the database of the sink refused or broke off: {said}",
+            where=where,
+            do="check that the server runs, and address and login in `databases:` of include/project.yaml,"
+            " then run again: what is staged waits",
+        )
+    if state in ("55P03", "40P01", "40001"):
+        return SourceError(
+            "sink.locked",
+            f"another session locks the sink's table or its ledger: {said}",
+            where=where,
+            do="see pg_stat_activity, then run again: what is staged waits",
+        )
+    if state == "42501":
+        return RefusedError(
+            "sink.forbidden",
+            f"the sink's user lacks a right: {said}",
+            where=where,
+            do="grant it CREATE and USAGE on the schema, TEMPORARY on the database, and SELECT, INSERT,"
+            " UPDATE, DELETE on the table and on drawdown_ledger",
+        )
+    if state[:2] in ("22", "23"):
+        about = " ".join(filter(None, (cause.diag.message_detail, cause.diag.context))).splitlines()
+        return TransformError(
+            "sink.row-refused",
+            f"the table does not take a row: {said}" + (f" ({about[0][:300]})" if about else ""),
+            where=where,
+            do="change the table's constraint, then run again: what is staged waits; or mend the transform",
+        )
+    if state in ("42P01", "42703", "42804", "3F000", "42P10"):
+        return RefusedError(
+            "sink.changed",
+            f"the sink's table is no longer what it was: {said}",
+            where=where,
+            do="put the table back as it was; `drawdown plan` names what differs",
+        )
+    do = "see the server's log, then run again: what is staged waits"
+    return SourceError("sink.unwritable", f"the database said: {said}", where=where, do=do)
