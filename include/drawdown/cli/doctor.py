@@ -18,7 +18,7 @@ _CANNOT_RUN = 8
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
-    """Examine Java, jars, class archive, disk, storage, metastore, brokers and Airflow.
+    """Examine Java, jars, class archive, disk, storage, metastore, brokers, databases and Airflow.
 
     The exit code is 8 when something would keep a run from working; warnings do not count.
     """

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Literal
 
 from drawdown.errors import DrawdownError
-from drawdown.spec import Broker, Project, load_project
+from drawdown.spec import Broker, Database, Project, load_project
 
 Level = Literal["ok", "warn", "fail"]
 
@@ -49,6 +49,7 @@ def examine() -> list[Finding]:
         ("storage", _storage),
         ("metastore", _metastore),
         ("brokers", _brokers),
+        ("databases", _databases),
         ("airflow", _airflow),
     ]
     # At the same time: a broker that does not answer takes as long as all the rest together.
@@ -183,6 +184,24 @@ def _broker(name: str, broker: Broker) -> Finding:
             "broker", "warn", what, "start it (`make up` starts a local one) or correct `brokers:`"
         )
     return Finding("broker", "ok", f"{name} at {broker.bootstrap_servers} answers")
+
+
+def _databases(project: Project) -> Iterator[Finding]:
+    with ThreadPoolExecutor(max_workers=8) as pool:
+        yield from pool.map(lambda item: _database(*item), project.databases.items())
+
+
+def _database(name: str, database: Database) -> Finding:
+    from drawdown.publishing.postgres_database import connected
+
+    if database.connection is not None:
+        return Finding("database", "ok", f"{name}: its login is in Airflow; not asked")
+    try:
+        with connected(database, name, seconds=2) as connection:
+            version = connection.info.server_version // 10000
+    except DrawdownError as error:
+        return Finding("database", "warn", f"{name} at {database.address}: {error.what}", error.do)
+    return Finding("database", "ok", f"{name} at {database.address} answers: PostgreSQL {version}")
 
 
 def _airflow(project: Project) -> Iterator[Finding]:

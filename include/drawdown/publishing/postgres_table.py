@@ -59,6 +59,11 @@ class PostgresTable:
             )
         return kind is not None
 
+    def rows(self, connection: Connection[Any], columns: Sequence[str]) -> list[tuple[Any, ...]]:
+        """All rows, with these columns, in no order."""
+        names = sql.SQL(", ").join(map(sql.Identifier, columns))
+        return connection.execute(sql.SQL("SELECT {} FROM {}").format(names, self.identifier)).fetchall()
+
     def is_empty(self, connection: Connection[Any]) -> bool:
         """Whether it holds no row."""
         found = connection.execute(sql.SQL("SELECT EXISTS (SELECT FROM {})").format(self.identifier))

@@ -27,6 +27,8 @@ def sink_rows(
     sink = pipeline.sink
     if sink.path is not None:
         return table_rows(session, project, sink.path, sink.format, sink.schema_ddl)
+    if sink.format == "postgres":
+        return _table(session, project, pipeline)
     if sink.format == "memory":
         from drawdown.engine.sinks.memory import kept
 
@@ -55,6 +57,21 @@ def table_rows(
     if format != "delta" and ddl is not None:
         reader = reader.schema(ddl)
     return reader.load(storage.path(path))
+
+
+def _table(session: SparkSession, project: Project, pipeline: Pipeline) -> DataFrame | None:
+    from drawdown.engine.sinks.schema import declared
+    from drawdown.publishing.postgres_database import connected
+    from drawdown.publishing.postgres_table import PostgresTable
+
+    table = PostgresTable.of(str(pipeline.sink.table))
+    schema = declared(pipeline)
+    assert schema is not None
+    with connected(project.databases[pipeline.sink.database], table.name) as connection:
+        if not table.exists(connection):
+            return None
+        rows = table.rows(connection, schema.fieldNames())
+    return session.createDataFrame(rows, schema)
 
 
 def _topic(

@@ -18,9 +18,10 @@ from drawdown.cli.cases.arrivals import Arrivals
 from drawdown.cli.cases.case import Case
 from drawdown.cli.cases.outputs import sink_rows, table_rows
 from drawdown.cli.cases.rows import Difference, difference
+from drawdown.cli.cases.servers import database_server, speaks_kafka, with_broker, with_database
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
-from drawdown.spec import Pipeline, Project
+from drawdown.spec import Project
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -48,14 +49,15 @@ def run_cases(
     """Run cases one after the other; `begin` hears of each. Ends early, without a result, at `stop`.
 
     Raises:
-        MachineError: jars or Java are missing, or the broker for Kafka sources did not start.
+        MachineError: jars or Java are missing, or a server that a case needs did not start.
     """
-    with _machinery(project, cases) as (session, bench):
+    with _machinery(project, cases) as (session, bench), database_server(cases) as databases:
         for number, case in enumerate(cases):
             if stop.is_set():
                 return
             begin(case)
-            result = _run(session, _own_project(bench, f"case-{number}"), case, stop)
+            own = with_database(_own_project(bench, f"case-{number}"), case.pipeline, databases)
+            result = _run(session, own, case, stop)
             if not stop.is_set():
                 yield result
 
@@ -69,27 +71,11 @@ def _machinery(project: Project, cases: Sequence[Case]) -> Iterator[tuple[SparkS
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drawdown-test-")))
         bench = dataclasses.replace(project, storage_root=str(folder))
-        if any(_speaks_kafka(case.pipeline) for case in cases):
-            bench = stack.enter_context(_with_broker(bench, folder))
+        if any(speaks_kafka(case.pipeline) for case in cases):
+            bench = stack.enter_context(with_broker(bench, folder))
         session = application_session("drawdown test", submit_conf(project, project.clusters["local"]))
         stack.callback(session.stop)
         yield session, bench
-
-
-def _speaks_kafka(pipeline: Pipeline) -> bool:
-    return pipeline.sink.format == "kafka" or any(s.format == "kafka" for s in pipeline.sources.values())
-
-
-@contextmanager
-def _with_broker(project: Project, folder: Path) -> Iterator[Project]:
-    from drawdown.machine.broker import Broker as LocalBroker
-    from drawdown.machine.home import machine_root
-    from drawdown.spec import Broker
-
-    state_dir = machine_root(project.root) / ".drawdown"
-    with LocalBroker(folder / "kafka", state_dir=state_dir) as running:
-        here = Broker(bootstrap_servers=running.bootstrap_servers)
-        yield dataclasses.replace(project, brokers=dict.fromkeys(project.brokers, here))
 
 
 def _own_project(bench: Project, name: str) -> Project:
