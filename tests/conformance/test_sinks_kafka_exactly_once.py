@@ -35,7 +35,7 @@ expectations:
 """
 
 
-@pytest.mark.conformance("SINK-06")
+@pytest.mark.conformance("SINK-05")
 def test_readers_of_committed_records_see_every_row_once(kafka_workspace: Workspace, broker: Broker) -> None:
     workspace, topic = kafka_workspace, Topic(broker, "sink06-sales", 3)
     workspace.pipeline("sink06", SPEC.replace("SINK", "topic: sink06-sales"), sales_ddl=DDL,

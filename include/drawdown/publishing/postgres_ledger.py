@@ -69,9 +69,9 @@ class Ledger:
         )
         return binding
 
-    def published_batch(self, connection: Connection[Any], app_id: str) -> int:
+    def published_batch(self, connection: Connection[Any], app_id: str, *, lock: bool = False) -> int:
         """The last batch under this id, or -1. Raises RefusedError ``sink.missing`` without a row."""
-        entry = self.entry(connection)
+        entry = self.entry(connection, lock=lock)
         if entry is None:
             raise self.missing()
         return entry.last_batch if entry.app_id == app_id else -1

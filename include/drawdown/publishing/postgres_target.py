@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from psycopg import Connection, sql
 
@@ -27,8 +27,9 @@ _BATCH = sql.Identifier("_dd_batch")
 class PostgresTarget:
     """A table that takes batches in one output mode; see Target for the methods.
 
-    The ledger is locked after the rows were sent: a holder that freezes while it sends them holds no lock
-    that its successor waits for, and finds the successor's epoch when it wakes up.
+    Not atomic with the metastore, whose lock a long COPY must not hold: the ledger fences instead. It is
+    locked after the rows were sent: a holder that freezes while it sends them holds no lock that its
+    successor waits for, and finds the successor's epoch when it wakes up. The lease is asked for under it.
     """
 
     storage: Storage
@@ -36,25 +37,32 @@ class PostgresTarget:
     table: PostgresTable
     mode: OutputMode = "append"
     keys: Sequence[str] = ()
+    atomic: ClassVar[bool] = False
 
     def published_batch(self, app_id: str) -> int:
         with connected(self.database, self.table.name) as connection:
             return self._ledger.published_batch(connection, app_id)
 
+    def begun_batch(self, app_id: str) -> int:
+        """Waits for a publish that is under way: what a slow holder has not committed by then, it cannot."""
+        with connected(self.database, self.table.name) as connection:
+            return self._ledger.published_batch(connection, app_id, lock=True)
+
     def make_visible(self, staged: Staged, commit: Commit) -> None:
         with connected(self.database, self.table.name) as connection:
             if self.mode == "append":
                 self._copy(connection, staged.files, self.table.identifier)
-                done = not self._ledger.advance(connection, staged.batch_ids, commit)
+                columns: list[str] = []
             else:
                 columns = self._stage(connection, staged)
-                done = not self._ledger.advance(connection, staged.batch_ids, commit)
-                if not done and self.mode == "complete":
-                    connection.execute(sql.SQL("DELETE FROM {}").format(self.table.identifier))
-                if not done and columns:
-                    self._move(connection, columns)
-            if done:
+            if not self._ledger.advance(connection, staged.batch_ids, commit):
                 connection.rollback()
+                return
+            if self.mode == "complete":
+                connection.execute(sql.SQL("DELETE FROM {}").format(self.table.identifier))
+            if columns:
+                self._move(connection, columns)
+            commit.still_ours()
 
     @property
     def _ledger(self) -> Ledger:
@@ -66,7 +74,8 @@ class PostgresTarget:
         files = [(id, file) for id, file in staged.files if self.mode != "complete" or id == last]
         if not files:
             return []
-        columns = columns_of(self.storage, files[0][1])
+        # Files that waited while columns were added lack those.
+        columns = list(dict.fromkeys(name for _, file in files for name in columns_of(self.storage, file)))
         connection.execute(
             sql.SQL("CREATE TEMP TABLE {} ON COMMIT DROP AS SELECT {} FROM {} LIMIT 0").format(
                 sql.Identifier("_dd_staging"), _list(columns), self.table.identifier
