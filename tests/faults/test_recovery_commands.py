@@ -1,4 +1,4 @@
-"""`drawdown checkpoint`: what each command says, refuses and leaves; what comes after it is like the control."""
+"""`drawdown checkpoint`: what each command says, refuses and leaves; what comes after is like the control."""
 
 from __future__ import annotations
 

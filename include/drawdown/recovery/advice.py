@@ -72,8 +72,8 @@ def copy_back(generation: Generation, state: Sequence[str] = ()) -> str:
     whole = _whole_batch(generation, frozenset(state)) if state else None
     if whole is not None:
         return (
-            f"`drawdown checkpoint rewind {name} --to {whole} --sink` goes back to the last batch whose state is"
-            " whole, sink and all, and the next run replays what came behind it; there is no snapshot"
+            f"`drawdown checkpoint rewind {name} --to {whole} --sink` goes back to the last batch whose state"
+            " is whole, sink and all, and the next run replays what came behind it; there is no snapshot"
         )
     return (
         f"bring the file back from a copy of your own (`drawdown checkpoint verify {name}` lists all of them;"
