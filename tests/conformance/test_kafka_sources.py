@@ -168,6 +168,7 @@ def test_a_rest_below_the_least_is_left_for_a_later_run(kafka_workspace: Workspa
 
 
 @pytest.mark.conformance("SRC-13")
+@pytest.mark.fault("F33", "delta")
 @pytest.mark.parametrize(("level", "values"), [("", "ad"), ("read_uncommitted", "abcd")])
 def test_aborted_transactions_are_no_data_unless_asked_for(
     kafka_workspace: Workspace, broker: Broker, level: str, values: str
@@ -245,7 +246,13 @@ LOSSES = {
 
 
 @pytest.mark.conformance("SRC-14")
-@pytest.mark.parametrize("how", LOSSES)
+@pytest.mark.parametrize(
+    "how",
+    [
+        pytest.param(how, marks=pytest.mark.fault("F30" if how == "expired" else "F31", "delta"))
+        for how in LOSSES
+    ],
+)
 def test_lost_offsets_end_the_run_or_are_counted(
     kafka_workspace: Workspace, broker: Broker, how: str
 ) -> None:

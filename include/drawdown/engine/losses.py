@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,7 +13,7 @@ from drawdown.engine.broker import no_answer
 from drawdown.errors import SourceError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint
-from drawdown.plan.kafka_losses import Loss, kafka_losses
+from drawdown.plan.kafka_losses import Loss, headroom, kafka_losses
 from drawdown.plan.kafka_offsets import lower_case_options, topic_ids, topic_offsets
 from drawdown.plan.verdicts import PlanVerdict
 from drawdown.spec import Pipeline, Project
@@ -30,10 +30,12 @@ class Losses:
     Attributes:
         ids: by source the ids of its topics; noted with each batch, they tell the next run of a topic
             that was made again.
+        room: by source and topic, see `headroom`; for topics with unread records.
     """
 
     found: Mapping[str, Sequence[Loss]] = field(default_factory=dict)
     ids: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    room: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def verdicts(self) -> list[PlanVerdict]:
         """A warning for each loss that the next run counts and goes on without."""
@@ -42,6 +44,18 @@ class Losses:
             for name, losses in self.found.items()
             for loss in losses
         ]
+
+    def notices(self) -> Iterator[dict[str, Any]]:
+        """For the run record: how near retention had come to what is unread when the run began."""
+        for name, topics in self.room.items():
+            for topic, left in topics.items():
+                yield {
+                    "id": "source.headroom",
+                    "what": f"retention of topic {topic} could delete {left:,} more offset(s) of a partition"
+                    " before it came to one that was not read",
+                    "about": name,
+                    "do": "",
+                }
 
     def note(self, source: str, before: Any, now: Any) -> dict[str, Any]:
         """The entries of a source in ``Batch.by_source``: ``lost`` (ranges passed over) and ``topic_ids``."""
@@ -71,6 +85,7 @@ def find_losses(
     """
     found: dict[str, list[Loss]] = {}
     ids: dict[str, dict[str, str]] = {}
+    room: dict[str, dict[str, int]] = {}
     stands = _stands(pipeline, checkpoint, files) if checkpoint is not None else {}
     noted = _noted(metastore, checkpoint, files) if checkpoint is not None else {}
     for name, source in pipeline.streaming_sources.items():
@@ -88,9 +103,10 @@ def find_losses(
         then = noted.get(name, {}).get(_IDS, {})
         again = [topic for topic, id in ids[name].items() if then.get(topic, id) != id]
         found[name] = kafka_losses(stands[name], now, again)
+        room[name] = headroom(stands[name], now)
         if str(lower_case_options(source).get("failondataloss", True)).lower() != "false":
             _refuse(pipeline, name, found[name])
-    return Losses(found, ids)
+    return Losses(found, ids, room)
 
 
 def _refuse(pipeline: Pipeline, name: str, losses: Sequence[Loss]) -> None:

@@ -75,6 +75,20 @@ def kafka_losses(committed: Offsets, found: TopicOffsets, made_again: Iterable[s
     return sorted(losses, key=lambda loss: (loss.topic, loss.partition))
 
 
+def headroom(committed: Offsets, found: TopicOffsets) -> dict[str, int]:
+    """By topic: how many offsets its retention can still delete before it comes to one that is not read.
+
+    Of the partition that is nearest to it; one in which all is read can lose nothing.
+    """
+    left: dict[str, int] = {}
+    for partition, stands in flat(committed).items():
+        latest = found.latest.get(partition, 0)
+        if stands < latest:
+            room = max(stands - found.earliest[partition], 0)
+            left[partition[0]] = min(room, left.get(partition[0], room))
+    return left
+
+
 def _of_known(
     stands: Mapping[Partition, int], found: TopicOffsets, made_again: frozenset[str]
 ) -> Iterator[Loss]:

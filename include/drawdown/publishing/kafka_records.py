@@ -41,25 +41,23 @@ class Portion:
 
 def portions(storage: Storage, file: StagedFile, skip: int) -> Iterator[Portion]:
     """The rows of a staged file behind its first `skip`, in order."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    content = pa.BufferReader(storage.read_bytes(storage.relative(file.path)))
     first = 0
-    for batch in pq.ParquetFile(content).iter_batches(batch_size=_ROWS):
-        rest = batch.slice(max(0, skip - first))
-        start = first + batch.num_rows - rest.num_rows
-        first += batch.num_rows
-        at_once = max(1, rest.num_rows * _BYTES // max(rest.nbytes, _BYTES))
-        for begin in range(0, rest.num_rows, at_once):
-            part = rest.slice(begin, at_once)
-            yield Portion(part, start + begin + part.num_rows)
+    with storage.open(storage.relative(file.path)) as stream:
+        for batch in pq.ParquetFile(stream).iter_batches(batch_size=_ROWS):
+            rest = batch.slice(max(0, skip - first))
+            start = first + batch.num_rows - rest.num_rows
+            first += batch.num_rows
+            at_once = max(1, rest.num_rows * _BYTES // max(rest.nbytes, _BYTES))
+            for begin in range(0, rest.num_rows, at_once):
+                part = rest.slice(begin, at_once)
+                yield Portion(part, start + begin + part.num_rows)
 
 
 def rows_without(storage: Storage, file: StagedFile, column: str) -> int:
-    """How many rows have NULL in a column, by the file's own statistics."""
-    import pyarrow as pa
+    """How many rows have NULL in a column."""
     import pyarrow.parquet as pq
 
-    content = pa.BufferReader(storage.read_bytes(storage.relative(file.path)))
-    return int(pq.read_table(content, columns=[column])[column].null_count)
+    with storage.open(storage.relative(file.path)) as stream:
+        return int(pq.read_table(stream, columns=[column])[column].null_count)

@@ -19,13 +19,17 @@ class BatchToken:
     batch_id: int
 
     @property
+    def app_id(self) -> str:
+        """The same for all batches of a generation: what a ledger of your own has one row for."""
+        return f"drawdown/{self.pipeline}/{self.generation}/function"
+
+    @property
     def delta_options(self) -> dict[str, str]:
         """``txnAppId`` and ``txnVersion``, by which Delta skips a write that a table has seen.
 
         One write per table: a second one with the same token would be skipped as well.
         """
-        app_id = f"drawdown/{self.pipeline}/{self.generation}/function"
-        return {"txnAppId": app_id, "txnVersion": str(self.batch_id)}
+        return {"txnAppId": self.app_id, "txnVersion": str(self.batch_id)}
 
     def __str__(self) -> str:
         return f"{self.pipeline}/{self.generation}/{self.batch_id}"

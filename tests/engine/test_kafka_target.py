@@ -1,0 +1,131 @@
+"""Publishing to Kafka without Spark: who is fenced, what is skipped, and what a broker's refusal becomes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from drawdown.errors import RefusedError, SourceError
+from drawdown.machine.broker import Broker
+from drawdown.metastore.records import StagedFile
+from drawdown.publishing.kafka_ledger import Ledger
+from drawdown.publishing.kafka_target import KafkaTarget
+from drawdown.publishing.target import Commit, Staged
+from drawdown.spec import Broker as BrokerSpec
+from drawdown.spec.sink import Sink
+from drawdown.storage import Storage
+from tests.support.spark import ROOT
+from tests.support.topics import Topic, records
+
+APP = "drawdown/PIPELINE/1/output"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(tmp_path_factory.mktemp("kafka"), state_dir=ROOT / ".drawdown") as running:
+        yield running
+
+
+class Publishing:
+    """One pipeline's topic, ledger and staged files."""
+
+    def __init__(self, broker: Broker, folder: Path, pipeline: str) -> None:
+        self._storage, self._folder = Storage(str(folder)), folder
+        self._broker = BrokerSpec(bootstrap_servers=broker.bootstrap_servers)
+        self._pipeline, self.app_id = pipeline, APP.replace("PIPELINE", pipeline)
+        self.topic = Topic(broker, f"to-{pipeline}")
+        self.ledger = Ledger(self._broker, pipeline)
+        self.ledger.create()
+
+    def target(self, **sink: object) -> KafkaTarget:
+        spec = Sink.model_validate({"format": "kafka", "topic": self.topic.name, **sink})
+        return KafkaTarget(self._storage, self._broker, self._pipeline, spec)
+
+    def staged(self, batch_id: int, **rows: list[str]) -> Staged:
+        """One file of each name."""
+        files = []
+        for name, values in rows.items():
+            path = self._folder / f"{name}.parquet"
+            pq.write_table(pa.table({"value": pa.array(values, pa.string())}), path)
+            files.append((batch_id, StagedFile("output", str(path), path.stat().st_size, len(values))))
+        return Staged([batch_id], files)
+
+    def commit(self, version: int, epoch: int = 1) -> Commit:
+        return Commit(self.app_id, version, epoch)
+
+
+def test_a_second_call_sends_nothing_and_a_smaller_epoch_is_refused(broker: Broker, tmp_path: Path) -> None:
+    own = Publishing(broker, tmp_path, "epochs")
+    staged = own.staged(0, a=["1", "1"], empty=[], b=["2"])
+    for _ in range(2):
+        own.target().make_visible(staged, own.commit(0, epoch=2))
+    assert own.target().published_batch(own.app_id) == 0
+    with pytest.raises(RefusedError) as refused:
+        own.target().make_visible(own.staged(1, c=["3"]), own.commit(1, epoch=1))
+    assert refused.value.id == "lease.lost"
+    assert [value for _, _, value, _ in records(broker, own.topic.name)] == ["1", "1", "2"]
+
+
+def test_a_part_of_a_batch_goes_on_behind_its_marker_and_only_with_the_same_files(
+    broker: Broker, tmp_path: Path
+) -> None:
+    own = Publishing(broker, tmp_path, "parts")
+    rows = [str(n) for n in range(60_000)]
+    lost = 0
+
+    def lost_after_one() -> None:
+        nonlocal lost
+        lost += 1
+        if lost == 2:
+            raise RefusedError("lease.lost", "another run has it")
+
+    staged = own.staged(0, a=rows)
+    with pytest.raises(RefusedError):
+        own.target().make_visible(staged, Commit(own.app_id, 0, 1, still_ours=lost_after_one))
+    after = own.target()
+    assert (after.published_batch(own.app_id), after.begun_batch(own.app_id)) == (-1, 0)
+    with pytest.raises(RefusedError) as refused:
+        own.target().make_visible(own.staged(0, other=rows), own.commit(0))
+    assert refused.value.id == "sink.other-files"
+    own.target().make_visible(staged, own.commit(0))
+    assert [value for _, _, value, _ in records(broker, own.topic.name)] == rows
+
+
+def test_what_another_generation_left_open_is_waited_for(broker: Broker, tmp_path: Path) -> None:
+    own = Publishing(broker, tmp_path, "open")
+    settings = {"transactional.id": "drawdown/open/0/output", "transaction.timeout.ms": 2_000, "log_level": 0}
+    dead = Producer({"bootstrap.servers": broker.bootstrap_servers, **settings})
+    dead.init_transactions(30)
+    dead.begin_transaction()
+    dead.produce("drawdown-ledger.open", b"{}", b"x", 0)
+    dead.flush(30)
+    own.target().make_visible(own.staged(0, a=["1"]), own.commit(0))
+    assert [value for _, _, value, _ in records(broker, own.topic.name)] == ["1"]
+
+
+def test_a_refusal_of_the_broker_is_one_clear_error_and_nothing_is_seen(
+    broker: Broker, tmp_path: Path
+) -> None:
+    own = Publishing(broker, tmp_path, "large")
+    staged = own.staged(0, a=["small", "x" * 2_000_000])
+    with pytest.raises(SourceError) as refused:
+        own.target().make_visible(staged, own.commit(0))
+    assert refused.value.id == "sink.broker"
+    assert "size" in refused.value.what.lower()
+    assert not list(records(broker, own.topic.name))
+    own.target(options={"kafka.max.request.size": 3_000_000}).published_batch(own.app_id)
+
+
+def test_a_ledger_that_is_gone_is_refused(broker: Broker, tmp_path: Path) -> None:
+    own = Publishing(broker, tmp_path, "gone")
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
+    admin.delete_topics([own.ledger.topic])[own.ledger.topic].result(30)
+    with pytest.raises(RefusedError) as refused:
+        own.target().published_batch(own.app_id)
+    assert refused.value.id == "sink.missing"
