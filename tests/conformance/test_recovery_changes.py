@@ -75,6 +75,7 @@ def test_rate_limits_may_come_change_and_go(workspace: Workspace) -> None:
     assert written(workspace, "k", "v") == [(k, v) for k in "ab" for v in range(4)]
 
 
+@pytest.mark.fault("F17", "files")
 @pytest.mark.conformance("REC-03")
 def test_another_path_is_refused(workspace: Workspace) -> None:
     write(workspace, PLAIN)

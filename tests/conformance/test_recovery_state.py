@@ -100,6 +100,7 @@ def transform(sources):
 """
 
 
+@pytest.mark.fault("F15", "delta")
 @pytest.mark.conformance("REC-11")
 @pytest.mark.parametrize("change", list(GROUPS))
 def test_other_grouping_keys_or_aggregates_are_refused(workspace: Workspace, change: str) -> None:

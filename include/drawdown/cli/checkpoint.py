@@ -51,7 +51,7 @@ def verify(name: Name, as_json: Json = False) -> None:
 
     Ends with 3 when something is.
     """
-    from drawdown.cli.checkpoint_tables import fault_table
+    from drawdown.cli.checkpoint_tables import fault_lines
     from drawdown.recovery.advice import way_out
 
     with _generation(name) as generation:
@@ -62,8 +62,9 @@ def verify(name: Name, as_json: Json = False) -> None:
     if as_json:
         print_json({"pipeline": name, "faults": rows, "do": do})
     elif faults:
-        out().print(fault_table(rows))
-        out().print(f"do: {do}", markup=False)
+        for line in fault_lines(rows):
+            out().print(line, soft_wrap=True)
+        out().print(f"do: {do}", markup=False, soft_wrap=True)
     else:
         out().print("[green]✓[/] every file is whole")
     raise typer.Exit(RefusedError.exit_code if faults else 0)

@@ -25,17 +25,11 @@ def overview_tables(found: Mapping[str, Any]) -> Iterator[Table]:
             yield _table(key, rows)
 
 
-def fault_table(faults: Sequence[Mapping[str, Any]]) -> Table:
-    """File by file what is wrong, what the next run needs first."""
-    rows = [
-        {
-            "file": fault["file"],
-            "what": fault["what"],
-            "the next run": "needs it" if fault["needed"] else "does not",
-        }
-        for fault in faults
-    ]
-    return _table("", rows)
+def fault_lines(faults: Sequence[Mapping[str, Any]]) -> Iterator[Text]:
+    """File by file what is wrong, what the next run needs first; a path stays whole, to be copied."""
+    for fault in faults:
+        needed = "the next run needs it" if fault["needed"] else "the next run does not need it"
+        yield Text.assemble(("✗ ", "red"), f"{fault['file']}\n  {fault['what']}; {needed}")
 
 
 def _rows(key: str, value: Any) -> list[dict[str, Any]]:

@@ -30,7 +30,7 @@ class DeltaHistory:
                     return version, held
         raise AssertionError("version 0 of a table holds no batch")
 
-    def restore(self, version: int, app_id: str, batch: int) -> None:
+    def restore(self, version: int, batch: int, app_id: str) -> None:
         """Bring the rows of a version back, in one commit that says again which batch they end with.
 
         A plain RESTORE leaves the transaction id at the newest batch, and the sink would skip the batches

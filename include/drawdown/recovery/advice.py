@@ -10,6 +10,7 @@ from drawdown.recovery.ahead import can_go_back
 from drawdown.recovery.generation import Generation
 from drawdown.recovery.mending import Mending
 from drawdown.recovery.rewind import kept_batches
+from drawdown.recovery.sink_back import nearest_stop
 from drawdown.recovery.snapshots import snapshots
 
 
@@ -68,17 +69,26 @@ def copy_back(generation: Generation, state: Sequence[str] = ()) -> str:
         newest = of_this[-1]
         flag = _sink_flag(generation, newest.last_batch)
         return f"`drawdown checkpoint restore {name} {newest.name}{flag}` puts the newest snapshot back"
-    kept = kept_batches(generation, frozenset(state)) if state else []
-    if kept and can_go_back(generation):
+    whole = _whole_batch(generation, frozenset(state)) if state else None
+    if whole is not None:
         return (
-            f"`drawdown checkpoint rewind {name} --to {kept[-1]} --sink` goes back to the last batch whose"
-            " state is whole, table and all; there is no snapshot"
+            f"`drawdown checkpoint rewind {name} --to {whole} --sink` goes back to the last batch whose state"
+            " is whole, sink and all, and the next run replays what came behind it; there is no snapshot"
         )
     return (
         f"bring the file back from a copy of your own (`drawdown checkpoint verify {name}` lists all of them;"
         f" `drawdown checkpoint snapshot {name}` makes copies), or read everything anew into a new pipeline"
         " folder with a sink of its own"
     )
+
+
+def _whole_batch(generation: Generation, torn: frozenset[str]) -> int | None:
+    """The last batch that needs none of these files and that the sink can go back to."""
+    kept = kept_batches(generation, torn)
+    try:
+        return next((batch for batch in reversed(kept) if nearest_stop(generation, batch) == batch), None)
+    except DrawdownError:  # the sink is away
+        return None
 
 
 def _only_metadata(faults: Sequence[Fault]) -> bool:

@@ -23,53 +23,66 @@ def take_sink_back(generation: Generation, last: int, lease: Lease) -> None:
             behind `last` came in one commit, or in one compacted entry; ``lease.lost``.
         SourceError: the sink cannot be reached, or the files of that version are vacuumed.
     """
-    shown = generation.shown()
-    if not can_go_back(generation) and shown["output"] > last:
+    ahead = _ahead(generation, last)
+    if "output" in ahead and not can_go_back(generation):
         refuse_ahead(generation, last, f"drawdown checkpoint show {generation.pipeline.name}")
+    stop = nearest_stop(generation, last)
+    if stop != last:
+        raise _between(generation, last, stop)
     with generation.metastore.fenced(lease):
-        if shown["quarantine"] > last:
-            _delta_back(generation, "quarantine", last)
-        if shown["output"] > last:
-            if generation.sink_log is not None:
-                _files_back(generation, generation.sink_log, last)
+        for table in ahead:
+            if table == "output" and generation.sink_log is not None:
+                _cut_log(generation, generation.sink_log, last)
             else:
-                _delta_back(generation, "output", last)
+                app_id = transaction_id(generation.pipeline.name, generation.number, table)
+                history = _history(generation, table)
+                history.restore(*history.version_with(app_id, last), app_id)
 
 
-def _delta_back(generation: Generation, table: StagedTable, last: int) -> None:
-    uri = {"output": output_uri, "quarantine": quarantine_uri}[table](generation.project, generation.pipeline)
-    history = DeltaHistory(uri)
-    app_id = transaction_id(generation.pipeline.name, generation.number, table)
-    version, held = history.version_with(app_id, last)
-    noted = generation.metastore.staged_files(
-        generation.pipeline.name, generation.number, range(held + 1, last + 1), table=table
-    )
-    published = {
-        b.batch_id
-        for b in generation.metastore.batches(
-            generation.pipeline.name, generation.number, statuses=("published",)
-        )
-    }
-    between = sorted({batch for batch, _ in noted if table == "quarantine" or batch in published})
-    if between:
-        raise _between(generation, last, held)
-    history.restore(version, app_id, held)
+def nearest_stop(generation: Generation, last: int) -> int:
+    """The batch nearest to `last`, at or before it, that the sink can be taken back to; -1 when to none.
+
+    Raises:
+        SourceError: the sink cannot be reached.
+    """
+    return min((_stop(generation, table, last) for table in _ahead(generation, last)), default=last)
 
 
-def _files_back(generation: Generation, folder: str, last: int) -> None:
-    log = FileLog(generation.storage, folder, {})
-    if log.compacted() > last:
-        raise _between(generation, last, log.compacted())
-    for name, entry in reversed(log.names().items()):
-        if entry > last:
-            delete_with_checksum(generation.storage, f"{folder}/{name}")
+def _ahead(generation: Generation, last: int) -> list[StagedTable]:
+    return [table for table, batch in generation.shown().items() if batch > last]
 
 
-def _between(generation: Generation, last: int, other: int) -> RefusedError:
+def _stop(generation: Generation, table: StagedTable, last: int) -> int:
+    if table == "output" and generation.sink_log is not None:
+        # A compacted entry has the files of all batches before it, too.
+        return last if FileLog(generation.storage, generation.sink_log, {}).compacted() <= last else -1
+    if table == "output" and not can_go_back(generation):
+        return -1
+    of, metastore = (generation.pipeline.name, generation.number), generation.metastore
+    _, held = _history(generation, table).version_with(transaction_id(*of, table), last)
+    published = [b.batch_id for b in metastore.batches(*of, statuses=("published",), first_batch=held + 1)]
+    between = metastore.staged_files(*of, [batch for batch in published if batch <= last], table=table)
+    return held if between else last
+
+
+def _history(generation: Generation, table: StagedTable) -> DeltaHistory:
+    uri = {"output": output_uri, "quarantine": quarantine_uri}[table]
+    return DeltaHistory(uri(generation.project, generation.pipeline))
+
+
+def _cut_log(generation: Generation, folder: str, last: int) -> None:
+    names = FileLog(generation.storage, folder, {}).names()
+    for name in [name for name, entry in reversed(names.items()) if entry > last]:
+        delete_with_checksum(generation.storage, f"{folder}/{name}")
+
+
+def _between(generation: Generation, last: int, stop: int) -> RefusedError:
     name = generation.pipeline.name
     return RefusedError(
         "sink.between",
-        f"the sink of {name} cannot go back to batch {last} alone: it was written together with others",
+        f"the sink of {name} cannot go back to batch {last} alone: it was written together with later ones",
         where=f"pipeline {name}, generation {generation.number}",
-        do=f"go back to batch {other} instead: `drawdown checkpoint rewind {name} --to {other} --sink`",
+        do=f"go back further: `drawdown checkpoint rewind {name} --to {stop} --sink`"
+        if stop >= 0
+        else "let the sink be, and read everything anew into a new pipeline folder with a sink of its own",
     )
