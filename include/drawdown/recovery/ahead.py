@@ -27,7 +27,7 @@ def refuse_ahead(generation: Generation, last: int, command: str) -> None:
         RefusedError: ``sink.ahead``, with the two ways out.
         SourceError: the sink cannot be reached.
     """
-    shown = {table: batch for table, batch in generation.shown().items() if batch > last}
+    shown = {table: batch for table, batch in generation.shown(settled=True).items() if batch > last}
     if not shown:
         return
     ahead = max(shown.values())

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from drawdown.checkpoint import CheckpointFiles, Fault, FileLog, Verification, verify_file_log
+from drawdown.errors import SourceError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint, StagedTable
 from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.publishing.kafka_ledger import Ledger
 from drawdown.publishing.target import transaction_id
 from drawdown.publishing.targets import output_uri, quarantine_uri, target_of
 from drawdown.spec import Pipeline, Project
@@ -85,23 +87,44 @@ class Generation:
         """What is wrong with the files that the next run reads, as far as a quick look tells."""
         return self.verification().restart()
 
-    def shown(self) -> dict[StagedTable, int]:
-        """The last batch that the output and the quarantine hold, -1 for none.
+    def shown(self, *, settled: bool = False) -> dict[StagedTable, int]:
+        """The last batch that the output and the quarantine hold anything of, -1 for none.
 
         A sink that cannot be asked is taken to hold every batch that was noted.
+
+        Args:
+            settled: what an older holder of the lease has under way is ended first; only for who holds it.
 
         Raises:
             SourceError: the sink cannot be reached.
         """
-        return {"output": self._shown_output(), "quarantine": self._shown_in("quarantine")}
+        return {"output": self._shown_output(settled), "quarantine": self._shown_in("quarantine")}
 
-    def _shown_output(self) -> int:
+    def _shown_output(self, settled: bool) -> int:
+        if self.pipeline.sink.transactional and not settled:
+            return self._look_into_ledger()
         if self.sink_log is not None:
             return max(FileLog(self.storage, self.sink_log, {}).names().values(), default=-1)
         if target_of(self.project, self.pipeline, "output") is not None:
             return self._shown_in("output")
         noted = self.metastore.batches(self.pipeline.name, self.number)
         return max((batch.batch_id for batch in noted), default=-1)
+
+    def _look_into_ledger(self) -> int:
+        """What a topic holds, told by its ledger: asking its Target would fence a run that is under way."""
+        from confluent_kafka import KafkaException
+
+        broker = self.project.brokers[self.pipeline.sink.broker]
+        try:
+            app_id = transaction_id(self.pipeline.name, self.number, "output")
+            return Ledger(broker, self.pipeline.name).marker(app_id).batch
+        except KafkaException as cause:
+            raise SourceError(
+                "sink.broker",
+                f"the ledger of the sink cannot be read: {cause.args[0].str()}",
+                where=broker.bootstrap_servers,
+                do="look at the broker, then try again",
+            ) from None
 
     def _shown_in(self, table: StagedTable) -> int:
         uri = quarantine_uri if table == "quarantine" else output_uri
@@ -110,7 +133,7 @@ class Generation:
             return -1
         target = target_of(self.project, self.pipeline, table)
         assert target is not None
-        return target.published_batch(transaction_id(self.pipeline.name, self.number, table))
+        return target.begun_batch(transaction_id(self.pipeline.name, self.number, table))
 
     def _known_and_gone(self) -> list[Fault]:
         """A checkpoint, or the commit of its last batch, that the metastore knows and that is not there."""
