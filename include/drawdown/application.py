@@ -8,10 +8,11 @@ others; each has its own lease, session, verdict and run record.
 from __future__ import annotations
 
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any
@@ -101,15 +102,25 @@ class Application:
             self.watcher.looked(pipeline, found)
             if not found.work:
                 return Report(pipeline.name)
+            self._wait_until_settled(pipeline, found)
+            if self.stop.is_set():
+                return Report(pipeline.name)
             from drawdown.engine.drain import drain
             from drawdown.quality.audit import GxAuditor
 
-            too_old = {n: b["too_old"] for n, b in found.backlog.items() if b.get("too_old")}
-            context = replace(self._context(pipeline), too_old=too_old)
+            context = self._context(pipeline)
             run = drain(session(), self.project, pipeline, self.metastore, GxAuditor(), context)
             return Report(pipeline.name, run)
         except DrawdownError as error:
             return Report(pipeline.name, error=error)
+
+    def _wait_until_settled(self, pipeline: Pipeline, found: Preflight) -> None:
+        """A file that may still be written delays the start; one that comes later delays its batch."""
+        seconds = found.settled_ms / 1_000 - time.time()
+        if seconds > 0:
+            sentence = f"a file is younger than `settle`: the run starts in {seconds:.0f} s"
+            self.watcher.notice(pipeline, sentence)
+            self.stop.wait(seconds)
 
     def watch(self, pipeline: Pipeline, trigger: Trigger) -> Report:
         """Run one pipeline until it is stopped or fails; see drawdown.engine.watch."""

@@ -27,6 +27,7 @@ STEPS: Mapping[str, str] = {
     "checkpoint.note": "the generation is in the metastore",
     "past.settle": "the metastore agrees with Spark's commit log; what dead runs left is gone",
     "query.start": "Spark's query runs; from here on it writes its offset log",
+    "batch.files": "what the files of a batch look like is in the metastore",
     "batch.stage": "a batch's rows are written where the sink keeps them until they are published",
     "batch.reject": "a batch's rejected rows are written",
     "batch.note": "files, offsets and counts of a batch are in the metastore",

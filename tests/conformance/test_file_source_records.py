@@ -159,6 +159,7 @@ def _parsing(workspace: Workspace, format: str, policy: str) -> None:
 
 
 @pytest.mark.conformance("SRC-11")
+@pytest.mark.fault("F24", "delta")
 @pytest.mark.parametrize("format", ["csv", "json", "xml"])
 @pytest.mark.parametrize("policy", ["quarantine", "drop"])
 def test_corrupt_and_partial_records_are_put_aside_or_counted(

@@ -186,7 +186,7 @@ def test_files_older_than_max_file_age_are_passed_over_and_the_record_says_so(wo
     assert workspace.drain("aged")[0].run is None
     _land(workspace, 4)
     run = workspace.run("aged")
-    assert run.stop_reason == "drained; 1 file(s) of rows are too old (maxFileAge) and are not read"
+    assert [notice["id"] for notice in run.notices] == ["source.too-old"]
     assert out(workspace) == [1, 2, 4]
 
 

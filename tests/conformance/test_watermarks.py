@@ -151,6 +151,7 @@ def test_a_misplaced_watermark_is_refused_with_the_fix_named(workspace: Workspac
 
 
 @pytest.mark.conformance("WM-10")
+@pytest.mark.fault("F27", "delta")
 def test_a_row_of_the_far_future_never_reaches_the_watermark(workspace: Workspace) -> None:
     spec = EVENTS.replace("10 minutes}", "10 minutes, max_future: 1 day}")
     workspace.pipeline("hourly", spec, **HOURLY_FILES)

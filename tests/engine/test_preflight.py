@@ -27,6 +27,7 @@ from drawdown.plan.file_listing import list_source_files
 from drawdown.plan.preflight import Preflight, preflight
 from drawdown.spec import load_pipeline
 from drawdown.spec.broker_options import spark_options
+from drawdown.spec.temporary_names import FINISHED_NAMES
 from drawdown.storage import Storage
 from tests.support.workspace import Workspace
 
@@ -107,7 +108,17 @@ LISTINGS: list[tuple[str, dict[str, str]]] = [
     ("with space/ä%20+#", {}),
 ]
 TREE = [
-    *("in/a.csv", "in/b.txt", "in/c.csv.tmp", "in/.dot.csv", "in/_under.csv", "in/d.csv._COPYING_"),
+    *(
+        "in/a.csv",
+        "in/b.txt",
+        "in/c.csv.tmp",
+        "in/tmp",
+        "in/apart",
+        "in/x~",
+        "in/.dot.csv",
+        "in/_under.csv",
+        "in/d.csv._COPYING_",
+    ),
     *("in/plain/a.csv", "in/plain/deep/b.csv", "in/_hidden/a.csv", "in/.hidden/a.csv"),
     *("partitions/day=1/hour=1/a.csv", "partitions/day=2/hour=1/a.csv", "partitions/day=3/hour=2/a.csv"),
     *("partitions/day=1/hour=1/.x.crc", "partitions/day=1/hour=1/_hidden/a.csv"),
@@ -123,7 +134,7 @@ def test_a_listing_holds_exactly_what_sparks_file_source_takes(
         workspace.land(name, name)
     checkpoint = workspace.root / "checkpoint"
     query = (
-        spark.readStream.options(**options)
+        spark.readStream.options(**{"pathGlobFilter": FINISHED_NAMES, **options})
         .schema("value string")
         .csv(str(workspace.storage / path))
         .writeStream.foreachBatch(lambda batch, _: None)

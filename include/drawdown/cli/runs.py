@@ -24,7 +24,7 @@ def runs(
         bool, typer.Option("--prometheus", help="The newest run of each pipeline as gauges.")
     ] = False,
 ) -> None:
-    """List runs, newest first; errors of failed ones below."""
+    """List runs, newest first; below, errors of failed ones and what a person should know of others."""
     from drawdown.cli.run_table import run_table, run_values
     from drawdown.metastore import Metastore
     from drawdown.spec import load_project
@@ -40,6 +40,8 @@ def runs(
         return print_json([run_values(run) for run in found])
     out().print(run_table([(run.pipeline, run) for run in found], ids=True))
     for run in found:
+        for notice in run.notices:
+            out().print(f"{run.run_id} {notice['id']}: {notice['what']}", markup=False)
         if run.error:
             out().print(f"[red]{run.run_id}[/] ", end="")
             out().print(f"{run.error['id']}: {run.error['what'].splitlines()[0]}", markup=False)
@@ -68,6 +70,8 @@ def _show_one(metastore: Metastore, run_id: str, as_json: bool) -> None:
         out().print(progress_table(run))
     for verdict in verdicts:
         out().print(verdict.text, markup=False)
+    for notice in run.notices:
+        out().print(f"{notice['id']}: {notice['what']}\n  do:    {notice['do']}", markup=False)
     for key, text in (run.error or {}).items():
         out().print(f"{key + ':':<7}{text}", markup=False)
     if run.origin:

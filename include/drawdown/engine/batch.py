@@ -1,7 +1,7 @@
 """What a drain does with each micro-batch, inside foreachBatch and before Spark commits it.
 
  a  stop here when asked to, when the bound is reached, when nothing but a timer asked for the batch,
-    when the lease is lost or when a file of the batch is gone: nothing is written
+    when the lease is lost or when a file of the batch is gone or another (batch_files.py): nothing is written
  b  take away what an earlier attempt at this batch staged
  c  stage the rows: the one action that executes the batch
  d  read the counts that this execution collected at the source boundaries
@@ -21,7 +21,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.checkpoint import CheckpointFiles
-from drawdown.engine.batch_files import refuse_missing_files
+from drawdown.engine.batch_files import BatchFiles
 from drawdown.engine.boundary import BatchPlan, Observed
 from drawdown.engine.losses import Losses, lost_offsets
 from drawdown.engine.query import Query
@@ -33,7 +33,6 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Checkpoint, Counts, Lease, StagedFile
 from drawdown.publishing import publish_batch
 from drawdown.spec import Pipeline, Project
-from drawdown.storage import Storage
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -66,6 +65,7 @@ class BatchStep:
     sink: Sink
     quarantine: DeltaSink
     reading: SparkSession
+    batch_files: BatchFiles
     lease: Callable[[], Lease]
     stop_reason: Callable[[int], str | None]
     on_batch: Callable[[Batch], None]
@@ -95,14 +95,9 @@ class BatchStep:
         if reason is not None:
             raise StopDrain(reason)
         lease = self.lease()
-        refuse_missing_files(
-            self.pipeline,
-            Storage(self.project.storage_root),
-            self.files,
-            self.query.source_order,
-            before,
-            now,
-        )
+        reason = self.batch_files.look(lease, before, now, replayed=batch_id <= self.planned_before)
+        if reason is not None:
+            raise StopDrain(reason)
         visible = self._settle_earlier_attempt(lease, batch_id)
 
         # Nothing is written when readers see the batch already; its files are those noted then.
@@ -112,18 +107,19 @@ class BatchStep:
         metrics = plan.metrics()
         observed = {name: self._observed(plan, metrics, name, has_data) for name in self.query.boundaries}
         self._refuse_by_policy(observed)
+        late = {name: self._late(plan, name, seen, batch_id) for name, seen in observed.items()}
         with durable("batch.reject"):
             rejected = stage_rejected(
                 plan,
                 self.query.boundaries,
                 observed,
+                late,
+                self._judged_by(batch_id),
                 self.quarantine,
                 self.checkpoint.generation,
                 batch_id,
                 lease.run_id,
             )
-        late = {name: self._late(plan, name, seen, batch_id) for name, seen in observed.items()}
-
         passed = {n: self.losses.note(n, *self._moved(n, before, now)) for n in observed}
 
         counted = plan.output_rows()
@@ -136,7 +132,7 @@ class BatchStep:
             epoch=lease.epoch,
             offsets_from=before,
             offsets_to=now,
-            watermark=EPOCH + timedelta(milliseconds=self.files.late_watermark(batch_id)),
+            watermark=self._judged_by(batch_id),
             counts=sum(
                 (_counts(seen, late[n]) for n, seen in observed.items()),
                 Counts(staged=staged, sessionless=plan.sessionless(), lost=lost_offsets(passed.values())),
@@ -210,13 +206,16 @@ class BatchStep:
 
     def _late(self, plan: BatchPlan, name: str, seen: Observed, batch_id: int) -> int:
         boundary = self.query.boundaries[name]
-        judged_by = self.files.late_watermark(batch_id)
-        if seen.earliest is None or seen.earliest > judged_by * 1_000:
+        watermark = self._judged_by(batch_id)
+        if seen.earliest is None or seen.earliest > (watermark - EPOCH) // timedelta(microseconds=1):
             return 0
-        watermark = EPOCH + timedelta(milliseconds=judged_by)
         if boundary.late_before == watermark:
             return seen.late_at_start
         return boundary.late_rows(plan.source_frame(name), watermark)
+
+    def _judged_by(self, batch_id: int) -> datetime:
+        """The watermark that late rows of a batch are late against."""
+        return EPOCH + timedelta(milliseconds=self.files.late_watermark(batch_id))
 
     def _refuse_by_policy(self, observed: Mapping[str, Observed]) -> None:
         for name, seen in observed.items():

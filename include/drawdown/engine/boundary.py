@@ -25,7 +25,7 @@ from drawdown.errors import SourceError
 from drawdown.spec import Rule, Source
 
 FATE = "_dd_fate"
-FED, MALFORMED, FUTURE, RULED_OUT = 0, 1, 2, 3
+FED, MALFORMED, FUTURE, RULED_OUT, DRIFTED = 0, 1, 2, 3, 4
 
 _SOURCE_PREFIX = "drawdown:source:"
 OUTPUT_METRICS = "drawdown:output"
@@ -82,6 +82,7 @@ class Boundary:
         max_future: event times further than this after the batch was planned are too far in the future
             (WM-10 of the conformance list).
         late_before: the watermark that judges the first batch of this run, see `late_rows`.
+        aside: paths of files whose rows are all set aside.
     """
 
     name: str
@@ -89,6 +90,12 @@ class Boundary:
     rules: Sequence[Rule]
     max_future: timedelta | None
     late_before: datetime | None
+    aside: Sequence[str] = ()
+
+    @property
+    def keeps_late(self) -> bool:
+        """Whether late rows, which are fed all the same, are copied to the quarantine."""
+        return self.source.watermark is not None and self.source.watermark.late == "keep"
 
     def observe(self, frame: DataFrame) -> DataFrame:
         """From a frame of sources.py to the rows fed to the transform, with the user's columns."""
@@ -110,12 +117,14 @@ class Boundary:
         row = batch.agg(*self._metrics(user)).collect()[0]
         return self.observed({self.name: list(row)})
 
-    def rejected(self, batch: DataFrame) -> DataFrame:
-        """The rows of a batch that were set aside and are kept, with REJECTED_COLUMNS.
+    def rejected(self, batch: DataFrame, watermark: datetime) -> DataFrame:
+        """The rows of a batch that were set aside and are kept, and late ones, with REJECTED_COLUMNS.
 
         Malformed rows are left out where the policy is to drop (and count) them.
         """
         keep = F.col(FATE) != FED
+        if self.keeps_late:
+            keep |= self._is_late(watermark)
         if self.source.malformed == "drop":
             keep &= F.col(FATE) != MALFORMED
         user = [c for c in batch.columns if c not in (*SYSTEM_COLUMNS, FATE)]
@@ -138,12 +147,15 @@ class Boundary:
         The first batch of a run needs no second look: its watermark is known before the query
         starts, so the batch's own execution counts them (`Observed.late_at_start`).
         """
+        return batch.where(F.coalesce(self._is_late(watermark), F.lit(False))).count()
+
+    def _is_late(self, watermark: datetime) -> Column:
+        """Fed, and not newer than the watermark; NULL for a row without event time."""
         assert self.source.watermark is not None
-        late = F.col(self.source.watermark.column) <= F.lit(watermark)
-        return batch.where((F.col(FATE) == FED) & late).count()
+        return (F.col(FATE) == FED) & (F.col(self.source.watermark.column) <= F.lit(watermark))
 
     def _fate(self) -> Column:
-        fate = F.when(F.col(CORRUPT).isNotNull(), MALFORMED)
+        fate = F.when(self._is_aside(), DRIFTED).when(F.col(CORRUPT).isNotNull(), MALFORMED)
         if self.max_future is not None and self.source.watermark is not None:
             # In a stream this is the time in the offset log: a replay judges as the first attempt did.
             limit = F.current_timestamp() + F.lit(self.max_future)
@@ -153,12 +165,21 @@ class Boundary:
             fate = fate.when(reduce(Column.__or__, [_broken(r) for r in stopping]), RULED_OUT)
         return fate.otherwise(FED)
 
+    def _is_aside(self) -> Column:
+        if not self.aside:
+            return F.lit(False)
+        # Spark names files by encoded URLs; a + in a name stands for itself there.
+        path = F.url_decode(F.replace(F.col(f"{ORIGIN}.file"), F.lit("+"), F.lit("%2B")))
+        return F.regexp_replace(path, "^file:/+", "/").isin(list(self.aside))
+
     def _reasons(self) -> Column:
         broken = [F.when(_broken(r), F.lit(r.name)) for r in self.rules if r.on_fail != "warn"]
         by_rule = F.array_compact(F.array(*broken)) if broken else F.array().cast("array<string>")
         return (
             F.when(F.col(FATE) == MALFORMED, F.array(F.lit("malformed")))
             .when(F.col(FATE) == FUTURE, F.array(F.lit("future")))
+            .when(F.col(FATE) == DRIFTED, F.array(F.lit("drift")))
+            .when(F.col(FATE) == FED, F.array(F.lit("late")))
             .otherwise(by_rule)
         )
 
@@ -180,12 +201,12 @@ class Boundary:
         return [
             F.count(F.lit(1)).alias("read"),
             *[
-                F.count_if(F.col(FATE) == fate).alias(name)
-                for fate, name in [
-                    (MALFORMED, "malformed"),
-                    (FUTURE, "future"),
-                    (RULED_OUT, "quarantined"),
-                    (FED, "fed"),
+                F.count_if(F.col(FATE).isin(*fates)).alias(name)
+                for fates, name in [
+                    ((MALFORMED,), "malformed"),
+                    ((FUTURE,), "future"),
+                    ((RULED_OUT, DRIFTED), "quarantined"),
+                    ((FED,), "fed"),
                 ]
             ],
             F.count_if(late).alias("late"),

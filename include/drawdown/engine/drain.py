@@ -22,19 +22,20 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any
 
-from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from drawdown.engine.batch import EPOCH, BatchStep, StopDrain
+from drawdown.engine.batch_files import BatchFiles
 from drawdown.engine.batch_function import each_batch
 from drawdown.engine.carriers import write_carriers
-from drawdown.engine.failures import from_spark, unexpected
+from drawdown.engine.failures import UNEXPECTED, of_run
 from drawdown.engine.listener import listener_of, listening
 from drawdown.engine.planning import plan_pipeline
 from drawdown.engine.progress import RunProgress
@@ -46,15 +47,14 @@ from drawdown.engine.sinks import DeltaSink, Sink, sink_for
 from drawdown.engine.slice import Auditor, SliceDesk, not_passed
 from drawdown.engine.sources.inference import keep_schemas
 from drawdown.engine.versions import state_formats
-from drawdown.errors import DrawdownError
+from drawdown.errors import DrawdownError, TransformError
 from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
 from drawdown.metastore.lease_keeper import LeaseKeeper
 from drawdown.metastore.records import Batch, Checkpoint, Counts, Run, RunState, Verdict
 from drawdown.plan.findings import waiting_text
 from drawdown.plan.preflight import preflight
-from drawdown.recovery.advice import torn_state
-from drawdown.recovery.generation import Generation
+from drawdown.plan.verdicts import PlanVerdict
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.trigger import AVAILABLE_NOW, Trigger
 from drawdown.storage import Storage
@@ -73,7 +73,6 @@ class RunContext:
     Attributes:
         origin: what is kept in the run record: dag_id, dag_run_id, try_number ..., or the command.
         stop: set from outside to stop before the next batch writes.
-        too_old: per file source, how many new files Spark passes over for their age.
         on_batch: called after each batch is noted, before Spark commits it.
         on_progress: called with each entry of ``Run.progress``, about a second after its batch.
         on_verdict: called after each audit, with the rows that were published.
@@ -84,7 +83,6 @@ class RunContext:
     holder: str
     origin: Mapping[str, Any] = field(default_factory=dict)
     stop: threading.Event = field(default_factory=threading.Event)
-    too_old: Mapping[str, int] = field(default_factory=dict)
     on_batch: Callable[[Batch], None] = lambda batch: None
     on_progress: Callable[[dict[str, Any]], None] = lambda entry: None
     on_verdict: Callable[[Verdict, int], None] = lambda verdict, rows: None
@@ -135,20 +133,11 @@ def under_lease(
         work = make(keeper)
         try:
             return work.run()
-        except DrawdownError as error:
-            work.finish("failed", error=error.as_dict())
-            raise
-        except (PySparkException, Py4JJavaError) as cause:
-            # A file that turns out to be torn is the likelier reason than any that Spark gives.
-            torn = torn_state(Generation.of(project, pipeline, metastore))
-            known = torn or from_spark(pipeline, cause)
-            work.finish("failed", error=known.as_dict())
-            raise known from None
-        except Exception as bug:  # the record must not stay `running` whatever happens
-            log.debug("unexpected failure of run %s", record.run_id, exc_info=True)
-            unknown = unexpected(pipeline, bug)
-            work.finish("failed", error=unknown.as_dict())
-            raise unknown from bug
+        except Exception as cause:  # the record must not stay `running` whatever happens
+            log.debug("run %s ended with", record.run_id, exc_info=True)
+            error = of_run(project, pipeline, metastore, cause)
+            work.fail(error)
+            raise error from (cause if error.id == UNEXPECTED else None)
 
 
 @dataclass
@@ -174,6 +163,8 @@ class Drain:
         self.batches: list[Batch] = []
         self.progress: RunProgress | None = None
         self.noted = False
+        self.notices: list[dict[str, Any]] = []
+        self.batch_files: BatchFiles | None = None
 
     def run(self) -> Run:
         query = self._open()
@@ -185,9 +176,10 @@ class Drain:
         verdict = self._judge()
         if verdict.outcome in ("fail", "error"):
             raise not_passed(self.pipeline, verdict)
+        self._acknowledge()
         return self.finish(
             "stopped" if stop_reason == ASKED_TO_STOP else "succeeded",
-            stop_reason=f"{stop_reason}{self._left(stop_reason)}{self._passed_over()}{self.desk.waiting()}",
+            stop_reason=f"{stop_reason}{self._left(stop_reason)}{self.desk.waiting()}",
         )
 
     # 3 and 4
@@ -197,7 +189,9 @@ class Drain:
         query = plan.accepted()
         # Not before: of a checkpoint that is refused, nothing can be told at the end.
         self.files = plan.files
-        self.losses = plan.losses
+        self.losses, self.trouble = plan.losses, plan.trouble
+        for verdict in plan.trouble.verdicts:
+            self._tell(verdict)
         found = plan.checkpoint
         keep_schemas(self.storage, self.pipeline, plan.generation, query.inferred)
         if found is not None:
@@ -221,6 +215,17 @@ class Drain:
         assert self.checkpoint is not None
         maxima = self.metastore.maxima(self.pipeline.name, self.checkpoint.generation)
         write_carriers(self.storage, self.pipeline, self.checkpoint.generation, self.context.run_id, maxima)
+        self.batch_files = BatchFiles(
+            self.pipeline,
+            self.storage,
+            self.metastore,
+            self.checkpoint,
+            self.files,
+            query.source_order,
+            self.trouble,
+            wait=self.context.stop.wait,
+            tell=self._tell,
+        )
         step = BatchStep(
             self.project,
             self.pipeline,
@@ -231,6 +236,7 @@ class Drain:
             self.sink,
             self.quarantine,
             reading_session(self.root),
+            self.batch_files,
             lease=self._current_lease,
             stop_reason=self._stop_reason,
             on_batch=self._on_batch,
@@ -280,6 +286,20 @@ class Drain:
             self.metastore.update_run(self.context.run_id, progress=list(progress.entries))
         for entry in found:
             self.context.on_progress(entry)
+
+    def _tell(self, verdict: PlanVerdict) -> None:
+        """What the run goes on with and a person should know: said now, and kept in the run record."""
+        notice = {"id": verdict.id, "what": verdict.what, "about": verdict.about, "do": verdict.do}
+        if notice not in self.notices:
+            self.notices.append(notice)
+            self.context.on_notice(f"{verdict.id}: {verdict.what}")
+
+    def _acknowledge(self) -> None:
+        """Rewritten files are said once: the next run compares with what they are now."""
+        assert self.checkpoint is not None
+        for source, files in self.trouble.changed.items():
+            if files:
+                self.metastore.note_read_files(self.keeper.lease, self.checkpoint.generation, source, files)
 
     def _current_lease(self) -> Any:
         self.keeper.check()
@@ -339,14 +359,17 @@ class Drain:
         self.context.on_verdict(verdict, rows)
         return verdict
 
-    def _passed_over(self) -> str:
-        """Files that will never be read: Spark ignores what is older than the newest by maxFileAge."""
-        return "".join(
-            f"; {files:,} file(s) of {name} are too old (maxFileAge) and are not read"
-            for name, files in self.context.too_old.items()
-        )
-
     # 11
+
+    def fail(self, error: DrawdownError) -> None:
+        """Close the run record with an error."""
+        if self.batch_files is not None and (
+            isinstance(error, TransformError) or error.id == "source.malformed"
+        ):
+            # The error asks for the data to be mended: a mended file is not a lie.
+            with suppress(DrawdownError):
+                self.batch_files.let_be_mended(self.keeper.lease)
+        self.finish("failed", error=error.as_dict())
 
     def finish(self, state: RunState, **values: Any) -> Run:
         """Close the run record with what is known by now."""
@@ -371,6 +394,7 @@ class Drain:
                 counts=counts,
                 watermark=watermark,
                 progress=list(self.progress.entries) if self.progress else [],
+                notices=self.notices,
                 **self.outcome,
                 **values,
             )

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import re
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import StreamingQueryException
 
+from drawdown.engine.full_disks import full_disk
 from drawdown.errors import DrawdownError, RefusedError, SourceError, TransformError
-from drawdown.spec import Pipeline
+from drawdown.metastore import Metastore
+from drawdown.recovery.advice import torn_state
+from drawdown.recovery.generation import Generation
+from drawdown.spec import Pipeline, Project
 
 _CLASS_NAME = re.compile(r"^(?:[a-z]\w*\.)+[A-Z]\w*(?:Exception|Error):\s*")
 _GONE = ("FileNotFoundException", "FILE_NOT_EXIST", "PATH_NOT_FOUND")
@@ -16,7 +21,22 @@ _PYTHON = "Traceback (most recent call last):"
 _BROKER = ("org.apache.kafka.common.errors", "TimeoutException: Timed out waiting for a node")
 _LOST = ("KAFKA_DATA_LOSS", "failOnDataLoss")
 _CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
-_FULL = ("No space left on device",)
+UNEXPECTED = "drain.unexpected"
+
+
+def of_run(project: Project, pipeline: Pipeline, metastore: Metastore, cause: Exception) -> DrawdownError:
+    """The error of a run that ended with `cause`, whatever that is."""
+    if isinstance(cause, TransformError):
+        return cause
+    said = cause.what if isinstance(cause, DrawdownError) else str(cause)
+    if (full := full_disk(project, pipeline, said)) is not None:
+        return full
+    if isinstance(cause, DrawdownError):
+        return cause
+    if isinstance(cause, PySparkException | Py4JJavaError):
+        # A file that turns out to be torn is the likelier reason than any that Spark gives.
+        return torn_state(Generation.of(project, pipeline, metastore)) or from_spark(pipeline, cause)
+    return unexpected(pipeline, cause)
 
 
 def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
@@ -34,10 +54,6 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
             do="mend the transform or the data and run again: nothing of this batch was published",
         )
     sentence = root_sentence(cause)
-    if any(mark in text for mark in _FULL):
-        return SourceError(
-            "storage.full", sentence, where=where, do="free space and run again: the batch is replayed"
-        )
     if any(mark in text for mark in _LOST):
         # Losses that were there before are refused before the query starts (engine/losses.py).
         return SourceError(
@@ -97,7 +113,7 @@ def unexpected(pipeline: Pipeline, bug: Exception) -> DrawdownError:
     """A failure that has no name yet: still one error, with the class and the first line."""
     first = (str(bug).strip().splitlines() or [""])[0]
     return DrawdownError(
-        "drain.unexpected",
+        UNEXPECTED,
         f"{type(bug).__name__}: {first}",
         where=f"pipeline {pipeline.name}",
         do="run again: a batch that was under way is replayed; report it if it stays",

@@ -19,6 +19,7 @@ from drawdown.checkpoint import CheckpointFiles
 from drawdown.engine.batch import EPOCH
 from drawdown.engine.examine import Subject, examine
 from drawdown.engine.failures import from_spark
+from drawdown.engine.file_trouble import FileTrouble, find_file_trouble
 from drawdown.engine.listener import listener_of
 from drawdown.engine.losses import Losses, find_losses
 from drawdown.engine.query import Query, build_query
@@ -26,7 +27,9 @@ from drawdown.engine.rejects import QUARANTINE_SCHEMA
 from drawdown.engine.session import query_session
 from drawdown.engine.settle import refuse_foreign_checkpoint, refuse_older_metastore, refuse_unpublished
 from drawdown.engine.sinks import DeltaSink, Sink, sink_for
+from drawdown.engine.sources.columns import schema_of
 from drawdown.engine.sources.generated import refuse_second_socket
+from drawdown.engine.sources.inference import found_schemas
 from drawdown.engine.uncounted import refuse_gaps
 from drawdown.engine.versions import engine_versions
 from drawdown.errors import DrawdownError, TransformError
@@ -54,6 +57,7 @@ class PipelinePlan:
         fingerprint: what the checkpoint freezes of this spec, as far as it is known.
         query: None when a source or the transform was refused.
         losses: what is gone at Kafka sources that go on without it (failOnDataLoss: false).
+        trouble: files that are not what they should be, and what the run goes on with.
         verdicts: everything found, refusals first.
         errors: what a drain raises, the first of them first; empty when nothing is refused.
     """
@@ -65,6 +69,7 @@ class PipelinePlan:
     fingerprint: dict[str, Any]
     query: Query | None
     losses: Losses
+    trouble: FileTrouble
     verdicts: tuple[PlanVerdict, ...]
     errors: tuple[DrawdownError, ...]
 
@@ -97,7 +102,7 @@ def plan_pipeline(
     path = f"_drawdown/{pipeline.name}/checkpoint-{generation}"
     storage = Storage(project.storage_root)
     files = CheckpointFiles(storage, path)
-    found, built = _Findings(pipeline), _Findings(pipeline)
+    found, built, troubled = _Findings(pipeline), _Findings(pipeline), _Findings(pipeline)
 
     found.of(lambda: refuse_foreign_checkpoint(Generation(project, pipeline, metastore, checkpoint)))
     found.of(lambda: refuse_older_metastore(metastore, pipeline, checkpoint, files))
@@ -108,7 +113,11 @@ def plan_pipeline(
     found.of(lambda: listener_of(pipeline))
     session = query_session(root, pipeline)
     sink = sink_for(project, pipeline, metastore)
-    query = built.of(lambda: build_query(session, project, pipeline, sink, generation, late_before))
+    trouble = troubled.of(lambda: _file_trouble(session, project, pipeline, metastore, checkpoint))
+    trouble = trouble or FileTrouble()
+    query = built.of(
+        lambda: build_query(session, project, pipeline, sink, generation, late_before, trouble.aside)
+    )
     fingerprint = {
         **spec_fingerprint(pipeline),
         **(query.fingerprint if query else {}),
@@ -122,12 +131,23 @@ def plan_pipeline(
     found.changes(checkpoint, fingerprint)
     found.add(built)
     if query is not None:
+        found.add(troubled)
+        found.trouble(trouble)
         found.rules(Subject(pipeline, session, query.output, trigger))
         if not found.errors:
             found.of(lambda: refuse_unpublished(metastore, pipeline, checkpoint, fingerprint["sink"]))
             found.targets(sink, DeltaSink.quarantine(project, pipeline), query, checkpoint)
     return PipelinePlan(
-        pipeline, checkpoint, path, files, fingerprint, query, losses, found.in_order(), tuple(found.errors)
+        pipeline,
+        checkpoint,
+        path,
+        files,
+        fingerprint,
+        query,
+        losses,
+        trouble,
+        found.in_order(),
+        tuple(found.errors),
     )
 
 
@@ -182,6 +202,12 @@ class _Findings:
         if identity is not None and not any(v.about == "sink" for v in self.verdicts):
             self.changes(checkpoint, {"sink.identity": identity})
 
+    def trouble(self, trouble: FileTrouble) -> None:
+        """Files that are not what they should be."""
+        self.verdicts += trouble.verdicts
+        for error in trouble.refusals:
+            self._refused(error)
+
     def add(self, later: _Findings) -> None:
         self.verdicts += later.verdicts
         self.errors += later.errors
@@ -198,3 +224,17 @@ def _late_before(files: CheckpointFiles) -> datetime | None:
     """The watermark that judges the next run's first batch; None before there is any."""
     last = files.last_commit_batch()
     return None if last is None else EPOCH + timedelta(milliseconds=files.late_watermark(last + 1))
+
+
+def _file_trouble(
+    session: SparkSession,
+    project: Project,
+    pipeline: Pipeline,
+    metastore: Metastore,
+    checkpoint: Checkpoint | None,
+) -> FileTrouble:
+    """See file_trouble.py; before the first run, a schema that is inferred is that of the files there are."""
+    kept = found_schemas(session, project, pipeline, checkpoint.generation) if checkpoint else {}
+    return find_file_trouble(
+        project, pipeline, metastore, checkpoint, lambda name: kept.get(name) or schema_of(pipeline, name)
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -69,15 +69,20 @@ def build_query(
     sink: Sink,
     generation: int,
     late_before: datetime | None,
+    aside: Mapping[str, Sequence[str]],
 ) -> Query:
     """Analyse a pipeline's whole query without starting it; makes nothing.
+
+    Args:
+        late_before: the watermark that judges the first batch.
+        aside: by source the files whose rows are set aside.
 
     Raises:
         SpecError, SourceError, TransformError: see sources.py and transforms.py.
         RefusedError: the output does not fit the declared schema.
     """
     refuse_wide_rules(session, pipeline)
-    boundaries = _boundaries(pipeline, late_before)
+    boundaries = _boundaries(pipeline, late_before, aside)
     inferred = found_schemas(session, project, pipeline, generation)
     frames: dict[str, DataFrame] = {}
     for name, source in pipeline.sources.items():
@@ -114,12 +119,16 @@ def plain_output(session: SparkSession, project: Project, pipeline: Pipeline) ->
     return run_transform(session, pipeline, frames)
 
 
-def _boundaries(pipeline: Pipeline, late_before: datetime | None) -> dict[str, Boundary]:
+def _boundaries(
+    pipeline: Pipeline, late_before: datetime | None, aside: Mapping[str, Sequence[str]]
+) -> dict[str, Boundary]:
     boundaries = {}
     for name, source in pipeline.streaming_sources.items():
         mark = source.watermark
         furthest = mark.max_future.delta if mark is not None and mark.max_future is not None else None
-        boundaries[name] = Boundary(name, source, pipeline.rules_of(name), furthest, late_before)
+        boundaries[name] = Boundary(
+            name, source, pipeline.rules_of(name), furthest, late_before, aside.get(name, ())
+        )
     return boundaries
 
 

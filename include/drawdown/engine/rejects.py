@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from functools import reduce
 
 from pyspark.sql import DataFrame
@@ -24,6 +25,8 @@ def stage_rejected(
     plan: BatchPlan,
     boundaries: Mapping[str, Boundary],
     observed: Mapping[str, Observed],
+    late: Mapping[str, int],
+    watermark: datetime,
     quarantine: DeltaSink,
     generation: int,
     batch_id: int,
@@ -31,17 +34,21 @@ def stage_rejected(
 ) -> list[StagedFile]:
     """Stage the rows of one batch that were set aside and are kept; usually there are none.
 
+    Args:
+        late: by source the fed rows that `watermark`, which judges the batch, has passed.
+
     Raises:
         SourceError: ``source.changed`` when the second read does not give what was counted, because
             a file was rewritten in between or a rule gives another answer the second time.
     """
-    expected = sum(_kept(boundaries[name], seen) for name, seen in observed.items())
+    kept = {name: _kept(boundaries[name], seen, late[name]) for name, seen in observed.items()}
+    expected = sum(kept.values())
     if expected == 0:
         return []
     frames = [
-        boundary.rejected(plan.source_frame(name))
+        boundary.rejected(plan.source_frame(name), watermark)
         for name, boundary in boundaries.items()
-        if _kept(boundary, observed[name])
+        if kept[name]
     ]
     rows: DataFrame = reduce(DataFrame.unionByName, frames)
     rows = rows.withColumns({"batch_id": F.lit(batch_id).cast("bigint"), "run_id": F.lit(run_id)})
@@ -58,6 +65,6 @@ def stage_rejected(
     return staged
 
 
-def _kept(boundary: Boundary, seen: Observed) -> int:
+def _kept(boundary: Boundary, seen: Observed, late: int) -> int:
     dropped = seen.malformed if boundary.source.malformed == "drop" else 0
-    return seen.rejected - dropped
+    return seen.rejected - dropped + (late if boundary.keeps_late else 0)

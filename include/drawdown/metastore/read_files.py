@@ -16,16 +16,7 @@ def note(
     conn: Connection, pipeline: str, generation: int, source: str, files: Mapping[str, FileMark]
 ) -> None:
     """Keeps files by path, over what was kept of the same paths."""
-    here = read_files.c
-    for paths in _parts(files):
-        conn.execute(
-            delete(read_files).where(
-                here.pipeline == pipeline,
-                here.generation == generation,
-                here.source == source,
-                here.path.in_(paths),
-            )
-        )
+    forget(conn, pipeline, generation, source, files)
     rows = [
         {
             "pipeline": pipeline,
@@ -39,6 +30,20 @@ def note(
     ]
     if rows:
         conn.execute(insert(read_files), rows)
+
+
+def forget(conn: Connection, pipeline: str, generation: int, source: str, paths: Collection[str]) -> None:
+    """Keeps nothing more of these files."""
+    here = read_files.c
+    for part in _parts(paths):
+        conn.execute(
+            delete(read_files).where(
+                here.pipeline == pipeline,
+                here.generation == generation,
+                here.source == source,
+                here.path.in_(part),
+            )
+        )
 
 
 def read(

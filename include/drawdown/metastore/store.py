@@ -230,6 +230,11 @@ class Metastore:
         with self.fenced(lease) as conn:
             read_files.note(conn, lease.pipeline, generation, source, files)
 
+    def forget_read_files(self, lease: Lease, generation: int, source: str, paths: Collection[str]) -> None:
+        """Keeps nothing more of these files: whatever is there when they are read is right."""
+        with self.fenced(lease) as conn:
+            read_files.forget(conn, lease.pipeline, generation, source, paths)
+
     def read_files(
         self, pipeline: str, generation: int, source: str, paths: Collection[str] | None = None
     ) -> dict[str, FileMark]:

@@ -6,8 +6,9 @@ HadoopFSUtils.shouldFilterOutPathName, MetadataLogFileIndex. In short:
 - of a folder, its own files; those in folders below only when there are partition folders
   (``day=1``) among them, or with recursiveFileLookup;
 - names that begin with ``.`` or ``_`` are skipped, files and folders, and so are names that end in
-  ``._COPYING_``; ``_day=1``, ``_metadata`` and ``_common_metadata`` are not. No other temporary name
-  is skipped: Spark reads ``x.csv.tmp``;
+  ``._COPYING_``; ``_day=1``, ``_metadata`` and ``_common_metadata`` are not;
+- without a pathGlobFilter of the source, names of files that are still being written
+  (spec/temporary_names.py) are skipped, which is what the engine tells Spark;
 - a folder with a ``_spark_metadata`` log is the output of a file sink: the log is the listing.
 """
 
@@ -18,6 +19,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from drawdown.checkpoint import SINK_FIELDS, FileLog, plain_path
+from drawdown.spec.temporary_names import ENDINGS
 from drawdown.storage import FileInfo, Glob, Storage
 
 _SINK_LOG = "_spark_metadata"
@@ -41,9 +43,10 @@ def list_source_files(storage: Storage, path: str, options: Mapping[str, Any]) -
         if storage.exists(f"{path}/{_SINK_LOG}"):
             return _written_by_sink(storage, path)
     recursive = str(options.get("recursivefilelookup", False)).lower() == "true"
-    name_filter = str(options.get("pathglobfilter", "*"))
-    wanted = Glob.parse(name_filter)
     files = [info for glob in globs for info in _below(storage, glob, recursive)]
+    if "pathglobfilter" not in options:
+        return [info for info in files if not info.name.endswith(ENDINGS)]
+    wanted = Glob.parse(str(options["pathglobfilter"]))
     return [info for info in files if any(glob.matches_name(info.name) for glob in wanted)]
 
 

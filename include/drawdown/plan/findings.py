@@ -15,12 +15,15 @@ class Finding:
 
     Attributes:
         reasons: sentences; empty when there is nothing to do.
-        backlog: files: ``files``, ``bytes``, ``too_old``; kafka: ``offsets`` {topic: count};
+        backlog: files: ``files``, ``bytes``, ``too_old``, ``rewritten``; kafka: ``offsets`` {topic: count};
             delta: ``versions``. Empty when nobody can count it.
+        settled_ms: until when a run should wait, because a file may still be written; milliseconds
+            since 1970 UTC, 0 for not at all.
     """
 
     reasons: tuple[str, ...] = ()
     backlog: dict[str, Any] = field(default_factory=dict)
+    settled_ms: int = 0
 
 
 def backlog_size(backlog: Mapping[str, Any]) -> tuple[int, str] | None:

@@ -15,7 +15,7 @@ from typing import Any
 from drawdown.checkpoint import CheckpointFiles, SeenFile, plain_path
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import BatchStatus, Checkpoint
+from drawdown.metastore.records import BatchStatus, Checkpoint, FileMark
 from drawdown.plan.delta_backlog import delta_backlog
 from drawdown.plan.file_backlog import file_backlog
 from drawdown.plan.findings import Finding
@@ -36,22 +36,25 @@ class Preflight:
         work: whether a drain should start.
         reasons: why, one sentence each; empty when there is nothing to do.
         backlog: per streaming source what waits there, see `Finding`.
+        settled_ms: until when a run should wait, see `Finding`.
     """
 
     work: bool
     reasons: list[str] = field(default_factory=list)
     backlog: dict[str, dict[str, Any]] = field(default_factory=dict)
+    settled_ms: int = 0
 
 
 def preflight(project: Project, pipeline: Pipeline, metastore: Metastore) -> Preflight:
     """Whether a pipeline has anything to drain, audit or publish. Raises nothing that a user can cause."""
     reasons: list[str] = []
     backlog: dict[str, dict[str, Any]] = {}
+    settled_ms = 0
     try:
         storage = Storage(project.storage_root)
         checkpoint = metastore.active_checkpoint(pipeline.name)
         reasons += _unfinished_business(metastore, pipeline, checkpoint)
-        past = _Past.read(storage, checkpoint)
+        past = Past.read(storage, checkpoint)
         reasons += past.reasons
         reasons += _pending_carriers(storage, pipeline, checkpoint, past)
     except DrawdownError as error:
@@ -60,18 +63,20 @@ def preflight(project: Project, pipeline: Pipeline, metastore: Metastore) -> Pre
         if source.static:
             continue
         try:
-            finding = _look(project, storage, pipeline, name, past)
+            finding = _look(project, storage, metastore, pipeline, name, past)
         except DrawdownError as error:
             finding = Finding((f"in doubt: {error.what}",))
         reasons += [f"{name}: {reason}" for reason in finding.reasons]
         backlog[name] = finding.backlog
-    return Preflight(bool(reasons), reasons, backlog)
+        settled_ms = max(settled_ms, finding.settled_ms)
+    return Preflight(bool(reasons), reasons, backlog, settled_ms)
 
 
 @dataclass(frozen=True)
-class _Past:
+class Past:
     """What the checkpoint says was read: empty before the first committed batch."""
 
+    checkpoint: Checkpoint | None = None
     files: CheckpointFiles | None = None
     source_order: tuple[str, ...] = ()
     offsets: tuple[Any, ...] = ()
@@ -79,7 +84,7 @@ class _Past:
     planned_at: datetime | None = None
 
     @classmethod
-    def read(cls, storage: Storage, checkpoint: Checkpoint | None) -> _Past:
+    def read(cls, storage: Storage, checkpoint: Checkpoint | None) -> Past:
         if checkpoint is None:
             return cls()
         files = CheckpointFiles(storage, checkpoint.path)
@@ -88,14 +93,14 @@ class _Past:
         # Spark numbers the sources by their place in the plan; the engine noted which is which.
         order = tuple(checkpoint.fingerprint.get("source_order", ()))
         if last is None:
-            return cls(files, order, tuple(None for _ in order), reasons)
+            return cls(checkpoint, files, order, tuple(None for _ in order), reasons)
         entry = files.offsets(last)
         offsets = tuple(entry.offsets)
         if len(order) != len(offsets):
             found = f"in doubt: the checkpoint has {len(offsets)} source(s), {len(order)} are known by name"
             return cls(reasons=(*reasons, found))
         millis = entry.metadata.get("batchTimestampMs", 0)
-        return cls(files, order, offsets, reasons, datetime.fromtimestamp(millis / 1_000, UTC))
+        return cls(checkpoint, files, order, offsets, reasons, datetime.fromtimestamp(millis / 1_000, UTC))
 
     def offset(self, name: str) -> Any:
         """The committed offset of a source; None when it has shown nothing or is not in the checkpoint.
@@ -121,6 +126,12 @@ class _Past:
         """The files of a file source that committed batches have read; a planned batch's still wait."""
         last = (self.offset(name) or {}).get("logOffset", -1)
         return [file for file in self.seen(name) if file.log_offset <= last]
+
+    def marks(self, metastore: Metastore, name: str) -> dict[str, FileMark]:
+        """What the files of a source looked like when a batch first read them, by path."""
+        if self.checkpoint is None:
+            return {}
+        return metastore.read_files(self.checkpoint.pipeline, self.checkpoint.generation, name)
 
     def seen(self, name: str) -> list[SeenFile]:
         """The files that a file source has taken into a batch, committed or planned."""
@@ -151,7 +162,7 @@ def _unfinished_business(
 
 
 def _pending_carriers(
-    storage: Storage, pipeline: Pipeline, checkpoint: Checkpoint | None, past: _Past
+    storage: Storage, pipeline: Pipeline, checkpoint: Checkpoint | None, past: Past
 ) -> Iterator[str]:
     """Carriers that a dead run wrote and no batch has read (engine/carriers.py writes them)."""
     if checkpoint is None:
@@ -166,14 +177,16 @@ def _pending_carriers(
             yield f"a carrier of {source} is not read yet"
 
 
-def _look(project: Project, storage: Storage, pipeline: Pipeline, name: str, past: _Past) -> Finding:
+def _look(
+    project: Project, storage: Storage, metastore: Metastore, pipeline: Pipeline, name: str, past: Past
+) -> Finding:
     source = pipeline.sources[name]
     if past.source_order and name not in past.source_order:
         return Finding(("is not in the checkpoint",))
     if past.differs(name):
         return Finding(("its readings in the transform are not equally far",))
     if source.format in _FILE_FORMATS:
-        return file_backlog(storage, source, past.read_files(name))
+        return file_backlog(storage, source, past.read_files(name), past.marks(metastore, name))
     if source.format == "kafka":
         return kafka_backlog(project.brokers[source.broker], source, past.kafka_offset(name), past.planned_at)
     if source.format in ("delta", "table"):

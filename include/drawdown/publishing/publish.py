@@ -93,7 +93,9 @@ def publish_quarantine(
     batches: Sequence[Batch],
 ) -> Published:
     """Make the rejected rows of committed batches visible, whatever the verdict on the rest."""
-    rejected = [b for b in batches if b.counts.read != b.counts.fed]
+    # Late rows are fed, and kept as well where a source says so.
+    late = any(s.watermark and s.watermark.late == "keep" for s in pipeline.sources.values())
+    rejected = [b for b in batches if b.counts.read != b.counts.fed or (late and b.counts.late)]
     with durable("quarantine.publish"):
         return _commit(metastore, lease, project, pipeline, "quarantine", rejected)
 

@@ -38,16 +38,36 @@ _KEYS_OF: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("reader", ("python",), "only Python data sources have it"),
     ("path", (*_FILES, "delta", "kafka"), "only files and tables have a path"),
     ("table", ("table",), "only a table source has it"),
+    ("settle", _FILES, "only files are written bit by bit"),
+    ("policy", _FILES, "it is about files"),
     ("infer_schema", _NEEDS_SCHEMA, "only the schema of files with columns is inferred"),
 )
 
 
 class Watermark(SpecModel):
-    """Spark's withWatermark(column, delay); ``max_future`` bounds event times ahead of the clock."""
+    """Spark's withWatermark(column, delay); ``max_future`` bounds event times ahead of the clock.
+
+    ``late: keep`` copies rows that are not newer than the watermark to the quarantine table.
+    """
 
     column: Column
     delay: Duration
     max_future: PositiveDuration | None = None
+    late: Literal["count", "keep"] = "count"
+
+
+class Policy(SpecModel):
+    """What a run does about files that are not what they should be.
+
+    ``warn`` goes on and says so in the run record, ``quarantine`` sets the file's rows aside, ``fail``
+    stops before anything is touched. ``rewritten`` without a value: warn of files that committed batches
+    have read, fail before a batch is replayed with other data.
+    """
+
+    rewritten: Literal["warn", "fail"] | None = None
+    too_old: Literal["warn", "fail"] = "warn"
+    future_mtime: Literal["warn", "fail"] = "fail"
+    drift: Literal["warn", "quarantine", "fail"] = "warn"
 
 
 class Source(SpecModel):
@@ -56,7 +76,8 @@ class Source(SpecModel):
     ``path`` is below the storage root. ``schema`` is a .ddl file in the pipeline's folder or the DDL itself;
     with ``infer_schema`` the first run finds it and keeps it for all later ones. ``reader`` is a .py file
     in the pipeline's folder with a Python data source. ``table`` is the name that another pipeline's sink
-    gives its Delta table; the path is then that sink's.
+    gives its Delta table; the path is then that sink's. A file younger than ``settle`` may still be
+    written: a run waits until it is not.
     """
 
     format: SourceFormat
@@ -67,6 +88,8 @@ class Source(SpecModel):
     watermark: Watermark | None = None
     static: bool = False
     malformed: Literal["quarantine", "drop", "fail"] = "quarantine"
+    settle: PositiveDuration | None = None
+    policy: Policy = Policy()
     broker: Name = "default"
     value: Literal["json", "csv", "avro", "string"] = "json"
     reader: FolderFile | None = None
@@ -114,11 +137,36 @@ class Source(SpecModel):
                 "watermark",
                 do="remove static or watermark",
             )
+        self._check_policy()
         if "malformed" in self.model_fields_set and not self.can_be_malformed:
             raise problem(
                 "no-effect", "rows of this format are never malformed", "malformed", do="remove the key"
             )
         return self
+
+    def _check_policy(self) -> None:
+        for key in ("settle", "policy"):
+            if self.static and key in self.model_fields_set:
+                raise problem("no-effect", "a static source is read whole", key, do="remove the key")
+        if "drift" in self.policy.model_fields_set and not self.shows_columns:
+            raise problem(
+                "no-effect",
+                "only csv with `header: true`, json and parquet files say what their columns are",
+                "policy",
+                "drift",
+                do="remove the key",
+            )
+
+    @property
+    def is_files(self) -> bool:
+        """Whether a stream of it takes files of a folder."""
+        return self.format in _FILES and not self.static
+
+    @property
+    def shows_columns(self) -> bool:
+        """Whether its files say what their columns are, so that a drift can be seen."""
+        header = str(self.options.get("header", False)).lower() == "true"
+        return self.format in ("json", "parquet") or (self.format == "csv" and header)
 
     @property
     def can_be_malformed(self) -> bool:

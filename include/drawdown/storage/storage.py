@@ -132,6 +132,10 @@ class Storage:
         with _store_errors(self.root, relative):
             return cast("BinaryIO", Path(inner).open("rb") if self.is_local else self._fs.open(inner, "rb"))
 
+    def info(self, relative: str) -> FileInfo | None:
+        """One file as it is now; None when it is not there."""
+        return next((info for info in self.walk(relative, depth=1) if info.relative == relative), None)
+
     def write_atomic(self, relative: str, content: bytes) -> None:
         """Replace a file so that a reader, or a crash, sees the old content or the new, never a part.
 
@@ -216,7 +220,8 @@ class Storage:
         if value is None:
             value = self._fs.modified(info["name"])
         seconds = value.timestamp() if isinstance(value, datetime) else float(value)
-        return int(seconds * 1000)
+        # To microseconds first: in binary, 0.123 s is a little less than 123 ms.
+        return round(seconds * 1_000_000) // 1000
 
 
 def _open_backend(root: str) -> tuple[Any, str]:

@@ -10,6 +10,7 @@ from drawdown.engine.sources.columns import CORRUPT, options, with_corrupt, with
 from drawdown.engine.sources.partitions import check_partitions, refused_by_spark
 from drawdown.errors import SourceError, SpecError
 from drawdown.spec import Pipeline, Project
+from drawdown.spec.temporary_names import FINISHED_NAMES
 from drawdown.storage import Storage
 
 # Formats whose parser can meet a record it cannot read.
@@ -28,7 +29,7 @@ def read_files(
     source = pipeline.sources[name]
     storage = Storage(project.storage_root)
     path = existing_path(project, pipeline, name)
-    given = options(source)
+    given = {"pathGlobFilter": FINISHED_NAMES, **options(source)}
     if "sourceArchiveDir" in given:
         given["sourceArchiveDir"] = storage.path(given["sourceArchiveDir"])
     reader = session.readStream.format(source.format).options(**given)
