@@ -131,7 +131,9 @@ def plan_pipeline(
     found.changes(checkpoint, fingerprint)
     found.add(built)
     if query is not None:
-        found.add(troubled)
+        if not found.errors:
+            # Else it met the same file that cannot be read.
+            found.add(troubled)
         found.trouble(trouble)
         found.rules(Subject(pipeline, session, query.output, trigger))
         if not found.errors:
