@@ -136,6 +136,34 @@ def test_a_rewind_is_refused_when_the_sink_is_ahead_and_takes_it_back_when_told(
     assert result(workspace) == control
 
 
+def test_a_held_slice_is_rewound_and_read_again(drained: tuple[Workspace, Result]) -> None:
+    """Nobody has seen it, so nothing stands in the way: here the check was wrong, not the rows."""
+    workspace, control = drained
+    before = int(newest(workspace.storage / CHECKPOINT / "commits").name)
+    quality = workspace.root / f"include/pipelines/{NAME}/quality.yaml"
+    quality.write_text(
+        "expectations: [{type: expect_column_max_to_be_between, kwargs: {column: n, max_value: 1}}]\n"
+    )
+    refused(workspace, "audit.fail")
+    quality.unlink()
+    done = _json(workspace, "rewind", "--to", str(before), "--why", "the check was wrong")
+    assert done["taken_back"][0] == before + 1
+    goes_on_like(workspace, control)
+
+
+@pytest.mark.fault("F05", "delta")
+def test_a_missing_commit_of_a_published_batch_is_written_again(drained: tuple[Workspace, Result]) -> None:
+    workspace, control = drained
+    commit = newest(workspace.storage / CHECKPOINT / "commits")
+    whole = commit.read_bytes()
+    commit.unlink()
+    found = _json(workspace, "verify", code=3)
+    assert [(f["file"], f["kind"]) for f in found["faults"]] == [(str(commit), "missing")]
+    mend(workspace, found["do"])
+    assert commit.read_bytes() == whole
+    goes_on_like(workspace, control)
+
+
 def test_a_snapshot_from_before_the_last_run_comes_back_with_its_sink(
     drained: tuple[Workspace, Result],
 ) -> None:
@@ -202,6 +230,17 @@ def test_a_repair_keeps_what_was_there_and_refuses_what_it_cannot_mend(
     before = workspace.everything()
     assert "the state folder of the query is gone" in _checkpoint(workspace, "repair", code=3).stderr
     assert workspace.everything() == before
+
+
+@pytest.mark.fault("F16", "files")
+@pytest.mark.full
+@pytest.mark.parametrize("drained", ["parquet"], indirect=True)
+def test_a_checkpoint_of_a_file_sink_that_is_gone_comes_back(drained: tuple[Workspace, Result]) -> None:
+    workspace, control = drained
+    _checkpoint(workspace, "snapshot")
+    shutil.rmtree(workspace.storage / CHECKPOINT)
+    mend(workspace, refused(workspace, "checkpoint.missing").do)
+    goes_on_like(workspace, control)
 
 
 @pytest.mark.fault("F11", "files")

@@ -213,3 +213,17 @@ def test_without_a_snapshot_state_is_rewound_to_where_it_is_whole(
     assert f"`drawdown checkpoint rewind {NAME} --to " in error.do
     mend(drained, error.do)
     goes_on_like(drained, control)
+
+
+def test_a_restore_that_was_cut_off_is_completed_by_the_same_command(
+    drained: Workspace, control: Result
+) -> None:
+    [snapshot] = (drained.storage / f"_drawdown/{NAME}/snapshots").iterdir()
+    checkpoint = drained.storage / CHECKPOINT
+    shutil.rmtree(checkpoint / "state")
+    shutil.rmtree(checkpoint / "commits")
+    (checkpoint / "restoring").write_text(snapshot.name)
+    error = refused(drained, "checkpoint.torn")
+    assert "a restore was cut off before its end" in error.what
+    mend(drained, error.do)
+    goes_on_like(drained, control)
