@@ -175,7 +175,9 @@ class Application:
             yield session
         finally:
             if started:
-                started[0].stop()
+                from drawdown.engine.session import stop_application
+
+                stop_application(started[0])
 
 
 def exit_code(reports: Sequence[Report]) -> int:

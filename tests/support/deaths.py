@@ -13,18 +13,28 @@ from tests.support.spark import ROOT
 from tests.support.workspace import Workspace
 
 
-def run_apart(workspace: Workspace, name: str, fault: str = "") -> subprocess.CompletedProcess[str]:
+def start_apart(
+    workspace: Workspace, name: str, fault: str = "", **environment: str
+) -> subprocess.Popen[str]:
     """`drawdown run NAME` in a process group of its own; `fault` as in DRAWDOWN_FAULT."""
-    return subprocess.run(
+    return subprocess.Popen(
         [sys.executable, "-c", "from drawdown.cli.main import main; main()", "run", name],
         cwd=workspace.root,
-        env={**os.environ, FAULT: fault, "PYTHONPATH": f"{ROOT / 'include'}"},
+        env={**os.environ, FAULT: fault, "PYTHONPATH": f"{ROOT / 'include'}", **environment},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         start_new_session=True,
-        check=False,
     )
+
+
+def run_apart(
+    workspace: Workspace, name: str, fault: str = "", **environment: str
+) -> subprocess.CompletedProcess[str]:
+    """To its end."""
+    process = start_apart(workspace, name, fault, **environment)
+    said, _ = process.communicate()
+    return subprocess.CompletedProcess(process.args, process.returncode, said)
 
 
 def die(workspace: Workspace, name: str, moment: str) -> None:

@@ -11,9 +11,9 @@ import typer
 
 from drawdown.cli.chosen import chosen
 from drawdown.cli.screen import children_write_to, err, out, print_json, show_error
+from drawdown.errors import SpecError
 
 if TYPE_CHECKING:
-    from drawdown.cli.cases.case import Case
     from drawdown.cli.cases.rows import Difference, Row
     from drawdown.cli.cases.running import Result
 
@@ -25,6 +25,13 @@ def run_tests(
     names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", show_default=False)] = None,
     every: Annotated[bool, typer.Option("--all", help="All pipelines of the project.")] = False,
     case: Annotated[str | None, typer.Option(help="Only the case of this name.", show_default=False)] = None,
+    crash: Annotated[
+        bool, typer.Option("--crash", help="Kill the drain of each wave at every fault point, and go on.")
+    ] = False,
+    at: Annotated[
+        list[str] | None,
+        typer.Option(help="With --crash: only this point, such as 'after batch.note'.", show_default=False),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
     """Run the test cases of pipelines: each wave arrives, is drained, and the tables are compared.
@@ -32,17 +39,26 @@ def run_tests(
     The exit code is 1 when a case did not pass. Nothing of the project's storage or metastore is touched.
     """
     from drawdown.cli.cases.case import load_cases
+    from drawdown.cli.cases.crash import crash_cases, points
     from drawdown.cli.cases.running import run_cases
     from drawdown.cli.interrupt import interruptibly
     from drawdown.spec import load_project
 
+    if at and not crash:
+        raise SpecError("test.at", "`--at` says where to kill", where="the command", do="add --crash")
+    struck = points(at or [])
     project = load_project()
     cases = [found for each in chosen(project, names or [], every=every) for found in load_cases(each, case)]
     results: list[Result] = []
     stop = threading.Event()
 
     def work() -> None:
-        for result in run_cases(project, cases, _begin, stop):
+        ran = (
+            crash_cases(project, cases, struck, _begin, stop)
+            if crash
+            else run_cases(project, cases, _begin, stop)
+        )
+        for result in ran:
             results.append(result)
             if not as_json:
                 _show(result)
@@ -51,25 +67,40 @@ def run_tests(
         signal = interruptibly(work, stop, err().print, sys.stderr.flush)
     if as_json:
         print_json([_values(result) for result in results])
+    elif crash:
+        _show_summary(results)
     if signal is not None:
         raise typer.Exit(128 + signal)
     raise typer.Exit(0 if all(result.passed for result in results) else 1)
 
 
-def _begin(case: Case) -> None:
-    err().print(f"[dim]… {case.pipeline.name}/{case.name}[/]")
+def _begin(what: str) -> None:
+    err().print(f"[dim]… {what}[/]")
 
 
 def _show(result: Result) -> None:
     mark = "[green]✓[/]" if result.passed else "[red]✗[/]"
-    waves = f"{result.waves} wave{'s' if result.waves != 1 else ''}"
-    out().print(f"{mark} {result.pipeline}/{result.case}: {waves}, [dim]{result.seconds:.1f} s[/]")
+    went = f"{result.waves} wave{'s' if result.waves != 1 else ''}"
+    if result.point:
+        went = f"killed {result.point} in {result.kills} of {went}"
+        if result.passed and not result.kills:
+            mark, went = "[dim]·[/]", f"not reached: {result.point}"
+    out().print(f"{mark} {result.pipeline}/{result.case}: {went}, [dim]{result.seconds:.1f} s[/]")
     for found in result.differences:
         out().print(f"  after wave {result.waves} the {found.table} differs ({', '.join(found.columns)}):")
         _show_rows(found.missing, "missing", "-")
         _show_rows(found.unexpected, "unexpected", "+")
     if result.error is not None:
         show_error(result.error)
+
+
+def _show_summary(results: Sequence[Result]) -> None:
+    passed = [result for result in results if result.passed]
+    died = sum(bool(result.kills) for result in passed)
+    differ = len(results) - len(passed)
+    out().print(
+        f"{died} went on as if nothing had happened, {len(passed) - died} not reached, {differ} differ"
+    )
 
 
 def _show_rows(rows: Sequence[Row], what: str, sign: str) -> None:
@@ -96,4 +127,5 @@ def _values(result: Result) -> dict[str, Any]:
         "seconds": round(result.seconds, 3),
         "differences": [rows(found) for found in result.differences],
         "error": result.error and result.error.as_dict(),
+        **({"point": result.point, "kills": result.kills} if result.point else {}),
     }

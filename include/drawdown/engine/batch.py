@@ -98,6 +98,11 @@ class BatchStep:
         reason = self.batch_files.look(lease, before, now, replayed=batch_id <= self.planned_before)
         if reason is not None:
             raise StopDrain(reason)
+        if self._committed_before(batch_id):
+            # Spark's own entry for it was lost: state and watermark come from executing it once more, and
+            # its rows are where they were.
+            frame.write.format("noop").mode("overwrite").save()
+            return
         visible = self._settle_earlier_attempt(lease, batch_id)
 
         # Nothing is written when readers see the batch already; its files are those noted then.
@@ -168,6 +173,11 @@ class BatchStep:
 
     def _offsets(self, batch_id: int) -> list[Any]:
         return list(self.files.offsets(batch_id).offsets) if batch_id >= 0 else []
+
+    def _committed_before(self, batch_id: int) -> bool:
+        """Whether Spark had committed the batch once: the metastore has it beyond `staged` only then."""
+        noted = self.metastore.batch(self.pipeline.name, self.checkpoint.generation, batch_id)
+        return noted is not None and noted.status != "staged"
 
     def _settle_earlier_attempt(self, lease: Lease, batch_id: int) -> list[StagedFile]:
         """Remove the files of an attempt at this batch that noted them and died before Spark's commit.

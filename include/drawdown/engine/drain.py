@@ -135,7 +135,7 @@ def under_lease(
             return work.run()
         except Exception as cause:  # the record must not stay `running` whatever happens
             log.debug("run %s ended with", record.run_id, exc_info=True)
-            error = of_run(project, pipeline, metastore, cause)
+            error = of_run(work.root, project, pipeline, metastore, cause)
             work.fail(error)
             raise error from (cause if error.id == UNEXPECTED else None)
 

@@ -7,9 +7,11 @@ import re
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.errors.exceptions.captured import StreamingQueryException
+from pyspark.sql import SparkSession
 
 from drawdown.engine.full_disks import full_disk
-from drawdown.errors import DrawdownError, RefusedError, SourceError, TransformError
+from drawdown.engine.session import spark_is_gone
+from drawdown.errors import DrawdownError, MachineError, RefusedError, SourceError, TransformError
 from drawdown.metastore import Metastore
 from drawdown.recovery.advice import torn_state
 from drawdown.recovery.generation import Generation
@@ -22,9 +24,12 @@ _BROKER = ("org.apache.kafka.common.errors", "TimeoutException: Timed out waitin
 _LOST = ("KAFKA_DATA_LOSS", "failOnDataLoss")
 _CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
 UNEXPECTED = "drain.unexpected"
+_JVM_ENDS_WITHIN = 1.0
 
 
-def of_run(project: Project, pipeline: Pipeline, metastore: Metastore, cause: Exception) -> DrawdownError:
+def of_run(
+    root: SparkSession, project: Project, pipeline: Pipeline, metastore: Metastore, cause: Exception
+) -> DrawdownError:
     """The error of a run that ended with `cause`, whatever that is."""
     if isinstance(cause, TransformError):
         return cause
@@ -36,7 +41,9 @@ def of_run(project: Project, pipeline: Pipeline, metastore: Metastore, cause: Ex
     if isinstance(cause, PySparkException | Py4JJavaError):
         # A file that turns out to be torn is the likelier reason than any that Spark gives.
         return torn_state(Generation.of(project, pipeline, metastore)) or from_spark(pipeline, cause)
-    return unexpected(pipeline, cause)
+    # Whatever was asked of a JVM that is gone, the answer was some error of the connection.
+    gone = spark_is_gone(root, within=_JVM_ENDS_WITHIN)
+    return without_spark(pipeline) if gone else unexpected(pipeline, cause)
 
 
 def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
@@ -107,6 +114,17 @@ def _raised_by_reader(pipeline: Pipeline, text: str) -> SourceError | None:
                 do="mend the reader or what it reads, and run again: nothing was published",
             )
     return None
+
+
+def without_spark(pipeline: Pipeline) -> MachineError:
+    """The JVM was killed under the run, or has ended itself."""
+    return MachineError(
+        "spark.gone",
+        "Spark's JVM has ended in the middle of the run; memory may have run out",
+        where=f"pipeline {pipeline.name}",
+        do="run again: a batch that was under way is replayed; if it stays, look at the machine's log"
+        " or raise `driver_memory` of the cluster in include/project.yaml",
+    )
 
 
 def unexpected(pipeline: Pipeline, bug: Exception) -> DrawdownError:

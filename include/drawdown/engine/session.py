@@ -6,8 +6,10 @@ session, so two pipelines of one application never see each other's.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Mapping
@@ -68,12 +70,39 @@ def application_session(name: str, conf: Mapping[str, str]) -> SparkSession:
     # PySpark hands timestamps to Python code (UDFs, expectations) in the process's own time zone.
     os.environ["TZ"] = "UTC"
     time.tzset()
-    # Py4J tells at INFO about each of its connections, also when the interpreter is half gone.
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    # Py4J tells of each of its connections, also when the interpreter is half gone, and writes a trace of
+    # whatever it raises as well.
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_not_of_py4j)
     builder = SparkSession.builder.appName(name)
     for key, value in {**APPLICATION_CONF, **conf}.items():
         builder = builder.config(key, value)
     return builder.getOrCreate()
+
+
+def _not_of_py4j(record: logging.LogRecord) -> bool:
+    """Py4J tells the root logger, with its trace, of a connection that broke; the run's error says it."""
+    return "/py4j/" not in record.pathname
+
+
+def spark_is_gone(root: SparkSession, within: float = 0) -> bool:
+    """Whether the JVM that this process has started is gone; under spark-submit the leash looks after that.
+
+    Args:
+        within: seconds to wait for its end: its sockets close a moment before.
+    """
+    process = getattr(root.sparkContext._gateway, "proc", None)
+    if process is None:
+        return False
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(within)
+    return process.poll() is not None
+
+
+def stop_application(root: SparkSession) -> None:
+    """Stop Spark, or tidy up behind one that has ended by itself."""
+    if not spark_is_gone(root):
+        root.stop()
 
 
 def query_session(root: SparkSession, pipeline: Pipeline) -> SparkSession:

@@ -29,7 +29,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """How a case went: all waves, or up to the first that differed or failed."""
+    """How a case went: all waves, or up to the first that differed or failed.
+
+    Attributes:
+        point: where the drain of each wave was killed first (crash.py); empty when none was.
+        kills: waves whose drain came to that point.
+    """
 
     pipeline: str
     case: str
@@ -37,6 +42,8 @@ class Result:
     seconds: float
     differences: tuple[Difference, ...] = ()
     error: DrawdownError | None = None
+    point: str = ""
+    kills: int = 0
 
     @property
     def passed(self) -> bool:
@@ -44,27 +51,30 @@ class Result:
 
 
 def run_cases(
-    project: Project, cases: Sequence[Case], begin: Callable[[Case], None], stop: threading.Event
+    project: Project, cases: Sequence[Case], begin: Callable[[str], None], stop: threading.Event
 ) -> Iterator[Result]:
     """Run cases one after the other; `begin` hears of each. Ends early, without a result, at `stop`.
 
     Raises:
         MachineError: jars or Java are missing, or a server that a case needs did not start.
     """
-    with _machinery(project, cases) as (session, bench), database_server(cases) as databases:
+    with machinery(project, cases) as (session, own_project):
         for number, case in enumerate(cases):
             if stop.is_set():
                 return
-            begin(case)
-            own = with_database(_own_project(bench, f"case-{number}"), case.pipeline, databases)
-            result = _run(session, own, case, stop)
+            begin(f"{case.pipeline.name}/{case.name}")
+            result = run_case(session, own_project(case, f"case-{number}"), case, stop)
             if not stop.is_set():
                 yield result
 
 
+OwnProject = Callable[[Case, str], Project]
+"""Makes the project of a case, of a name that is used once: storage, metastore and database of its own."""
+
+
 @contextmanager
-def _machinery(project: Project, cases: Sequence[Case]) -> Iterator[tuple[SparkSession, Project]]:
-    """One session, and a broker where a source needs one; the project speaks to that broker."""
+def machinery(project: Project, cases: Sequence[Case]) -> Iterator[tuple[SparkSession, OwnProject]]:
+    """One session, and a broker and a database server where a case needs one. Raises as run_cases."""
     from drawdown.clusters.local import submit_conf
     from drawdown.engine.session import application_session
 
@@ -75,7 +85,8 @@ def _machinery(project: Project, cases: Sequence[Case]) -> Iterator[tuple[SparkS
             bench = stack.enter_context(with_broker(bench, folder))
         session = application_session("drawdown test", submit_conf(project, project.clusters["local"]))
         stack.callback(session.stop)
-        yield session, bench
+        databases = stack.enter_context(database_server(cases))
+        yield session, lambda case, name: with_database(_own_project(bench, name), case.pipeline, databases)
 
 
 def _own_project(bench: Project, name: str) -> Project:
@@ -86,7 +97,14 @@ def _own_project(bench: Project, name: str) -> Project:
     )
 
 
-def _run(session: SparkSession, project: Project, case: Case, stop: threading.Event) -> Result:
+def run_case(
+    session: SparkSession,
+    project: Project,
+    case: Case,
+    stop: threading.Event,
+    before_drain: Callable[[Project], None] = lambda project: None,
+) -> Result:
+    """Bring each wave, drain it and compare; `project` is the case's own. At `stop` the result is void."""
     began, started = datetime.now(UTC), time.monotonic()
 
     def ended(wave: int, found: Sequence[Difference] = (), error: DrawdownError | None = None) -> Result:
@@ -100,6 +118,7 @@ def _run(session: SparkSession, project: Project, case: Case, stop: threading.Ev
         with Metastore.open(project.metastore_url) as metastore:
             for wave, arriving in enumerate(case.spec.waves, start=1):
                 arrivals.deliver(arriving, wave)
+                before_drain(project)
                 application = Application(project, metastore, session=session, stop=stop)
                 error = next((each.error for each in application.drain_all([case.pipeline])), None)
                 if error is not None or stop.is_set():

@@ -1,0 +1,77 @@
+"""`drawdown test --crash`: a pipeline's own cases with a kill at fault points."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_commands import refused
+from tests.support.command_line import drawdown
+
+# Says which process made the plan of a batch: a run after a crash makes other rows.
+TELLTALE = """
+import os
+from pathlib import Path
+
+from pyspark.sql import functions as F
+
+SEEN = Path({path!r})
+
+
+def transform(sources):
+    if not SEEN.exists():
+        SEEN.write_text(str(os.getpid()))
+    made = sources["words"].select("word", F.lit(int(SEEN.read_text()) == os.getpid()).alias("first"))
+    return made
+"""
+
+
+def test_a_case_goes_on_after_a_kill_and_points_that_are_not_reached_are_named(tmp_path: Path) -> None:
+    assert drawdown(tmp_path, "init", "sales").returncode == 0
+    at = ["--at", "after batch.note", "--at", "before batch.show"]
+    done = drawdown(tmp_path, "test", "sales", "--crash", *at, "--json", timeout=400)
+    assert done.returncode == 0, done.stderr
+    found = {result["point"]: result for result in json.loads(done.stdout)}
+    assert list(found) == ["after batch.note", "before batch.show"]
+    assert {point: result["kills"] for point, result in found.items()} == {
+        "after batch.note": 2,
+        "before batch.show": 0,  # sales is published after its audit
+    }
+    assert all(result["passed"] and result["waves"] == 2 for result in found.values())
+    assert not (tmp_path / ".drawdown/metastore.db").exists(), "a test leaves the project alone"
+
+
+def test_a_pipeline_that_makes_other_rows_after_a_crash_is_shown(tmp_path: Path) -> None:
+    (tmp_path / "include/pipelines/words/tests/first").mkdir(parents=True)
+    folder = tmp_path / "include/pipelines/words"
+    (tmp_path / "include/project.yaml").write_text(
+        "storage_root: storage\nmetastore: sqlite:///.drawdown/m.db\n"
+    )
+    (folder / "pipeline.yaml").write_text(
+        "sources: {words: {format: json, path: landing/words, schema: words.ddl}}\n"
+        "transform: transform.py\nsink: {format: delta, path: tables/words, schema: out.ddl}\n"
+    )
+    (folder / "words.ddl").write_text("word STRING")
+    (folder / "out.ddl").write_text("word STRING, first BOOLEAN")
+    (folder / "transform.py").write_text(TELLTALE.format(path=str(tmp_path / "seen")))
+    (folder / "tests/first/case.yaml").write_text("waves: [{words: [a.jsonl]}]\n")
+    (folder / "tests/first/a.jsonl").write_text('{"word": "a"}\n')
+    (folder / "tests/first/wave1.expected.csv").write_text("word,first\na,true\n")
+    done = drawdown(tmp_path, "test", "words", "--crash", "--at", "after batch.stage", timeout=400)
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "✗ words/first: killed after batch.stage in 1 of 1 wave" in done.stdout
+    assert "- missing: a, true" in done.stdout
+    assert "0 went on as if nothing had happened, 0 not reached, 1 differ" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "id"),
+    [
+        (["--crash", "--at", "after batch.noted"], "test.no-point"),
+        (["--at", "after batch.note"], "test.at"),
+    ],
+)
+def test_a_point_that_cannot_be_meant_is_one_error(tmp_path: Path, arguments: list[str], id: str) -> None:
+    refused(drawdown(tmp_path, "test", *arguments), 2, id)

@@ -1,0 +1,180 @@
+"""One pipeline on every kind of sink, and what must be equal between one that died and one that never did.
+
+A sink is one entry of KINDS: tests/faults/test_kill_matrix.py strikes at every step of each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+from pyspark.sql import SparkSession
+
+from drawdown.metastore.records import Counts
+from tests.support.workspace import Workspace, multiset
+
+SPEC = """
+sources:
+  events:
+    format: csv
+    path: landing/events
+    schema: events.ddl
+    options: {header: true, maxFilesPerTrigger: 1}
+    watermark: {column: at, delay: 1 minute}
+transform: transform.sql
+sink: {schema: out.ddl, SINK}
+state: {partitions: 2}
+"""
+FILES = {
+    "events_ddl": "id INT, at TIMESTAMP",
+    "out_ddl": "hour TIMESTAMP, n BIGINT",
+    "transform_sql": """
+        SELECT window.start AS hour, count(*) AS n
+        FROM (SELECT window(at, '1 hour') AS window FROM events) GROUP BY window
+    """,
+    "quality_yaml": "rules: [{name: small, check: id < 90, on_fail: quarantine}]\n",
+}
+NAME = "hourly"
+TABLE = "tables/hourly"
+BATCHES = 2
+"""Files of a wave: the second closes a window of the first; a batch without data closes one of its own."""
+
+Rows = Counter[tuple[Any, ...]]
+
+
+def _delta_rows(workspace: Workspace) -> Rows:
+    return multiset(workspace.delta(TABLE)) if (workspace.storage / TABLE).exists() else Counter()
+
+
+def _parquet_rows(workspace: Workspace) -> Rows:
+    """As Spark's readers see a folder: by the sink's own log."""
+    assert workspace.spark is not None
+    folder = workspace.storage / TABLE
+    if not (folder / "_spark_metadata").exists():
+        return Counter()
+    return multiset(tuple(row) for row in workspace.spark.read.parquet(str(folder)).collect())
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of sink.
+
+    Attributes:
+        sink: as marks name it.
+        spec: keys of its `sink:`.
+        rows: what readers see.
+        passes_by: steps that this kind never comes to.
+    """
+
+    sink: str
+    spec: str
+    rows: Callable[[Workspace], Rows]
+    passes_by: frozenset[str] = field(default_factory=frozenset)
+
+    @property
+    def appends(self) -> bool:
+        return "mode:" not in self.spec
+
+    def project(self, root: Path, spark: SparkSession | None) -> Workspace:
+        workspace = Workspace(root, spark)
+        workspace.pipeline(NAME, SPEC.replace("SINK", self.spec), **FILES)
+        return workspace
+
+
+_DELTA = f"format: delta, path: {TABLE}"
+_AUDITED = frozenset({"batch.show"})
+
+KINDS = {
+    "delta append audited": Kind("delta", _DELTA, _delta_rows, _AUDITED),
+    "delta append direct": Kind("delta", f"{_DELTA}, publish: direct", _delta_rows),
+    "delta update audited": Kind("delta", f"{_DELTA}, mode: update, keys: [hour]", _delta_rows, _AUDITED),
+    "delta update direct": Kind(
+        "delta", f"{_DELTA}, mode: update, keys: [hour], publish: direct", _delta_rows
+    ),
+    "delta complete audited": Kind("delta", f"{_DELTA}, mode: complete", _delta_rows, _AUDITED),
+    "delta complete direct": Kind("delta", f"{_DELTA}, mode: complete, publish: direct", _delta_rows),
+    "parquet files": Kind("files", f"format: parquet, path: {TABLE}, publish: direct", _parquet_rows),
+}
+
+
+def land(workspace: Workspace, wave: int) -> None:
+    """Per file two hours of good rows, one that a rule puts aside, and one that cannot be read."""
+    for number in range(wave * BATCHES, (wave + 1) * BATCHES):
+        first, second = (
+            f"2024-01-{1 + hour // 24:02}T{hour % 24:02}" for hour in (2 * number, 2 * number + 1)
+        )
+        rows = [f"{i},{first}:0{i}:00Z" for i in range(3)] + [f"{i},{second}:0{i}:00Z" for i in range(5)]
+        rows += [f"99,{first}:09:00Z", "broken"]
+        workspace.land(f"landing/events/{number}.csv", ["id,at", *rows], mtime=number + 1)
+
+
+@dataclass(frozen=True)
+class Ended:
+    """What a project has come to; equal to that of a control, whatever happened on the way."""
+
+    rows: Rows
+    rejected: list[tuple[Any, ...]]
+    batches: list[tuple[Any, ...]]
+    in_runs: Counts
+    waiting: list[str]
+    strays: list[str]
+
+
+def ended(kind: Kind, workspace: Workspace) -> Ended:
+    """After a run that went well. The counts of all runs, dead ones too, add up to those of the batches."""
+    with workspace.metastore() as metastore:
+        batches = metastore.batches(NAME, 1)
+        files = metastore.staged_files(NAME, 1, [b.batch_id for b in batches])
+        runs = metastore.runs(NAME)
+        assert metastore.holder_of(NAME) is None, "nothing is left locked"
+    described = []
+    for batch in batches:
+        own = [f for batch_id, f in files if batch_id == batch.batch_id]
+        rows = {t: sum(f.rows for f in own if f.table == t) for t in ("output", "quarantine")}
+        described.append((batch.batch_id, batch.counts, batch.by_source, batch.watermark, batch.status, rows))
+        # A publish takes merged files away, and snapshots that a later one has superseded.
+        assert (
+            not kind.appends or kind.sink not in ("delta", "files") or all(Path(f.path).exists() for f in own)
+        )
+    rejected = workspace.quarantined(NAME)
+    return Ended(
+        rows=kind.rows(workspace),
+        rejected=sorted((str(row["reasons"]), row["payload"], row["batch_id"]) for row in rejected),
+        batches=described,
+        # Only Spark itself knows late groups, and takes them along when it dies.
+        in_runs=replace(sum((run.counts for run in runs), Counts()), late_groups=0),
+        waiting=[path for path in workspace.snapshot() if "/staged/" in path and path.endswith(".parquet")],
+        strays=_strays(workspace, {Path(f.path).name for _, f in files}),
+    )
+
+
+def _strays(workspace: Workspace, noted: set[str]) -> list[str]:
+    """Files with rows that neither the metastore nor the table's log knows: dead attempts left them."""
+    found = []
+    for folder in (workspace.storage / TABLE, workspace.storage / "quarantine" / NAME):
+        known = noted | _ever_added(folder)
+        found += [
+            path.name
+            for path in folder.glob("*.parquet")
+            if path.name not in known and pq.read_metadata(path).num_rows
+        ]
+    return found
+
+
+def _ever_added(folder: Path) -> set[str]:
+    """Files that a commit of a Delta table has added, whether a later one removed them or not."""
+    commits = (folder / "_delta_log").glob("*.json")
+    actions = [json.loads(line) for commit in commits for line in commit.read_text().splitlines()]
+    return {Path(action["add"]["path"]).name for action in actions if "add" in action}
+
+
+def assert_one_more_run_is_a_no_op(workspace: Workspace) -> None:
+    before = workspace.snapshot()
+    [report] = workspace.drain(NAME)
+    assert (report.run, report.error) == (None, None)
+    assert workspace.snapshot() == before
