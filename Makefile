@@ -1,7 +1,7 @@
 # One line a target. `make` or `make help` lists them; everything else makes sure of the set-up first.
 PYTHON := .venv/bin/python
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down setup-tests test test-unit test-engine test-faults test-conformance conformance test-airflow test-security test-e2e lint audit lock bench clean
+.PHONY: help setup demo up down setup-tests test test-unit test-engine test-faults test-full soak test-conformance conformance test-airflow test-security test-e2e lint audit lock bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -23,6 +23,8 @@ test-engine: setup-tests ## Run the tests with real Spark and Kafka
 	@$(PYTHON) -m pytest tests/engine
 test-faults: setup-tests ## Run the tests that kill drains
 	@$(PYTHON) -m pytest tests/faults
+test-full: setup-tests ## Run every fault on every sink (hours) and write docs/faults.md
+	@$(PYTHON) -m pytest -m fault --faults-page
 test-conformance: setup-tests ## Run one test for every streaming system of Spark's guide
 	@$(PYTHON) -m pytest tests/conformance
 conformance: setup-tests ## Run them and write docs/conformance.md

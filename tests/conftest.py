@@ -9,8 +9,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.faults.listing import Mark, marks_of, write_page
 from tests.support.spark import start_session
 from tests.support.workspace import Workspace
+
+_outcomes: dict[str, str] = {}
+_marks: list[Mark] = []
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--faults-page", action="store_true", help="write docs/faults.md")
 
 
 @pytest.hookimpl(wrapper=True)
@@ -22,7 +30,18 @@ def pytest_runtest_makereport(
     if report.skipped and os.environ.get("CI"):
         report.outcome = "failed"
         report.longrepr = f"skipped in CI: {report.longrepr}"
+    if report.when == "call" or report.outcome != "passed":
+        _outcomes[item.nodeid] = report.outcome
     return report
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    _marks.extend(mark for item in session.items for mark in marks_of(item))
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if session.config.getoption("--faults-page"):
+        write_page(_marks, _outcomes)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,123 @@
+"""The list of faults, the tests that carry their ids, and the page made of both."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+import yaml
+
+HERE = Path(__file__).parent
+TESTS = HERE.parent
+PAGE = TESTS.parent / "docs" / "faults.md"
+SINKS = ("delta", "files", "postgres", "kafka", "function")
+
+_INTRODUCTION = """\
+# Faults
+
+Made by `make test-full` from `tests/faults/rows.yaml` and the results of the tests that carry the ids; do not
+edit. Each fault is injected for real, and what follows is compared with a control that never failed. A cell
+is the result on that sink; it is empty where the fault does not touch the sink or
+no test shows it there.
+"""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A row of the matrix: what happens, and what must be true afterwards."""
+
+    id: str
+    fault: str
+    must: str
+
+
+@dataclass(frozen=True)
+class Mark:
+    """One `fault` mark of one collected test."""
+
+    id: str
+    sink: str
+    test: str
+    full: bool
+
+    @property
+    def file(self) -> str:
+        return self.test.split("::")[0]
+
+
+def rows() -> dict[str, Fault]:
+    """By id, in the order of the list."""
+    return {row["id"]: Fault(**row) for row in yaml.safe_load((HERE / "rows.yaml").read_text())}
+
+
+def marks_of(item: pytest.Item) -> list[Mark]:
+    full = item.get_closest_marker("full") is not None
+    return [Mark(*mark.args, test=item.nodeid, full=full) for mark in item.iter_markers("fault")]
+
+
+def collected() -> list[Mark]:
+    """Every mark of every test there is, those of `make test-full` too, as pytest itself collects them.
+
+    In a process of its own: this one may have been asked for a part of the tests only.
+    """
+    files = [path for path in TESTS.rglob("test_*.py") if "mark.fault" in path.read_text()]
+    listed = subprocess.run(
+        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "fault", "-p", __name__, *files],
+        cwd=TESTS.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert listed.returncode == 0, listed.stdout + listed.stderr
+    found = re.findall(r"^fault mark: (.*)$", listed.stdout, re.MULTILINE)
+    return [Mark(**json.loads(line)) for line in found]
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """As a plugin, for `collected`."""
+    for mark in marks_of(item):
+        print(f"fault mark: {json.dumps(asdict(mark))}")
+
+
+def write_page(
+    marks: Iterable[Mark], outcomes: Mapping[str, str], page: Path = PAGE, today: datetime | None = None
+) -> None:
+    """docs/faults.md: id by sink, then what must happen and the tests that show it.
+
+    Args:
+        outcomes: by test, as pytest names both; a test that is not in it was not run.
+    """
+    by_cell: dict[tuple[str, str], list[str]] = defaultdict(list)
+    files: dict[str, set[str]] = defaultdict(set)
+    for mark in marks:
+        by_cell[mark.id, mark.sink].append(outcomes.get(mark.test, "not run"))
+        files[mark.id].add(mark.file)
+    lines = [_INTRODUCTION, f"Run on {today or datetime.now(UTC):%Y-%m-%d}.", ""]
+    lines += [f"| id | fault | {' | '.join(SINKS)} |", f"|---|---|{'---|' * len(SINKS)}"]
+    for fault in rows().values():
+        cells = [_cell(by_cell[fault.id, sink]) for sink in SINKS]
+        lines.append(f"| {fault.id} | {fault.fault} | {' | '.join(cells)} |")
+    lines += ["", "| id | what must happen | shown by |", "|---|---|---|"]
+    for fault in rows().values():
+        shown = ", ".join(f"[{Path(file).stem}](../{file})" for file in sorted(files[fault.id]))
+        lines.append(f"| {fault.id} | {fault.must} | {shown or 'none yet'} |")
+    page.write_text("\n".join(lines) + "\n")
+
+
+def _cell(outcomes: list[str]) -> str:
+    """`passed` only when every test of the cell has."""
+    kinds = sorted(set(outcomes))
+    if not kinds:
+        return ""
+    if len(kinds) == 1:
+        number = f" ({len(outcomes)})" if len(outcomes) > 1 else ""
+        return f"{kinds[0]}{number}"
+    return ", ".join(f"{outcomes.count(kind)} {kind}" for kind in kinds)
