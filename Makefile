@@ -25,6 +25,8 @@ test-faults: setup-tests ## Run the tests that kill drains
 	@$(PYTHON) -m pytest tests/faults
 test-full: setup-tests ## Run every fault on every sink (hours) and write docs/faults.md
 	@$(PYTHON) -m pytest -m fault --faults-page
+soak: setup-tests ## Kill drains at random for MINUTES=5 from SEED=1; say what was lost or duplicated
+	@$(PYTHON) -m tests.faults.soak --minutes $(or $(MINUTES),5) --seed $(or $(SEED),1)
 test-conformance: setup-tests ## Run one test for every streaming system of Spark's guide
 	@$(PYTHON) -m pytest tests/conformance
 conformance: setup-tests ## Run them and write docs/conformance.md

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from drawdown.engine.drain import RunContext
 
 
+NOTHING_NEW = "nothing new"
+
+
 class Watcher:
     """What a caller may want to hear of; every method may be left as it is."""
 
@@ -73,6 +76,8 @@ class Application:
         origin: kept in each run record.
         stop: set to stop before the next batch writes; pipelines not yet begun are left out.
         session: a session to use and to leave running, instead of one that lives as long as drain_all.
+        note_idle: leave a record (`stop_reason` NOTHING_NEW) of a pipeline that has nothing to do, as a
+            scheduler's task that is run again after it succeeded.
     """
 
     project: Project
@@ -82,6 +87,7 @@ class Application:
     stop: threading.Event = field(default_factory=threading.Event)
     watcher: Watcher = field(default_factory=Watcher)
     session: SparkSession | None = None
+    note_idle: bool = False
 
     def drain_all(self, pipelines: Sequence[Pipeline]) -> list[Report]:
         """Drain each pipeline once, upstream before downstream."""
@@ -101,6 +107,8 @@ class Application:
             found = preflight(self.project, pipeline, self.metastore)
             self.watcher.looked(pipeline, found)
             if not found.work:
+                if self.note_idle:
+                    self._note_idle(pipeline)
                 return Report(pipeline.name)
             self._wait_until_settled(pipeline, found)
             if self.stop.is_set():
@@ -121,6 +129,11 @@ class Application:
             sentence = f"a file is younger than `settle`: the run starts in {seconds:.0f} s"
             self.watcher.notice(pipeline, sentence)
             self.stop.wait(seconds)
+
+    def _note_idle(self, pipeline: Pipeline) -> None:
+        record = Run(new_run_id(), pipeline.name, holder=this_process(), origin=dict(self.origin))
+        self.metastore.start_run(record)
+        self.metastore.finish_run(record.run_id, "succeeded", stop_reason=NOTHING_NEW)
 
     def watch(self, pipeline: Pipeline, trigger: Trigger) -> Report:
         """Run one pipeline until it is stopped or fails; see drawdown.engine.watch."""

@@ -10,6 +10,13 @@ import pytest
 from tests.cli.test_commands import refused
 from tests.support.command_line import drawdown
 
+STEADY = """
+from pyspark.sql import functions as F
+
+
+def transform(sources):
+    return sources["words"].select("word", F.lit(True).alias("first"))
+"""
 # Says which process made the plan of a batch: a run after a crash makes other rows.
 TELLTALE = """
 import os
@@ -28,26 +35,13 @@ def transform(sources):
 """
 
 
-def test_a_case_goes_on_after_a_kill_and_points_that_are_not_reached_are_named(tmp_path: Path) -> None:
-    assert drawdown(tmp_path, "init", "sales").returncode == 0
-    at = ["--at", "after batch.note", "--at", "before batch.show"]
-    done = drawdown(tmp_path, "test", "sales", "--crash", *at, "--json", timeout=400)
-    assert done.returncode == 0, done.stderr
-    found = {result["point"]: result for result in json.loads(done.stdout)}
-    assert list(found) == ["after batch.note", "before batch.show"]
-    assert {point: result["kills"] for point, result in found.items()} == {
-        "after batch.note": 2,
-        "before batch.show": 0,  # sales is published after its audit
-    }
-    assert all(result["passed"] and result["waves"] == 2 for result in found.values())
-    assert not (tmp_path / ".drawdown/metastore.db").exists(), "a test leaves the project alone"
-
-
-def test_a_pipeline_that_makes_other_rows_after_a_crash_is_shown(tmp_path: Path) -> None:
-    (tmp_path / "include/pipelines/words/tests/first").mkdir(parents=True)
+@pytest.fixture
+def words(tmp_path: Path) -> Path:
+    """A project with one pipeline, whose only case has one wave."""
     folder = tmp_path / "include/pipelines/words"
+    (folder / "tests/first").mkdir(parents=True)
     (tmp_path / "include/project.yaml").write_text(
-        "storage_root: storage\nmetastore: sqlite:///.drawdown/m.db\n"
+        "storage_root: storage\nmetastore: sqlite:///.drawdown/metastore.db\n"
     )
     (folder / "pipeline.yaml").write_text(
         "sources: {words: {format: json, path: landing/words, schema: words.ddl}}\n"
@@ -55,11 +49,30 @@ def test_a_pipeline_that_makes_other_rows_after_a_crash_is_shown(tmp_path: Path)
     )
     (folder / "words.ddl").write_text("word STRING")
     (folder / "out.ddl").write_text("word STRING, first BOOLEAN")
-    (folder / "transform.py").write_text(TELLTALE.format(path=str(tmp_path / "seen")))
+    (folder / "transform.py").write_text(STEADY)
     (folder / "tests/first/case.yaml").write_text("waves: [{words: [a.jsonl]}]\n")
     (folder / "tests/first/a.jsonl").write_text('{"word": "a"}\n')
     (folder / "tests/first/wave1.expected.csv").write_text("word,first\na,true\n")
-    done = drawdown(tmp_path, "test", "words", "--crash", "--at", "after batch.stage", timeout=400)
+    return tmp_path
+
+
+def test_a_case_goes_on_after_a_kill_and_points_that_are_not_reached_are_named(words: Path) -> None:
+    at = ["--at", "after batch.note", "--at", "before batch.show"]
+    done = drawdown(words, "test", "words", "--crash", *at, "--json", timeout=600)
+    assert done.returncode == 0, done.stderr
+    found = {result["point"]: result for result in json.loads(done.stdout)}
+    assert {point: (result["kills"], result["passed"]) for point, result in found.items()} == {
+        "after batch.note": (1, True),
+        "before batch.show": (0, True),  # this sink is published after its audit
+    }
+    assert not (words / ".drawdown/metastore.db").exists(), "a test leaves the project alone"
+    assert not (words / "storage").exists()
+
+
+def test_a_pipeline_that_makes_other_rows_after_a_crash_is_shown(words: Path) -> None:
+    transform = words / "include/pipelines/words/transform.py"
+    transform.write_text(TELLTALE.format(path=str(words / "seen")))
+    done = drawdown(words, "test", "words", "--crash", "--at", "after batch.stage", timeout=600)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "✗ words/first: killed after batch.stage in 1 of 1 wave" in done.stdout
     assert "- missing: a, true" in done.stdout

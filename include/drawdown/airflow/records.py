@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from drawdown.application import NOTHING_NEW
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Run, Verdict
 from drawdown.spec import load_project
@@ -24,8 +25,13 @@ def open_metastore(project_root: str) -> Iterator[Metastore]:
 
 
 def run_of(metastore: Metastore, pipeline: str, dag_id: str, dag_run_id: str) -> Run | None:
-    """The last run of a pipeline that this DAG run asked for; None if its drain never came to it."""
+    """The last run of a pipeline that this DAG run asked for; None if its drain never came to it.
+
+    A task that is run again after it succeeded changes nothing of what the first try came to.
+    """
     for run in metastore.runs(pipeline, limit=_RECENT):
+        if run.stop_reason == NOTHING_NEW:
+            continue
         if run.origin.get("dag_id") == dag_id and run.origin.get("dag_run_id") == dag_run_id:
             return run
     return None

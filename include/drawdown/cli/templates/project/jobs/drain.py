@@ -30,7 +30,8 @@ def main() -> int:
         pipelines = [load_pipeline(project, name) for name in asked.pipeline]
         driven = collect(project, pipelines)
         with Metastore.open(project.metastore_url) as metastore:
-            work = Application(driven, metastore, origin=asked.origin, stop=stop, watcher=LogLines())
+            work = Application(driven, metastore, origin=asked.origin, stop=stop, note_idle=True)
+            work.watcher = LogLines()
             return exit_code(work.drain_all(pipelines))
     except DrawdownError as error:
         print(error, file=sys.stderr)

@@ -1,0 +1,128 @@
+"""A second run is refused at once, a stale one that wakes up is fenced, whatever the clock says."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import sqlite3
+import subprocess
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import psutil
+import pytest
+from pyspark.sql import SparkSession
+
+from drawdown.errors import BusyError, SpecError
+from tests.support.deaths import run_apart, start_apart
+from tests.support.kill_matrix import KINDS, NAME, assert_one_more_run_is_a_no_op, ended, land
+from tests.support.workspace import Workspace
+
+
+def until_frozen(process: subprocess.Popen[str]) -> None:
+    while psutil.Process(process.pid).status() != psutil.STATUS_STOPPED:
+        assert process.poll() is None, process.communicate()[0]
+        time.sleep(0.05)
+
+
+def move_lease(workspace: Workspace, by: timedelta) -> None:
+    """What a jump of the store's clock by the opposite is to a lease; SQLite's clock is the machine's own."""
+    moved = ", ".join(f"{c} = {c} + :by" for c in ("acquired_at", "renewed_at", "expires_at"))
+    with sqlite3.connect(workspace.root / "metastore.db") as store:
+        store.execute(f"UPDATE leases SET {moved}", {"by": by // timedelta(microseconds=1)})
+
+
+def on(kind: str, where: str, *marks: pytest.MarkDecorator) -> object:
+    name = f"{kind} - {where}"
+    return pytest.param(kind, where, marks=[pytest.mark.fault("F10", KINDS[kind].sink), *marks], id=name)
+
+
+FULL = pytest.mark.full
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [
+        on("delta append audited", "before batch.note 2"),
+        on("parquet files", "before batch.stage 2"),
+        on("delta append audited", "before batch.stage 2", FULL),
+        on("delta append audited", "before publish.commit", FULL),
+        on("delta append direct", "before batch.show 2", FULL),
+        on("delta update audited", "before batch.note 2", FULL),
+        on("delta update audited", "before publish.commit", FULL),
+        on("delta complete audited", "before publish.commit", FULL),
+        on("parquet files", "before batch.note 2", FULL),
+    ],
+)
+def test_a_second_run_is_refused_at_once_and_a_stale_one_that_wakes_up_is_fenced(
+    tmp_path: Path, spark: SparkSession, kind: str, where: str
+) -> None:
+    control = KINDS[kind].project(tmp_path / "control", spark)
+    land(control, 0)
+    control.run(NAME)
+    workspace = KINDS[kind].project(tmp_path / "project", spark)
+    land(workspace, 0)
+
+    stale = start_apart(workspace, NAME, f"freeze {where}")
+    until_frozen(stale)
+    begun = time.monotonic()
+    with pytest.raises(BusyError) as busy:
+        workspace.run(NAME)
+    assert time.monotonic() - begun < 5
+    holder = re.escape(f"{socket.gethostname()} pid {stale.pid}")
+    moment = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+    assert re.search(f"is being run by {holder} .* since {moment}, until {moment}", busy.value.what)
+
+    move_lease(workspace, -timedelta(hours=1))
+    workspace.run(NAME)
+    os.killpg(stale.pid, signal.SIGCONT)
+    said, _ = stale.communicate()
+
+    assert stale.returncode == 3, said
+    assert said.count("lease.lost") == 1, said
+    assert "Traceback" not in said
+    assert ended(KINDS[kind], workspace) == ended(KINDS[kind], control)
+    with workspace.metastore() as metastore:
+        assert [run.state for run in metastore.runs(NAME)] == ["succeeded", "crashed"]
+    assert_one_more_run_is_a_no_op(workspace)
+
+
+@pytest.mark.fault("F10", "delta")
+def test_a_retry_waits_longer_than_the_lease_of_the_attempt_that_died(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "project")
+    assert workspace.project.airflow.retry_delay.delta > workspace.project.lease_ttl.delta
+    spec = workspace.root / "include" / "project.yaml"
+    spec.write_text(spec.read_text() + "lease_ttl: 3 minutes\n")
+    with pytest.raises(SpecError, match="a retry would meet the dead attempt's lease"):
+        _ = workspace.project
+
+
+@pytest.mark.fault("F36", "delta")
+def test_a_clock_that_jumped_back_holds_a_dead_lease_for_one_term_only(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    """Without it, for as long as it jumped. That it may jump forward, a stale holder that is fenced shows."""
+    kind = KINDS["delta append audited"]
+    control = kind.project(tmp_path / "control", spark)
+    land(control, 0)
+    control.run(NAME)
+    workspace = kind.project(tmp_path / "project", spark)
+    spec = workspace.root / "include" / "project.yaml"
+    spec.write_text(spec.read_text() + "lease_ttl: 5 seconds\n")
+    land(workspace, 0)
+    assert run_apart(workspace, NAME, "kill after batch.note 2").returncode == -signal.SIGKILL
+    move_lease(workspace, timedelta(days=1))
+
+    with pytest.raises(BusyError):
+        workspace.run(NAME)
+    with workspace.metastore() as metastore:
+        holder = metastore.holder_of(NAME)
+        assert holder is not None
+        assert holder.expires_at - metastore.now() <= timedelta(seconds=5)
+        while metastore.holder_of(NAME) is not None:
+            time.sleep(0.1)
+    workspace.run(NAME)
+    assert ended(kind, workspace) == ended(kind, control)
