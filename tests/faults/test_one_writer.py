@@ -9,6 +9,7 @@ import socket
 import sqlite3
 import subprocess
 import time
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -46,15 +47,15 @@ FULL = pytest.mark.full
 @pytest.mark.parametrize(
     ("kind", "where"),
     [
-        on("delta append audited", "before batch.note 2"),
-        on("parquet files", "before batch.stage 2"),
-        on("delta append audited", "before batch.stage 2", FULL),
+        on("delta append audited", "before batch.note"),
+        on("parquet files", "before batch.stage"),
+        on("delta append audited", "before batch.stage", FULL),
         on("delta append audited", "before publish.commit", FULL),
-        on("delta append direct", "before batch.show 2", FULL),
-        on("delta update audited", "before batch.note 2", FULL),
+        on("delta append direct", "before batch.show", FULL),
+        on("delta update audited", "before batch.note", FULL),
         on("delta update audited", "before publish.commit", FULL),
         on("delta complete audited", "before publish.commit", FULL),
-        on("parquet files", "before batch.note 2", FULL),
+        on("parquet files", "before batch.note", FULL),
     ],
 )
 def test_a_second_run_is_refused_at_once_and_a_stale_one_that_wakes_up_is_fenced(
@@ -84,7 +85,9 @@ def test_a_second_run_is_refused_at_once_and_a_stale_one_that_wakes_up_is_fenced
     assert stale.returncode == 3, said
     assert said.count("lease.lost") == 1, said
     assert "Traceback" not in said
-    assert ended(KINDS[kind], workspace) == ended(KINDS[kind], control)
+    # What it had written before it was fenced is known to nobody, and goes by VACUUM.
+    found = replace(ended(KINDS[kind], workspace), strays=[])
+    assert found == ended(KINDS[kind], control)
     with workspace.metastore() as metastore:
         assert [run.state for run in metastore.runs(NAME)] == ["succeeded", "crashed"]
     assert_one_more_run_is_a_no_op(workspace)

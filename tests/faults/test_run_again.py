@@ -20,9 +20,7 @@ from tests.support.kill_matrix import (
 )
 
 CRASHES = """
-expectations:
-  - type: unexpected_rows_expectation
-    kwargs: {unexpected_rows_query: "SELECT * FROM {batch} WHERE 1 / (n - n) > 0"}
+expectations: [{type: expect_column_max_to_be_between, kwargs: {column: nope, max_value: 1}}]
 """
 
 
