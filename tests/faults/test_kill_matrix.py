@@ -24,6 +24,9 @@ from tests.support.kill_matrix import (
     ended,
     land,
 )
+from tests.support.workspace import Workspace
+
+pytest_plugins = ("tests.fixtures.postgres",)
 
 FAULTS = {
     "lease.take": "F01",
@@ -39,7 +42,10 @@ FAULTS = {
     "commits.note": "F06",
     "quarantine.publish": "F06",
     "verdict.note": "F06",
+    "publish.copy": "F07",
     "publish.commit": "F07",
+    "publish.send": "F07",
+    "publish.file": "F07",
     "publish.note": "F07",
     "run.close": "F07",
 }
@@ -47,21 +53,35 @@ FAULTS = {
 BATCH_STEPS = [step for step in STEPS if step.startswith("batch.")]
 
 Control = Callable[[str, int], Ended]
+Make = Callable[[str, Path], Workspace]
 
 
-@pytest.fixture(scope="module")
-def control(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Control:
+@pytest.fixture
+def make(request: pytest.FixtureRequest, spark: SparkSession) -> Make:
+    """An empty project of a kind; the server that it needs is started then."""
+
+    def project(kind: str, root: Path) -> Workspace:
+        server = KINDS[kind].server
+        return KINDS[kind].project(root, spark, request.getfixturevalue(server) if server else None)
+
+    return project
+
+
+KNOWN: dict[tuple[str, int], Ended] = {}
+
+
+@pytest.fixture
+def control(tmp_path_factory: pytest.TempPathFactory, make: Make) -> Control:
     """What a project of a kind has come to after so many waves, when no run has died; made once."""
-    known: dict[tuple[str, int], Ended] = {}
 
     def after(kind: str, waves: int) -> Ended:
-        if (kind, waves) not in known:
-            workspace = KINDS[kind].project(tmp_path_factory.mktemp("control") / "project", spark)
+        if (kind, waves) not in KNOWN:
+            workspace = make(kind, tmp_path_factory.mktemp("control") / "project")
             for wave in range(waves):
                 land(workspace, wave)
                 workspace.run(NAME)
-                known[kind, wave + 1] = ended(KINDS[kind], workspace)
-        return known[kind, waves]
+                KNOWN[kind, wave + 1] = ended(KINDS[kind], workspace)
+        return KNOWN[kind, waves]
 
     return after
 
@@ -71,10 +91,7 @@ def moment(when: str, step: str) -> str:
     return f"{when} {step}{' 2' if step in BATCH_STEPS else ''}"
 
 
-def dies_and_goes_on(
-    kind: str, root: Path, spark: SparkSession, moments: list[str], control: Control
-) -> None:
-    workspace = KINDS[kind].project(root, spark)
+def dies_and_goes_on(kind: str, workspace: Workspace, moments: list[str], control: Control) -> None:
     for wave, where in enumerate(moments):
         land(workspace, wave)
         die(workspace, NAME, where)
@@ -82,7 +99,7 @@ def dies_and_goes_on(
     assert_one_more_run_is_a_no_op(workspace)
 
 
-def goes_on(kind: str, workspace: Any, expected: Ended, where: str) -> None:
+def goes_on(kind: str, workspace: Workspace, expected: Ended, where: str) -> None:
     if KINDS[kind].appends:
         assert KINDS[kind].rows(workspace) <= expected.rows, f"{where}: readers saw what they should not"
     workspace.drain(NAME)
@@ -106,17 +123,18 @@ def goes_on(kind: str, workspace: Any, expected: Ended, where: str) -> None:
     ],
 )
 def test_a_run_on_delta_goes_on_where_one_was_killed(
-    tmp_path: Path, spark: SparkSession, control: Control, where: str
+    tmp_path: Path, make: Make, control: Control, where: str
 ) -> None:
-    dies_and_goes_on("delta append audited", tmp_path / "project", spark, [where], control)
+    kind = "delta append audited"
+    dies_and_goes_on(kind, make(kind, tmp_path / "project"), [where], control)
 
 
 @pytest.mark.fault("F02", "delta")
 def test_a_run_on_delta_goes_on_where_one_failed_before_its_sink(
-    tmp_path: Path, spark: SparkSession, control: Control
+    tmp_path: Path, make: Make, control: Control
 ) -> None:
     kind = "delta append audited"
-    workspace = KINDS[kind].project(tmp_path / "project", spark)
+    workspace = make(kind, tmp_path / "project")
     land(workspace, 0)
     failed = run_apart(workspace, NAME, "fail before batch.stage 2")
     assert failed.returncode == 1, failed.stdout
@@ -138,19 +156,19 @@ def test_a_run_on_delta_goes_on_where_one_failed_before_its_sink(
     ],
 )
 def test_a_batch_that_a_dead_run_wrote_is_there_once_in_every_kind_of_sink(
-    tmp_path: Path, spark: SparkSession, control: Control, kind: str
+    tmp_path: Path, make: Make, control: Control, kind: str
 ) -> None:
-    dies_and_goes_on(kind, tmp_path / "project", spark, ["after batch.end 2"], control)
+    dies_and_goes_on(kind, make(kind, tmp_path / "project"), ["after batch.end 2"], control)
 
 
 @pytest.mark.fault("F01", "delta")
 @pytest.mark.fault("F04", "delta")
 @pytest.mark.full
 def test_a_run_goes_on_where_three_died_one_after_the_other(
-    tmp_path: Path, spark: SparkSession, control: Control
+    tmp_path: Path, make: Make, control: Control
 ) -> None:
     kind = "delta append audited"
-    workspace = KINDS[kind].project(tmp_path / "project", spark)
+    workspace = make(kind, tmp_path / "project")
     land(workspace, 0)
     for where in ("after query.start", "after batch.note 1", "after batch.stage 2"):
         die(workspace, NAME, where)
@@ -171,7 +189,7 @@ def test_every_step_is_struck_at() -> None:
 
 @pytest.mark.parametrize(("kind", "step"), list(every_step()))
 def test_a_run_goes_on_where_one_was_killed_before_or_after_a_step(
-    tmp_path: Path, spark: SparkSession, control: Control, kind: str, step: str
+    tmp_path: Path, make: Make, control: Control, kind: str, step: str
 ) -> None:
     moments = [moment("before", step), moment("after", step)]
-    dies_and_goes_on(kind, tmp_path / "project", spark, moments, control)
+    dies_and_goes_on(kind, make(kind, tmp_path / "project"), moments, control)

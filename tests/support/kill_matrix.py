@@ -6,16 +6,21 @@ A sink is one entry of KINDS: tests/faults/test_kill_matrix.py strikes at every 
 from __future__ import annotations
 
 import json
+import uuid
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from drawdown.metastore.records import Counts
+from drawdown.spec import load_pipeline
+from tests.support.database import TestDatabase
+from tests.support.topics import Topic, records
 from tests.support.workspace import Workspace, multiset
 
 SPEC = """
@@ -27,16 +32,17 @@ sources:
     options: {header: true, maxFilesPerTrigger: 1}
     watermark: {column: at, delay: 1 minute}
 transform: transform.sql
-sink: {schema: out.ddl, SINK}
+sink: {SINK}
 state: {partitions: 2}
+"""
+HOURLY = """
+    SELECT window.start AS hour, count(*) AS n
+    FROM (SELECT window(at, '1 hour') AS window FROM events) GROUP BY window
 """
 FILES = {
     "events_ddl": "id INT, at TIMESTAMP",
     "out_ddl": "hour TIMESTAMP, n BIGINT",
-    "transform_sql": """
-        SELECT window.start AS hour, count(*) AS n
-        FROM (SELECT window(at, '1 hour') AS window FROM events) GROUP BY window
-    """,
+    "transform_sql": HOURLY,
     "quality_yaml": "rules: [{name: small, check: id < 90, on_fail: quarantine}]\n",
 }
 NAME = "hourly"
@@ -49,6 +55,25 @@ Rows = Counter[tuple[Any, ...]]
 
 def _delta_rows(workspace: Workspace) -> Rows:
     return multiset(workspace.delta(TABLE)) if (workspace.storage / TABLE).exists() else Counter()
+
+
+def _postgres_rows(workspace: Workspace) -> Rows:
+    database = workspace.project.databases["default"]
+    assert database.password is not None
+    where = {key: getattr(database, key) for key in ("host", "port", "dbname", "user")}
+    with psycopg.connect(**where, password=database.password.get_secret_value()) as connection:
+        if connection.execute("SELECT to_regclass('public.hourly')").fetchone() == (None,):
+            return Counter()
+        return Counter(connection.execute("SELECT * FROM public.hourly").fetchall())
+
+
+def _topic_rows(workspace: Workspace) -> Rows:
+    """As readers of committed records see them."""
+    project = workspace.project
+    topic = load_pipeline(project, NAME).sink.topic
+    assert topic is not None
+    read = records(project.brokers["default"], topic)
+    return Counter((key, value) for _, key, value, _ in read)
 
 
 def _parquet_rows(workspace: Workspace) -> Rows:
@@ -69,36 +94,69 @@ class Kind:
         spec: keys of its `sink:`.
         rows: what readers see.
         passes_by: steps that this kind never comes to.
+        server: the fixture of the server that it needs.
     """
 
     sink: str
     spec: str
     rows: Callable[[Workspace], Rows]
-    passes_by: frozenset[str] = field(default_factory=frozenset)
+    passes_by: frozenset[str] = frozenset()
+    server: str = ""
 
     @property
     def appends(self) -> bool:
         return "mode:" not in self.spec
 
-    def project(self, root: Path, spark: SparkSession | None) -> Workspace:
-        workspace = Workspace(root, spark)
-        workspace.pipeline(NAME, SPEC.replace("SINK", self.spec), **FILES)
+    def project(self, root: Path, spark: SparkSession | None, server: Any = None) -> Workspace:
+        """An empty one; on a server it has a topic or a database of its own."""
+        topic, keys, files = f"hourly-{uuid.uuid4().hex}", f"schema: out.ddl, {self.spec}", dict(FILES)
+        if self.server == "broker":
+            Topic(server, topic)
+            workspace = Workspace(root, spark, kafka=server.bootstrap_servers)
+            keys = f"{self.spec}, topic: {topic}"
+            files["transform_sql"] = f"SELECT string(hour) AS key, string(n) AS value FROM ({HOURLY})"
+            del files["out_ddl"]
+        elif self.server == "postgres_server":
+            workspace = Workspace(root, spark, more=TestDatabase(server).project_lines)
+        else:
+            workspace = Workspace(root, spark)
+        workspace.pipeline(NAME, SPEC.replace("SINK", keys), **files)
         return workspace
 
 
 _DELTA = f"format: delta, path: {TABLE}"
-_AUDITED = frozenset({"batch.show"})
+_SENT, _COPIED, _SHOWN = {"publish.send", "publish.file"}, {"publish.copy"}, {"batch.show"}
+_DIRECT = frozenset(_SENT | _COPIED)
+_AUDITED = _DIRECT | _SHOWN
+_POSTGRES = "format: postgres, table: public.hourly"
 
 KINDS = {
     "delta append audited": Kind("delta", _DELTA, _delta_rows, _AUDITED),
-    "delta append direct": Kind("delta", f"{_DELTA}, publish: direct", _delta_rows),
+    "delta append direct": Kind("delta", f"{_DELTA}, publish: direct", _delta_rows, _DIRECT),
     "delta update audited": Kind("delta", f"{_DELTA}, mode: update, keys: [hour]", _delta_rows, _AUDITED),
     "delta update direct": Kind(
-        "delta", f"{_DELTA}, mode: update, keys: [hour], publish: direct", _delta_rows
+        "delta", f"{_DELTA}, mode: update, keys: [hour], publish: direct", _delta_rows, _DIRECT
     ),
     "delta complete audited": Kind("delta", f"{_DELTA}, mode: complete", _delta_rows, _AUDITED),
-    "delta complete direct": Kind("delta", f"{_DELTA}, mode: complete, publish: direct", _delta_rows),
-    "parquet files": Kind("files", f"format: parquet, path: {TABLE}, publish: direct", _parquet_rows),
+    "delta complete direct": Kind(
+        "delta", f"{_DELTA}, mode: complete, publish: direct", _delta_rows, _DIRECT
+    ),
+    "parquet files": Kind(
+        "files", f"format: parquet, path: {TABLE}, publish: direct", _parquet_rows, _DIRECT
+    ),
+    "postgres append": Kind(
+        "postgres", _POSTGRES, _postgres_rows, frozenset(_SENT | _SHOWN), "postgres_server"
+    ),
+    "postgres update": Kind(
+        "postgres",
+        f"{_POSTGRES}, mode: update, keys: [hour]",
+        _postgres_rows,
+        frozenset(_SENT | _SHOWN),
+        "postgres_server",
+    ),
+    "kafka": Kind(
+        "kafka", "format: kafka, publish: audited", _topic_rows, frozenset(_COPIED | _SHOWN), "broker"
+    ),
 }
 
 
