@@ -246,6 +246,23 @@ LOSSES = {
 
 
 @pytest.mark.conformance("SRC-14")
+@pytest.mark.fault("F30", "delta")
+def test_the_record_of_a_run_says_how_near_retention_has_come(
+    kafka_workspace: Workspace, broker: Broker
+) -> None:
+    topic = Topic(broker, "src14-headroom")
+    _pipeline(kafka_workspace, subscribe=topic.name)
+    topic.write("abcde")
+    kafka_workspace.run("records")
+    topic.expire(before=3)
+    topic.write("f")
+    [notice] = kafka_workspace.run("records").notices
+    assert (notice["id"], notice["about"]) == ("source.headroom", "records")
+    assert "could delete 2 more offset(s)" in notice["what"]
+    assert read(kafka_workspace) == "abcdef"
+
+
+@pytest.mark.conformance("SRC-14")
 @pytest.mark.parametrize(
     "how",
     [

@@ -190,6 +190,7 @@ class Drain:
         # Not before: of a checkpoint that is refused, nothing can be told at the end.
         self.files = plan.files
         self.losses, self.trouble = plan.losses, plan.trouble
+        self.notices += plan.losses.notices()
         for verdict in plan.trouble.verdicts:
             self._tell(verdict)
         found = plan.checkpoint
