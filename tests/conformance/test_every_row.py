@@ -10,7 +10,6 @@ import pytest
 
 from tests.conformance.listing import PAGE, ConformanceTest, Shown, conformance_tests, rows, write_page
 
-NOT_YET: set[str] = set()
 SHARED_LIST = Path(__file__).parents[3] / "shared" / "conformance.md"
 
 
@@ -36,7 +35,7 @@ OUTPUT = {
 
 def test_every_row_has_a_test_and_every_test_a_row() -> None:
     carried = {test.id for test in conformance_tests()}
-    assert sorted(set(rows()) - carried - NOT_YET) == []
+    assert sorted(set(rows()) - carried) == []
     assert sorted(carried - set(rows())) == []
 
 
@@ -63,11 +62,11 @@ def test_it_runs_and_asserts_something_on_the_output(test: ConformanceTest) -> N
 
 def test_the_page_lists_every_row_as_passed() -> None:
     page = PAGE.read_text()
-    missing = [id for id in rows() if id not in NOT_YET and f"| {id} |" not in page]
+    missing = [id for id in rows() if f"| {id} |" not in page]
     assert missing == []
     listed = [line for line in page.splitlines() if re.match(r"\| [A-Z]+-\d+ \|", line)]
     failed = [line.split(" | ")[0].strip("| ") for line in listed if not line.endswith("| passed |")]
-    assert sorted(set(failed) - NOT_YET) == []
+    assert failed == []
 
 
 def test_running_a_part_of_the_tier_keeps_the_rest_of_the_page(tmp_path: Path) -> None:

@@ -20,13 +20,14 @@ from sqlalchemy import inspect
 
 from drawdown.errors import BusyError, DrawdownError, RefusedError
 from drawdown.metastore import Metastore, batches, connect, migrate
-from drawdown.metastore.records import Batch, Lease, Run, StagedFile
+from drawdown.metastore.records import Batch, Lease, Run, StagedFile, Verdict
 from drawdown.metastore.tables import VERSION_TABLE, metadata
 
 pytest_plugins = ("tests.fixtures.metastores",)
 
 MINUTE = timedelta(seconds=60)
 SECOND = timedelta(seconds=1)
+PIPELINES = 5
 PATIENCE = 60  # seconds a test waits for its processes
 
 # A server that has the imports done and no threads: each process starts fast, and is a process of its own.
@@ -81,6 +82,72 @@ def test_of_fifty_processes_exactly_one_gets_the_lease_in_each_round(store_url: 
         of_round = [answer for n, _, answer in answers if n == number]
         assert [a for a in of_round if a != "lease.held"] == [number + 1]
         assert of_round.count("lease.held") == contenders - 1
+
+
+# Fifty runs on several pipelines
+
+
+def run_often(url: str, me: int, runs_each: int, line: Any, results: Any) -> None:
+    """Each run takes the lease of one of five pipelines, notes and publishes a batch, gives it back."""
+    pipeline = f"pipeline_{me % PIPELINES}"
+    with Metastore.open(url) as store:
+        line.wait(PATIENCE)
+        try:
+            for number in range(runs_each):
+                lease = acquire_in_turn(store, pipeline, f"run-{me}-{number}")
+                store.start_run(Run(lease.run_id, pipeline, holder=lease.holder))
+                if lease.epoch == 1:
+                    store.create_checkpoint(lease, 1, f"_drawdown/{pipeline}/checkpoint-1", {})
+                batch_id = len(store.batches(pipeline, 1))
+                batch = Batch(pipeline, 1, batch_id, lease.run_id, lease.epoch, [], [batch_id])
+                store.note_batch(lease, batch, [StagedFile("output", f"file-{batch_id}", 1, 1, {})], {})
+                store.mark_committed(lease, 1, batch_id)
+                verdict = Verdict(pipeline, 1, lease.run_id, batch_id, batch_id, "pass", [], "")
+                store.record_verdict(lease, verdict)
+                store.mark_published(lease, 1, [batch_id])
+                store.finish_run(lease.run_id, "succeeded", batches=1)
+                store.release(lease)
+            results.put("done")
+        except DrawdownError as error:
+            results.put(str(error))
+
+
+def acquire_in_turn(store: Metastore, pipeline: str, run_id: str) -> Lease:
+    """As a scheduler tries again: refused while another run has it."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return store.acquire(pipeline, f"process {os.getpid()}", run_id, MINUTE)
+        except BusyError:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+
+
+def test_fifty_runs_at_a_time_lose_no_note_and_meet_no_error(store_url: str) -> None:
+    crowd_size, runs_each = 50, 2
+    Metastore.open(store_url).close()
+    line, results = processes.Barrier(crowd_size), processes.Queue()
+    crowd = [
+        processes.Process(target=run_often, args=(store_url, n, runs_each, line, results), daemon=True)
+        for n in range(crowd_size)
+    ]
+    for process in crowd:
+        process.start()
+    assert [results.get(timeout=2 * PATIENCE) for _ in crowd] == ["done"] * crowd_size
+    for process in crowd:
+        process.join(PATIENCE)
+    with Metastore.open(store_url) as store:
+        for pipeline in (f"pipeline_{n}" for n in range(PIPELINES)):
+            noted = store.batches(pipeline, 1)
+            # Two writers at a time would have counted the same batches: one note over the other.
+            assert [batch.batch_id for batch in noted] == list(range(crowd_size * runs_each // PIPELINES))
+            assert [batch.epoch for batch in noted] == [batch.batch_id + 1 for batch in noted]
+            assert {batch.status for batch in noted} == {"published"}
+            assert len(store.staged_files(pipeline, 1, range(len(noted)))) == len(noted)
+            runs = store.runs(pipeline, limit=1000)
+            assert sorted(run.run_id for run in runs) == sorted(batch.run_id for batch in noted)
+            assert {run.state for run in runs} == {"succeeded"}
+            assert store.holder_of(pipeline) is None
 
 
 # First openers

@@ -1,4 +1,4 @@
-"""The PostgreSQL sink through its faults: a transaction that died shows nothing; afterwards every row is once."""
+"""The PostgreSQL sink through its faults: what a dead transaction wrote is not seen; each row is once."""
 
 from __future__ import annotations
 
