@@ -160,7 +160,8 @@ def test_an_empty_checkpoint_over_a_filled_sink_is_refused(
     checkpoint = workspace.storage / "_drawdown/totals/checkpoint-1"
     checkpoint.rename(workspace.root / "lost")
     _sell(workspace, 3, a=1)
-    assert refused(workspace, "totals", "checkpoint.missing", RefusedError).do.startswith("restore")
+    error = refused(workspace, "totals", "checkpoint.missing", RefusedError)
+    assert "drawdown checkpoint verify totals" in error.do, "there is no snapshot to name"
     assert read() == before
 
 

@@ -76,9 +76,9 @@ def copy_back(generation: Generation, state: Sequence[str] = ()) -> str:
             " is whole, sink and all, and the next run replays what came behind it; there is no snapshot"
         )
     return (
-        f"bring the file back from a copy of your own (`drawdown checkpoint verify {name}` lists all of them;"
-        f" `drawdown checkpoint snapshot {name}` makes copies), or read everything anew into a new pipeline"
-        " folder with a sink of its own"
+        "bring the files back from a copy of your own, or read everything anew into a new pipeline folder"
+        f" with a sink of its own; `drawdown checkpoint verify {name}` lists all that is wrong, and `drawdown"
+        f" checkpoint snapshot {name}` makes copies"
     )
 
 
