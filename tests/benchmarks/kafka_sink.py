@@ -26,7 +26,7 @@ state: {partitions: 2}
 """
 SQL = """
     SELECT CAST(n % 1000 AS STRING) AS key, to_json(struct(id, n, 'some text of a row' AS text)) AS value
-    FROM (SELECT id, explode(sequence(1, {rows} / 2)) AS n FROM events)
+    FROM (SELECT id, explode(sequence(1, {rows} DIV 2)) AS n FROM events)
 """
 
 

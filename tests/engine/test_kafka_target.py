@@ -20,15 +20,18 @@ from drawdown.publishing.target import Commit, Staged
 from drawdown.spec import Broker as BrokerSpec
 from drawdown.spec.sink import Sink
 from drawdown.storage import Storage
+from tests.support.login_broker import LoginBroker
 from tests.support.spark import ROOT
 from tests.support.topics import Topic, records
 
+PASSWORD = "only-the-broker-knows"
 APP = "drawdown/PIPELINE/1/output"
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("kafka"), state_dir=ROOT / ".drawdown") as running:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoginBroker]:
+    folder = tmp_path_factory.mktemp("kafka")
+    with LoginBroker(folder, "drawdown", PASSWORD, state_dir=ROOT / ".drawdown") as running:
         yield running
 
 
@@ -129,3 +132,23 @@ def test_a_ledger_that_is_gone_is_refused(broker: Broker, tmp_path: Path) -> Non
     with pytest.raises(RefusedError) as refused:
         own.target().published_batch(own.app_id)
     assert refused.value.id == "sink.missing"
+
+
+def test_a_login_goes_along_and_is_not_printed(
+    broker: LoginBroker, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    own = Publishing(broker, tmp_path, "login")
+    with_login = BrokerSpec.model_validate(
+        {
+            "bootstrap_servers": broker.login_servers,
+            "security_protocol": "SASL_PLAINTEXT",
+            "sasl_mechanism": "PLAIN",
+            "username": "drawdown",
+            "password": PASSWORD,
+        }
+    )
+    sink = Sink.model_validate({"format": "kafka", "topic": own.topic.name})
+    target = KafkaTarget(Storage(str(tmp_path)), with_login, "login", sink)
+    target.make_visible(own.staged(0, a=["1"]), own.commit(0))
+    assert [value for _, _, value, _ in records(broker, own.topic.name)] == ["1"]
+    assert PASSWORD not in "".join(capfd.readouterr())
