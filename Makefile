@@ -46,5 +46,6 @@ lock: setup ## Resolve and pin requirements.txt and jars.lock anew
 bench: setup ## Run the benchmarks
 	@$(PYTHON) -m pytest tests/benchmarks --benchmark-only
 	@$(PYTHON) -m tests.benchmarks.state_growth
+	@$(PYTHON) -m tests.benchmarks.kafka_sink
 clean: down ## Remove what set-up and runs made (.venv, .drawdown)
 	@rm -rf .venv .drawdown
