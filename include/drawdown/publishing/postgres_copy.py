@@ -76,8 +76,10 @@ def _batches(storage: Storage, file: StagedFile, *, texts_only: bool = False) ->
         # As Delta keeps times.
         parquet = pq.ParquetFile(stream, coerce_int96_timestamp_unit="us")
         fields = [field for field in parquet.schema_arrow if not texts_only or _may_hold_text(field.type)]
-        if fields:
-            yield from parquet.iter_batches(_ROWS, columns=[field.name for field in fields])
+        # One row group after the other: asked for all, Arrow keeps what it has read of the file.
+        for group in range(parquet.num_row_groups) if fields else ():
+            names = [field.name for field in fields]
+            yield from parquet.iter_batches(_ROWS, row_groups=[group], columns=names)
 
 
 def _may_hold_text(kind: Any) -> bool:
