@@ -46,7 +46,7 @@ sources:
     format: json
     path: landing/events
     schema: events.ddl
-    options: {{maxFilesPerTrigger: 4}}
+    options: {{maxFilesPerTrigger: 20}}
     watermark: {{column: at, delay: 10 minutes}}
 transform: transform.sql
 sink: {{path: tables/{name}, schema: out.ddl, {sink}}}
@@ -64,6 +64,9 @@ class Event:
     k: str
     at: datetime
 
+
+_PATIENCE = 60.0
+"""Seconds after which a run is killed that has not come to its step: not every run does."""
 
 Rows = Counter[tuple[Any, ...]]
 
@@ -159,7 +162,7 @@ class Landing:
         self.files += 1
 
     def keep_landing(self) -> None:
-        while not self.ended.wait(self.chance.uniform(0.2, 2)):
+        while not self.ended.wait(self.chance.uniform(0.5, 3)):
             self.land()
 
 
@@ -206,7 +209,7 @@ class Soak:
         step, when = self.chance.choice(list(STEPS)), self.chance.choice(["before", "after"])
         nth, seconds = self.chance.randint(1, len(PIPELINES) * 2), self.chance.uniform(3, 40)
         if kind < 0.5:
-            self.run(fault=f"kill {when} {step} {nth}")
+            self.run(fault=f"kill {when} {step} {nth}", seconds=_PATIENCE)
         elif kind < 0.9:
             self.run(seconds=seconds)
         else:
