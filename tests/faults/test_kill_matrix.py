@@ -34,6 +34,7 @@ FAULTS = {
     "checkpoint.note": "F01",
     "past.settle": "F01",
     "query.start": "F01",
+    "batch.files": "F02",
     "batch.stage": "F04",
     "batch.reject": "F04",
     "batch.note": "F04",
