@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 import sqlite3
 from collections import Counter
 from pathlib import Path
@@ -13,7 +12,6 @@ from pyspark.sql import SparkSession
 from drawdown.errors import DrawdownError
 from drawdown.machine.postgres import PostgresServer
 from drawdown.metastore import Metastore
-from tests.support.deaths import run_apart
 from tests.support.frozen import frozen
 from tests.support.workspace import Workspace, multiset
 
@@ -97,14 +95,6 @@ def test_a_metastore_on_postgresql_that_is_gone_stops_a_run_and_the_next_goes_on
                 _free(metastore)
                 workspace.run("out")
                 _settled(workspace, metastore, wave + 1)
-
-        _land(workspace, 2)
-        assert run_apart(workspace, "out", "kill after batch.note 2").returncode == -signal.SIGKILL
-        with workspace.metastore() as metastore:
-            _free(metastore)
-            workspace.run("out")
-            _settled(workspace, metastore, 3)
-            assert [run.state for run in metastore.runs("out")][:2] == ["succeeded", "crashed"]
 
 
 def _keep_records_in(workspace: Workspace, url: str) -> None:
