@@ -16,18 +16,29 @@ from tests.support.workspace import Workspace
 SPEC = """
 sources:
   rows: {format: json, path: landing/rows, schema: rows.ddl, options: {maxFilesPerTrigger: 1}}
-transform: transform.sql
+transform: transform.py
 sink: {format: delta, path: tables/rows, schema: rows.ddl}
 state: {partitions: 2}
+"""
+# Each batch takes a second, so that the signal comes in the middle of the drain.
+SLOWLY = """
+import time
+from pyspark.sql.functions import udf
+
+@udf("int")
+def slowly(id):
+    time.sleep(1)
+    return id
+
+def transform(sources):
+    return sources["rows"].select(slowly("id").alias("id"))
 """
 FILES = 6
 
 
 def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "project")
-    # Each batch takes a second, so that the signal comes in the middle of the drain.
-    slow = "SELECT id + int(java_method('java.lang.Thread', 'sleep', 1000L) IS NULL) * 0 AS id FROM rows"
-    workspace.pipeline("rows", SPEC, rows_ddl="id INT", transform_sql=slow)
+    workspace.pipeline("rows", SPEC, rows_ddl="id INT", transform_py=SLOWLY)
     for i in range(FILES):
         workspace.land_json(f"landing/rows/{i}.json", [{"id": i}], mtime=i + 1)
 

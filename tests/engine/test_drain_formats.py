@@ -87,13 +87,24 @@ def test_a_bound_in_time_stops_between_batches(workspace: Workspace) -> None:
         """
         sources:
           rows: {format: json, path: landing/rows, schema: rows.ddl, options: {maxFilesPerTrigger: 1}}
-        transform: transform.sql
+        transform: transform.py
         sink: {format: parquet, path: tables/named}
         state: {partitions: 2}
         drain: {max_duration: 1 second}
         """,
-        rows_ddl="id INT, slow STRING",
-        transform_sql="SELECT id, java_method('java.lang.Thread', 'sleep', 1100L) IS NULL AS slow FROM rows",
+        rows_ddl="id INT",
+        transform_py="""
+            import time
+            from pyspark.sql.functions import udf
+
+            @udf("int")
+            def slowly(id):
+                time.sleep(1.1)
+                return id
+
+            def transform(sources):
+                return sources["rows"].select(slowly("id").alias("id"))
+        """,
     )
     for i in range(3):
         workspace.land_json(f"landing/rows/{i}.json", [{"id": i}], mtime=i + 1)
