@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import socket
 import sqlite3
-import subprocess
 import time
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
-import psutil
 import pytest
 from pyspark.sql import SparkSession
 
 from drawdown.errors import BusyError, SpecError
-from tests.support.deaths import run_apart, start_apart
+from tests.support.deaths import run_apart
+from tests.support.frozen import frozen
 from tests.support.kill_matrix import KINDS, NAME, assert_one_more_run_is_a_no_op, ended, land
 from tests.support.workspace import Workspace
-
-
-def until_frozen(process: subprocess.Popen[str]) -> None:
-    while psutil.Process(process.pid).status() != psutil.STATUS_STOPPED:
-        assert process.poll() is None, process.communicate()[0]
-        time.sleep(0.05)
 
 
 def move_lease(workspace: Workspace, by: timedelta) -> None:
@@ -67,22 +59,21 @@ def test_a_second_run_is_refused_at_once_and_a_stale_one_that_wakes_up_is_fenced
     workspace = KINDS[kind].project(tmp_path / "project", spark)
     land(workspace, 0)
 
-    stale = start_apart(workspace, NAME, f"freeze {where}")
-    until_frozen(stale)
-    begun = time.monotonic()
-    with pytest.raises(BusyError) as busy:
+    with frozen(workspace, NAME, where) as stale:
+        with pytest.raises(BusyError) as busy:
+            workspace.run(NAME)
+        # At once: it has not waited for the lease to end.
+        with workspace.metastore() as metastore:
+            assert metastore.holder_of(NAME) is not None
+        holder = re.escape(f"{socket.gethostname()} pid {stale.pid}")
+        moment = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
+        assert re.search(f"is being run by {holder} .* since {moment}, until {moment}", busy.value.what)
+
+        move_lease(workspace, -timedelta(hours=1))
         workspace.run(NAME)
-    assert time.monotonic() - begun < 5
-    holder = re.escape(f"{socket.gethostname()} pid {stale.pid}")
-    moment = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC"
-    assert re.search(f"is being run by {holder} .* since {moment}, until {moment}", busy.value.what)
+        code, said = stale.wake()
 
-    move_lease(workspace, -timedelta(hours=1))
-    workspace.run(NAME)
-    os.killpg(stale.pid, signal.SIGCONT)
-    said, _ = stale.communicate()
-
-    assert stale.returncode == 3, said
+    assert code == 3, said
     assert said.count("lease.lost") == 1, said
     assert "Traceback" not in said
     # What it had written before it was fenced is known to nobody, and goes by VACUUM.

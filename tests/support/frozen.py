@@ -23,6 +23,7 @@ class Frozen:
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self._process = process
+        self.pid = process.pid
 
     def wake(self) -> tuple[int, str]:
         """Let it go on to its end: exit code, and what it printed."""
