@@ -113,9 +113,14 @@ class StateFiles:
                 _store(stores, found).immutable[found[4]] = info
             elif "_metadata/" in below and not info.name.startswith("."):
                 metadata.append(info)
+        found_in = {(each.operator, each.partition) for each in stores}
         for info in metadata:
             for each in _expected(storage, info, folder):
-                stores.setdefault(each, StoreFiles(each))
+                # Without keys all state is in partition 0 (a distribution of AllTuples), and the metadata
+                # names as many partitions as for any other operator.
+                only_first = {p for operator, p in found_in if operator == each.operator} == {0}
+                if not (only_first and each.partition):
+                    stores.setdefault(each, StoreFiles(each))
         return cls(dict(sorted(stores.items())), metadata)
 
 
