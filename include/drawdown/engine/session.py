@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Mapping
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from drawdown.engine.sql_bounds import CONF, confine
@@ -73,6 +74,9 @@ def application_session(name: str, conf: Mapping[str, str]) -> SparkSession:
     # Py4J tells of each of its connections, also when the interpreter is half gone, and writes a trace of
     # whatever it raises as well.
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    # Whatever Spark refuses it prints as well, as JSON with the Java stack; errors here say it in a sentence.
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
     logging.getLogger().addFilter(_not_of_py4j)
     builder = SparkSession.builder.appName(name)
     for key, value in {**APPLICATION_CONF, **conf}.items():
