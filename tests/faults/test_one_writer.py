@@ -57,6 +57,9 @@ def test_a_second_run_is_refused_at_once_and_a_stale_one_that_wakes_up_is_fenced
     land(control, 0)
     control.run(NAME)
     workspace = KINDS[kind].project(tmp_path / "project", spark)
+    settings = workspace.root / "include" / "project.yaml"
+    # A run that is frozen while it renews its lease keeps SQLite locked (docs/guarantees.md): it never does.
+    settings.write_text(settings.read_text() + "lease_ttl: 30 minutes\nairflow: {retry_delay: 31 minutes}\n")
     land(workspace, 0)
 
     with frozen(workspace, NAME, where) as stale:
