@@ -12,8 +12,12 @@ from pyspark.sql import SparkSession
 from drawdown.machine.broker import Broker
 from drawdown.metastore import Metastore
 from tests.conformance.listing import Shown, write_page
+from tests.fixtures.postgres import PostgresServer, postgres_server
+from tests.support.database import TestDatabase
 from tests.support.spark import ROOT, start_session
 from tests.support.workspace import Workspace
+
+__all__ = ["postgres_server"]  # a fixture of this tier too
 
 _shown: dict[str, Shown] = defaultdict(Shown)
 
@@ -67,6 +71,20 @@ def kafka_workspace(
 ) -> Iterator[Workspace]:
     """A project of its own whose default broker is the tier's."""
     yield from _accounted(Workspace(tmp_path / "project", spark, kafka=broker.bootstrap_servers), request)
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer) -> TestDatabase:
+    """A database of its own in the tier's server."""
+    return TestDatabase(postgres_server)
+
+
+@pytest.fixture
+def postgres_workspace(
+    tmp_path: Path, spark: SparkSession, database: TestDatabase, request: pytest.FixtureRequest
+) -> Iterator[Workspace]:
+    """A project of its own whose default database is the test's."""
+    yield from _accounted(Workspace(tmp_path / "project", spark, more=database.project_lines), request)
 
 
 def _accounted(made: Workspace, request: pytest.FixtureRequest) -> Iterator[Workspace]:

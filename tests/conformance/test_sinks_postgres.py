@@ -5,19 +5,14 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
-from pyspark.sql import SparkSession
 
 from drawdown.errors import RefusedError, SpecError
-from drawdown.machine.postgres import PostgresServer
 from tests.support.database import TestDatabase
 from tests.support.refusals import refused
 from tests.support.workspace import Workspace, multiset, sorted_rows
-
-pytest_plugins = ("tests.fixtures.postgres",)
 
 SPEC = """
 sources:
@@ -36,13 +31,8 @@ PLAIN = {**TOTALS, "transform_sql": "SELECT shop, amount AS total FROM sales"}
 
 
 @pytest.fixture
-def database(postgres_server: PostgresServer) -> TestDatabase:
-    return TestDatabase(postgres_server)
-
-
-@pytest.fixture
-def workspace(tmp_path: Path, spark: SparkSession, database: TestDatabase) -> Workspace:
-    return Workspace(tmp_path / "project", spark, more=database.project_lines)
+def workspace(postgres_workspace: Workspace) -> Workspace:
+    return postgres_workspace
 
 
 def _waves() -> Iterator[list[list[dict[str, Any]]]]:
