@@ -14,22 +14,11 @@ from drawdown.machine.airflow_home import LocalAirflow
 from drawdown.metastore import Metastore
 from tests.support.dag_project import DagProject
 from tests.support.dag_runs import processes_of
+from tests.support.slow import slow_transform
 
 pytestmark = pytest.mark.timeout(600)
 
 FILES = 12
-SLOWLY = """
-import time
-from pyspark.sql.functions import udf
-
-@udf("string")
-def slowly(name):
-    time.sleep(1)
-    return name
-
-def transform(sources):
-    return sources["events"].select("id", slowly("name").alias("name"))
-"""
 
 
 def wait_until(holds: Callable[[], object], seconds: float = 240) -> None:
@@ -58,7 +47,7 @@ def test_a_drain_outlives_the_death_of_its_scheduler(tmp_path: Path) -> None:
     settings = project.root / "include" / "project.yaml"
     settings.write_text(settings.read_text().replace("retry_delay: 2 minutes", "retry_delay: 6 seconds"))
     folder = project.pipeline("events")
-    (folder / "transform.py").write_text(SLOWLY)
+    (folder / "transform.py").write_text(slow_transform("events", "name", "string", 1))
     (folder / "pipeline.yaml").write_text(
         (folder / "pipeline.yaml").read_text().replace("transform.sql", "transform.py")
     )

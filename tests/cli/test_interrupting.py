@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 
 from tests.support.command_line import DRAWDOWN, drawdown
+from tests.support.slow import slow_transform
 from tests.support.workspace import Workspace
 
 SPEC = """
@@ -20,25 +21,12 @@ transform: transform.py
 sink: {format: delta, path: tables/rows, schema: rows.ddl}
 state: {partitions: 2}
 """
-# Each batch takes a second, so that the signal comes in the middle of the drain.
-SLOWLY = """
-import time
-from pyspark.sql.functions import udf
-
-@udf("int")
-def slowly(id):
-    time.sleep(1)
-    return id
-
-def transform(sources):
-    return sources["rows"].select(slowly("id").alias("id"))
-"""
 FILES = 6
 
 
 def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "project")
-    workspace.pipeline("rows", SPEC, rows_ddl="id INT", transform_py=SLOWLY)
+    workspace.pipeline("rows", SPEC, rows_ddl="id INT", transform_py=slow_transform("rows", "id", "int", 1))
     for i in range(FILES):
         workspace.land_json(f"landing/rows/{i}.json", [{"id": i}], mtime=i + 1)
 

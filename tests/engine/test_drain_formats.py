@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.slow import slow_transform
 from tests.support.workspace import Workspace, sorted_rows
 
 ROWS = [[(1, "one"), (2, "two")], [(3, "three")]]
@@ -93,18 +94,7 @@ def test_a_bound_in_time_stops_between_batches(workspace: Workspace) -> None:
         drain: {max_duration: 1 second}
         """,
         rows_ddl="id INT",
-        transform_py="""
-            import time
-            from pyspark.sql.functions import udf
-
-            @udf("int")
-            def slowly(id):
-                time.sleep(1.1)
-                return id
-
-            def transform(sources):
-                return sources["rows"].select(slowly("id").alias("id"))
-        """,
+        transform_py=slow_transform("rows", "id", "int", 1.1),
     )
     for i in range(3):
         workspace.land_json(f"landing/rows/{i}.json", [{"id": i}], mtime=i + 1)

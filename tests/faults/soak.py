@@ -27,12 +27,17 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import psycopg
 import pyarrow.parquet as pq
 
 from drawdown.fault_points import FAULT, STEPS
+from drawdown.machine.broker import Broker
+from drawdown.machine.postgres import PostgresServer
 from tests.support.command_line import DRAWDOWN
+from tests.support.database import TestDatabase
 from tests.support.deaths import free_lease
 from tests.support.spark import ROOT
+from tests.support.topics import Topic, records
 from tests.support.workspace import Workspace
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -49,7 +54,7 @@ sources:
     options: {{maxFilesPerTrigger: 20}}
     watermark: {{column: at, delay: 10 minutes}}
 transform: transform.sql
-sink: {{path: tables/{name}, schema: out.ddl, {sink}}}
+sink: {{{sink}}}
 state: {{partitions: 2}}
 """
 EVENTS = "id BIGINT, k STRING, at TIMESTAMP"
@@ -77,7 +82,7 @@ class Soaked:
 
     sink: str
     sql: str
-    ddl: str
+    ddl: str | None
     read: Callable[[Workspace, str], Rows]
     oracle: Callable[[list[Event]], Iterable[tuple[Any, ...]]]
 
@@ -97,6 +102,24 @@ def of_files(workspace: Workspace, name: str) -> Rows:
     return found
 
 
+def of_postgres(workspace: Workspace, name: str) -> Rows:
+    database = workspace.project.databases["default"]
+    assert database.password is not None
+    where = {key: getattr(database, key) for key in ("host", "port", "dbname", "user")}
+    with psycopg.connect(**where, password=database.password.get_secret_value()) as connection:
+        return Counter(connection.execute(f"SELECT * FROM public.{name}").fetchall())  # type: ignore[arg-type]
+
+
+def of_topic(workspace: Workspace, name: str) -> Rows:
+    """As readers of committed records see it."""
+    read = records(workspace.project.brokers["default"], name)
+    return Counter((int(value), key) for _, key, value, _ in read)
+
+
+def everything(events: list[Event]) -> Iterable[tuple[Any, ...]]:
+    return [(e.id, e.k) for e in events]
+
+
 def hours(events: list[Event]) -> Iterable[tuple[Any, ...]]:
     """But the last hour, which is still open."""
     counted = Counter(event.at.replace(minute=0, second=0) for event in events)
@@ -112,29 +135,26 @@ WINDOWS = "SELECT window.start AS hour, count(*) AS n FROM events GROUP BY windo
 TOTALS = "SELECT k, count(*) AS n, max(id) AS newest FROM events GROUP BY k"
 ALL = "SELECT id, k FROM events"
 
+RECORDS = "SELECT string(id) AS value, k AS key FROM events"
+
+_DELTA = "format: delta, schema: out.ddl, path: tables"
+_POSTGRES = "format: postgres, schema: out.ddl, table: public"
+_ALL, _TOTALS = "id BIGINT, k STRING", "k STRING, n BIGINT, newest BIGINT"
+_UPDATE = "mode: update, keys: [k]"
 PIPELINES = {
-    "append": Soaked("format: delta", WINDOWS, "hour TIMESTAMP, n BIGINT", of_delta, hours),
-    "direct": Soaked(
-        "format: delta, publish: direct",
-        ALL,
-        "id BIGINT, k STRING",
-        of_delta,
-        lambda events: [(e.id, e.k) for e in events],
-    ),
-    "update": Soaked(
-        "format: delta, mode: update, keys: [k]",
-        TOTALS,
-        "k STRING, n BIGINT, newest BIGINT",
-        of_delta,
-        totals,
-    ),
+    "append": Soaked(f"{_DELTA}/append", WINDOWS, "hour TIMESTAMP, n BIGINT", of_delta, hours),
+    "direct": Soaked(f"{_DELTA}/direct, publish: direct", ALL, _ALL, of_delta, everything),
+    "update": Soaked(f"{_DELTA}/update, {_UPDATE}", TOTALS, _TOTALS, of_delta, totals),
     "files": Soaked(
-        "format: parquet, publish: direct",
+        "format: parquet, schema: out.ddl, path: tables/files, publish: direct",
         ALL,
-        "id BIGINT, k STRING",
+        _ALL,
         of_files,
-        lambda events: [(e.id, e.k) for e in events],
+        everything,
     ),
+    "rows": Soaked(f"{_POSTGRES}.rows", ALL, _ALL, of_postgres, everything),
+    "keyed": Soaked(f"{_POSTGRES}.keyed, {_UPDATE}", TOTALS, _TOTALS, of_postgres, totals),
+    "topic": Soaked("format: kafka, topic: topic", RECORDS, None, of_topic, everything),
 }
 
 
@@ -207,7 +227,7 @@ class Soak:
         """One run that most often dies."""
         kind = self.chance.random()
         step, when = self.chance.choice(list(STEPS)), self.chance.choice(["before", "after"])
-        nth, seconds = self.chance.randint(1, len(PIPELINES) * 2), self.chance.uniform(3, 40)
+        nth, seconds = self.chance.randint(1, len(PIPELINES) // 2), self.chance.uniform(3, 40)
         if kind < 0.5:
             self.run(fault=f"kill {when} {step} {nth}", seconds=_PATIENCE)
         elif kind < 0.9:
@@ -216,12 +236,14 @@ class Soak:
             self.run()
 
 
-def project(root: Path) -> Workspace:
-    workspace = Workspace(root)
+def project(root: Path, server: PostgresServer, broker: Broker) -> Workspace:
+    Topic(broker, "topic")
+    workspace = Workspace(root, kafka=broker.bootstrap_servers, more=TestDatabase(server).project_lines)
     for name, soaked in PIPELINES.items():
-        spec = SPEC.format(name=name, sink=soaked.sink)
-        files = {"events_ddl": EVENTS, "out_ddl": soaked.ddl, "transform_sql": soaked.sql}
-        workspace.pipeline(name, spec, quality_yaml=QUALITY, **files)
+        files = {"events_ddl": EVENTS, "transform_sql": soaked.sql, "quality_yaml": QUALITY}
+        if soaked.ddl is not None:
+            files["out_ddl"] = soaked.ddl
+        workspace.pipeline(name, SPEC.format(sink=soaked.sink), **files)
     return workspace
 
 
@@ -247,8 +269,12 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     asked = parser.parse_args()
     deadline = time.monotonic() + asked.minutes * 60
-    with tempfile.TemporaryDirectory(prefix="drawdown-soak-") as folder:
-        workspace = project(Path(folder) / "project")
+    with (
+        tempfile.TemporaryDirectory(prefix="drawdown-soak-") as folder,
+        PostgresServer() as server,
+        Broker(Path(folder) / "kafka", state_dir=ROOT / ".drawdown") as broker,
+    ):
+        workspace = project(Path(folder) / "project", server, broker)
         landing = Landing(workspace, random.Random(f"data {asked.seed}"))
         soak = Soak(workspace, random.Random(f"kills {asked.seed}"))
         landing.land()

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.slow import slow_transform
 from tests.support.spark import ROOT
 from tests.support.standalone import StandaloneCluster
 from tests.support.workspace import Workspace, multiset
@@ -27,26 +28,19 @@ transform: transform.py
 sink: {format: delta, path: tables/counts, schema: out.ddl, mode: update, keys: [k]}
 state: {partitions: 2}
 """
-TRANSFORM = """
-    import time
-    from pyspark.sql.functions import udf
-
-    @udf("string")
-    def slowly(k):
-        time.sleep(0.1)
-        return k
-
-    def transform(sources):
-        events = sources["events"]
-        return events.withColumn("k", slowly("k")).groupBy("k").count().withColumnRenamed("count", "n")
-"""
+COUNTED = '.groupBy("k").count().withColumnRenamed("count", "n")'
 FILES, ROWS = 6, 12
 
 
 @pytest.mark.fault("F40", "delta")
 def test_a_drain_outlives_one_of_its_executors(tmp_path: Path) -> None:
     workspace = Workspace(tmp_path / "project")
-    workspace.pipeline("counts", SPEC, transform_py=TRANSFORM, out_ddl="k STRING, n BIGINT")
+    workspace.pipeline(
+        "counts",
+        SPEC,
+        transform_py=slow_transform("events", "k", "string", 0.1, COUNTED),
+        out_ddl="k STRING, n BIGINT",
+    )
     rows = [[{"id": i, "k": "abcde"[(i + file) % 5]} for i in range(ROWS)] for file in range(FILES)]
     for file, landed in enumerate(rows):
         workspace.land_json(f"landing/events/{file}.json", landed, mtime=file + 1)

@@ -87,7 +87,7 @@ class StandaloneCluster:
         try:
             with urllib.request.urlopen(f"http://{LOOPBACK}:{self._page}/json/", timeout=5) as answer:
                 told: Mapping[str, Any] = load(answer)
-        except OSError:
+        except (OSError, ValueError):  # not yet listening, or listening and not yet ready to answer
             return {"aliveworkers": 0}
         return told
 
