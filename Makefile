@@ -1,5 +1,8 @@
 # One line a target. `make` or `make help` lists them; everything else makes sure of the set-up first.
 PYTHON := .venv/bin/python
+# Files of tests are shared out among this many processes; each has a Spark of its own (1 to 2 GB).
+WORKERS := 2
+SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up down setup-tests test test-unit test-engine test-faults test-full soak test-conformance conformance test-airflow test-security test-e2e lint audit lock bench clean
 
@@ -16,21 +19,21 @@ down: ## Stop what `make up` started
 setup-tests: setup
 	@$(PYTHON) -m drawdown.machine.test_programs
 test: setup-tests ## Run all tests
-	@$(PYTHON) -m pytest
+	@$(PYTHON) -m pytest $(SHARED)
 test-unit: setup-tests ## Run the tests without Spark, Kafka and Airflow
 	@$(PYTHON) -m pytest tests/unit
 test-engine: setup-tests ## Run the tests with real Spark and Kafka
-	@$(PYTHON) -m pytest tests/engine
+	@$(PYTHON) -m pytest $(SHARED) tests/engine
 test-faults: setup-tests ## Run the tests that kill drains
-	@$(PYTHON) -m pytest tests/faults
+	@$(PYTHON) -m pytest $(SHARED) tests/faults
 test-full: setup-tests ## Run every fault on every sink (hours) and write docs/faults.md
-	@$(PYTHON) -m pytest -m fault --faults-page
+	@$(PYTHON) -m pytest $(SHARED) -m fault --faults-page
 soak: setup-tests ## Kill drains at random for MINUTES=5 from SEED=1; say what was lost or duplicated
 	@$(PYTHON) -m tests.faults.soak --minutes $(or $(MINUTES),5) --seed $(or $(SEED),1)
 test-conformance: setup-tests ## Run one test for every streaming system of Spark's guide
-	@$(PYTHON) -m pytest tests/conformance
+	@$(PYTHON) -m pytest $(SHARED) tests/conformance
 conformance: setup-tests ## Run them and write docs/conformance.md
-	@$(PYTHON) -m pytest tests/conformance --conformance-page
+	@$(PYTHON) -m pytest $(SHARED) tests/conformance --conformance-page
 test-airflow: setup ## Run the tests with real Airflow
 	@$(PYTHON) -m pytest tests/airflow
 test-security: setup ## Run the tests of paths, YAML and secrets

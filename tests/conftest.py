@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.faults.listing import Mark, marks_of, write_page
+from tests.faults.listing import collected, write_page
 from tests.support.spark import start_session
+from tests.support.workers import is_worker
 from tests.support.workspace import Workspace
 
 _outcomes: dict[str, str] = {}
-_marks: list[Mark] = []
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -30,18 +30,18 @@ def pytest_runtest_makereport(
     if report.skipped and os.environ.get("CI"):
         report.outcome = "failed"
         report.longrepr = f"skipped in CI: {report.longrepr}"
-    if report.when == "call" or report.outcome != "passed":
-        _outcomes[item.nodeid] = report.outcome
     return report
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    _marks.extend(mark for item in session.items for mark in marks_of(item))
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Of every test, whichever worker has run it."""
+    if report.when == "call" or report.outcome != "passed":
+        _outcomes[report.nodeid] = report.outcome
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if session.config.getoption("--faults-page"):
-        write_page(_marks, _outcomes)
+    if session.config.getoption("--faults-page") and not is_worker(session.config):
+        write_page(collected(), _outcomes)
 
 
 @pytest.fixture(scope="module")

@@ -15,9 +15,13 @@ from tests.conformance.listing import Shown, write_page
 from tests.fixtures.postgres import PostgresServer, postgres_server
 from tests.support.database import TestDatabase
 from tests.support.spark import ROOT, start_session
+from tests.support.workers import is_worker
 from tests.support.workspace import Workspace
 
 __all__ = ["postgres_server"]  # a fixture of this tier too
+
+ROW, SPEC = "row", "spec"
+"""Names of what a test's report carries: the id of a row; name and text of a pipeline."""
 
 _shown: dict[str, Shown] = defaultdict(Shown)
 
@@ -26,17 +30,23 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--conformance-page", action="store_true", help="write docs/conformance.md")
 
 
-@pytest.hookimpl(wrapper=True, tryfirst=True)
-def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Iterator[None]:
-    report = yield
-    if report.when == "call" or report.outcome != "passed":
-        for id in _ids(item):
-            _shown[id].outcomes.append(report.outcome)
-    return report
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What the page needs goes with the reports, which come from the workers to their parent."""
+    item.user_properties += [(ROW, id) for id in _ids(item)]
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    for id in [value for key, value in report.user_properties if key == ROW]:
+        shown = _shown[str(id)]
+        if report.when == "call" or report.outcome != "passed":
+            shown.outcomes.append(report.outcome)
+        if report.when == "teardown":
+            specs = [value for key, value in report.user_properties if key == SPEC]
+            shown.specs = dict(specs) | shown.specs
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if session.config.getoption("--conformance-page", default=False):
+    if session.config.getoption("--conformance-page", default=False) and not is_worker(session.config):
         write_page(_shown)
 
 
@@ -44,7 +54,7 @@ def _ids(item: pytest.Item) -> list[str]:
     return [id for mark in item.iter_markers("conformance") for id in mark.args]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def spark() -> Iterator[SparkSession]:
     """One session for the whole tier; every drain has a newSession of its own and unloads its state."""
     session = start_session()
@@ -52,7 +62,7 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
     """A real broker for the tier; use topics of your own."""
     with Broker(tmp_path_factory.mktemp("kafka"), state_dir=ROOT / ".drawdown") as running:
@@ -91,9 +101,8 @@ def _accounted(made: Workspace, request: pytest.FixtureRequest) -> Iterator[Work
     """Nothing is dropped silently: after every test, each batch of each pipeline accounts for all it read."""
     yield made
     folders = sorted((made.root / "include" / "pipelines").iterdir())
-    for id in _ids(request.node):
-        for folder in folders:
-            _shown[id].specs.setdefault(folder.name, (folder / "pipeline.yaml").read_text())
+    for folder in folders:
+        request.node.user_properties.append((SPEC, [folder.name, (folder / "pipeline.yaml").read_text()]))
     if not (made.root / "metastore.db").exists():
         return
     with Metastore.open(made.project.metastore_url) as metastore:

@@ -5,6 +5,7 @@ import time
 
 from pyspark.sql import SparkSession
 
+from drawdown.clusters.driver_output import wait_until_read
 from drawdown.leash import Leash
 
 leash = Leash.from_environment()
@@ -16,4 +17,5 @@ while "--stubborn" in sys.argv or not leash.stop_requested.is_set():
     time.sleep(0.05)
 print("the job stopped cleanly", flush=True)
 spark.stop()
+wait_until_read()
 sys.exit(int(sys.argv[1]))
