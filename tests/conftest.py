@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.faults.listing import collected, write_page
+from tests.faults.listing import collected, remembered, write_page
 from tests.support.spark import start_session
 from tests.support.workers import is_worker
 from tests.support.workspace import Workspace
@@ -41,7 +41,7 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if session.config.getoption("--faults-page") and not is_worker(session.config):
-        write_page(collected(), _outcomes)
+        write_page(collected(), remembered(_outcomes))
 
 
 @pytest.fixture(scope="module")

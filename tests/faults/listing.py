@@ -18,6 +18,7 @@ import yaml
 HERE = Path(__file__).parent
 TESTS = HERE.parent
 PAGE = TESTS.parent / "docs" / "faults.md"
+STORE = TESTS.parent / ".drawdown" / "fault-results.json"
 SINKS = ("delta", "files", "postgres", "kafka", "function")
 
 _INTRODUCTION = """\
@@ -26,7 +27,8 @@ _INTRODUCTION = """\
 Made by `make test-full` from `tests/faults/rows.yaml` and the results of the tests that carry the ids; do not
 edit. Each fault is injected for real, and what follows is compared with a control that never failed. A cell
 is the result on that sink; it is empty where the fault does not touch the sink or
-no test shows it there.
+no test shows it there. A part of the tests may be run anew (`pytest --faults-page` with
+their names): the others stay as they were.
 """
 
 
@@ -37,6 +39,14 @@ class Fault:
     id: str
     fault: str
     must: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """What came of one test, and on which day (UTC)."""
+
+    outcome: str
+    day: str
 
 
 @dataclass(frozen=True)
@@ -87,20 +97,33 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         print(f"fault mark: {json.dumps(asdict(mark))}")
 
 
-def write_page(
-    marks: Iterable[Mark], outcomes: Mapping[str, str], page: Path = PAGE, today: datetime | None = None
-) -> None:
+def remembered(outcomes: Mapping[str, str], store: Path = STORE) -> dict[str, Result]:
+    """Results of this run and, for tests that were not in it, of earlier ones; kept for the next."""
+    earlier = json.loads(store.read_text()) if store.exists() else {}
+    today = f"{datetime.now(UTC):%Y-%m-%d}"
+    results = {test: Result(**result) for test, result in earlier.items()}
+    results |= {test: Result(outcome, today) for test, outcome in outcomes.items()}
+    store.parent.mkdir(exist_ok=True)
+    store.write_text(json.dumps({test: asdict(result) for test, result in results.items()}, indent=1))
+    return results
+
+
+def write_page(marks: Iterable[Mark], results: Mapping[str, Result], page: Path = PAGE) -> None:
     """docs/faults.md: id by sink, then what must happen and the tests that show it.
 
     Args:
-        outcomes: by test, as pytest names both; a test that is not in it was not run.
+        results: by test, as pytest names both; a test that is not in it was not run.
     """
+    not_run = Result("not run", "")
+    days: set[str] = set()
     by_cell: dict[tuple[str, str], list[str]] = defaultdict(list)
     files: dict[str, set[str]] = defaultdict(set)
     for mark in marks:
-        by_cell[mark.id, mark.sink].append(outcomes.get(mark.test, "not run"))
+        result = results.get(mark.test, not_run)
+        by_cell[mark.id, mark.sink].append(result.outcome)
+        days |= {result.day} - {""}
         files[mark.id].add(mark.file)
-    lines = [_INTRODUCTION, f"Run on {today or datetime.now(UTC):%Y-%m-%d}.", ""]
+    lines = [_INTRODUCTION, f"Run on {' and '.join(sorted(days))}.", ""]
     lines += [f"| id | fault | {' | '.join(SINKS)} |", f"|---|---|{'---|' * len(SINKS)}"]
     for fault in rows().values():
         cells = [_cell(by_cell[fault.id, sink]) for sink in SINKS]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import re
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from tests.faults.listing import SINKS, TESTS, Mark, collected, rows, write_page
+from tests.faults.listing import SINKS, TESTS, Mark, collected, remembered, rows, write_page
 
 # No test that `make test` runs carries these yet.
 NOT_YET: set[str] = set()
@@ -51,10 +52,13 @@ def test_the_page_says_passed_only_where_all_tests_of_a_cell_did(tmp_path: Path)
         Mark("F01", "kafka", "tests/faults/test_b.py::test_three", full=True),
         Mark("F02", "files", "tests/faults/test_b.py::test_four", full=True),
     ]
-    outcomes = {marks[0].test: "passed", marks[1].test: "failed", marks[2].test: "passed"}
-    write_page(marks, outcomes, page, datetime(2026, 1, 31, tzinfo=UTC))
+    store = tmp_path / "results.json"
+    store.write_text(json.dumps({marks[2].test: {"outcome": "passed", "day": "2026-01-31"}}))
+    remembered({marks[0].test: "failed", marks[1].test: "failed"}, store)
+    results = remembered({marks[0].test: "passed"}, store)
+    write_page(marks, results, page)
     text = page.read_text()
-    assert "Run on 2026-01-31." in text
+    assert f"Run on 2026-01-31 and {datetime.now(UTC):%Y-%m-%d}." in text
     assert re.search(r"^\| F01 \| .* \| 1 failed, 1 passed \|  \|  \| passed \|  \|$", text, re.MULTILINE)
     assert re.search(r"^\| F02 \| .* \|  \| not run \|  \|  \|  \|$", text, re.MULTILINE)
     assert "[test_a](../tests/faults/test_a.py), [test_b](../tests/faults/test_b.py)" in text
