@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Table, delete, insert, select
 
+from drawdown.metastore import decisions
 from drawdown.metastore.columns import EPOCH, UtcTime
 from drawdown.metastore.tables import batches, checkpoints, maxima, staged_files
 
@@ -47,12 +48,14 @@ def replace(
         ]
         if values:
             conn.execute(insert(table), values)
+    decisions.forget_replays(conn, pipeline, generation, last)
 
 
 def cut(conn: Connection, pipeline: str, generation: int, last: int) -> None:
-    """Forget every batch behind `last`, with the files it noted."""
+    """Forget every batch behind `last`, with the files it noted and the rows it took from the quarantine."""
     for table in _BY_BATCH:
         conn.execute(delete(table).where(*_of(table, pipeline, generation), table.c.batch_id > last))
+    decisions.forget_replays(conn, pipeline, generation, last)
 
 
 def _of(table: Table, pipeline: str, generation: int) -> list[Any]:

@@ -14,6 +14,7 @@ RunState = Literal["running", "succeeded", "failed", "crashed", "stopped"]
 BatchStatus = Literal["staged", "committed", "passed", "held", "published", "discarded"]
 Outcome = Literal["pass", "warn", "fail", "error", "empty"]
 StagedTable = Literal["output", "quarantine"]
+DecisionKind = Literal["replay", "drop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,7 @@ class Counts:
     ``duplicates``: rows that a deduplication dropped; known of a run, not of each of its batches.
     ``sessionless``: rows that belong to no session, because their computed gap is zero, negative or NULL.
     ``lost``: offsets of Kafka sources that were gone before a run could read them, so not among ``read``.
+    ``replayed``: rows that came from the quarantine into a batch; not among ``read`` and ``fed`` again.
     """
 
     read: int = 0
@@ -38,6 +40,7 @@ class Counts:
     published: int = 0
     sessionless: int = 0
     lost: int = 0
+    replayed: int = 0
 
     def __add__(self, other: Counts) -> Counts:
         return Counts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))
@@ -151,3 +154,27 @@ class Verdict:
     results: list[dict[str, Any]] = field(default_factory=list)
     text: str = ""
     created_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuarantineDecision:
+    """What was decided about rows of a quarantine: to replay them with one batch, or to drop them.
+
+    ``keys_path``, relative to the storage root: a parquet file with the row keys that it covers.
+    ``feeds``: of a replay by source what goes into batch ``batch_id``, which is planned at ``planned_ms``
+    (milliseconds since 1970 UTC): ``path``, ``rows``, ``late`` rows and the ``greatest`` event time
+    (microseconds since 1970 UTC, or None). ``origin`` says by whom and why, and how rows were chosen and
+    patched. The store sets ``decided_at``.
+    """
+
+    decision_id: str
+    pipeline: str
+    kind: DecisionKind
+    generation: int
+    rows: int
+    keys_path: str
+    batch_id: int = -1
+    planned_ms: int = 0
+    feeds: dict[str, dict[str, Any]] = field(default_factory=dict)
+    origin: dict[str, Any] = field(default_factory=dict)
+    decided_at: datetime | None = None

@@ -17,7 +17,7 @@ from typing import Any, Self
 from sqlalchemy import Connection, Engine
 
 from drawdown.errors import BusyError, RefusedError
-from drawdown.metastore import batches, checkpoints, generations, leases, read_files, runs, verdicts
+from drawdown.metastore import batches, checkpoints, decisions, generations, leases, read_files, runs, verdicts
 from drawdown.metastore.clock import read_clock
 from drawdown.metastore.connect import WRITES, connect
 from drawdown.metastore.migrate import migrate
@@ -27,6 +27,7 @@ from drawdown.metastore.records import (
     Checkpoint,
     FileMark,
     Lease,
+    QuarantineDecision,
     Run,
     RunState,
     StagedFile,
@@ -241,6 +242,24 @@ class Metastore:
         """What is kept of these files of a source, or of all; a file of before it was kept is not in it."""
         with self._engine.begin() as conn:
             return read_files.read(conn, pipeline, generation, source, paths)
+
+    # Decisions about rows of a quarantine
+
+    def note_decision(self, lease: Lease, decision: QuarantineDecision) -> QuarantineDecision:
+        """Keeps what was decided; from here on the rows that it covers are not open any more."""
+        _same_pipeline(lease, decision.pipeline)
+        with self.fenced(lease) as conn:
+            return decisions.note(conn, decision)
+
+    def decisions(self, pipeline: str) -> list[QuarantineDecision]:
+        """All decisions about a pipeline's quarantine, oldest first."""
+        with self._engine.begin() as conn:
+            return decisions.read(conn, pipeline)
+
+    def replays(self, pipeline: str, generation: int, *, first_batch: int) -> list[QuarantineDecision]:
+        """The replays whose rows go into batches of a generation, from ``first_batch`` on."""
+        with self._engine.begin() as conn:
+            return decisions.read_replays(conn, pipeline, generation, first_batch)
 
     # Verdicts
 

@@ -120,6 +120,23 @@ maxima = Table(
     Column("event_time", UtcTime, nullable=False),
 )
 
+quarantine_decisions = Table(
+    "quarantine_decisions",
+    metadata,
+    Column("decision_id", Text, primary_key=True),
+    Column("pipeline", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("rows", BigInteger, nullable=False),
+    Column("keys_path", Text, nullable=False),
+    Column("batch_id", BigInteger, nullable=False),
+    Column("planned_ms", BigInteger, nullable=False),
+    Column("feeds", JsonText, nullable=False),
+    Column("origin", JsonText, nullable=False),
+    Column("decided_at", UtcTime, nullable=False),
+    Index("ix_quarantine_decisions_pipeline", "pipeline", "generation", "batch_id"),
+)
+
 verdicts = Table(
     "verdicts",
     metadata,
