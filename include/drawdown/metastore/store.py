@@ -17,7 +17,16 @@ from typing import Any, Self
 from sqlalchemy import Connection, Engine
 
 from drawdown.errors import BusyError, RefusedError
-from drawdown.metastore import batches, checkpoints, decisions, generations, leases, read_files, runs, verdicts
+from drawdown.metastore import (
+    batches,
+    checkpoints,
+    decisions,
+    generations,
+    leases,
+    read_files,
+    runs,
+    verdicts,
+)
 from drawdown.metastore.clock import read_clock
 from drawdown.metastore.connect import WRITES, connect
 from drawdown.metastore.migrate import migrate
