@@ -9,7 +9,7 @@ import pytest
 
 from drawdown.errors import AuditFailed, BusyError, RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Lease
+from drawdown.metastore.records import HeldSlice, Lease
 from drawdown.publishing.held import Choice, Decided, Decision, decide
 from drawdown.spec import Pipeline, load_pipeline
 from tests.support.workspace import Workspace
@@ -65,7 +65,7 @@ def test_a_release_publishes_the_slice_and_what_waits_behind_it(held: Workspace)
     with held.metastore() as metastore:
         run = metastore.runs("events")[0]
     assert (run.kind, run.state, run.counts.published) == ("release", "succeeded", 2)
-    assert run.origin == {"by": "ada", "why": "looked at"}
+    assert (run.origin["by"], run.origin["why"]) == ("ada", "looked at")
 
 
 def test_a_discarded_slice_is_gone_and_what_waited_is_visible(held: Workspace) -> None:
@@ -81,13 +81,58 @@ def test_a_discarded_slice_is_gone_and_what_waited_is_visible(held: Workspace) -
 def test_a_release_that_dies_half_way_can_only_be_completed(held: Workspace) -> None:
     with DiesAfterTheCommit.open(held.project.metastore_url) as dying, pytest.raises(KeyboardInterrupt):
         decide(dying, held.project, pipeline(held), decision("release", "r1"))
-    assert rows(held) == [1, 2, 99]
+    assert rows(held) == [1, 99]
     with pytest.raises(RefusedError) as refused:
         choose(held, "discard")
     assert refused.value.id == "slice.visible"
-    assert rows(held) == [1, 2, 99]
+    assert rows(held) == [1, 99]
     choose(held, "release", "r3")
     assert rows(held) == [1, 2, 99]
+
+
+def test_each_held_slice_is_decided_about_by_itself_and_in_order(held: Workspace) -> None:
+    held.land_json("landing/events/d.json", [{"id": 77}], mtime=4)
+    with pytest.raises(AuditFailed):
+        held.run("events")
+    first, second = slices(held)
+    assert (first.batch_ids, second.batch_ids, second.rows) == ([1], [3], 1)
+    with pytest.raises(RefusedError) as refused:
+        choose(held, "release", key=second.key)
+    assert refused.value.id == "slice.out-of-order"
+    assert rows(held) == [1]
+    choose(held, "release", key=first.key)
+    assert rows(held) == [1, 2, 99], "and what waited between the two"
+    with pytest.raises(RefusedError, match="was released by ada") as late:
+        choose(held, "discard", "r3", key=first.key)
+    assert late.value.id == "slice.decided"
+    choose(held, "discard", "r4", key=second.key)
+    assert rows(held) == [1, 2, 99]
+
+
+def test_where_the_pipeline_says_so_what_passes_does_not_wait(workspace: Workspace) -> None:
+    workspace.pipeline(
+        "events",
+        SPEC.replace("publish: audited", "ordered: false"),
+        events_ddl="id INT",
+        transform_sql="SELECT * FROM events",
+        quality_yaml=QUALITY,
+    )
+    for wave, number in enumerate([1, 98, 2, 99]):
+        workspace.land_json(f"landing/events/{wave}.json", [{"id": number}], mtime=wave + 1)
+        workspace.drain("events")
+    assert rows(workspace) == [1, 2]
+    assert workspace.drain("events")[0].run is None, "a held slice is no work"
+    first, second = slices(workspace)
+    with DiesAfterTheCommit.open(workspace.project.metastore_url) as dying, pytest.raises(KeyboardInterrupt):
+        decide(dying, workspace.project, pipeline(workspace), decision("release", "r1", second.key))
+    assert rows(workspace) == [1, 2, 99]
+    choose(workspace, "release", "r2", key=second.key)
+    assert rows(workspace) == [1, 2, 99], "once"
+    choose(workspace, "release", "r3", key=first.key)
+    assert rows(workspace) == [1, 2, 98, 99], "although later batches were visible before it"
+    workspace.land_json("landing/events/9.json", [{"id": 3}], mtime=9)
+    workspace.run("events")
+    assert rows(workspace) == [1, 2, 3, 98, 99]
 
 
 def test_nothing_is_decided_while_a_run_holds_the_lease(held: Workspace) -> None:
@@ -123,13 +168,18 @@ def test_what_passed_waits_behind_a_held_slice_in_every_mode(
     assert workspace.delta("tables/events") == [(1, "a"), (3, "b")]
 
 
-def choose(workspace: Workspace, choice: Choice, run_id: str = "r2") -> Decided:
+def choose(workspace: Workspace, choice: Choice, run_id: str = "r2", key: str | None = None) -> Decided:
     with workspace.metastore() as metastore:
-        return decide(metastore, workspace.project, pipeline(workspace), decision(choice, run_id))
+        return decide(metastore, workspace.project, pipeline(workspace), decision(choice, run_id, key))
 
 
-def decision(choice: Choice, run_id: str) -> Decision:
-    return Decision(choice, run_id, "this process", "ada", "looked at")
+def decision(choice: Choice, run_id: str, key: str | None = None) -> Decision:
+    return Decision(choice, run_id, "this process", "ada", "looked at", key)
+
+
+def slices(workspace: Workspace) -> list[HeldSlice]:
+    with workspace.metastore() as metastore:
+        return metastore.held_slices("events")
 
 
 def pipeline(workspace: Workspace) -> Pipeline:

@@ -55,6 +55,25 @@ def test_a_short_spec_gets_the_defaults(folders: SpecFolders) -> None:
     assert pipeline.quality.rules == []
 
 
+@pytest.mark.parametrize(
+    ("sink", "why"),
+    [
+        ("mode: update, keys: [origin]", "would undo what came after it"),
+        ("mode: complete", "would undo what came after it"),
+        ("publish: direct", "holds nothing back"),
+    ],
+)
+def test_out_of_order_is_refused_where_a_late_release_would_be_wrong(
+    folders: SpecFolders, sink: str, why: str
+) -> None:
+    folders.add(
+        pipeline="sources:\n  a: {format: text, path: landing}\n"
+        f"sink: {{format: delta, path: tables/a, schema: schemas/hourly.ddl, ordered: false, {sink}}}\n"
+    )
+    with pytest.raises(SpecError, match=why):
+        folders.load()
+
+
 def test_a_file_sink_is_published_direct_without_saying_so(folders: SpecFolders) -> None:
     folders.add(
         pipeline="sources:\n  a: {format: text, path: landing}\nsink: {format: parquet, path: tables/a}\n"

@@ -178,3 +178,29 @@ class QuarantineDecision:
     feeds: dict[str, dict[str, Any]] = field(default_factory=dict)
     origin: dict[str, Any] = field(default_factory=dict)
     decided_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSlice:
+    """Batches that one verdict holds back, in order, and that verdict."""
+
+    verdict: Verdict
+    batches: tuple[Batch, ...]
+
+    @property
+    def batch_ids(self) -> list[int]:
+        return [batch.batch_id for batch in self.batches]
+
+    @property
+    def rows(self) -> int:
+        """Rows that the batches staged."""
+        return sum(batch.counts.staged for batch in self.batches)
+
+    @property
+    def key(self) -> str:
+        """One of its own for every slice that is ever held, whatever is rewound."""
+        return f"{self.verdict.run_id}.{self.batches[0].batch_id}"
+
+    def __str__(self) -> str:
+        first, last = self.batch_ids[0], self.batch_ids[-1]
+        return f"batch {first}" if first == last else f"batches {first} to {last}"

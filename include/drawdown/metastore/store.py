@@ -35,6 +35,7 @@ from drawdown.metastore.records import (
     BatchStatus,
     Checkpoint,
     FileMark,
+    HeldSlice,
     Lease,
     QuarantineDecision,
     Run,
@@ -282,6 +283,15 @@ class Metastore:
         """The last verdicts, newest first."""
         with self._engine.begin() as conn:
             return verdicts.read(conn, pipeline, limit)
+
+    def held_slices(self, pipeline: str) -> list[HeldSlice]:
+        """What of the generation in use waits for a person to release or discard it, in order."""
+        with self._engine.begin() as conn:
+            checkpoint = checkpoints.active(conn, pipeline)
+            if checkpoint is None:
+                return []
+            held = batches.read(conn, pipeline, checkpoint.generation, ("held",), 0)
+            return verdicts.slices(conn, pipeline, held)
 
     # Runs
 

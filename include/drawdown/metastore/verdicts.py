@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import asdict, replace
+from itertools import groupby
+from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, Select, insert, select, update
 
 from drawdown.metastore.clock import read_clock
-from drawdown.metastore.records import BatchStatus, Outcome, Verdict
+from drawdown.metastore.records import Batch, BatchStatus, HeldSlice, Outcome, Verdict
 from drawdown.metastore.tables import batches, verdicts
 
 AFTER: dict[Outcome, BatchStatus] = {
@@ -39,10 +41,35 @@ def record(conn: Connection, verdict: Verdict) -> Verdict:
 
 def read(conn: Connection, pipeline: str, limit: int) -> list[Verdict]:
     """The last verdicts of a pipeline, newest first."""
-    rows = conn.execute(
-        select(*(c for c in verdicts.c if c is not verdicts.c.verdict_id))
-        .where(verdicts.c.pipeline == pipeline)
-        .order_by(verdicts.c.verdict_id.desc())
-        .limit(limit)
+    found = conn.execute(_of(pipeline).order_by(verdicts.c.verdict_id.desc()).limit(limit))
+    return [Verdict(**row._mapping) for row in found]
+
+
+def slices(conn: Connection, pipeline: str, held: list[Batch]) -> list[HeldSlice]:
+    """Held batches of one generation by the verdict that holds them, in order."""
+    if not held:
+        return []
+    found = conn.execute(
+        _of(pipeline)
+        .where(
+            verdicts.c.generation == held[0].generation,
+            verdicts.c.outcome == "fail",
+            verdicts.c.last_batch >= held[0].batch_id,
+        )
+        .order_by(verdicts.c.verdict_id)
     )
-    return [Verdict(**row._mapping) for row in rows]
+    # Of a batch that was rewound and judged again, the newest verdict counts.
+    by_batch: dict[int, Verdict] = {}
+    for verdict in (Verdict(**row._mapping) for row in found):
+        by_batch |= {
+            b.batch_id: verdict for b in held if verdict.first_batch <= b.batch_id <= verdict.last_batch
+        }
+    return [
+        HeldSlice(verdict, tuple(batches))
+        for verdict, batches in groupby(held, key=lambda batch: by_batch[batch.batch_id])
+    ]
+
+
+def _of(pipeline: str) -> Select[Any]:
+    columns = (c for c in verdicts.c if c is not verdicts.c.verdict_id)
+    return select(*columns).where(verdicts.c.pipeline == pipeline)

@@ -166,5 +166,6 @@ class DeltaTableFiles:
 def _properties(commit: Commit) -> Any:
     from deltalake.transaction import CommitProperties, Transaction
 
-    transactions = [Transaction(commit.app_id, commit.version)]
+    ids = [commit.app_id] if commit.once is None else [commit.app_id, commit.once]
+    transactions = [Transaction(app_id, commit.version) for app_id in ids]
     return CommitProperties(custom_metadata=dict(commit.info), app_transactions=transactions)

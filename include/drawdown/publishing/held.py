@@ -1,4 +1,4 @@
-"""Deciding about a held slice: release publishes it as it is, discard drops it. Neither needs Spark.
+"""Deciding about held slices: release publishes one as it is, discard drops it. Neither needs Spark.
 
 Both take the pipeline's lease and leave a run record that says who decided, and why. The checkpoint is
 not touched: what a held slice was made of is not read again.
@@ -6,28 +6,37 @@ not touched: what a held slice was made of is not read again.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
 
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Batch, Checkpoint, Counts, Lease, Run
-from drawdown.publishing.publish import Published, publish_passed, publish_released, visible
+from drawdown.metastore.records import Counts, HeldSlice, Lease, Run
+from drawdown.publishing.publish import Published, is_visible, publish_held, publish_passed
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 
 Choice = Literal["release", "discard"]
+_DECISIONS_LOOKED_THROUGH = 1_000
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What is decided about the held slice of a pipeline, by whom and why."""
+    """What is decided about held slices of a pipeline, by whom and why.
+
+    Attributes:
+        key: of the one slice it is about (`HeldSlice.key`); None: all that are held.
+        origin: what the run record keeps beside who and why.
+    """
 
     choice: Choice
     run_id: str
     holder: str
     by: str
     why: str
+    key: str | None = None
+    origin: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -40,51 +49,90 @@ class Decided:
 
 
 def decide(metastore: Metastore, project: Project, pipeline: Pipeline, decision: Decision) -> Decided:
-    """Release or discard every held batch of a pipeline, then publish what waited behind them.
+    """Release or discard held slices of a pipeline, then publish what waited behind them.
 
     Raises:
         BusyError: a run holds the lease.
-        RefusedError: ``slice.none-held``; ``slice.visible``: a release of it died half-way.
+        RefusedError: ``slice.none-held``; ``slice.decided``: somebody else was first; ``slice.out-of-order``:
+            an earlier slice is held; ``slice.visible``: a release of it died half-way.
         SourceError: the sink cannot be reached; nothing is decided then, or the same call completes it.
     """
     lease = metastore.acquire(pipeline.name, decision.holder, decision.run_id, project.lease_ttl.delta)
     try:
-        checkpoint = metastore.active_checkpoint(pipeline.name)
-        held = _held(metastore, pipeline, checkpoint)
-        assert checkpoint is not None
+        held = _chosen(metastore, pipeline, decision)
+        ids = [batch_id for slice_ in held for batch_id in slice_.batch_ids]
+        who = {"by": decision.by, "why": decision.why, "slices": [slice_.key for slice_ in held]}
         metastore.start_run(
             Run(
                 decision.run_id,
                 pipeline.name,
                 kind=decision.choice,
                 holder=decision.holder,
-                origin={"by": decision.by, "why": decision.why},
+                origin={**decision.origin, **who},
             )
         )
         try:
-            published = _carry_out(metastore, lease, project, pipeline, checkpoint, decision.choice, held)
+            published = _carry_out(metastore, lease, project, pipeline, decision.choice, held)
         except DrawdownError as error:
             metastore.finish_run(decision.run_id, "failed", error=error.as_dict())
             raise
         counts = Counts(published=published.rows)
+        generation = held[0].verdict.generation
         metastore.finish_run(
-            decision.run_id, "succeeded", generation=checkpoint.generation, counts=counts, batches=len(held)
+            decision.run_id, "succeeded", generation=generation, counts=counts, batches=len(ids)
         )
     finally:
         metastore.release(lease)
-    return Decided(tuple(b.batch_id for b in held), sum(b.counts.staged for b in held), published)
+    return Decided(tuple(ids), sum(slice_.rows for slice_ in held), published)
 
 
-def _held(metastore: Metastore, pipeline: Pipeline, checkpoint: Checkpoint | None) -> list[Batch]:
-    held = metastore.batches(pipeline.name, checkpoint.generation, statuses=("held",)) if checkpoint else []
-    if not held:
+def decision_about(metastore: Metastore, pipeline: str, key: str) -> Run | None:
+    """The run record of the decision about a slice; None when nobody has decided."""
+    for run in metastore.runs(pipeline, limit=_DECISIONS_LOOKED_THROUGH):
+        if run.kind in get_args(Choice) and run.state == "succeeded" and key in run.origin.get("slices", ()):
+            return run
+    return None
+
+
+def _chosen(metastore: Metastore, pipeline: Pipeline, decision: Decision) -> list[HeldSlice]:
+    held = metastore.held_slices(pipeline.name)
+    if decision.key is None:
+        if not held:
+            raise RefusedError(
+                "slice.none-held",
+                f"{pipeline.name} holds no slice back",
+                where=f"pipeline {pipeline.name}",
+                do=f"`drawdown runs {pipeline.name}` shows what its runs came to",
+            )
+        return held
+    chosen = [slice_ for slice_ in held if slice_.key == decision.key]
+    if not chosen:
+        raise _not_held_any_more(metastore, pipeline, decision.key)
+    if decision.choice == "release" and pipeline.sink.ordered and chosen[0] is not held[0]:
         raise RefusedError(
-            "slice.none-held",
-            f"{pipeline.name} holds no slice back",
+            "slice.out-of-order",
+            f"{held[0]} of {pipeline.name}, held before {chosen[0]}, waits for a decision too",
             where=f"pipeline {pipeline.name}",
-            do=f"`drawdown runs {pipeline.name}` shows what its runs came to",
+            do=f"decide about {held[0]} first",
         )
-    return held
+    return chosen
+
+
+def _not_held_any_more(metastore: Metastore, pipeline: Pipeline, key: str) -> RefusedError:
+    past = {"release": "released", "discard": "discarded"}
+    run = decision_about(metastore, pipeline.name, key)
+    what = f"the slice of {pipeline.name} is not held any more"
+    if run is not None:
+        what = (
+            f"the slice of {pipeline.name} was {past[run.kind]} by {run.origin['by']} at"
+            f" {run.ended_at:%Y-%m-%d %H:%M:%S} UTC ({run.origin['why']})"
+        )
+    return RefusedError(
+        "slice.decided",
+        what,
+        where=f"pipeline {pipeline.name}",
+        do=f"nothing was changed; `drawdown runs {pipeline.name}` shows what became of it",
+    )
 
 
 def _carry_out(
@@ -92,29 +140,37 @@ def _carry_out(
     lease: Lease,
     project: Project,
     pipeline: Pipeline,
-    checkpoint: Checkpoint,
     choice: Choice,
-    held: list[Batch],
+    held: list[HeldSlice],
 ) -> Published:
-    if choice == "release":
-        return publish_released(metastore, lease, project, pipeline, checkpoint)
-    _refuse_visible(project, pipeline, held)
-    ids = [batch.batch_id for batch in held]
-    files = metastore.staged_files(pipeline.name, checkpoint.generation, ids, table="output")
-    # Discarded first: files of a batch that could still be published must not go.
-    metastore.discard_batches(lease, checkpoint.generation, ids)
-    storage = Storage(project.storage_root)
-    for _, file in files:
-        storage.delete(storage.relative(file.path))
-    return publish_passed(metastore, lease, project, pipeline, checkpoint)
+    checkpoint = metastore.active_checkpoint(pipeline.name)
+    assert checkpoint is not None
+    # Before and after each: what a dead run left stands before it, what waited behind it.
+    published = publish_passed(metastore, lease, project, pipeline, checkpoint)
+    for slice_ in held:
+        if choice == "release":
+            published += publish_held(metastore, lease, project, pipeline, slice_)
+        else:
+            _discard(metastore, lease, project, pipeline, slice_)
+        published += publish_passed(metastore, lease, project, pipeline, checkpoint)
+    return published
 
 
-def _refuse_visible(project: Project, pipeline: Pipeline, held: list[Batch]) -> None:
-    """A release commits to the table first and notes it then: what it made visible cannot be discarded."""
-    if seen := visible(project, pipeline, held):
+def _discard(
+    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, held: HeldSlice
+) -> None:
+    # A release commits to the table first and notes it then: what it made visible cannot be discarded.
+    if is_visible(project, pipeline, held):
         raise RefusedError(
             "slice.visible",
-            f"a release of {pipeline.name} has made {len(seen)} of the {len(held)} held batches visible",
+            f"a release of {pipeline.name} has made {held} visible, or a part of it",
             where=f"pipeline {pipeline.name}",
             do=f"complete it: drawdown release {pipeline.name} --why ...",
         )
+    generation = held.verdict.generation
+    files = metastore.staged_files(pipeline.name, generation, held.batch_ids, table="output")
+    # Discarded first: files of a batch that could still be published must not go.
+    metastore.discard_batches(lease, generation, held.batch_ids)
+    storage = Storage(project.storage_root)
+    for _, file in files:
+        storage.delete(storage.relative(file.path))

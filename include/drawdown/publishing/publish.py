@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Batch, Checkpoint, Lease, StagedTable
+from drawdown.metastore.records import Batch, Checkpoint, HeldSlice, Lease, StagedTable
 from drawdown.publishing.staging import sweep
 from drawdown.publishing.target import Commit, Staged, transaction_id
 from drawdown.publishing.targets import target_of
@@ -30,11 +30,14 @@ class Published:
     batch_ids: tuple[int, ...] = ()
     rows: int = 0
 
+    def __add__(self, other: Published) -> Published:
+        return Published(self.batch_ids + other.batch_ids, self.rows + other.rows)
+
 
 def publish_passed(
     metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, checkpoint: Checkpoint
 ) -> Published:
-    """Publish every passed batch that no held batch stands before.
+    """Publish every passed batch that no held batch stands before (``ordered: false``: every one).
 
     With direct publishing the batches are visible already, held ones too; here they are only noted.
 
@@ -44,33 +47,40 @@ def publish_passed(
     """
     ready = metastore.batches(pipeline.name, checkpoint.generation, statuses=("passed", "held"))
     if pipeline.sink.publish == "audited":
-        ready = list(itertools.takewhile(lambda batch: batch.status == "passed", ready))
+        passed = itertools.takewhile if pipeline.sink.ordered else filter
+        ready = list(passed(lambda batch: batch.status == "passed", ready))
     return _publish(metastore, lease, project, pipeline, ready)
 
 
-def publish_released(
-    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, checkpoint: Checkpoint
+def publish_held(
+    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, held: HeldSlice
 ) -> Published:
-    """Publish held batches too, in order with the passed ones: a person has released them.
+    """Publish a held slice: a person has released it.
 
     Raises:
         RefusedError, SourceError: as publish_passed.
     """
-    ready = metastore.batches(pipeline.name, checkpoint.generation, statuses=("passed", "held"))
-    return _publish(metastore, lease, project, pipeline, ready)
+    return _publish(metastore, lease, project, pipeline, held.batches, _once(pipeline, held))
 
 
-def visible(project: Project, pipeline: Pipeline, batches: Sequence[Batch]) -> list[Batch]:
-    """Those batches of which readers of the sink see anything, whatever the metastore has noted so far.
+def is_visible(project: Project, pipeline: Pipeline, held: HeldSlice) -> bool:
+    """Whether readers of the sink see anything of it, whatever the metastore has noted so far.
 
     Raises:
         SourceError: the sink cannot be reached.
     """
     target = target_of(project, pipeline, "output")
-    if target is None or not batches:
-        return []
-    done = target.begun_batch(transaction_id(pipeline.name, batches[0].generation, "output"))
-    return [batch for batch in batches if batch.batch_id <= done]
+    if target is None:
+        return False
+    app_id = transaction_id(pipeline.name, held.verdict.generation, "output")
+    return target.begun_batch(_once(pipeline, held) or app_id) >= held.batch_ids[0]
+
+
+def _once(pipeline: Pipeline, held: HeldSlice) -> str | None:
+    """An id for the release alone, in a sink where later batches may have become visible before."""
+    if pipeline.sink.format != "delta" or pipeline.sink.mode != "append":
+        return None
+    return f"{transaction_id(pipeline.name, held.verdict.generation, 'output')}/held/{held.key}"
 
 
 def publish_batch(
@@ -101,13 +111,18 @@ def publish_quarantine(
 
 
 def _publish(
-    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, batches: Sequence[Batch]
+    metastore: Metastore,
+    lease: Lease,
+    project: Project,
+    pipeline: Pipeline,
+    batches: Sequence[Batch],
+    once: str | None = None,
 ) -> Published:
     if not batches:
         return Published()
     generation, ids = batches[0].generation, [batch.batch_id for batch in batches]
     with durable("publish.commit"):
-        _commit(metastore, lease, project, pipeline, "output", batches)
+        _commit(metastore, lease, project, pipeline, "output", batches, once)
     if pipeline.sink.staged_apart:
         # Before the note: a publish that dies in between is tried again, and sweeps again.
         sweep(metastore, lease, Storage(project.storage_root), pipeline, generation, ids)
@@ -123,6 +138,7 @@ def _commit(
     pipeline: Pipeline,
     table: StagedTable,
     batches: Sequence[Batch],
+    once: str | None = None,
 ) -> Published:
     target = target_of(project, pipeline, table)
     if target is None or not batches:
@@ -138,10 +154,12 @@ def _commit(
     still_ours()
     with metastore.fenced(lease) if target.atomic else nullcontext():
         done = target.published_batch(app_id)
-        new = [b.batch_id for b in batches if b.batch_id > done]
+        seen = done if once is None else target.published_batch(once)
+        new = [b.batch_id for b in batches if b.batch_id > seen]
         if not new:
             return Published()
         files = metastore.staged_files(pipeline.name, generation, new, table=table)
         info = {"drawdown.pipeline": pipeline.name, "drawdown.run": lease.run_id}
-        target.make_visible(Staged(new, files), Commit(app_id, max(new), lease.epoch, info, still_ours))
+        commit = Commit(app_id, max(done, *new), lease.epoch, info, still_ours, once)
+        target.make_visible(Staged(new, files), commit)
     return Published(tuple(new), sum(file.rows for _, file in files))

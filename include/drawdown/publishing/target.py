@@ -29,6 +29,8 @@ class Commit:
         version: the last batch in it.
         epoch: of the lease it is made under; a sink that can refuses a smaller one than it has seen.
         info: notes for the history of a sink that keeps one.
+        once: a transaction id of this commit alone, kept beside app_id by a sink that adds rows out of
+            order; None where the version tells whether it was made.
         still_ours: raises RefusedError ``lease.lost`` when it was lost; for a Target that is not atomic.
     """
 
@@ -37,6 +39,7 @@ class Commit:
     epoch: int
     info: Mapping[str, str] = field(default_factory=dict)
     still_ours: Callable[[], None] = lambda: None
+    once: str | None = None
 
 
 class Target(Protocol):

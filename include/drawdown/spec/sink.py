@@ -19,7 +19,7 @@ Table = Annotated[
 ]
 Topic = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 
-_EVERYWHERE = frozenset({"format", "schema", "mode", "publish", "options"})
+_EVERYWHERE = frozenset({"format", "schema", "mode", "publish", "ordered", "options"})
 _TABLE = frozenset({"path", "partition_by", "time_column"})
 # The keys that have an effect, by format; "file" stands for all file formats.
 _KEYS: Mapping[str, frozenset[str]] = {
@@ -54,6 +54,8 @@ _TEST_ONLY: Mapping[str, str] = {
 class Sink(SpecModel):
     """The output. ``publish: audited`` shows rows after the audit, ``direct`` per batch.
 
+    ``ordered: false`` shows a slice that passed although an earlier one is held.
+
     ``delivery`` of a Kafka sink: exactly once by transactions, or at least once by Spark's own writer.
 
     ``table`` is the name by which Spark's catalog, and ``format: table`` sources, know a Delta table; of
@@ -73,6 +75,7 @@ class Sink(SpecModel):
     keys: list[Column] = Field(default_factory=list)
     time_column: Column | None = None
     publish: Literal["audited", "direct"] = "audited"
+    ordered: bool = True
     partition_by: list[Column] = Field(default_factory=list)
     options: dict[str, OptionValue] = Field(default_factory=dict)
 
@@ -142,6 +145,7 @@ class Sink(SpecModel):
                     "no-effect", "only Spark's own writer takes this option", "options", name,
                     do="remove it, or say `delivery: at_least_once`",
                 )  # fmt: skip
+        self._check_order()
         modes, why = _MODES.get(kind, (("append", "update", "complete"), ""))
         if self.mode not in modes:
             raise problem(
@@ -169,6 +173,26 @@ class Sink(SpecModel):
         for name, example in _REQUIRED.get(kind, ()):
             if name not in given:
                 raise problem("missing-key", f"a {self.format} sink needs sink.{name}", do=f"add `{example}`")
+
+    def _check_order(self) -> None:
+        if self.ordered:
+            return
+        if self.publish == "direct":
+            raise problem("no-effect", "direct publishing holds nothing back", "ordered", do="remove it")
+        if self.mode != "append":
+            raise problem(
+                "contradiction",
+                f"in mode: {self.mode} a slice that is released late would undo what came after it",
+                "ordered",
+                do="remove it: later slices wait behind a held one",
+            )
+        if self.format != "delta":
+            raise problem(
+                "contradiction",
+                f"a {self.format} sink remembers only the last batch it was given",
+                "ordered",
+                do="remove it, or use delta",
+            )
 
     def _check_columns(self, kind: str) -> None:
         if kind in _AUDITED and self.mode == "update" and not self.keys:

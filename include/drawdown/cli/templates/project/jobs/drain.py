@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 from drawdown.application import Application, exit_code
+from drawdown.clusters.driver_output import wait_until_read
 from drawdown.credentials import collect
 from drawdown.errors import DrawdownError
 from drawdown.leash import Leash
@@ -36,6 +37,8 @@ def main() -> int:
     except DrawdownError as error:
         print(error, file=sys.stderr)
         return error.exit_code
+    finally:
+        wait_until_read()
 
 
 sys.exit(main())
