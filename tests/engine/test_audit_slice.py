@@ -188,7 +188,8 @@ def test_an_sql_expectation_sees_the_slice_in_the_query_s_own_session(flights: D
         type="unexpected_rows_expectation", kwargs={"unexpected_rows_query": QUERY}
     )
     quality = Quality.model_construct(expectations=[sql])
-    said = GxAuditor()(flights, cast(Pipeline, SimpleNamespace(folder=Path(), quality=quality)), 6)
+    pipeline = SimpleNamespace(folder=Path(), quality=quality, sink=PIPELINE.sink)
+    said = GxAuditor()(flights, cast(Pipeline, pipeline), 6)
     assert (said.outcome, said.results[0]["observed"]) == ("fail", 4)  # in Spark NaN is above every number
 
 

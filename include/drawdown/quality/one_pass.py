@@ -1,0 +1,209 @@
+"""Great Expectations' Spark engine, made to take every aggregate of an audit in one pass over the slice.
+
+Its own engine resolves metrics in rounds, as each becomes ready, and each round and each kind of filter
+is a Spark job. This one puts off what needs a job until nothing else is ready, then computes together:
+aggregates of columns, counts of unexpected rows (of one column, of pairs and of lists of columns, under a
+``row_condition`` too), and whether a column has no value twice. The values are what Great Expectations'
+own jobs give, and judging them is left to it. What does not fit (quantiles, sets of distinct values, SQL)
+is computed as it always is, and so is everything when the one pass fails: that tells whose fault it was.
+
+Import it after :func:`drawdown.quality.gx.load`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import reduce
+from operator import and_
+from typing import Any
+
+from great_expectations.core.batch import Batch
+from great_expectations.core.metric_function_types import MetricPartialFunctionTypeSuffixes
+from great_expectations.exceptions.exceptions import GreatExpectationsError
+from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
+from great_expectations.expectations.registry import get_metric_provider
+from great_expectations.util import convert_to_json_serializable
+from great_expectations.validator.metric_configuration import MetricConfiguration
+from great_expectations.validator.validator import Validator
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+_NEED_NO_JOB = frozenset({"table.columns", "table.column_types", "table.column_count"})
+_PARTS = frozenset(suffix.value for suffix in MetricPartialFunctionTypeSuffixes)
+_COUNT = ".unexpected_count"
+_FILTERED = ".filtered_row_count"
+_UNIQUE = frozenset({"column_values.unique", "compound_columns.unique"})
+# ignore_row_if of pairs and of lists of columns: how the columns' being NULL is combined.
+_MISSING = {
+    "both_values_are_missing": and_,
+    "all_values_are_missing": and_,
+    "either_value_is_missing": lambda a, b: a | b,
+    "any_value_is_missing": lambda a, b: a | b,
+}
+_NONE_MISSING = ("neither", "never")
+
+
+class OnePassEngine(SparkDFExecutionEngine):
+    """See this module's page.
+
+    Args:
+        slice: what is judged.
+        rows: how many rows it has; None when that is not known and a job has to count them.
+    """
+
+    def __init__(self, slice: DataFrame, rows: int | None) -> None:
+        # persist would cache the slice and never release it. The query's own session: in the root
+        # session SQL expectations would not find the slice's view.
+        super().__init__(spark=slice.sparkSession, persist=False)
+        self._rows = rows
+        self._taken: dict[Any, Any] = {}
+        self._not_unique: set[Any] = set()
+
+    def resolve_metrics(
+        self,
+        metrics_to_resolve: Iterable[MetricConfiguration],
+        metrics: dict[Any, Any] | None = None,
+        runtime_configuration: dict[str, Any] | None = None,
+    ) -> dict[Any, Any]:
+        """The values of some of the metrics; the caller asks again for the others."""
+        ready = list(metrics_to_resolve)
+        so_far = metrics or {}
+        if known := self._known(ready):
+            return known
+        asked = [metric for metric in ready if _needs_no_job(metric)]
+        if not asked:
+            if taken := self._take(ready, so_far):
+                return taken
+            asked = ready
+        values: dict[Any, Any] = super().resolve_metrics(asked, so_far, runtime_configuration)
+        return values
+
+    def _known(self, ready: list[MetricConfiguration]) -> dict[Any, Any]:
+        """What needs no look at the rows, or was computed for another validation of the same slice."""
+        known = {metric.id: self._taken[metric.id] for metric in ready if metric.id in self._taken}
+        if self._rows is not None:
+            for metric in ready:
+                if metric.metric_name == "table.row_count" and not _row_condition(
+                    metric.metric_domain_kwargs
+                ):
+                    known[metric.id] = self._rows
+        return known
+
+    def _take(self, ready: list[MetricConfiguration], metrics: dict[Any, Any]) -> dict[Any, Any]:
+        """One Spark job for all of the metrics that have an aggregate; empty when none has, or it failed."""
+        try:
+            # Always in the same order: Spark compiles an aggregate once, and knows it again by its text.
+            ordered = sorted(ready, key=lambda metric: str(metric.id))
+            columns = {metric.id: self._aggregate(metric, metrics) for metric in ordered}
+            asked = {id: column for id, column in columns.items() if column is not None}
+            if not asked:
+                return {}
+            (row,) = self.dataframe.agg(*asked.values()).collect()
+        except (PySparkException, Py4JError, GreatExpectationsError):
+            return {}
+        taken = {id: convert_to_json_serializable(data=row[at]) for at, id in enumerate(asked)}
+        for metric in ready:
+            if _is_unique(metric) and taken.get(metric.id):
+                # How many rows share their value, this does not tell: left to Great Expectations.
+                self._not_unique.add(metric.id)
+                del taken[metric.id]
+        self._taken |= taken
+        return taken
+
+    def _aggregate(self, metric: MetricConfiguration, metrics: dict[Any, Any]) -> Column | None:
+        """The metric as an aggregate over the whole slice; None where it has to be computed apart."""
+        _, provider = get_metric_provider(metric.metric_name, self)
+        parts = self._get_computed_metric_evaluation_dependencies_by_metric_name(metric, metrics)
+        if provider is None:
+            return self._bundled(metric, parts["metric_partial_fn"], metrics)
+        if "unexpected_condition" not in parts:
+            return None
+        condition, compute, accessor = parts["unexpected_condition"]
+        domain = {**compute, **accessor}
+        if _is_unique(metric):
+            return None if metric.id in self._not_unique else self._repeated(domain)
+        if "column" in domain:
+            # Counted apart only where the condition is a window.
+            return None
+        if metric.metric_name.endswith(_FILTERED):
+            return F.count(self._within(domain, F.lit(1)))
+        if metric.metric_name.endswith(_COUNT):
+            return F.count(self._within(domain, F.when(condition, 1)))
+        return None
+
+    def _bundled(self, metric: MetricConfiguration, part: Any, metrics: dict[Any, Any]) -> Column | None:
+        """What Great Expectations takes as an aggregate too, but in a job for each filter."""
+        aggregate, domain, _ = part
+        if self._filter(domain) is None:
+            return aggregate  # type: ignore[no-any-return]
+        if metric.metric_name == "table.row_count":
+            return F.count(self._within(domain, F.lit(1)))
+        if metric.metric_name.endswith(_COUNT):
+            of = metric.metric_dependencies["metric_partial_fn"].metric_dependencies["unexpected_condition"]
+            condition = metrics[of.id][0]
+            # NULL where the filter leaves no row, as a sum over no rows is.
+            return F.sum(self._within(domain, F.when(condition, 1).otherwise(0)))
+        return None
+
+    def _repeated(self, domain: dict[str, Any]) -> Column:
+        """How many more values than distinct values: 0 when none comes twice."""
+        names = [domain["column"]] if "column" in domain else domain["column_list"]
+        value = self._within(domain, F.col(names[0]) if "column" in domain else F.struct(*names))
+        return F.count(value) - F.count_distinct(value)
+
+    def _within(self, domain: dict[str, Any], value: Column) -> Column:
+        """The value in rows of the domain, NULL elsewhere (and not computed there)."""
+        within = self._filter(domain)
+        return value if within is None else F.when(within, value)
+
+    def _filter(self, domain: dict[str, Any]) -> Column | None:
+        """What ``get_domain_records`` filters the slice by, None when it takes all rows."""
+        seen = _Filters(self.dataframe)
+        if condition := _row_condition(domain):
+            self._apply_row_condition_filter(seen, condition, domain)  # type: ignore[arg-type]
+        if conditions := domain.get("filter_conditions"):
+            seen.filter(self._combine_row_conditions(conditions).condition)
+        ignore = domain.get("ignore_row_if")
+        if ignore and ignore not in _NONE_MISSING and "column" not in domain:
+            names = domain.get("column_list") or [domain["column_A"], domain["column_B"]]
+            seen.filter(~reduce(_MISSING[ignore], [F.col(name).isNull() for name in names]))
+        return reduce(and_, seen.conditions) if seen.conditions else None
+
+
+class _Filters:
+    """Stands in for a DataFrame, and keeps what it is filtered by."""
+
+    def __init__(self, frame: DataFrame) -> None:
+        self.schema = frame.schema
+        self.conditions: list[Column] = []
+
+    def filter(self, condition: Column | str) -> _Filters:
+        self.conditions.append(F.expr(condition) if isinstance(condition, str) else condition)
+        return self
+
+
+class SliceValidator(Validator):
+    """Great Expectations' validator over one slice; no context, which would be the whole process's."""
+
+    def __init__(self, slice: DataFrame, rows: int | None) -> None:
+        super().__init__(execution_engine=OnePassEngine(slice, rows), batches=[Batch(data=slice)])  # type: ignore[arg-type]
+
+    def _determine_progress_bars(self) -> bool:
+        return False
+
+
+def _needs_no_job(metric: MetricConfiguration) -> bool:
+    """Facts of the schema, and the parts that aggregates are put together from."""
+    name = metric.metric_name
+    return name in _NEED_NO_JOB or name.rpartition(".")[2] in _PARTS
+
+
+def _is_unique(metric: MetricConfiguration) -> bool:
+    name, _, what = metric.metric_name.rpartition(".")
+    return name in _UNIQUE and f".{what}" == _COUNT
+
+
+def _row_condition(domain: dict[str, Any]) -> Any:
+    return domain.get("row_condition")
