@@ -6,10 +6,12 @@ from collections.abc import Iterable
 from datetime import timedelta
 
 import pytest
+from sqlalchemy import update
 
 from drawdown.errors import AuditFailed, BusyError, RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import HeldSlice, Lease
+from drawdown.metastore.tables import verdicts
 from drawdown.publishing.held import Choice, Decided, Decision, decide
 from drawdown.spec import Pipeline, load_pipeline
 from tests.support.workspace import Workspace
@@ -133,6 +135,47 @@ def test_where_the_pipeline_says_so_what_passes_does_not_wait(workspace: Workspa
     workspace.land_json("landing/events/9.json", [{"id": 3}], mtime=9)
     workspace.run("events")
     assert rows(workspace) == [1, 2, 3, 98, 99]
+
+
+def test_a_term_is_warned_of_before_it_ends_and_fails_every_run_after_it(workspace: Workspace) -> None:
+    project_yaml = workspace.root / "include" / "project.yaml"
+    project_yaml.write_text(project_yaml.read_text() + "held: 1 hour\n")
+    hold_one(workspace)
+    workspace.land_json("landing/events/b.json", [{"id": 1}], mtime=2)
+    assert workspace.run("events").notices == [], "half of the term is not over"
+    for minutes, wave in ((40, "c"), (70, "d")):
+        with workspace.metastore() as metastore:
+            lease = metastore.acquire("events", "this process", "r0", timedelta(minutes=1))
+            earlier = metastore.now() - timedelta(minutes=minutes)
+            with metastore.fenced(lease) as conn:
+                conn.execute(update(verdicts).values(created_at=earlier))
+            metastore.release(lease)
+        workspace.land_json(f"landing/events/{wave}.json", [{"id": 2}], mtime=minutes)
+        if minutes < 60:
+            [notice] = workspace.run("events").notices
+            assert notice["id"] == "slice.waits"
+            assert "batch 0 (1 rows) is held since" in notice["what"]
+            continue
+        with pytest.raises(AuditFailed, match="its term ended") as overdue:
+            workspace.run("events")
+        assert overdue.value.id == "slice.overdue"
+    assert rows(workspace) == [], "nothing is published by itself"
+    choose(workspace, "release")
+    assert rows(workspace) == [1, 2, 2, 99], "nor was anything dropped, and the late runs have staged"
+
+
+def hold_one(workspace: Workspace) -> None:
+    """Row 99 is held, and nothing was there before it."""
+    workspace.pipeline(
+        "events",
+        SPEC,
+        events_ddl="id INT",
+        transform_sql="SELECT * FROM events",
+        quality_yaml=QUALITY,
+    )
+    workspace.land_json("landing/events/a.json", [{"id": 99}], mtime=1)
+    with pytest.raises(AuditFailed):
+        workspace.run("events")
 
 
 def test_nothing_is_decided_while_a_run_holds_the_lease(held: Workspace) -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from drawdown.airflow.links import run_page
 from drawdown.airflow.schedules import in_words, schedule_of
 from drawdown.errors import SpecError
+from drawdown.metastore.records import HeldSlice, Run
 from drawdown.spec import Pipeline, Project, Source
 
 _OPERATE = """
@@ -20,6 +22,7 @@ _OPERATE = """
 - Nothing new: `preflight` skips the rest and no Spark is started.
 - `drain` takes a slot of the pool `{pool}`. If the pool does not exist, it stays *scheduled* for ever:
   `airflow pools set {pool} 2 "Spark applications at once"`.
+- A slice that failed its audit is held: {decide}.
 - What each run read, set aside, judged and published: the button *Run record*, or `drawdown runs`.
 """
 
@@ -33,9 +36,27 @@ def dag_documentation(project: Project, pipelines: Sequence[Pipeline]) -> str:
         retry_delay=project.airflow.retry_delay,
         lease=project.lease_ttl,
         pool=project.airflow.pool,
+        decide=", ".join(
+            f"`{p.name}__decide` asks what becomes of it" if p.may_be_held else f"`{p.name}` holds none"
+            for p in pipelines
+        ),
     )
     schedule = in_words(schedule_of(pipelines[0]))
     return "\n".join([*parts, f"\nSchedule: {schedule}. Owner: {pipelines[0].owner}.", operate])
+
+
+def request_body(held: HeldSlice, run: Run | None) -> str:
+    """Markdown of what a person is asked: the verdict, and what either answer does."""
+    lines = [
+        f"Run `{held.verdict.run_id}` drained and staged {held.rows:,} rows ({held}). Its audit has failed:",
+        f"```text\n{_plain(held.verdict.text)}\n```",
+        "**release** publishes them as they are, **discard** deletes them; what waits behind them is"
+        " published either way.",
+    ]
+    if run is not None and "dag_run_id" in run.origin:
+        page = run_page(str(run.origin["dag_id"]), str(run.origin["dag_run_id"]))
+        lines.append(f"What the run read, and some of the rows: [run record]({page}).")
+    return "\n\n".join(lines)
 
 
 def broken_documentation(error: SpecError) -> str:

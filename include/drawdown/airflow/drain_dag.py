@@ -2,7 +2,8 @@
 
 preflight skips everything after it when nothing is new. drain is one Spark application for all the
 pipelines; it fails when one of them failed, after all were tried. audit runs whatever became of drain
-(ALL_DONE) and reports from the records; publish follows its own audit only.
+(ALL_DONE) and reports from the records; publish follows its own audit only; ask, behind the audit of a
+pipeline that has expectations, has a person decide about a held slice in a DAG of its own (decide_dag.py).
 """
 
 from __future__ import annotations
@@ -14,8 +15,10 @@ from typing import Any
 from airflow.sdk import DAG, TaskGroup, TriggerRule
 from airflow.sdk.api.datamodels._generated import DagRunType
 
+from drawdown.airflow.decisions import AskOperator
 from drawdown.airflow.documentation import dag_documentation
 from drawdown.airflow.drain import DrainOperator
+from drawdown.airflow.freshness import FreshnessOperator
 from drawdown.airflow.preflight import PreflightOperator
 from drawdown.airflow.schedules import asset_of, schedule_of
 from drawdown.airflow.verdicts import AuditOperator, PublishOperator
@@ -74,6 +77,15 @@ def _reports(dag: DAG, root: str, pipeline: Pipeline, drain: DrainOperator, *, g
     publish = PublishOperator(task_id="publish", outlets=[asset_of(pipeline.name)], **common)
     audit.set_upstream(drain)
     publish.set_upstream(audit)
+    if pipeline.may_be_held:
+        # Whatever became of this run: a slice may be held that nobody was asked about.
+        ask = AskOperator(task_id="ask", trigger_rule=TriggerRule.ALL_DONE, **common)
+        ask.set_upstream(audit)
+    if pipeline.freshness is not None:
+        last = FreshnessOperator(
+            task_id="freshness", trigger_rule=TriggerRule.ALL_DONE, **{**common, "retries": 0}
+        )
+        last.set_upstream(publish)
 
 
 def _defaults(project: Project, first: Pipeline) -> dict[str, Any]:

@@ -12,18 +12,21 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 
 from airflow.sdk import DAG, get_parsing_context
 
 from drawdown.airflow.broken_dag import broken_dag
+from drawdown.airflow.decide_dag import decide_dag
+from drawdown.airflow.decisions import DECIDE, decide_dag_id
 from drawdown.airflow.drain_dag import drain_dag
 from drawdown.errors import SpecError
 from drawdown.spec import Pipeline, Project, iter_pipelines, load_pipeline, load_project, pipeline_names
 
 
 def build_dags(project_root: Path) -> dict[str, DAG]:
-    """The DAGs by id: one for each group, and for each pipeline without a group.
+    """The DAGs by id: one for each group, and for each pipeline without a group; and those that ask.
 
     When Airflow parses for one task, only that task's DAG is built.
 
@@ -53,10 +56,13 @@ def _garbage_left_for_later() -> Iterator[None]:
 
 def _own_dag(project: Project, dag_id: str) -> DAG | None:
     """The DAG of a pipeline without a group, from its folder alone; None when that does not settle it."""
+    name, found, _ = dag_id.rpartition(DECIDE)
     try:
-        pipeline = load_pipeline(project, dag_id)
+        pipeline = load_pipeline(project, name if found else dag_id)
     except SpecError:
         return None
+    if found:
+        return decide_dag(project, pipeline) if pipeline.may_be_held else None
     return None if pipeline.group else _dag_or_broken(project, dag_id, [pipeline])
 
 
@@ -66,6 +72,10 @@ def _all_dags(project: Project, wanted: str | None) -> dict[str, DAG]:
     for dag_id, pipelines in members.items():
         if wanted in (None, dag_id):
             dags[dag_id] = _dag_or_broken(project, dag_id, pipelines)
+    if wanted is None:
+        for pipeline in chain.from_iterable(members.values()):
+            if pipeline.may_be_held and not pipeline.test_only:
+                dags.setdefault(decide_dag_id(pipeline.name), decide_dag(project, pipeline))
     return dags
 
 
@@ -85,6 +95,7 @@ def _dag_or_broken(project: Project, dag_id: str, pipelines: list[Pipeline]) -> 
     try:
         _check_one_application(dag_id, pipelines)
         _refuse_test_only(pipelines)
+        _refuse_taken_name(dag_id)
         return drain_dag(project, dag_id, pipelines)
     except SpecError as error:
         return broken_dag(dag_id, error)
@@ -120,6 +131,17 @@ def _refuse_test_only(pipelines: Iterable[Pipeline]) -> None:
                 where=f"include/pipelines/{pipeline.name}/pipeline.yaml",
                 do=f"`drawdown run {pipeline.name}` on a developer's machine, or use tables, files or Kafka",
             )
+
+
+def _refuse_taken_name(dag_id: str) -> None:
+    """Raises SpecError."""
+    if dag_id.endswith(DECIDE):
+        raise SpecError(
+            "spec.taken-name",
+            f"{dag_id!r} is the DAG that asks about held slices of {dag_id.removesuffix(DECIDE)!r}",
+            where=f"include/pipelines/{dag_id}",
+            do="rename the pipeline or group",
+        )
 
 
 def _as_dag_id(folder: str) -> str:

@@ -21,5 +21,10 @@ class RunRecordLink(BaseOperatorLink):
     name = "Run record"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
-        base = conf.get("api", "base_url", fallback="").rstrip("/")
-        return f"{base}{PAGE_PREFIX}/runs/{quote(ti_key.dag_id, safe='')}/{quote(ti_key.run_id, safe='')}"
+        return run_page(ti_key.dag_id, ti_key.run_id)
+
+
+def run_page(dag_id: str, run_id: str) -> str:
+    """The address of the page of a DAG run."""
+    base = conf.get("api", "base_url", fallback="").rstrip("/")
+    return f"{base}{PAGE_PREFIX}/runs/{quote(dag_id, safe='')}/{quote(run_id, safe='')}"

@@ -80,7 +80,8 @@ def _cells(run: Run) -> list[str]:
 
 def _details(run: Run, verdict: Verdict | None) -> str:
     error = "\n".join(f"{key}: {value}" for key, value in (run.error or {}).items() if value)
-    texts = [text for text in (error, verdict.text if verdict else "") if text]
+    notices = "\n".join(f"{notice['id']}: {notice['what']}\n  do: {notice['do']}" for notice in run.notices)
+    texts = [text for text in (error, verdict.text if verdict else "", notices) if text]
     return "".join(f"<h2>{escape(run.pipeline)}</h2><pre>{escape(text)}</pre>" for text in texts)
 
 

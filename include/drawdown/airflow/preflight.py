@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk import BaseOperator
 
+from drawdown.airflow.decisions import AskOperator
+from drawdown.airflow.freshness import FreshnessOperator
 from drawdown.airflow.logins import look_up
 from drawdown.credentials import with_logins
 from drawdown.errors import DrawdownError
@@ -39,9 +41,22 @@ class PreflightOperator(BaseOperator, SkipMixin):
             self.log.info("Nothing to do: no Spark is started")
             # skip() ends the task by an exception, so the answer is pushed before.
             context["ti"].xcom_push("return_value", found)
-            # All of them, whatever their trigger rule: audit runs also after a drain that failed.
-            self.skip(context["ti"], self.get_flat_relatives(upstream=False))
+            # Whatever their trigger rule: audit runs also after a drain that failed.
+            watching = self._watching(project)
+            after = self.get_flat_relatives(upstream=False)
+            self.skip(context["ti"], [task for task in after if task.task_id not in watching])
         return found
+
+    def _watching(self, project: Project) -> set[str]:
+        """Tasks that have something to look at although nothing is new: held slices, freshness."""
+        with Metastore.open(project.metastore_url) as metastore:
+            held = {name for name in self.pipelines if metastore.held_slices(name)}
+        return {
+            task.task_id
+            for task in self.get_flat_relatives(upstream=False)
+            if isinstance(task, FreshnessOperator)
+            or (isinstance(task, AskOperator) and task.pipeline in held)
+        }
 
     def _look(self, project: Project, name: str) -> dict[str, Any]:
         """Any doubt is work: the drain then says what is wrong."""

@@ -50,6 +50,27 @@ def verdict_of(metastore: Metastore, run: Run) -> Verdict | None:
     return next((v for v in metastore.verdicts(run.pipeline, limit=_RECENT) if v.run_id == run.run_id), None)
 
 
+def decision_event(metastore: Metastore, run: Run) -> dict[str, Any]:
+    """What the asset event of a release or discard carries; ``rows`` are those that became visible by it."""
+    first, last = run.origin["batches"]
+    assert run.generation is not None
+    decided = metastore.batches(run.pipeline, run.generation, first_batch=first)
+    decided = [batch for batch in decided if batch.batch_id <= last]
+    return {
+        "pipeline": run.pipeline,
+        "run_id": run.run_id,
+        "generation": run.generation,
+        "rows": run.counts.published,
+        "batch_ids": [first, last],
+        "offsets_from": decided[0].offsets_from,
+        "offsets_to": decided[-1].offsets_to,
+        "verdict": "fail",
+        "decision": run.kind,
+        "by": run.origin["by"],
+        "why": run.origin["why"],
+    }
+
+
 @dataclass(frozen=True)
 class Slice:
     """The batches one verdict judged, in order."""

@@ -82,6 +82,9 @@ class PublishOperator(_RecordOperator):
         judged = Slice.of(metastore, verdict) if verdict is not None else None
         if judged is None or not judged.rows:
             raise AirflowSkipException(f"{self.pipeline}: no rows to publish")
+        held = metastore.held_slices(self.pipeline)
+        if judged.unpublished and held and held[0].batch_ids[0] < judged.unpublished[0]:
+            raise AirflowSkipException(f"{self.pipeline}: {judged.rows} rows wait behind held {held[0]}")
         if judged.unpublished:
             raise AirflowFailException(
                 f"{self.pipeline}: batches {judged.unpublished[:20]} passed and are not published; "

@@ -27,6 +27,7 @@ def runs(
     """List runs, newest first; below, errors of failed ones and what a person should know of others."""
     from drawdown.cli.run_table import run_table, run_values
     from drawdown.metastore import Metastore
+    from drawdown.publishing.held_terms import terms
     from drawdown.spec import load_project
 
     project = load_project()
@@ -36,6 +37,8 @@ def runs(
         if run_id is not None:
             return _show_one(metastore, run_id, as_json)
         found = metastore.runs(name, limit=limit)
+        shown = [name] if name is not None else list(dict.fromkeys(run.pipeline for run in found))
+        waiting = [term for each in shown for term in terms(metastore, project, each)]
     if as_json:
         return print_json([run_values(run) for run in found])
     out().print(run_table([(run.pipeline, run) for run in found], ids=True))
@@ -45,6 +48,9 @@ def runs(
         if run.error:
             out().print(f"[red]{run.run_id}[/] ", end="")
             out().print(f"{run.error['id']}: {run.error['what'].splitlines()[0]}", markup=False)
+    for term in waiting:
+        out().print("[red]held[/] " if term.over else "[yellow]held[/] ", end="")
+        out().print(f"{term.held.verdict.pipeline}: {term.text}: {term.do}", markup=False)
     return None
 
 

@@ -55,6 +55,7 @@ from drawdown.metastore.records import Batch, Checkpoint, Counts, Run, RunState,
 from drawdown.plan.findings import waiting_text
 from drawdown.plan.preflight import preflight
 from drawdown.plan.verdicts import PlanVerdict
+from drawdown.publishing.held_terms import refuse_overdue, terms
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.trigger import AVAILABLE_NOW, Trigger
 from drawdown.storage import Storage
@@ -177,6 +178,7 @@ class Drain:
         if verdict.outcome in ("fail", "error"):
             raise not_passed(self.pipeline, verdict)
         self._acknowledge()
+        self._mind_terms()
         return self.finish(
             "stopped" if stop_reason == ASKED_TO_STOP else "succeeded",
             stop_reason=f"{stop_reason}{self._left(stop_reason)}{self.desk.waiting()}",
@@ -359,6 +361,15 @@ class Drain:
         self.published += rows
         self.context.on_verdict(verdict, rows)
         return verdict
+
+    def _mind_terms(self) -> None:
+        """Say which held slices must be decided about soon; raises AuditFailed ``slice.overdue``."""
+        found = terms(self.metastore, self.project, self.pipeline.name)
+        for term in found:
+            if term.near:
+                self.notices.append(term.notice())
+                self.context.on_notice(f"{term.notice()['id']}: {term.text}")
+        refuse_overdue(found)
 
     # 11
 

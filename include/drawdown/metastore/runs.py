@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import fields, replace
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
@@ -87,6 +88,18 @@ def read(conn: Connection, pipeline: str | None, limit: int) -> list[Run]:
     if pipeline is not None:
         query = query.where(runs.c.pipeline == pipeline)
     return [_run(row._mapping) for row in conn.execute(query)]
+
+
+def last_published(conn: Connection, pipeline: str) -> datetime | None:
+    """The end of the last run that made rows visible; the start of the first run if none has."""
+    of = runs.c.pipeline == pipeline
+    newest = select(runs.c.ended_at).where(of, runs.c.published > 0, runs.c.ended_at.is_not(None))
+    found = conn.execute(newest.order_by(runs.c.started_at.desc()).limit(1)).scalar()
+    if found is None:
+        found = conn.execute(
+            select(runs.c.started_at).where(of).order_by(runs.c.started_at).limit(1)
+        ).scalar()
+    return found
 
 
 def _run(columns: Any) -> Run:

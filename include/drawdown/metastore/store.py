@@ -322,6 +322,11 @@ class Metastore:
         with self._engine.begin() as conn:
             return runs.read_one(conn, run_id)
 
+    def last_published(self, pipeline: str) -> datetime | None:
+        """When a run last made rows visible; when the first run began if none has, None before it."""
+        with self._engine.begin() as conn:
+            return runs.last_published(conn, pipeline)
+
     def runs(self, pipeline: str | None = None, limit: int = 50) -> list[Run]:
         """The last runs of a pipeline, or of all, newest first."""
         with self._engine.begin() as conn:

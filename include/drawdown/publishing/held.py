@@ -61,7 +61,12 @@ def decide(metastore: Metastore, project: Project, pipeline: Pipeline, decision:
     try:
         held = _chosen(metastore, pipeline, decision)
         ids = [batch_id for slice_ in held for batch_id in slice_.batch_ids]
-        who = {"by": decision.by, "why": decision.why, "slices": [slice_.key for slice_ in held]}
+        who = {
+            "by": decision.by,
+            "why": decision.why,
+            "slices": [slice_.key for slice_ in held],
+            "batches": [ids[0], ids[-1]],
+        }
         metastore.start_run(
             Run(
                 decision.run_id,
@@ -94,6 +99,16 @@ def decision_about(metastore: Metastore, pipeline: str, key: str) -> Run | None:
     return None
 
 
+def decided_text(metastore: Metastore, pipeline: str, key: str) -> str:
+    """What became of a slice that is not held any more, in one sentence."""
+    run = decision_about(metastore, pipeline, key)
+    if run is None:
+        return f"the slice of {pipeline} is not held any more"
+    past = {"release": "released", "discard": "discarded"}[run.kind]
+    at = f"{run.ended_at:%Y-%m-%d %H:%M:%S} UTC"
+    return f"the slice of {pipeline} was {past} by {run.origin['by']} at {at} ({run.origin['why']})"
+
+
 def _chosen(metastore: Metastore, pipeline: Pipeline, decision: Decision) -> list[HeldSlice]:
     held = metastore.held_slices(pipeline.name)
     if decision.key is None:
@@ -107,7 +122,12 @@ def _chosen(metastore: Metastore, pipeline: Pipeline, decision: Decision) -> lis
         return held
     chosen = [slice_ for slice_ in held if slice_.key == decision.key]
     if not chosen:
-        raise _not_held_any_more(metastore, pipeline, decision.key)
+        raise RefusedError(
+            "slice.decided",
+            decided_text(metastore, pipeline.name, decision.key),
+            where=f"pipeline {pipeline.name}",
+            do=f"nothing was changed; `drawdown runs {pipeline.name}` shows what became of it",
+        )
     if decision.choice == "release" and pipeline.sink.ordered and chosen[0] is not held[0]:
         raise RefusedError(
             "slice.out-of-order",
@@ -116,23 +136,6 @@ def _chosen(metastore: Metastore, pipeline: Pipeline, decision: Decision) -> lis
             do=f"decide about {held[0]} first",
         )
     return chosen
-
-
-def _not_held_any_more(metastore: Metastore, pipeline: Pipeline, key: str) -> RefusedError:
-    past = {"release": "released", "discard": "discarded"}
-    run = decision_about(metastore, pipeline.name, key)
-    what = f"the slice of {pipeline.name} is not held any more"
-    if run is not None:
-        what = (
-            f"the slice of {pipeline.name} was {past[run.kind]} by {run.origin['by']} at"
-            f" {run.ended_at:%Y-%m-%d %H:%M:%S} UTC ({run.origin['why']})"
-        )
-    return RefusedError(
-        "slice.decided",
-        what,
-        where=f"pipeline {pipeline.name}",
-        do=f"nothing was changed; `drawdown runs {pipeline.name}` shows what became of it",
-    )
 
 
 def _carry_out(

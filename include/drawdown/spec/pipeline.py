@@ -78,6 +78,7 @@ class Pipeline(SpecModel):
 
     description: Annotated[str, Field(max_length=4000)] = ""
     schedule: Annotated[str | list[AssetRef] | None, BeforeValidator(checked_schedule)] = None
+    freshness: PositiveDuration | None = None
     group: Name | None = None
     owner: Line = "drawdown"
     tags: list[Line] = Field(default_factory=list)
@@ -121,6 +122,11 @@ class Pipeline(SpecModel):
     def asset_name(self) -> str:
         """The Airflow asset that is updated when the pipeline publishes."""
         return asset_name(self.name)
+
+    @property
+    def may_be_held(self) -> bool:
+        """Whether an audit can hold a slice back."""
+        return self.sink.publish == "audited" and bool(self.quality.expectations)
 
     @property
     def sink_schema_ddl(self) -> str | None:
@@ -175,6 +181,13 @@ class Pipeline(SpecModel):
                 "with fewer than two watermarks min and max are the same",
                 "watermark_policy",
                 do="remove it",
+            )
+        if self.freshness is not None and not isinstance(self.schedule, str):
+            raise problem(
+                "no-effect",
+                "only runs by the clock can see that nothing was published",
+                "freshness",
+                do='remove it, or add a `schedule:` such as "5 * * * *"',
             )
         if self.schedule is not None:
             for at, why in self.test_only.items():

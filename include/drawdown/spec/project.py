@@ -156,6 +156,7 @@ class ProjectFile(SpecModel):
     clusters: dict[Name, Cluster] = Field(default_factory=lambda: {"local": Cluster()}, min_length=1)
     airflow: Airflow = Airflow()
     lease_ttl: PositiveDuration = Duration.parse("60 seconds")
+    held: PositiveDuration = Duration.parse("6 days")
 
     @model_validator(mode="after")
     def _retries_outlast_the_lease(self) -> ProjectFile:
@@ -179,6 +180,7 @@ class Project:
     clusters: dict[str, Cluster]
     airflow: Airflow
     lease_ttl: Duration
+    held: Duration
 
     @property
     def pipelines_dir(self) -> Path:
@@ -212,4 +214,5 @@ class Project:
             file.clusters,
             file.airflow,
             file.lease_ttl,
+            file.held,
         )

@@ -1,0 +1,202 @@
+"""The tasks by which a person decides about a held slice: `ask` in the drain's DAG, `choose` and `decide`.
+
+`ask` starts the DAG `<name>__decide` once for each held slice. There `choose` waits for an answer in
+Airflow's *Required Actions*, in a state that takes no worker slot; `decide` carries it out, without Spark.
+What was decided on the command line meanwhile stays as it is.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
+from airflow.sdk import BaseOperator, Param
+from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+
+from drawdown.airflow.documentation import request_body
+from drawdown.airflow.logins import look_up
+from drawdown.airflow.records import decision_event, open_metastore
+from drawdown.airflow.schedules import asset_of
+from drawdown.application import new_run_id
+from drawdown.credentials import with_logins
+from drawdown.errors import AuditFailed, DrawdownError, RefusedError
+from drawdown.metastore import this_process
+from drawdown.publishing.held import Decision, decide, decided_text, decision_about
+from drawdown.publishing.held_terms import refuse_overdue, terms
+from drawdown.spec import load_pipeline, load_project
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from drawdown.metastore import Metastore
+    from drawdown.metastore.records import Run
+
+LOOK_AGAIN = timedelta(hours=1)
+"""How often an open request looks whether its slice was decided about on the command line."""
+
+DECIDE = "__decide"
+"""What the id of a pipeline's DAG for decisions ends with."""
+
+_REQUEST = "held__"
+"""What the id of a DAG run that asks begins with; `HeldSlice.key` follows."""
+
+
+def decide_dag_id(pipeline: str) -> str:
+    """The DAG that asks about a pipeline's held slices."""
+    return pipeline + DECIDE
+
+
+class AskOperator(TriggerDagRunOperator):
+    """Asks about the first held slice that nobody was asked about; skipped when there is none.
+
+    Fails while the term of a held slice is over, also when a DAG run has nothing else to do.
+    The run's id names the slice, so there is one request for each, whichever drain asks.
+    """
+
+    def __init__(self, *, project_root: str, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(
+            trigger_dag_id=decide_dag_id(pipeline),
+            logical_date=None,
+            skip_when_already_exists=True,
+            openlineage_inject_parent_info=False,
+            **kwargs,
+        )
+        self.project_root = project_root
+        self.pipeline = pipeline
+
+    def execute(self, context: Context) -> None:
+        with open_metastore(self.project_root) as metastore:
+            found = terms(metastore, load_project(Path(self.project_root)), self.pipeline)
+        for slice_ in (term.held for term in found):
+            run_id = _REQUEST + slice_.key
+            if not context["ti"].get_dr_count(dag_id=self.trigger_dag_id, run_ids=[run_id]):
+                self.log.info("%s of %s: asking in %s", slice_, self.pipeline, self.trigger_dag_id)
+                self.trigger_run_id = run_id
+                super().execute(context)
+        try:
+            refuse_overdue(found)
+        except AuditFailed as error:
+            raise AirflowFailException(str(error)) from None
+        raise AirflowSkipException(f"{self.pipeline}: no slice is held that nobody was asked about")
+
+
+class ChooseOperator(HITLOperator):
+    """Waits until a person says release or discard, and why; an answer without a reason is asked for again.
+
+    Returns:
+        ``{"choice", "by", "why"}``, or None when the slice is not held any more.
+    """
+
+    def __init__(self, *, project_root: str, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(
+            subject=f"{pipeline}: release or discard a held slice?",
+            options=["release", "discard"],
+            params={"why": Param("", type="string", title="Why", description="Kept in the run record.")},
+            response_timeout=LOOK_AGAIN,
+            **kwargs,
+        )
+        self.project_root = project_root
+        self.pipeline = pipeline
+
+    def execute(self, context: Context) -> None:
+        key = _slice_key(context)
+        with open_metastore(self.project_root) as metastore:
+            held = next((s for s in metastore.held_slices(self.pipeline) if s.key == key), None)
+            if held is None:
+                self.log.info("%s", decided_text(metastore, self.pipeline, key))
+                return
+            self.subject = f"{self.pipeline}: release or discard {held}, {held.rows:,} rows?"
+            self.body = request_body(held, metastore.run(held.verdict.run_id))
+        super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, str] | None:
+        if event.get("error_type") == "timeout":
+            self.execute(context)
+            return None
+        with open_metastore(self.project_root) as metastore:
+            key = _slice_key(context)
+            if key not in [held.key for held in metastore.held_slices(self.pipeline)]:
+                told = decided_text(metastore, self.pipeline, key)
+                raise AirflowFailException(f"this answer came too late and changes nothing: {told}")
+        answer = super().execute_complete(context, event)
+        why = str(answer["params_input"].get("why", "")).strip()
+        if not why:
+            self.log.warning("the answer gave no reason: asking again")
+            self.execute(context)
+            return None
+        return {"choice": answer["chosen_options"][0], "by": answer["responded_by_user"]["name"], "why": why}
+
+
+class DecideOperator(BaseOperator):
+    """Carries the choice out, and updates the pipeline's asset with what became visible.
+
+    While a drain holds the lease, or an earlier slice waits for its decision, it waits by retries.
+    Skipped when nothing became visible. Its outlet must be the pipeline's asset.
+    """
+
+    def __init__(self, *, project_root: str, pipeline: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.project_root = project_root
+        self.pipeline = pipeline
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        ti = context["ti"]
+        chosen, key = ti.xcom_pull(task_ids="choose"), _slice_key(context)
+        try:
+            with open_metastore(self.project_root) as metastore:
+                run = self._decide(metastore, _decision(context, chosen, key) if chosen else None, key)
+                event = decision_event(metastore, run)
+        except RefusedError as error:
+            # An earlier slice is decided about in a request of its own.
+            wait = error.id == "slice.out-of-order"
+            raise (AirflowException if wait else AirflowFailException)(str(error)) from None
+        except DrawdownError as error:
+            kind = AirflowException if error.transient else AirflowFailException
+            raise kind(str(error)) from None
+        if not event["rows"]:
+            raise AirflowSkipException(f"{self.pipeline}: decided; nothing became visible by it")
+        context["outlet_events"][asset_of(self.pipeline)].extra.update(event)
+        self.log.info("%s: %d rows became visible", self.pipeline, event["rows"])
+        return event
+
+    def _decide(self, metastore: Metastore, decision: Decision | None, key: str) -> Run:
+        """The decision's run record: made now, by an earlier try that died after it, or by command."""
+        done = decision_about(metastore, self.pipeline, key)
+        if decision is None:
+            if done is None:
+                raise AirflowFailException("nobody has decided: clear `choose` to be asked again")
+            return done
+        if done is None or done.origin.get("dag_run_id") != decision.origin["dag_run_id"]:
+            project = load_project(Path(self.project_root))
+            pipeline = load_pipeline(project, self.pipeline)
+            project = with_logins(project, look_up(project, [pipeline]))
+            decide(metastore, project, pipeline, decision)
+            done = metastore.run(decision.run_id)
+        assert done is not None
+        return done
+
+
+def _slice_key(context: Context) -> str:
+    """Of the DAG run's slice. Raises AirflowFailException for a run that no held slice has started."""
+    run_id: str = context["ti"].run_id
+    if not run_id.startswith(_REQUEST):
+        raise AirflowFailException(
+            "a held slice starts this DAG; clear `choose` of its run to be asked again"
+        )
+    return run_id.removeprefix(_REQUEST)
+
+
+def _decision(context: Context, chosen: dict[str, str], key: str) -> Decision:
+    ti = context["ti"]
+    return Decision(
+        "release" if chosen["choice"] == "release" else "discard",
+        new_run_id(),
+        this_process(),
+        chosen["by"],
+        chosen["why"],
+        key,
+        {"dag_id": ti.dag_id, "dag_run_id": ti.run_id},
+    )

@@ -1,0 +1,181 @@
+"""A held slice is decided about in Airflow itself: a request, an answer, visible rows, an asset event."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
+
+import pytest
+
+from drawdown.machine.airflow_home import LocalAirflow
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Counts, HeldSlice, Run
+from drawdown.publishing.held import Decision, decide
+from drawdown.spec import load_pipeline, load_project
+from tests.support.dag_project import DagProject
+
+pytestmark = pytest.mark.timeout(900)
+
+FAILS_ON_TWO = """
+expectations:
+  - {type: expect_column_values_to_not_be_in_set, kwargs: {column: id, value_set: [2, 4, 6]}}
+"""
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
+    project = DagProject(tmp_path_factory.mktemp("held") / "project", retries=0)
+    project.pipeline("events", quality=FAILS_ON_TWO)
+    project.pipeline("stale", 'schedule: "@yearly"\nfreshness: 1 microsecond')
+    project.pipeline("fresh", 'schedule: "@yearly"\nfreshness: 1 day')
+    for name in ("stale", "fresh"):
+        (project.storage / "landing" / name).mkdir(parents=True)
+        record_a_publish(project, name)
+    with LocalAirflow(project.root, project.root / "airflow") as started:
+        for name in ("events", "stale", "fresh"):
+            started.unpause(name)
+        yield started
+
+
+def record_a_publish(project: DagProject, name: str) -> None:
+    with Metastore.open(load_project(project.root).metastore_url) as metastore:
+        metastore.start_run(Run(f"{name}-1", name))
+        metastore.finish_run(f"{name}-1", "succeeded", counts=Counts(published=1))
+
+
+@pytest.fixture(scope="module")
+def project(airflow: LocalAirflow) -> DagProject:
+    found = DagProject.__new__(DagProject)
+    found.root = airflow.project_root
+    found.storage = airflow.project_root / "storage"
+    return found
+
+
+def test_a_held_slice_is_released_by_an_answer_and_the_asset_knows(
+    airflow: LocalAirflow, project: DagProject
+) -> None:
+    project.land("events", 1, 2)
+    assert drain(airflow) == ("failed", {"audit": "failed", "publish": "upstream_failed", "ask": "success"})
+    [held] = held_slices(project)
+    run_id = f"held__{held.key}"
+    request = open_request(airflow, run_id)
+    assert request["options"] == ["release", "discard"]
+    assert "2 rows" in request["subject"]
+    assert "expect_column_values_to_not_be_in_set" in request["body"]
+
+    # The request stays open, and drains go on.
+    project.land("events", 3)
+    assert drain(airflow) == ("success", {"audit": "success", "publish": "skipped", "ask": "skipped"})
+    assert project.ids("events") == []
+
+    answer(airflow, run_id, "release", "")
+    assert open_request(airflow, run_id, since=request["created_at"]), "asked again: there was no reason"
+    answer(airflow, run_id, "release", "looked at")
+    assert airflow.wait("events__decide", run_id, 240) == "success"
+    assert project.ids("events") == [1, 2, 3]
+    assert held_slices(project) == []
+    decision = last_run(project)
+    assert (decision.kind, decision.state) == ("release", "succeeded")
+    assert (decision.origin["by"], decision.origin["why"]) == (airflow.user, "looked at")
+    seconds = airflow.task_seconds("events__decide", run_id)
+    print("decide took", seconds)
+    [event] = asset_events(airflow)
+    assert event["source_dag_id"] == "events__decide"
+    assert (event["extra"]["rows"], event["extra"]["decision"]) == (3, "release")
+
+
+def test_an_answer_after_a_decision_by_command_is_told_so_and_changes_nothing(
+    airflow: LocalAirflow, project: DagProject
+) -> None:
+    project.land("events", 4)
+    drain(airflow)
+    [held] = held_slices(project)
+    run_id = f"held__{held.key}"
+    open_request(airflow, run_id)
+    known = load_project(project.root)
+    with Metastore.open(known.metastore_url) as metastore:
+        begun = time.monotonic()
+        decide(
+            metastore,
+            known,
+            load_pipeline(known, "events"),
+            Decision("release", "by-command", "here", "ada", "known"),
+        )
+        print("release took", time.monotonic() - begun)
+    before = project.ids("events")
+    answer(airflow, run_id, "discard", "no")
+    airflow.wait("events__decide", run_id, 240)
+    assert airflow.task_states("events__decide", run_id)["choose"] == "failed"
+    log = airflow.task_log("events__decide", run_id, "choose")
+    assert "was released by ada" in log
+    assert project.ids("events") == before == [1, 2, 3, 4]
+    assert last_run(project).run_id == "by-command"
+    assert asset_events(airflow)[-1]["extra"]["by"] == "ada", "the asset is told of it all the same"
+
+
+def test_what_was_published_too_long_ago_fails_a_run_that_has_nothing_to_do(airflow: LocalAirflow) -> None:
+    ended = {name: airflow.trigger(name) for name in ("stale", "fresh")}
+    states = {name: airflow.wait(name, run_id, 240) for name, run_id in ended.items()}
+    assert states == {"stale": "failed", "fresh": "success"}
+    assert airflow.task_states("stale", ended["stale"])["drain"] == "skipped"
+    assert "published last at" in airflow.task_log("stale", ended["stale"], "freshness")
+
+
+def test_nobody_starts_a_request_by_hand(airflow: LocalAirflow) -> None:
+    run_id = airflow.trigger("events__decide")
+    assert airflow.wait("events__decide", run_id, 240) == "failed"
+    assert "a held slice starts this DAG" in airflow.task_log("events__decide", run_id, "choose")
+
+
+def drain(airflow: LocalAirflow) -> tuple[str, dict[str, str | None]]:
+    run_id = airflow.trigger("events")
+    state = airflow.wait("events", run_id, 400)
+    states = airflow.task_states("events", run_id)
+    return state, {task: states[task] for task in ("audit", "publish", "ask")}
+
+
+def held_slices(project: DagProject) -> list[HeldSlice]:
+    with Metastore.open(load_project(project.root).metastore_url) as metastore:
+        return metastore.held_slices("events")
+
+
+def last_run(project: DagProject) -> Run:
+    with Metastore.open(load_project(project.root).metastore_url) as metastore:
+        return metastore.runs("events")[0]
+
+
+def hitl(run_id: str) -> tuple[str, ...]:
+    return "dags", "events__decide", "dagRuns", run_id, "taskInstances", "choose", "-1", "hitlDetails"
+
+
+def open_request(airflow: LocalAirflow, run_id: str, since: str = "") -> dict[str, Any]:
+    """As *Required Actions* shows it: waited for, and not answered yet."""
+
+    def found() -> dict[str, Any] | None:
+        states = airflow.task_states("events__decide", run_id)
+        if states.get("choose") != "awaiting_input":
+            return None
+        detail = airflow.api.call("GET", *hitl(run_id))
+        return detail if detail and not detail["response_received"] else None
+
+    return wait_for(found)
+
+
+def answer(airflow: LocalAirflow, run_id: str, choice: str, why: str) -> None:
+    body = {"chosen_options": [choice], "params_input": {"why": why}}
+    airflow.api.call("PATCH", *hitl(run_id), body=body)
+
+
+def asset_events(airflow: LocalAirflow) -> list[dict[str, Any]]:
+    answer = airflow.api.call("GET", "assets", "events", order_by="timestamp")
+    return [event for event in answer["asset_events"] if event["extra"].get("decision")]
+
+
+def wait_for(found: Callable[[], T | None], seconds: float = 240) -> T:
+    deadline = time.monotonic() + seconds
+    while (result := found()) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+    return result

@@ -1,0 +1,93 @@
+"""The commands of docs/held.md, typed one after the other over two held slices of a Delta table."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from typer.testing import CliRunner, Result
+
+from drawdown.cli.main import app
+from drawdown.errors import RefusedError
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Batch, Counts, StagedFile, Verdict
+from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.spec import load_project
+
+PAGE = Path(__file__).parents[2] / "docs/held.md"
+PIPELINE = """
+sources: {events: {format: text, path: landing}}
+transform: transform.sql
+sink: {format: delta, path: out, schema: out.ddl}
+"""
+SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,"metadata":{}}]}'
+
+
+@pytest.fixture
+def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Batches 0 and 1 were judged by two runs, and both are held."""
+    folder = tmp_path / "include/pipelines/sales"
+    folder.mkdir(parents=True)
+    (tmp_path / "include/project.yaml").write_text("storage_root: storage\n")
+    (folder / "pipeline.yaml").write_text(PIPELINE)
+    (folder / "transform.sql").write_text("SELECT value FROM events")
+    (folder / "out.ddl").write_text("id BIGINT")
+    table = tmp_path / "storage/out"
+    table.mkdir(parents=True)
+    DeltaTableFiles(str(table)).create(SCHEMA, [], "")
+    monkeypatch.chdir(tmp_path)
+    with Metastore.open(load_project(tmp_path).metastore_url) as metastore:
+        lease = metastore.acquire("sales", "a test", "a-run", load_project(tmp_path).lease_ttl.delta)
+        metastore.create_checkpoint(lease, 1, "_drawdown/sales/checkpoint-1", {})
+        for number in (0, 1):
+            staged = stage(table, number)
+            batch = Batch("sales", 1, number, "a-run", lease.epoch, counts=Counts(staged=1))
+            metastore.note_batch(lease, batch, [staged], {})
+            metastore.mark_committed(lease, 1, number)
+            metastore.record_verdict(lease, Verdict("sales", 1, f"run-{number}", number, number, "fail"))
+        metastore.release(lease)
+    return tmp_path
+
+
+def stage(table: Path, number: int) -> StagedFile:
+    path = table / f"part-{number}.parquet"
+    pq.write_table(pa.table({"id": pa.array([number], pa.int64())}), path)
+    size = path.stat().st_size
+    action = {"path": path.name, "size": size, "partitionValues": {}, "modificationTime": 1}
+    return StagedFile("output", str(path), size, 1, action)
+
+
+def typed(*words: str) -> Result:
+    return CliRunner().invoke(app, list(words))
+
+
+def test_the_commands_of_the_page_do_what_it_says(project: Path) -> None:
+    blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    commands = [line for block in blocks for line in block.splitlines()]
+    assert [line.split()[1] for line in commands] == ["runs", "release", "discard"]
+    shown, released, discarded = (typed(*shlex.split(line)[1:]) for line in commands)
+    assert [result.exit_code for result in (shown, released, discarded)] == [0, 0, 0]
+    assert "sales: batch 0 (1 rows) is held since" in " ".join(shown.output.split())
+    assert "released 1 rows of 1 batches" in released.output
+    assert "discarded 1 rows of 1 batches" in discarded.output
+    assert DeltaTable(str(project / "storage/out")).to_pyarrow_table().column("id").to_pylist() == [0]
+    assert not (project / "storage/out/part-1.parquet").exists()
+    with Metastore.open(load_project(project).metastore_url) as metastore:
+        assert [run.kind for run in metastore.runs("sales")] == ["discard", "release"]
+
+
+def test_a_batch_that_is_in_no_held_slice_is_refused(project: Path) -> None:
+    refused = typed("release", "sales", "--batch", "7", "--why", "x").exception
+    assert isinstance(refused, RefusedError)
+    assert refused.id == "slice.none-held"
+
+
+def test_without_a_batch_every_held_slice_is_meant_each_in_a_commit_of_its_own(project: Path) -> None:
+    assert "released 2 rows of 2 batches" in typed("release", "sales", "--why", "x").output
+    table = DeltaTable(str(project / "storage/out"))
+    assert (table.version(), sorted(table.to_pyarrow_table().column("id").to_pylist())) == (2, [0, 1])
