@@ -106,7 +106,7 @@ def test_a_task_that_is_ended_leaves_no_process_and_loses_nothing(runs: Runs, ho
         time.sleep(5)
     task.kill()
     task.wait()
-    runs.wait_until_gone(30)
+    runs.wait_until_gone(90)
     with Metastore.open(f"sqlite:///{runs.project.root / 'metastore.db'}") as metastore:
         [ended] = metastore.runs("events")
         assert metastore.holder_of("events") is None

@@ -109,7 +109,7 @@ def _consume(broker: Broker, count: int) -> list[bytes]:
     consumer = Consumer(settings)
     consumer.subscribe([TOPIC])
     try:
-        return [message.value() for message in consumer.consume(count, timeout=20)]
+        return [message.value() for message in consumer.consume(count, timeout=60)]
     finally:
         consumer.close()
 

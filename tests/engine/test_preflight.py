@@ -508,7 +508,7 @@ def test_a_broker_that_is_not_there_is_a_doubt_within_seconds(
     )
     started = time.monotonic()
     found = flights.look()
-    assert time.monotonic() - started < 8
+    assert time.monotonic() - started < 30
     assert found.work
     assert found.reasons[0].startswith("left: Kafka at 127.0.0.1:1 does not answer")
     assert capfd.readouterr().err == ""

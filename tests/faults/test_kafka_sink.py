@@ -5,11 +5,16 @@ A batch is 60,000 rows in one file, two transactions: so a publish of two batche
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 from collections import Counter
 
 import pytest
 
+from drawdown.fault_points import FAULT
 from drawdown.machine.broker import Broker
+from tests.support.command_line import DRAWDOWN, drawdown
 from tests.support.deaths import die, free_lease
 from tests.support.frozen import frozen
 from tests.support.topics import Topic, records
@@ -95,6 +100,36 @@ def test_a_batch_that_readers_see_a_part_of_or_all_is_sent_once(
         assert project.seen() <= project.expected, moment
         kafka_workspace.run("direct")
         project.settled()
+
+
+@pytest.mark.fault("F07", "kafka")
+def test_what_a_release_has_begun_to_show_cannot_be_discarded_and_is_completed(
+    kafka_workspace: Workspace, broker: Broker
+) -> None:
+    project = Project(kafka_workspace, broker, "held")
+    quality = kafka_workspace.root / "include/pipelines/held/quality.yaml"
+    quality.write_text(
+        "expectations: [{type: expect_table_row_count_to_be_between, kwargs: {max_value: 1}}]\n"
+    )
+    project.land(0)
+    error = kafka_workspace.drain("held")[0].error
+    assert error is not None
+    assert error.id == "audit.fail"
+    assert not project.seen()
+    words = ["release", "held", "--why", "the check was wrong"]
+    fault = {**os.environ, FAULT: "kill after publish.file 1"}
+    apart = {"cwd": kafka_workspace.root, "env": fault, "start_new_session": True}
+    died = subprocess.run([*DRAWDOWN, *words], check=False, **apart)
+    assert died.returncode == -signal.SIGKILL
+    assert project.seen().total() == 50_000
+    free_lease(kafka_workspace)
+    refused = drawdown(kafka_workspace.root, "discard", "held", "--why", "no")
+    assert (refused.returncode, "slice.visible" in refused.stderr) == (3, True), refused.stderr
+    assert drawdown(kafka_workspace.root, *words).returncode == 0
+    quality.unlink()
+    # It notes that the first release has died.
+    kafka_workspace.run("held")
+    project.settled()
 
 
 @pytest.mark.fault("F10", "kafka")

@@ -92,7 +92,9 @@ def moment(when: str, step: str) -> str:
     return f"{when} {step}{' 2' if step in BATCH_STEPS else ''}"
 
 
-def dies_and_goes_on(kind: str, workspace: Workspace, moments: list[str], control: Control) -> None:
+def dies_and_goes_on(kind: str, root: Path, make: Make, moments: list[str], control: Control) -> None:
+    control(kind, len(moments))
+    workspace = make(kind, root)
     for wave, where in enumerate(moments):
         land(workspace, wave)
         die(workspace, NAME, where)
@@ -127,7 +129,7 @@ def test_a_run_on_delta_goes_on_where_one_was_killed(
     tmp_path: Path, make: Make, control: Control, where: str
 ) -> None:
     kind = "delta append audited"
-    dies_and_goes_on(kind, make(kind, tmp_path / "project"), [where], control)
+    dies_and_goes_on(kind, tmp_path / "project", make, [where], control)
 
 
 @pytest.mark.fault("F02", "delta")
@@ -159,7 +161,7 @@ def test_a_run_on_delta_goes_on_where_one_failed_before_its_sink(
 def test_a_batch_that_a_dead_run_wrote_is_there_once_in_every_kind_of_sink(
     tmp_path: Path, make: Make, control: Control, kind: str
 ) -> None:
-    dies_and_goes_on(kind, make(kind, tmp_path / "project"), ["after batch.end 2"], control)
+    dies_and_goes_on(kind, tmp_path / "project", make, ["after batch.end 2"], control)
 
 
 @pytest.mark.fault("F01", "delta")
@@ -193,4 +195,4 @@ def test_a_run_goes_on_where_one_was_killed_before_or_after_a_step(
     tmp_path: Path, make: Make, control: Control, kind: str, step: str
 ) -> None:
     moments = [moment("before", step), moment("after", step)]
-    dies_and_goes_on(kind, make(kind, tmp_path / "project"), moments, control)
+    dies_and_goes_on(kind, tmp_path / "project", make, moments, control)

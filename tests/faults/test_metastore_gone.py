@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import sqlite3
 from collections import Counter
 from pathlib import Path
@@ -12,8 +13,11 @@ from pyspark.sql import SparkSession
 from drawdown.errors import DrawdownError
 from drawdown.machine.postgres import PostgresServer
 from drawdown.metastore import Metastore
+from tests.support.deaths import run_apart
 from tests.support.frozen import frozen
 from tests.support.workspace import Workspace, multiset
+
+pytest_plugins = ("tests.fixtures.postgres",)
 
 SPEC = """
 sources:
@@ -95,6 +99,28 @@ def test_a_metastore_on_postgresql_that_is_gone_stops_a_run_and_the_next_goes_on
                 _free(metastore)
                 workspace.run("out")
                 _settled(workspace, metastore, wave + 1)
+
+
+@pytest.mark.fault("F04", "delta")
+@pytest.mark.fault("F37", "delta")
+def test_a_drain_that_dies_goes_on_from_its_records_on_postgresql(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, postgres_server: PostgresServer
+) -> None:
+    url = postgres_server.create_database().replace("postgresql:", "postgresql+psycopg:")
+    monkeypatch.setenv("DRAWDOWN_TEST_METASTORE", url)
+    workspace = Workspace(tmp_path / "project", spark)
+    _keep_records_in(workspace, '"${DRAWDOWN_TEST_METASTORE}"')
+    workspace.pipeline("out", SPEC, **FILES)
+    for wave, moment in enumerate(["after batch.note 2", "after publish.commit"]):
+        _land(workspace, wave)
+        job = run_apart(workspace, "out", f"kill {moment}")
+        assert job.returncode == -signal.SIGKILL, job.stdout
+        with workspace.metastore() as metastore:
+            assert metastore.runs("out")[0].state == "running"
+            _free(metastore)
+            workspace.run("out")
+            assert [run.state for run in metastore.runs("out")][:2] == ["succeeded", "crashed"]
+            _settled(workspace, metastore, wave + 1)
 
 
 def _keep_records_in(workspace: Workspace, url: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections import Counter
 from pathlib import Path
 
@@ -10,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from drawdown.machine.postgres import PostgresServer
 from tests.support.database import TestDatabase
-from tests.support.deaths import die, free_lease
+from tests.support.deaths import die, free_lease, start_apart
 from tests.support.frozen import frozen
 from tests.support.workspace import Workspace, multiset
 
@@ -92,6 +94,26 @@ def test_a_publish_that_dies_shows_all_of_its_slice_or_nothing(
         assert project.seen() == (project.expected if visible else before), moment
         project.workspace.run("out")
         project.settled()
+
+
+@pytest.mark.fault("F03", "postgres")
+def test_a_copy_that_dies_in_the_middle_of_a_file_leaves_no_row(
+    tmp_path: Path, spark: SparkSession, postgres_server: PostgresServer
+) -> None:
+    project = Project(tmp_path / "project", spark, postgres_server)
+    many = "SELECT k, n FROM (SELECT k, explode(sequence(1L, 400000L)) AS n FROM events)"
+    project.workspace.pipeline("out", SPEC.replace("SINK", APPEND), **FILES, transform_sql=many)
+    project.workspace.land_json("landing/events/0.json", [{"k": "a", "n": 0}], mtime=1)
+    job = start_apart(project.workspace, "out")
+    while not project.database.execute("SELECT 1 FROM pg_stat_progress_copy WHERE tuples_processed > 0"):
+        assert job.poll() is None, job.communicate()[0]
+    os.killpg(job.pid, signal.SIGKILL)
+    assert job.wait() == -signal.SIGKILL
+    assert project.seen() == Counter()
+    free_lease(project.workspace)
+    project.workspace.run("out")
+    project.landed.update(("a", n) for n in range(1, 400_001))
+    project.settled()
 
 
 @pytest.mark.fault("F04", "postgres")

@@ -147,7 +147,7 @@ def test_a_run_whose_jvm_is_killed_ends_within_seconds_with_one_error(
     assert said.count("spark.gone") == 1, said
     assert "Traceback" not in said
     assert "py4j" not in said.lower()
-    assert seconds < 15, f"{seconds:.1f} s"
+    assert seconds < 45, f"{seconds:.1f} s"
     with workspace.metastore() as metastore:
         [run] = metastore.runs(NAME)
         assert metastore.holder_of(NAME) is None

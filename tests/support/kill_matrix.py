@@ -18,9 +18,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from drawdown.metastore.records import Counts
+from drawdown.publishing.kafka_ledger import ledger_topic
 from drawdown.spec import load_pipeline
 from tests.support.database import TestDatabase
-from tests.support.topics import Topic, records
+from tests.support.topics import Topic, delete_topic, records
 from tests.support.workspace import Workspace, multiset
 
 SPEC = """
@@ -108,10 +109,14 @@ class Kind:
         return "mode:" not in self.spec
 
     def project(self, root: Path, spark: SparkSession | None, server: Any = None) -> Workspace:
-        """An empty one; on a server it has a topic or a database of its own."""
+        """An empty one; on a server it has a topic or a database of its own.
+
+        All pipelines of the name share a broker's ledger: an earlier project has ended.
+        """
         topic, keys, files = f"hourly-{uuid.uuid4().hex}", f"schema: out.ddl, {self.spec}", dict(FILES)
         if self.server == "broker":
             Topic(server, topic)
+            delete_topic(server, ledger_topic(NAME))
             workspace = Workspace(root, spark, kafka=server.bootstrap_servers)
             keys = f"{self.spec}, topic: {topic}"
             files["transform_sql"] = f"SELECT string(hour) AS key, string(n) AS value FROM ({HOURLY})"

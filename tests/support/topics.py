@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
@@ -93,6 +94,16 @@ class Topic:
             if (len(found.partitions) if found else 0) == partitions:
                 return
             assert time.monotonic() < deadline, f"{self.name} has not {partitions} partition(s)"
+
+
+def delete_topic(broker: Broker, name: str) -> None:
+    """If there is one, as when nobody uses a ledger any more."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    deadline = time.monotonic() + _SECONDS
+    while name in admin.list_topics(timeout=_SECONDS).topics:
+        assert time.monotonic() < deadline, f"{name} is still there"
+        with suppress(KafkaException):
+            admin.delete_topics([name])[name].result(_SECONDS)
 
 
 def records(broker: Broker, topic: str) -> Iterator[Record]:

@@ -123,7 +123,7 @@ def _sleepers(tag: str) -> list[int]:
     return found
 
 
-def _until(condition, seconds: float = 10.0) -> None:  # type: ignore[no-untyped-def]
+def _until(condition, seconds: float = 60.0) -> None:  # type: ignore[no-untyped-def]
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

@@ -6,7 +6,10 @@ those would be missing, or be there twice. So either the sink goes back as well,
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from drawdown.errors import RefusedError
+from drawdown.metastore.records import StagedTable
 from drawdown.recovery.generation import Generation
 
 _CAN_GO_BACK = frozenset({"delta", "parquet", "orc", "json", "csv", "text"})
@@ -37,19 +40,22 @@ def refuse_ahead(generation: Generation, last: int, command: str) -> None:
         f"the {held_by} of {generation.pipeline.name} has batches up to {ahead}, and the checkpoint would go"
         f" back to batch {last}: what comes behind it would be written a second time",
         where=f"pipeline {generation.pipeline.name}, generation {generation.number}",
-        do=f"{_sink_back(generation, last, command)}; or let the sink be, and read everything anew into a new"
-        " pipeline folder with a sink of its own",
+        do=f"{_sink_back(generation, last, command, shown)}; or let the sink be, and read everything anew"
+        " into a new pipeline folder with a sink of its own",
     )
 
 
-def _sink_back(generation: Generation, last: int, command: str) -> str:
+def _sink_back(generation: Generation, last: int, command: str, ahead: Collection[StagedTable]) -> str:
+    if "output" not in ahead:
+        return f"take the quarantine back as well: `{command} --sink`"
     if can_go_back(generation):
         return f"take the sink back as well: `{command} --sink`"
     sink_format: str = generation.pipeline.sink.format
     if sink_format.startswith("postgres"):
+        flag = " --sink" if "quarantine" in ahead else ""
         return (
             f"restore the database to a backup in which batch {last} is the last (its ledger goes back with"
-            f" it), then `{command}`"
+            f" it), then `{command}{flag}`"
         )
     return "what this sink has taken cannot be taken back; a snapshot of now keeps the way open: " + (
         f"`drawdown checkpoint snapshot {generation.pipeline.name}`"

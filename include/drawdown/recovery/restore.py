@@ -1,6 +1,6 @@
 """Restore a snapshot: checkpoint, carriers, staged files that are gone, and the metastore's rows.
 
- 1  refuse when the sink is ahead of it, or the copy is not whole
+ 1  refuse when the sink is ahead of it and cannot or shall not go back, or the copy is not whole
  2  mark the checkpoint as being restored: until the mark is gone, no run starts (verify.py)
  3  take the sink back, when that was asked for
  4  put the files back; what the snapshot does not have is removed
@@ -20,7 +20,7 @@ from drawdown.metastore.records import Checkpoint, Lease
 from drawdown.recovery.ahead import refuse_ahead
 from drawdown.recovery.generation import Generation
 from drawdown.recovery.rewind import forget_batches
-from drawdown.recovery.sink_back import take_sink_back
+from drawdown.recovery.sink_back import refuse_stuck, take_sink_back
 from drawdown.recovery.snapshots import Snapshot, read_snapshot, snapshots
 
 
@@ -57,7 +57,9 @@ def restore(
     """
     storage, name = generation.storage, generation.pipeline.name
     generation = replace(generation, checkpoint=_noted(generation, snapshot))
-    if not sink:
+    if sink:
+        refuse_stuck(generation, snapshot.last_batch)
+    else:
         refuse_ahead(generation, snapshot.last_batch, f"drawdown checkpoint restore {name} {snapshot.name}")
     _refuse_torn(generation, snapshot)
     again = f"{snapshot.name} --sink" if sink else snapshot.name

@@ -23,20 +23,24 @@ def take_sink_back(generation: Generation, last: int, lease: Lease) -> None:
             behind `last` came in one commit, or in one compacted entry; ``lease.lost``.
         SourceError: the sink cannot be reached, or the files of that version are vacuumed.
     """
-    ahead = _ahead(generation, last)
-    if "output" in ahead and not can_go_back(generation):
-        refuse_ahead(generation, last, f"drawdown checkpoint show {generation.pipeline.name}")
-    stop = nearest_stop(generation, last)
-    if stop != last:
-        raise _between(generation, last, stop)
+    refuse_stuck(generation, last)
     with generation.metastore.fenced(lease):
-        for table in ahead:
+        for table in _ahead(generation, last):
             if table == "output" and generation.sink_log is not None:
                 _cut_log(generation, generation.sink_log, last)
             else:
                 app_id = transaction_id(generation.pipeline.name, generation.number, table)
                 history = _history(generation, table)
                 history.restore(*history.version_with(app_id, last), app_id)
+
+
+def refuse_stuck(generation: Generation, last: int) -> None:
+    """Refuse what `take_sink_back` cannot do, before anything is touched. Raises as it does."""
+    if "output" in _ahead(generation, last) and not can_go_back(generation):
+        refuse_ahead(generation, last, f"drawdown checkpoint show {generation.pipeline.name}")
+    stop = nearest_stop(generation, last)
+    if stop != last:
+        raise _between(generation, last, stop)
 
 
 def nearest_stop(generation: Generation, last: int) -> int:
