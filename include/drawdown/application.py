@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from drawdown.engine.drain import RunContext
+    from drawdown.quality.audit import GxAuditor
 
 
 NOTHING_NEW = "nothing new"
@@ -114,10 +115,9 @@ class Application:
             if self.stop.is_set():
                 return Report(pipeline.name)
             from drawdown.engine.drain import drain
-            from drawdown.quality.audit import GxAuditor
 
             context = self._context(pipeline)
-            run = drain(session(), self.project, pipeline, self.metastore, GxAuditor(), context)
+            run = drain(session(), self.project, pipeline, self.metastore, self._auditor(), context)
             return Report(pipeline.name, run)
         except DrawdownError as error:
             return Report(pipeline.name, error=error)
@@ -138,17 +138,21 @@ class Application:
     def watch(self, pipeline: Pipeline, trigger: Trigger) -> Report:
         """Run one pipeline until it is stopped or fails; see drawdown.engine.watch."""
         from drawdown.engine.watch import watch
-        from drawdown.quality.audit import GxAuditor
 
         context = self._context(pipeline)
         try:
             with self._spark([pipeline]) as session:
-                of = session(), self.project, pipeline, self.metastore, GxAuditor(), context
+                of = session(), self.project, pipeline, self.metastore, self._auditor(), context
                 report = Report(pipeline.name, watch(*of, trigger))
         except DrawdownError as error:
             report = Report(pipeline.name, error=error)
         self.watcher.finished(report)
         return report
+
+    def _auditor(self) -> GxAuditor:
+        from drawdown.quality.audit import GxAuditor
+
+        return GxAuditor(self.metastore.slice_history)
 
     def _context(self, pipeline: Pipeline) -> RunContext:
         from drawdown.engine.drain import RunContext
@@ -177,7 +181,7 @@ class Application:
                 from drawdown.quality.audit import prefetch
 
                 self.watcher.starting_spark()
-                if any(p.quality.expectations for p in pipelines):
+                if any(p.quality.audits for p in pipelines):
                     prefetch()
                 started.append(
                     application_session(f"drawdown {' '.join(p.name for p in pipelines)}", self.conf)

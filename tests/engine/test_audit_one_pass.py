@@ -120,7 +120,8 @@ def test_the_verdict_on_any_rows_is_that_of_great_expectations_own_engine(
     from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
     from great_expectations.validator.validator import Validator
 
-    from drawdown.quality.one_pass import SliceValidator
+    from drawdown.quality.one_pass import OnePassEngine
+    from drawdown.quality.validation import QuietValidator
 
     staged = str(tmp_path / "staged")
     spark.createDataFrame(rows(seed), SCHEMA).coalesce(1).write.parquet(staged)
@@ -131,7 +132,7 @@ def test_the_verdict_on_any_rows_is_that_of_great_expectations_own_engine(
         batches=[Batch(data=slice_)],  # type: ignore[arg-type]
     )
     expected = judged(own, expectations, result_format)
-    found = judged(SliceValidator(slice_, 40), expectations, result_format)
+    found = judged(QuietValidator(OnePassEngine(slice_, 40), slice_), expectations, result_format)
     assert {at: (expectations[at].expectation_type, found[at]) for at in found} == {
         at: (expectations[at].expectation_type, expected[at]) for at in expected
     }

@@ -77,6 +77,10 @@ def _pipeline(pipeline: Pipeline) -> str:
         f"- sink `{sink.target}`: {sink.format}, {sink.mode}, published {sink.publish}",
         *(f"- rule `{r.name}` ({r.on_fail}): `{_code(r.check)}`" for r in pipeline.quality.rules),
         *(f"- expects ({e.severity}): `{_code(e.id)}`" for e in pipeline.quality.expectations),
+        *(
+            f"- compares with earlier slices ({e.severity}): `{_code(e.id)}`"
+            for e in pipeline.quality.history
+        ),
     ]
     return "\n".join(lines)
 

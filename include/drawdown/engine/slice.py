@@ -27,6 +27,8 @@ class AuditOutcome(Protocol):
     def results(self) -> list[dict[str, Any]]: ...
     @property
     def text(self) -> str: ...
+    @property
+    def measures(self) -> dict[str, Any]: ...
 
 
 Auditor = Callable[[DataFrame, Pipeline, int], AuditOutcome]
@@ -72,6 +74,7 @@ class SliceDesk:
             outcome=said.outcome,
             results=said.results,
             text=said.text,
+            measures=said.measures,
         )
         if ids:
             publish_quarantine(self.metastore, self.lease(), self.project, self.pipeline, slice_)

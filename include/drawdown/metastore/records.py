@@ -143,7 +143,10 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an audit said of a slice, batches first_batch to last_batch; the store sets ``created_at``."""
+    """What an audit said of a slice, batches first_batch to last_batch; the store sets ``created_at``.
+
+    ``measures`` is what later slices are compared with, name to number; {} where nothing was measured.
+    """
 
     pipeline: str
     generation: int
@@ -154,6 +157,7 @@ class Verdict:
     results: list[dict[str, Any]] = field(default_factory=list)
     text: str = ""
     created_at: datetime | None = None
+    measures: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

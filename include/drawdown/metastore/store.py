@@ -284,6 +284,11 @@ class Metastore:
         with self._engine.begin() as conn:
             return verdicts.read(conn, pipeline, limit)
 
+    def slice_history(self, pipeline: str, limit: int) -> list[dict[str, Any]]:
+        """Measures of the last ``limit`` published slices, newest first: the next is compared with them."""
+        with self._engine.begin() as conn:
+            return verdicts.published_measures(conn, pipeline, limit)
+
     def held_slices(self, pipeline: str) -> list[HeldSlice]:
         """What of the generation in use waits for a person to release or discard it, in order."""
         with self._engine.begin() as conn:

@@ -150,5 +150,6 @@ verdicts = Table(
     Column("results", JsonText, nullable=False),
     Column("text", FreeText, nullable=False),
     Column("created_at", UtcTime, nullable=False),
+    Column("measures", JsonText, nullable=False),
     Index("ix_verdicts_pipeline", "pipeline", "verdict_id"),
 )

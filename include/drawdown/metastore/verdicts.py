@@ -70,6 +70,27 @@ def slices(conn: Connection, pipeline: str, held: list[Batch]) -> list[HeldSlice
     ]
 
 
+def published_measures(conn: Connection, pipeline: str, limit: int) -> list[dict[str, Any]]:
+    """Measures of the last slices that were published, newest first; held and discarded ones are none."""
+    found = conn.execute(
+        select(verdicts.c.measures)
+        .join(
+            batches,
+            (batches.c.pipeline == verdicts.c.pipeline)
+            & (batches.c.generation == verdicts.c.generation)
+            & (batches.c.batch_id == verdicts.c.last_batch),
+        )
+        .where(
+            verdicts.c.pipeline == pipeline,
+            verdicts.c.outcome.in_(("pass", "warn", "fail")),
+            batches.c.status == "published",
+        )
+        .order_by(verdicts.c.verdict_id.desc())
+        .limit(limit)
+    )
+    return [measures for (measures,) in found if measures]
+
+
 def _of(pipeline: str) -> Select[Any]:
     columns = (c for c in verdicts.c if c is not verdicts.c.verdict_id)
     return select(*columns).where(verdicts.c.pipeline == pipeline)

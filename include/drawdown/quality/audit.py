@@ -3,7 +3,8 @@
 Two looks at the slice, because jobs are what an audit costs. The first asks only which
 expectations hold, and takes the counts and aggregates of all of them in one pass (one_pass.py). The second
 runs only the expectations that failed, for their observed value and at most three rows. Great
-Expectations' own choice of verbosity would fetch sample values for every expectation, held or not.
+Expectations' own choice of verbosity would fetch sample values for every expectation, held or not. Then the
+slice is measured, and compared with the slices published before it (drift.py).
 
 The slice is not cached: it is parquet, of which a job reads the columns it needs, and caching it took
 longer than all jobs of an audit together (measured with 100 thousand and 5 million rows).
@@ -14,22 +15,24 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from drawdown.errors import DrawdownError
 from drawdown.metastore.records import Outcome
-from drawdown.quality.expectations import POSITION, build_expectations
+from drawdown.quality.drift import judge_history
+from drawdown.quality.expectations import build_expectations
 from drawdown.quality.findings import MAX_SAMPLES, exception_text, finding, first_line
 from drawdown.quality.gx import prefetch
+from drawdown.quality.measures import measure
 from drawdown.quality.outcome import AuditOutcome
 from drawdown.quality.report import describe
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
-    from great_expectations.expectations.expectation import Expectation
     from pyspark.sql import DataFrame
 
-    from drawdown.quality.one_pass import SliceValidator
     from drawdown.spec import Pipeline
 
 __all__ = ["GxAuditor", "prefetch"]
@@ -46,26 +49,34 @@ _WITH_SAMPLES = {
 _ONE_AT_A_TIME = threading.Lock()
 
 
+def _no_history(pipeline: str, limit: int) -> list[dict[str, Any]]:
+    return []
+
+
+@dataclass(frozen=True)
 class GxAuditor:
-    """Judges slices; holds nothing between them, so one serves all pipelines of a process."""
+    """Judges slices; holds nothing between them, so one serves all pipelines of a process.
+
+    Attributes:
+        past: gives the measures of a pipeline's last published slices, newest first, at most so many.
+    """
+
+    past: Callable[[str, int], list[dict[str, Any]]] = _no_history
 
     def __call__(self, slice: DataFrame, pipeline: Pipeline, rows: int) -> AuditOutcome:
         """The verdict on ``slice``; never raises.
 
         Args:
             slice: the staged rows as a batch DataFrame with the sink's columns.
-            pipeline: its ``quality.expectations`` are what is checked.
+            pipeline: its ``quality.expectations`` and ``quality.history`` are what is checked.
             rows: how many rows the slice has, known from staging; no job counts them again.
         """
-        if rows == 0:
-            # A maximum of no rows fails in Great Expectations; there is nothing to judge.
-            return AuditOutcome("empty", text="empty: the slice has no rows")
-        if not pipeline.quality.expectations:
+        if rows and not pipeline.quality.audits:
             return AuditOutcome(
                 "pass", text=f"pass: no expectations are declared; {rows:,} rows not examined"
             )
         try:
-            results = _examine(slice, pipeline, rows)
+            return self._judge(slice, pipeline, rows)
         except DrawdownError as error:
             return AuditOutcome("error", text=f"error: {error}")
         except Exception as error:  # noqa: BLE001
@@ -73,22 +84,38 @@ class GxAuditor:
             # base. The rows are staged and safe; a drain that died now would only hide why.
             cause = first_line(str(error)) or "no further text"
             return AuditOutcome("error", text=f"error: audit.crashed: {type(error).__name__}: {cause}")
+
+    def _judge(self, slice: DataFrame, pipeline: Pipeline, rows: int) -> AuditOutcome:
+        history = pipeline.quality.history
+        past = self.past(pipeline.name, max(one.runs for one in history)) if history else []
+        if rows == 0:
+            # A maximum of no rows fails in Great Expectations. Only time goes on without rows.
+            results = judge_history(history, {}, past)
+            if _outcome(results) == "pass":
+                return AuditOutcome("empty", results, "empty: the slice has no rows")
+            # There is no row that could be held.
+            return AuditOutcome("warn", results, describe("warn", results, rows))
+        results = _examine(slice, pipeline, rows) if pipeline.quality.expectations else []
+        measured = measure(slice, pipeline, rows)
+        results += judge_history(history, measured, past)
         outcome = _outcome(results)
-        return AuditOutcome(outcome, results, describe(outcome, results, rows))
+        return AuditOutcome(outcome, results, describe(outcome, results, rows), measured)
 
 
 def _examine(slice: DataFrame, pipeline: Pipeline, rows: int) -> list[dict[str, Any]]:
     expectations = build_expectations(pipeline)
-    from drawdown.quality.one_pass import SliceValidator
+    from drawdown.quality.one_pass import OnePassEngine
+    from drawdown.quality.validation import QuietValidator, look
 
     with _ONE_AT_A_TIME:
         _use_utc()
         # Of several rows of a key the slice has the latest: fewer than were staged.
-        validator = SliceValidator(slice, None if pipeline.sink.keys else rows)
-        seen = _look(validator, expectations, _HOLDS_OR_NOT)
+        engine = OnePassEngine(slice, None if pipeline.sink.keys else rows)
+        validator = QuietValidator(engine, slice)
+        seen = look(validator, expectations, _HOLDS_OR_NOT)
         failed = [expectations[at] for at, result in seen.items() if _failed(result)]
         if failed:
-            seen |= _look(validator, failed, _WITH_SAMPLES)
+            seen |= look(validator, failed, _WITH_SAMPLES)
     return [finding(spec, seen[at]) for at, spec in enumerate(pipeline.quality.expectations)]
 
 
@@ -99,19 +126,6 @@ def _use_utc() -> None:
     """
     os.environ["TZ"] = "UTC"
     time.tzset()
-
-
-def _look(
-    validator: SliceValidator, expectations: list[Expectation], result_format: dict[str, Any]
-) -> dict[int, ExpectationValidationResult]:
-    """One validation run; results by the expectation's position in quality.yaml."""
-    asked = validator.process_expectations_for_validation([one.configuration for one in expectations])
-    seen = {}
-    for result in validator.graph_validate(asked, {"result_format": dict(result_format)}):
-        if result.expectation_config is None:
-            raise LookupError("Great Expectations returned a result without its expectation")
-        seen[result.expectation_config.meta[POSITION]] = result
-    return seen
 
 
 def _failed(result: ExpectationValidationResult) -> bool:

@@ -17,14 +17,12 @@ from functools import reduce
 from operator import and_
 from typing import Any
 
-from great_expectations.core.batch import Batch
 from great_expectations.core.metric_function_types import MetricPartialFunctionTypeSuffixes
 from great_expectations.exceptions.exceptions import GreatExpectationsError
 from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
 from great_expectations.expectations.registry import get_metric_provider
 from great_expectations.util import convert_to_json_serializable
 from great_expectations.validator.metric_configuration import MetricConfiguration
-from great_expectations.validator.validator import Validator
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
@@ -182,16 +180,6 @@ class _Filters:
     def filter(self, condition: Column | str) -> _Filters:
         self.conditions.append(F.expr(condition) if isinstance(condition, str) else condition)
         return self
-
-
-class SliceValidator(Validator):
-    """Great Expectations' validator over one slice; no context, which would be the whole process's."""
-
-    def __init__(self, slice: DataFrame, rows: int | None) -> None:
-        super().__init__(execution_engine=OnePassEngine(slice, rows), batches=[Batch(data=slice)])  # type: ignore[arg-type]
-
-    def _determine_progress_bars(self) -> bool:
-        return False
 
 
 def _needs_no_job(metric: MetricConfiguration) -> bool:

@@ -11,11 +11,13 @@ MAX_ROW_CHARACTERS = 500
 
 
 def describe(outcome: Outcome, results: list[dict[str, Any]], rows: int) -> str:
-    """A summary line, then a paragraph for every expectation that did not hold or could not be run."""
-    bad = [entry for entry in results if not entry["success"]]
-    lines = [f"{outcome}: {len(results) - len(bad)} of {len(results)} expectations hold on {rows:,} rows"]
+    """A summary line, then a paragraph for every expectation that did not hold or was not judged."""
+    judged = [entry for entry in results if "unjudged" not in entry]
+    bad = [entry for entry in judged if not entry["success"]]
+    lines = [f"{outcome}: {len(judged) - len(bad)} of {len(judged)} expectations hold on {rows:,} rows"]
     for entry in bad:
         lines += _paragraph(entry)
+    lines += [f"- {e['name']}: not judged yet: {e['unjudged']}" for e in results if "unjudged" in e]
     return "\n".join(lines)
 
 

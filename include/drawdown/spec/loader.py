@@ -226,12 +226,14 @@ def _quality(pipeline: Pipeline, files: FolderFiles) -> Quality:
     quality = validate(Quality, document)
     streaming = pipeline.streaming_sources
     problems = []
-    if quality.expectations and not pipeline.sink.auditable:
+    if quality.audits and not pipeline.sink.auditable:
         what = f"an audit cannot read back what a {pipeline.sink.format} sink was given"
         do = "write the checks as `rules:`, which judge each row before the sink; or use a delta sink"
         if pipeline.sink.format == "kafka":
             do = "write the checks as `rules:`, which judge each row before the sink; or say exactly_once"
-        problems.append(Problem("spec.contradiction", what, ("expectations",), do))
+        problems.append(
+            Problem("spec.contradiction", what, ("expectations" if quality.expectations else "history",), do)
+        )
     for index, rule in enumerate(quality.rules):
         if rule.source is None and len(streaming) > 1:
             what = f"rule {rule.name!r} must say its source: {', '.join(streaming)}"

@@ -1,4 +1,4 @@
-"""quality.yaml: row rules at the source boundary, and expectations on the slice."""
+"""quality.yaml: row rules at the source boundary, expectations on the slice and on the history of runs."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
+from drawdown.spec.history import HistoryExpectation
 from drawdown.spec.model import Line, Name, SpecModel, problem
 
 ExpectationType = Annotated[str, StringConstraints(pattern=r"^expect_[a-z0-9_]{1,200}$")]
@@ -43,16 +44,23 @@ class Expectation(SpecModel):
 
 
 class Quality(SpecModel):
-    """Both lists may be empty: then nothing is judged but the counts."""
+    """All lists may be empty: then nothing is judged but the counts."""
 
     rules: list[Rule] = Field(default_factory=list)
     expectations: list[Expectation] = Field(default_factory=list)
+    history: list[HistoryExpectation] = Field(default_factory=list)
+
+    @property
+    def audits(self) -> bool:
+        """Whether slices are judged at all."""
+        return bool(self.expectations or self.history)
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Quality:
         for key, names in (
             ("rules", [rule.name for rule in self.rules]),
             ("expectations", [expectation.id for expectation in self.expectations]),
+            ("history", [expectation.id for expectation in self.history]),
         ):
             for name, times in Counter(names).items():
                 if times > 1:

@@ -76,5 +76,5 @@ def _of_the_spec(pipeline: Pipeline, kind: str) -> Iterator[tuple[str, str]]:
         yield "writes with Spark's own sink, at least once: the sink must say so", "delivery: exactly_once"
     if pipeline.quality.rules:
         yield "writes with Spark's own sink: no row rule is checked", "quality.yaml"
-    if pipeline.quality.expectations:
+    if pipeline.quality.audits:
         yield "writes with Spark's own sink: no expectation is checked", "quality.yaml"

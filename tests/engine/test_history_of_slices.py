@@ -1,0 +1,121 @@
+"""Slices are compared with the slices published before them, over real runs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from drawdown.errors import AuditFailed
+from drawdown.metastore.records import Verdict
+from drawdown.publishing.held import Decision, decide
+from drawdown.spec import load_pipeline
+from tests.support.workspace import Workspace
+
+SPEC = """
+sources:
+  events: {format: json, path: landing/events, schema: events.ddl}
+transform: transform.sql
+sink: {format: delta, path: tables/events, schema: events.ddl, publish: audited}
+state: {partitions: 2}
+"""
+QUALITY = """
+history:
+  - {measure: volume, ratio: [0.5, 2], runs: 2}
+  - {measure: null_rate, column: v, difference: 0.3, runs: 2, severity: warn}
+  - {measure: mean, column: v, ratio: [0.5, 2], runs: 2, severity: warn}
+  - {measure: distinct_count, column: k, difference: 1, runs: 2, severity: warn}
+  - {measure: freshness, column: at, max_age: 36500 days}
+"""
+DDL = "k STRING, v DOUBLE, at TIMESTAMP"
+
+
+class Line:
+    """The pipeline `events`; each run drains one landed file."""
+
+    def __init__(self, workspace: Workspace, quality: str = QUALITY) -> None:
+        self.workspace = workspace
+        self.landed = 0
+        text = {"events_ddl": DDL, "transform_sql": "SELECT * FROM events", "quality_yaml": quality}
+        workspace.pipeline("events", SPEC, **text)
+
+    def run(self, rows: int, null: int = 0) -> Verdict:
+        self.landed += 1
+        made = [
+            {"k": "ab"[i % 2], "at": f"2024-01-0{self.landed}T00:00:{i:02}Z"}
+            | ({} if i < null else {"v": float(i)})
+            for i in range(rows)
+        ]
+        self.workspace.land_json(f"landing/events/{self.landed}.json", made, mtime=self.landed)
+        self.workspace.run("events")
+        return self.verdict()
+
+    def verdict(self) -> Verdict:
+        with self.workspace.metastore() as metastore:
+            return metastore.verdicts("events")[0]
+
+    def history(self) -> list[dict[str, Any]]:
+        with self.workspace.metastore() as metastore:
+            return metastore.slice_history("events", 10)
+
+
+def test_a_slice_is_held_when_its_volume_leaves_the_published_history(workspace: Workspace) -> None:
+    line = Line(workspace)
+    first = line.run(4)
+    assert first.measures == {
+        "volume": 4,
+        "null_rate(v)": 0.0,
+        "mean(v)": 1.5,
+        "distinct_count(k)": 2,
+        "freshness(at)": 1_704_067_203_000_000,
+    }
+    assert first.outcome == "pass"
+    assert "- volume: not judged yet: 0 of the 2 published slices it needs" in first.text
+    assert line.run(6).outcome == "pass"
+    # The median of 4 and 6 rows is 5.
+    with pytest.raises(AuditFailed, match="volume: failed"):
+        line.run(11)
+    held = line.verdict()
+    assert [(e["type"], e["success"]) for e in held.results if e["severity"] == "fail"] == [
+        ("volume", False),
+        ("freshness", True),
+    ]
+    assert (held.results[0]["observed"], held.results[0]["kwargs"]["max_value"]) == (11.0, 10.0)
+    assert [measures["volume"] for measures in line.history()] == [6, 4], "what is held is no history"
+    decided(line, "discard")
+    assert [measures["volume"] for measures in line.history()] == [6, 4]
+    warned = line.run(10, null=5)
+    assert warned.outcome == "warn"
+    assert {e["type"] for e in warned.results if not e["success"]} == {"null_rate", "mean"}
+    assert [measures["volume"] for measures in line.history()] == [10, 6, 4]
+
+
+def test_a_released_slice_is_history(workspace: Workspace) -> None:
+    line = Line(workspace, "history:\n  - {measure: volume, ratio: [0.5, 2], runs: 2}\n")
+    line.run(2)
+    line.run(2)
+    with pytest.raises(AuditFailed):
+        line.run(9)
+    decided(line, "release")
+    assert [measures["volume"] for measures in line.history()] == [9, 2, 2]
+
+
+def test_a_column_that_is_not_there_is_an_error_by_name(workspace: Workspace) -> None:
+    line = Line(workspace, "history:\n  - {measure: mean, column: vv, ratio: [0.5, 2]}\n")
+    with pytest.raises(AuditFailed, match=r"history\.unknown-column") as caught:
+        line.run(2)
+    assert "vv" in str(caught.value)
+    other = Line(workspace, "history:\n  - {measure: mean, column: k, ratio: [0.5, 2]}\n")
+    with pytest.raises(AuditFailed, match=r"history\.wrong-type.*there is no mean of string"):
+        other.run(2)
+
+
+def decided(line: Line, choice: Any) -> None:
+    project = line.workspace.project
+    with line.workspace.metastore() as metastore:
+        decide(
+            metastore,
+            project,
+            load_pipeline(project, "events"),
+            Decision(choice, f"{choice}-1", "test", by="ada", why="looked at"),
+        )
