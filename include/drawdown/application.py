@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from drawdown.engine.drain import RunContext
+    from drawdown.engine.quarantine_replay import Asked
     from drawdown.quality.audit import GxAuditor
 
 
@@ -144,6 +145,20 @@ class Application:
             with self._spark([pipeline]) as session:
                 of = session(), self.project, pipeline, self.metastore, self._auditor(), context
                 report = Report(pipeline.name, watch(*of, trigger))
+        except DrawdownError as error:
+            report = Report(pipeline.name, error=error)
+        self.watcher.finished(report)
+        return report
+
+    def replay_set_aside(self, pipeline: Pipeline, asked: Asked) -> Report:
+        """Replay rows of a pipeline's quarantine; see drawdown.engine.quarantine_replay."""
+        from drawdown.engine.quarantine_replay import replay
+
+        context = self._context(pipeline)
+        try:
+            with self._spark([pipeline]) as session:
+                of = session(), self.project, pipeline, self.metastore, self._auditor(), context
+                report = Report(pipeline.name, replay(*of, asked))
         except DrawdownError as error:
             report = Report(pipeline.name, error=error)
         self.watcher.finished(report)

@@ -43,7 +43,15 @@ STEPS: Mapping[str, str] = {
     "publish.note": "the metastore knows what is visible",
     "run.close": "the run record is finished",
 }
-"""Each step, and what is durable after it; in the order of a run."""
+"""Each step of a drain, and what is durable after it; in the order of a run."""
+
+QUARANTINE_STEPS: Mapping[str, str] = {
+    "replay.judge": "rows of the quarantine are judged anew, and those that pass are written apart",
+    "replay.note": "the metastore knows which of them go into which batch",
+    "replay.plan": "that batch is in Spark's offset log; the steps of a drain follow",
+    "drop.note": "the metastore knows which rows of the quarantine are dropped",
+}
+"""The same for what is done with the rows of a quarantine."""
 
 _ACTIONS = ("kill", "freeze", "fail")
 _WORDS = re.compile(r"(\w+) (before|after) ([a-z.]+)(?: ([1-9]\d{0,8}))?")
@@ -64,13 +72,13 @@ class Fault:
     def parse(cls, text: str) -> Fault:
         """Raises SpecError ``fault.unknown`` for what is no fault."""
         found = _WORDS.fullmatch(text.strip())
-        if found is None or found[1] not in _ACTIONS or found[3] not in STEPS:
+        if found is None or found[1] not in _ACTIONS or found[3] not in (*STEPS, *QUARANTINE_STEPS):
             raise SpecError(
                 "fault.unknown",
                 f"{text!r} is no fault",
                 where=f"the environment variable {FAULT}",
                 do=f"unset it, or write {'|'.join(_ACTIONS)} before|after STEP [NTH], with a STEP of"
-                f" {', '.join(STEPS)}",
+                f" {', '.join((*STEPS, *QUARANTINE_STEPS))}",
             )
         return cls(found[1], found[2], found[3], int(found[4] or 1))
 
@@ -99,6 +107,6 @@ def _armed() -> Fault | None:
 
 
 def durable(step: str) -> AbstractContextManager[None]:
-    """``with durable("batch.note"): ...``: the block makes STEPS[step] true."""
+    """``with durable("batch.note"): ...``: the block makes true what STEPS says of it."""
     fault = _armed()
     return _FREE if fault is None or fault.step != step else fault.around()

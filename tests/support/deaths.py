@@ -14,11 +14,11 @@ from tests.support.workspace import Workspace
 
 
 def start_apart(
-    workspace: Workspace, name: str, fault: str = "", **environment: str
+    workspace: Workspace, name: str, fault: str = "", command: str = "run", **environment: str
 ) -> subprocess.Popen[str]:
-    """`drawdown run NAME` in a process group of its own; `fault` as in DRAWDOWN_FAULT."""
+    """`drawdown COMMAND NAME` in a process group of its own; `fault` as in DRAWDOWN_FAULT."""
     return subprocess.Popen(
-        [sys.executable, "-c", "from drawdown.cli.main import main; main()", "run", name],
+        [sys.executable, "-c", "from drawdown.cli.main import main; main()", *command.split(), name],
         cwd=workspace.root,
         env={**os.environ, FAULT: fault, "PYTHONPATH": f"{ROOT / 'include'}", **environment},
         stdout=subprocess.PIPE,
@@ -29,17 +29,17 @@ def start_apart(
 
 
 def run_apart(
-    workspace: Workspace, name: str, fault: str = "", **environment: str
+    workspace: Workspace, name: str, fault: str = "", command: str = "run", **environment: str
 ) -> subprocess.CompletedProcess[str]:
     """To its end."""
-    process = start_apart(workspace, name, fault, **environment)
+    process = start_apart(workspace, name, fault, command, **environment)
     said, _ = process.communicate()
     return subprocess.CompletedProcess(process.args, process.returncode, said)
 
 
-def die(workspace: Workspace, name: str, moment: str) -> None:
+def die(workspace: Workspace, name: str, moment: str, command: str = "run") -> None:
     """Drain a pipeline until a moment such as ``after batch.note 2``; its lease is free afterwards."""
-    job = run_apart(workspace, name, f"kill {moment}")
+    job = run_apart(workspace, name, f"kill {moment}", command)
     assert job.returncode == -signal.SIGKILL, f"it lived through {moment}: {job.stdout}"
     free_lease(workspace)
 

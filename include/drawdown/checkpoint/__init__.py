@@ -5,6 +5,7 @@ from drawdown.checkpoint.checksums import checksum_path, delete_with_checksum, r
 from drawdown.checkpoint.fault import Fault
 from drawdown.checkpoint.file_log import SINK_FIELDS, FileLog, SeenFile, log_offset, plain_path
 from drawdown.checkpoint.offset_log import OffsetLogEntry
+from drawdown.checkpoint.plan_entry import plan_batch
 from drawdown.checkpoint.state_files import StateFiles, StoreFiles, StoreId
 from drawdown.checkpoint.verify import RESTORING, Verification, verify_file_log
 
@@ -24,6 +25,7 @@ __all__ = [
     "delete_with_checksum",
     "log_offset",
     "plain_path",
+    "plan_batch",
     "replace_with_checksum",
     "verify_file_log",
 ]

@@ -38,6 +38,11 @@ class OffsetLogEntry:
         return list(self.by_source.values())
 
     @property
+    def planned_ms(self) -> int:
+        """When the batch was planned, its current_timestamp, milliseconds since 1970 UTC."""
+        return int(self.metadata.get("batchTimestampMs", 0))
+
+    @property
     def watermark_ms(self) -> int:
         """The watermark that the batch evicts state by, milliseconds since 1970 UTC; 0 for none."""
         return int(self.metadata.get("batchWatermarkMs", 0))

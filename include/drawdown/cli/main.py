@@ -9,7 +9,20 @@ import traceback
 
 import typer
 
-from drawdown.cli import checkpoint, decide, doctor, init, plan, run, run_tests, runs, state, validate, watch
+from drawdown.cli import (
+    checkpoint,
+    decide,
+    doctor,
+    init,
+    plan,
+    quarantine,
+    run,
+    run_tests,
+    runs,
+    state,
+    validate,
+    watch,
+)
 from drawdown.cli.screen import show_error
 from drawdown.errors import DrawdownError
 
@@ -49,6 +62,7 @@ app.command()(state.state)
 app.add_typer(checkpoint.app, name="checkpoint")
 app.command()(decide.release)
 app.command()(decide.discard)
+app.add_typer(quarantine.app, name="quarantine")
 app.command()(doctor.doctor)
 
 

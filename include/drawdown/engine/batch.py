@@ -30,7 +30,7 @@ from drawdown.engine.sinks import DeltaSink, Sink
 from drawdown.errors import SourceError, TransformError
 from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Batch, Checkpoint, Counts, Lease, StagedFile
+from drawdown.metastore.records import Batch, Checkpoint, Counts, Lease, QuarantineDecision, StagedFile
 from drawdown.publishing import publish_batch
 from drawdown.spec import Pipeline, Project
 
@@ -91,7 +91,9 @@ class BatchStep:
         before, now = self._offsets(batch_id - 1), self._offsets(batch_id)
         has_data = before != now
         # A batch without data only flushes what the last one closed: it belongs to that batch.
-        reason = self.stop_reason(len(self.batches)) if has_data else self._idle(batch_id)
+        replays = [each for each in self.query.replays if each.batch_id == batch_id]
+        counted = has_data or bool(replays)
+        reason = self.stop_reason(len(self.batches)) if counted else self._idle(batch_id)
         if reason is not None:
             raise StopDrain(reason)
         lease = self.lease()
@@ -124,11 +126,12 @@ class BatchStep:
                 self.checkpoint.generation,
                 batch_id,
                 lease.run_id,
+                EPOCH + timedelta(milliseconds=self.files.offsets(batch_id).planned_ms),
             )
         passed = {n: self.losses.note(n, *self._moved(n, before, now)) for n in observed}
 
-        counted = plan.output_rows()
-        staged = counted if counted is not None else sum(file.rows for file in output)
+        output_rows = plan.output_rows()
+        staged = output_rows if output_rows is not None else sum(file.rows for file in output)
         batch = Batch(
             pipeline=self.pipeline.name,
             generation=self.checkpoint.generation,
@@ -140,15 +143,16 @@ class BatchStep:
             watermark=self._judged_by(batch_id),
             counts=sum(
                 (_counts(seen, late[n]) for n, seen in observed.items()),
-                Counts(staged=staged, sessionless=plan.sessionless(), lost=lost_offsets(passed.values())),
+                Counts(staged=staged, sessionless=plan.sessionless(), lost=lost_offsets(passed.values()))
+                + _replayed(replays),
             ),
             by_source={n: {**_by_source(seen, late[n]), **passed[n]} for n, seen in observed.items()},
         )
         with durable("batch.note"):
-            self.metastore.note_batch(lease, batch, [*output, *rejected], _maxima(observed))
+            self.metastore.note_batch(lease, batch, [*output, *rejected], _maxima(observed, replays))
         if self.pipeline.sink.publish == "direct":
             publish_batch(self.metastore, lease, self.project, self.pipeline, batch)
-        if has_data:
+        if counted:
             self.batches.append(batch)
         self.on_batch(batch)
 
@@ -271,9 +275,17 @@ def _by_source(seen: Observed, late: int) -> dict[str, Any]:
     }
 
 
-def _maxima(observed: Mapping[str, Observed]) -> dict[str, datetime]:
-    return {
-        name: EPOCH + timedelta(microseconds=seen.greatest)
-        for name, seen in observed.items()
-        if seen.greatest is not None
-    }
+def _replayed(replays: Sequence[QuarantineDecision]) -> Counts:
+    fed = [feed for each in replays for feed in each.feeds.values()]
+    return Counts(replayed=sum(feed["rows"] for feed in fed), late=sum(feed["late"] for feed in fed))
+
+
+def _maxima(observed: Mapping[str, Observed], replays: Sequence[QuarantineDecision]) -> dict[str, datetime]:
+    """By source the greatest event time that was fed, in microseconds where it was observed."""
+    shown = [(name, seen.greatest) for name, seen in observed.items()]
+    shown += [(name, feed["greatest"]) for each in replays for name, feed in each.feeds.items()]
+    micros: dict[str, int] = {}
+    for name, greatest in shown:
+        if greatest is not None:
+            micros[name] = max(micros.get(name, greatest), greatest)
+    return {name: EPOCH + timedelta(microseconds=greatest) for name, greatest in micros.items()}

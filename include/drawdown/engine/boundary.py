@@ -40,6 +40,12 @@ REJECTED_COLUMNS: Mapping[str, DataType] = {
     "topic": StringType(),
     "partition": IntegerType(),
     "offset": LongType(),
+    "parsed": StringType(),
+}
+# Read again by the default formatter, which takes what this writes; its own writing ends at milliseconds.
+_EXACT_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
+    "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
 
 
@@ -100,9 +106,13 @@ class Boundary:
     def observe(self, frame: DataFrame) -> DataFrame:
         """From a frame of sources.py to the rows fed to the transform, with the user's columns."""
         user = [c for c in frame.columns if c not in SYSTEM_COLUMNS]
-        judged = frame.withColumn(FATE, self._fate())
+        judged = self.judge(frame)
         counted = judged.observe(_SOURCE_PREFIX + self.name, *self._metrics(user))
         return counted.where(F.col(FATE) == FED).select(*[F.col(f"`{c}`") for c in user])
+
+    def judge(self, frame: DataFrame) -> DataFrame:
+        """A frame of sources.py with the fate of each row as FATE."""
+        return frame.withColumn(FATE, self._fate())
 
     def observed(self, metrics: Mapping[str, Sequence[Any]]) -> Observed:
         """This source's row of the metrics that the batch's execution collected."""
@@ -124,14 +134,14 @@ class Boundary:
         """
         keep = F.col(FATE) != FED
         if self.keeps_late:
-            keep |= self._is_late(watermark)
+            keep |= self.is_late(watermark)
         if self.source.malformed == "drop":
             keep &= F.col(FATE) != MALFORMED
         user = [c for c in batch.columns if c not in (*SYSTEM_COLUMNS, FATE)]
         # A file's record is put together again; a Kafka record came with its value, or without one.
-        record = F.when(
-            F.col(f"{ORIGIN}.topic").isNull(), F.to_json(F.struct(*[F.col(f"`{c}`") for c in user]))
-        )
+        columns = F.struct(*[F.col(f"`{c}`") for c in user])
+        record = F.when(F.col(f"{ORIGIN}.topic").isNull(), F.to_json(columns))
+        parsed = F.when(F.col(FATE) != MALFORMED, F.to_json(columns, dict(_EXACT_TIMES)))
         event_time = F.col(self.source.watermark.column) if self.source.watermark else F.lit(None)
         return batch.where(keep).select(
             F.lit(self.name).alias("source"),
@@ -139,6 +149,7 @@ class Boundary:
             F.coalesce(F.nullif(F.col(CORRUPT), F.lit("")), F.col(PAYLOAD), record).alias("payload"),
             event_time.cast("timestamp").alias("event_time"),
             *[F.col(f"{ORIGIN}.{part}").alias(part) for part in ("file", "topic", "partition", "offset")],
+            parsed.alias("parsed"),
         )
 
     def late_rows(self, batch: DataFrame, watermark: datetime) -> int:
@@ -147,9 +158,9 @@ class Boundary:
         The first batch of a run needs no second look: its watermark is known before the query
         starts, so the batch's own execution counts them (`Observed.late_at_start`).
         """
-        return batch.where(F.coalesce(self._is_late(watermark), F.lit(False))).count()
+        return batch.where(F.coalesce(self.is_late(watermark), F.lit(False))).count()
 
-    def _is_late(self, watermark: datetime) -> Column:
+    def is_late(self, watermark: datetime) -> Column:
         """Fed, and not newer than the watermark; NULL for a row without event time."""
         assert self.source.watermark is not None
         return (F.col(FATE) == FED) & (F.col(self.source.watermark.column) <= F.lit(watermark))

@@ -36,6 +36,7 @@ from drawdown.engine.batch_files import BatchFiles
 from drawdown.engine.batch_function import each_batch
 from drawdown.engine.carriers import write_carriers
 from drawdown.engine.failures import UNEXPECTED, of_run
+from drawdown.engine.fed_again import plan_their_batch
 from drawdown.engine.listener import listener_of, listening
 from drawdown.engine.planning import plan_pipeline
 from drawdown.engine.progress import RunProgress
@@ -206,10 +207,9 @@ class Drain:
             self.checkpoint = found or self.metastore.create_checkpoint(
                 self.keeper.lease, plan.generation, plan.path, self.fingerprint
             )
-        sinks: list[Sink] = [self.sink, self.quarantine]
         of = self.metastore, self.keeper.lease, self.storage, self.pipeline, self.checkpoint
         with durable("past.settle"):
-            bury_dead_runs(*of, sinks)
+            bury_dead_runs(*of, [self.sink, self.quarantine])
         return query
 
     # 5 to 8
@@ -218,6 +218,7 @@ class Drain:
         assert self.checkpoint is not None
         maxima = self.metastore.maxima(self.pipeline.name, self.checkpoint.generation)
         write_carriers(self.storage, self.pipeline, self.checkpoint.generation, self.context.run_id, maxima)
+        plan_their_batch(self.storage, self.files, self.checkpoint, query.replays)
         self.batch_files = BatchFiles(
             self.pipeline,
             self.storage,
@@ -284,8 +285,7 @@ class Drain:
         return DRAINED
 
     def _look(self, progress: RunProgress) -> None:
-        found = progress.look()
-        if found:
+        if found := progress.look():
             self.metastore.update_run(self.context.run_id, progress=list(progress.entries))
         for entry in found:
             self.context.on_progress(entry)
@@ -343,8 +343,7 @@ class Drain:
 
     def _settle_commits(self) -> None:
         assert self.checkpoint is not None
-        last = self.files.last_commit_batch()
-        if last is not None:
+        if (last := self.files.last_commit_batch()) is not None:
             with durable("commits.note"):
                 self.metastore.mark_committed(self.keeper.lease, self.checkpoint.generation, last)
 

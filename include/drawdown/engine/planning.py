@@ -32,15 +32,15 @@ from drawdown.engine.sources.generated import refuse_second_socket
 from drawdown.engine.sources.inference import found_schemas
 from drawdown.engine.uncounted import refuse_gaps
 from drawdown.engine.versions import engine_versions
-from drawdown.errors import DrawdownError, TransformError
+from drawdown.errors import DrawdownError, RefusedError, TransformError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Checkpoint
+from drawdown.metastore.records import Checkpoint, QuarantineDecision
 from drawdown.plan.changes import change_verdicts, changes, refusal
 from drawdown.plan.fingerprint import spec_fingerprint
 from drawdown.plan.verdicts import Level, PlanVerdict
 from drawdown.recovery.generation import Generation
 from drawdown.spec import Pipeline, Project
-from drawdown.spec.trigger import AVAILABLE_NOW, Trigger, is_asynchronous
+from drawdown.spec.trigger import AVAILABLE_NOW, Trigger, is_asynchronous, is_uncounted
 from drawdown.storage import Storage
 
 _LEVELS: tuple[Level, ...] = ("refused", "warning", "allowed", "note")
@@ -110,13 +110,14 @@ def plan_pipeline(
         found.of(lambda: refuse_gaps(pipeline, files, storage.path(path)))
     found.of(lambda: refuse_second_socket(pipeline, checkpoint, files))
     late_before = found.of(lambda: _late_before(files))
+    replays = found.of(lambda: pending_replays(pipeline, metastore, checkpoint, files, trigger)) or []
     found.of(lambda: listener_of(pipeline))
     session = query_session(root, pipeline)
     sink = sink_for(project, pipeline, metastore)
     trouble = troubled.of(lambda: _file_trouble(session, project, pipeline, metastore, checkpoint))
     trouble = trouble or FileTrouble()
     query = built.of(
-        lambda: build_query(session, project, pipeline, sink, generation, late_before, trouble.aside)
+        lambda: build_query(session, project, pipeline, sink, generation, late_before, trouble.aside, replays)
     )
     fingerprint = {
         **spec_fingerprint(pipeline),
@@ -220,6 +221,33 @@ class _Findings:
     def _refused(self, error: DrawdownError) -> None:
         self.errors.append(error)
         self.verdicts.append(PlanVerdict("refused", error.id, error.what, do=error.do, about=error.where))
+
+
+def pending_replays(
+    pipeline: Pipeline,
+    metastore: Metastore,
+    checkpoint: Checkpoint | None,
+    files: CheckpointFiles,
+    trigger: Trigger = AVAILABLE_NOW,
+) -> list[QuarantineDecision]:
+    """Replays of set-aside rows whose batch is not committed: it is the next one.
+
+    Raises:
+        RefusedError: ``quarantine.pending``: the trigger leaves batches to Spark's own sink.
+    """
+    if checkpoint is None:
+        return []
+    last = files.last_commit_batch()
+    first = 0 if last is None else last + 1
+    pending = metastore.replays(pipeline.name, checkpoint.generation, first_batch=first)
+    if pending and is_uncounted(pipeline, trigger):
+        raise RefusedError(
+            "quarantine.pending",
+            f"{sum(each.rows for each in pending)} row(s) of the quarantine wait for the next batch",
+            where=f"pipeline {pipeline.name}",
+            do=f"`drawdown run {pipeline.name}` feeds them; then watch it",
+        )
+    return pending
 
 
 def _late_before(files: CheckpointFiles) -> datetime | None:

@@ -15,6 +15,7 @@ from pyspark.sql.types import StructType
 from drawdown.engine.boundary import OUTPUT_METRICS, Boundary, boundary_name
 from drawdown.engine.carriers import SUFFIX, carried_sources, carrier_files, with_watermark
 from drawdown.engine.examine.plan_tree import Node
+from drawdown.engine.fed_again import feed_again, is_fed_again
 from drawdown.engine.operators import Operator, stateful_operators
 from drawdown.engine.session_gaps import count_sessionless
 from drawdown.engine.sinks import Sink
@@ -24,6 +25,7 @@ from drawdown.engine.sources.inference import found_schemas
 from drawdown.engine.sql_bounds import refuse_wide_rules
 from drawdown.engine.transforms import run_transform, spark_sentence
 from drawdown.errors import SpecError, TransformError
+from drawdown.metastore.records import QuarantineDecision
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 
@@ -37,6 +39,7 @@ class Query:
         source_order: source names as Spark numbers them in the checkpoint; carriers end in SUFFIX.
         operators: the stateful operators.
         inferred: schemas of the sources that declare none, for the first run to keep.
+        replays: whose rows of the quarantine go into the first batch.
     """
 
     session: SparkSession
@@ -46,6 +49,7 @@ class Query:
     source_order: tuple[str, ...]
     operators: tuple[Operator, ...]
     inferred: Mapping[str, StructType]
+    replays: tuple[QuarantineDecision, ...] = ()
 
     @property
     def stops_early(self) -> bool:
@@ -70,12 +74,14 @@ def build_query(
     generation: int,
     late_before: datetime | None,
     aside: Mapping[str, Sequence[str]],
+    replays: Sequence[QuarantineDecision] = (),
 ) -> Query:
     """Analyse a pipeline's whole query without starting it; makes nothing.
 
     Args:
         late_before: the watermark that judges the first batch.
         aside: by source the files whose rows are set aside.
+        replays: whose rows go into the first batch.
 
     Raises:
         SpecError, SourceError, TransformError: see sources.py and transforms.py.
@@ -91,6 +97,7 @@ def build_query(
             continue
         raw = read_stream(session, project, pipeline, name, inferred.get(name))
         fed = _observed(pipeline, boundaries[name], raw)
+        fed = feed_again(session, Storage(project.storage_root), name, fed, replays)
         frames[name] = with_watermark(
             session, fed, source, _carrier_path(project, pipeline, generation, name)
         )
@@ -103,7 +110,8 @@ def build_query(
     plan = result._jdf.queryExecution().analyzed()
     order = _source_order(plan)
     _refuse_unused(pipeline, order)
-    return Query(session, result, schema, boundaries, order, stateful_operators(Node(plan)), inferred)
+    operators = stateful_operators(Node(plan))
+    return Query(session, result, schema, boundaries, order, operators, inferred, tuple(replays))
 
 
 def plain_output(session: SparkSession, project: Project, pipeline: Pipeline) -> DataFrame:
@@ -175,7 +183,8 @@ def _source_order(plan: Any) -> tuple[str, ...]:
         inside = boundary_name(node) or inside
         children = [node.children().apply(i) for i in range(node.children().size())]
         # What a common table expression reads is counted where it is defined, not where it is used.
-        if not children and node.isStreaming() and node.nodeName() != "CTERelationRef":
+        is_source = node.nodeName() != "CTERelationRef" and not is_fed_again(node)
+        if not children and node.isStreaming() and is_source:
             name = inside if inside is not None else carriers_of[-1] + SUFFIX
             known = next((label for relation, label in relations if relation.equals(node)), None)
             uses = sum(label.split("@")[0] == name for _, label in relations)

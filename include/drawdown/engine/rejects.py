@@ -8,17 +8,22 @@ from functools import reduce
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType, TimestampType
 
 from drawdown.engine.boundary import REJECTED_COLUMNS, BatchPlan, Boundary, Observed
 from drawdown.engine.sinks import DeltaSink
 from drawdown.errors import SourceError
 from drawdown.metastore.records import StagedFile
 
+_LATER = ("parsed",)
 QUARANTINE_SCHEMA = StructType(
-    [StructField(name, kind) for name, kind in REJECTED_COLUMNS.items()]
+    [StructField(name, kind) for name, kind in REJECTED_COLUMNS.items() if name not in _LATER]
     + [StructField("batch_id", LongType()), StructField("run_id", StringType())]
+    # What tables of before do not have is at the end, where Delta adds it to them.
+    + [StructField(name, REJECTED_COLUMNS[name]) for name in _LATER]
+    + [StructField("generation", IntegerType()), StructField("set_aside_at", TimestampType())]
 )
+"""docs/quarantine.md says where each column comes from."""
 
 
 def stage_rejected(
@@ -31,11 +36,13 @@ def stage_rejected(
     generation: int,
     batch_id: int,
     run_id: str,
+    planned_at: datetime,
 ) -> list[StagedFile]:
     """Stage the rows of one batch that were set aside and are kept; usually there are none.
 
     Args:
         late: by source the fed rows that `watermark`, which judges the batch, has passed.
+        planned_at: the time of the batch in the offset log: the same in every attempt.
 
     Raises:
         SourceError: ``source.changed`` when the second read does not give what was counted, because
@@ -51,7 +58,14 @@ def stage_rejected(
         if kept[name]
     ]
     rows: DataFrame = reduce(DataFrame.unionByName, frames)
-    rows = rows.withColumns({"batch_id": F.lit(batch_id).cast("bigint"), "run_id": F.lit(run_id)})
+    rows = rows.withColumns(
+        {
+            "batch_id": F.lit(batch_id).cast("bigint"),
+            "run_id": F.lit(run_id),
+            "generation": F.lit(generation),
+            "set_aside_at": F.lit(planned_at),
+        }
+    )
     staged = quarantine.write(rows.select(*QUARANTINE_SCHEMA.fieldNames()), generation, batch_id)
     found = sum(file.rows for file in staged)
     if found != expected:

@@ -68,15 +68,20 @@ def refuse_wide_rules(session: SparkSession, pipeline: Pipeline) -> None:
         TransformError: ``rule.subquery``.
         ParseException: it is no expression.
     """
-    parser = session._jsparkSession.sessionState().sqlParser()
     for rule in pipeline.quality.rules:
-        if any(_is(session, node, _SUBQUERY) for node in _below(parser.parseExpression(rule.check))):
+        if asks_a_query(session, rule.check):
             raise TransformError(
                 "rule.subquery",
                 f"the rule {rule.name} of {pipeline.name} asks a query: {rule.check}",
                 where=str(pipeline.folder / "quality.yaml"),
                 do="judge a row by its own columns; compare with another table in the transform",
             )
+
+
+def asks_a_query(session: SparkSession, expression: str) -> bool:
+    """Whether an SQL expression holds a subquery. Raises ParseException when it is no expression."""
+    parsed = session._jsparkSession.sessionState().sqlParser().parseExpression(expression)
+    return any(_is(session, node, _SUBQUERY) for node in _below(parsed))
 
 
 def _everything(plan: Any) -> Iterator[Any]:

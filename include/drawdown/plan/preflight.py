@@ -57,6 +57,7 @@ def preflight(project: Project, pipeline: Pipeline, metastore: Metastore) -> Pre
         past = Past.read(storage, checkpoint)
         reasons += past.reasons
         reasons += _pending_carriers(storage, pipeline, checkpoint, past)
+        reasons += _pending_replays(metastore, past)
     except DrawdownError as error:
         return Preflight(True, [*reasons, f"in doubt: {error.what}"], backlog)
     for name, source in pipeline.sources.items():
@@ -175,6 +176,17 @@ def _pending_carriers(
     for source, paths in sorted(waiting.items()):
         if paths - {file.path for file in past.seen(f"{source}#carrier")}:
             yield f"a carrier of {source} is not read yet"
+
+
+def _pending_replays(metastore: Metastore, past: Past) -> Iterator[str]:
+    """Replays of set-aside rows whose command died before their batch was committed."""
+    if past.checkpoint is None or past.files is None:
+        return
+    first = (past.files.last_commit_batch() or 0) + 1
+    of = past.checkpoint.pipeline, past.checkpoint.generation
+    rows = sum(each.rows for each in metastore.replays(*of, first_batch=first))
+    if rows:
+        yield f"{rows} row(s) of the quarantine wait for the next batch"
 
 
 def _look(

@@ -59,6 +59,14 @@ class DeltaTableFiles:
                 raise_if_key_not_exists=False,  # properties of our own
             )
 
+    def add_columns(self, fields_json: Sequence[str]) -> None:
+        """Add nullable columns, each in Spark's JSON form of a field; rows of before have NULL there."""
+        from deltalake import Field
+
+        with self._writing():
+            self._table.alter.add_columns([Field.from_json(text) for text in fields_json])
+        del self.__dict__["_table"]
+
     @cached_property
     def _table(self) -> Any:
         from deltalake import DeltaTable
@@ -96,6 +104,14 @@ class DeltaTableFiles:
         """The last batch committed under a transaction id, or -1."""
         version = self._table.transaction_version(app_id)
         return -1 if version is None else int(version)
+
+    def rows(self, columns: Sequence[str]) -> list[dict[str, Any]]:
+        """All rows, with those of the columns that the table has; times are aware, in UTC."""
+        there = {field.name for field in self._table.schema().fields}
+        wanted = [name for name in columns if name in there]
+        with self.reaching("sink.unreadable", "cannot be read", "look whether files of it were deleted"):
+            found: list[dict[str, Any]] = self._table.to_pyarrow_table(columns=wanted).to_pylist()
+        return found
 
     def referenced(self) -> set[str]:
         """Absolute paths of the files of the current version."""

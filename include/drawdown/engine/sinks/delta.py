@@ -60,9 +60,12 @@ class DeltaSink:
                 where=self._files.uri,
                 do="give the pipeline another `sink.path`, or move the table away",
             )
+        there = self._there()
+        # A quarantine of an older Drawdown is given its later columns by `bind`.
+        older = self._table == "quarantine"
         refuse_drift(
-            expected=StructType.fromJson(json.loads(self._files.schema_json)),
-            found=schema,
+            expected=there,
+            found=StructType([f for f in schema.fields if not older or f.name in there.names]),
             expected_is=f"the Delta table {self._files.uri}",
             found_is=f"the sink schema of {self._pipeline.name}",
         )
@@ -72,9 +75,14 @@ class DeltaSink:
         if self.check(schema, checkpoint) is None:
             about = f"{self._table} of pipeline {self._pipeline.name}"
             self._files.create(schema.json(), self._partition_by, about, self._properties())
+        elif later := [field.json() for field in schema.fields if field.name not in self._there().names]:
+            self._files.add_columns(later)
         if self._table == "output" and self._pipeline.sink.table is not None:
             know_table(SparkSession.active(), self._pipeline.sink.table, self._files.uri)
         return self._files.table_id
+
+    def _there(self) -> StructType:
+        return StructType.fromJson(json.loads(self._files.schema_json))
 
     def _properties(self) -> dict[str, str]:
         """Table properties of a new table: its mode, for those who would stream it, and the user's."""

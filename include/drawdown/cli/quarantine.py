@@ -1,0 +1,281 @@
+"""`drawdown quarantine`: rows that were set aside: list, show, replay what passes now, drop the rest."""
+
+from __future__ import annotations
+
+import getpass
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from drawdown.cli.screen import children_write_to, out, print_json, working
+from drawdown.errors import SpecError
+
+if TYPE_CHECKING:
+    from drawdown.application import Report
+    from drawdown.engine.quarantine_replay import Asked
+    from drawdown.metastore import Metastore
+    from drawdown.publishing.set_aside import Choice, SetAside
+    from drawdown.spec import Pipeline, Project
+
+app = typer.Typer(
+    help="The rows that were set aside: list, show, replay what passes now, drop the rest.",
+    no_args_is_help=True,
+)
+Name = Annotated[str, typer.Argument(metavar="PIPELINE", show_default=False)]
+Rules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rule", help="Only rows with this reason: a rule's name, malformed, future, drift, late.",
+        show_default=False,
+    ),
+]  # fmt: skip
+Batches = Annotated[
+    list[int] | None, typer.Option("--batch", help="Only rows of this batch.", show_default=False)
+]
+Files = Annotated[
+    list[str] | None,
+    typer.Option("--file", help="Only rows of this file: its path, or the end of it.", show_default=False),
+]
+States = Annotated[
+    list[str] | None,
+    typer.Option("--state", help="Only rows in this state, such as open or replayed.", show_default=False),
+]
+By = Annotated[str | None, typer.Option("--by", help="Who decides; by default the user.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+
+
+@app.command("list")
+def list_rows(
+    name: Name, rules: Rules = None, batches: Batches = None, files: Files = None, as_json: Json = False
+) -> None:
+    """Count the rows per rule, batch and day, by what became of them. Needs no Spark."""
+    from drawdown.cli.quarantine_tables import counts_table, total_line
+    from drawdown.publishing.set_aside import by_state, counts
+
+    rows = _rows(name, _choice(rules, batches, files))
+    total = by_state(Counter(row.state for row in rows))
+    if as_json:
+        return print_json({"pipeline": name, "rows": total, "counts": counts(rows)})
+    if rows:
+        out().print(counts_table(counts(rows)))
+    out().print(total_line(len(rows), total), markup=False)
+    return None
+
+
+@app.command()
+def show(
+    name: Name,
+    rules: Rules = None,
+    batches: Batches = None,
+    files: Files = None,
+    states: States = None,
+    limit: Annotated[int, typer.Option(min=1, max=100_000, help="At most so many rows.")] = 20,
+    as_json: Json = False,
+) -> None:
+    """Show rows: why, where they came from, and the record as it came. Needs no Spark."""
+    from drawdown.cli.quarantine_tables import row_lines
+
+    rows = _rows(name, _choice(rules, batches, files, states))
+    if as_json:
+        return print_json([asdict(row) for row in rows[:limit]])
+    for row in rows[:limit]:
+        out().print(row_lines(row), soft_wrap=True)
+    if len(rows) > limit:
+        out().print(f"{len(rows) - limit:,} more: --limit, or fewer by --rule, --batch, --file, --state")
+    elif not rows:
+        out().print("no row is like that")
+    return None
+
+
+@app.command()
+def replay(
+    name: Name,
+    rules: Rules = None,
+    batches: Batches = None,
+    files: Files = None,
+    patch: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="column = SQL expression over the row's columns.", show_default=False),
+    ] = None,
+    with_late: Annotated[
+        bool,
+        typer.Option("--with-late", help="Also rows that the watermark has passed: they may be dropped."),
+    ] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would go in; replay nothing.")] = False,
+    why: Annotated[str, typer.Option("--why", help="Kept in the run record.")] = "",
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Send the open rows that pass now through the live transform, once; then drain on.
+
+    The quarantine's rules, schema and options are those of the pipeline's folder as it is now.
+    """
+    from drawdown.credentials import collect
+    from drawdown.engine.quarantine_replay import Asked
+    from drawdown.metastore import Metastore
+    from drawdown.spec import load_pipeline, load_project
+
+    project = load_project()
+    pipeline = load_pipeline(project, name)
+    project = collect(project, [pipeline])
+    asked = Asked(_choice(rules, batches, files), tuple(patch or ()), with_late)
+    with (
+        Metastore.open(project.metastore_url) as metastore,
+        children_write_to(project.state_dir / "logs" / "spark.log"),
+    ):
+        if dry_run:
+            return _say_what_would(project, pipeline, metastore, asked, as_json=as_json)
+        report, signal = _replayed(project, pipeline, metastore, asked, by, why)
+    return _end(report, signal, as_json=as_json)
+
+
+@app.command()
+def drop(
+    name: Name,
+    why: Annotated[str, typer.Option("--why", help="Kept in the run record.", show_default=False)],
+    rules: Rules = None,
+    batches: Batches = None,
+    files: Files = None,
+    by: By = None,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Decide that open rows are not wanted: no replay takes them any more. Needs no Spark."""
+    from drawdown.application import new_run_id
+    from drawdown.metastore import Metastore, this_process
+    from drawdown.publishing.dropping import Drop, droppable
+    from drawdown.publishing.dropping import drop as drop_rows
+    from drawdown.spec import load_pipeline, load_project
+
+    project = load_project()
+    pipeline = load_pipeline(project, name)
+    asked = Drop(_choice(rules, batches, files), new_run_id(), this_process(), by or getpass.getuser(), why)
+    with Metastore.open(project.metastore_url) as metastore:
+        if not yes:
+            rows = len(droppable(metastore, project, pipeline, asked.choice))
+            if rows:
+                _ask(f"drop {rows:,} row(s) of the quarantine of {name}?", name)
+        dropped = drop_rows(metastore, project, pipeline, asked)
+    if as_json:
+        return print_json({"run_id": asked.run_id if dropped else None, "rows": dropped})
+    out().print(f"[green]✓[/] {dropped:,} row(s) dropped" if dropped else "no open row is like that")
+    return None
+
+
+def _rows(name: str, choice: Choice) -> list[SetAside]:
+    from drawdown.metastore import Metastore
+    from drawdown.publishing.set_aside import set_aside
+    from drawdown.spec import load_pipeline, load_project
+
+    project = load_project()
+    pipeline = load_pipeline(project, name)
+    with Metastore.open(project.metastore_url) as metastore:
+        return [row for row in set_aside(metastore, project, pipeline) if choice.fits(row)]
+
+
+def _choice(
+    rules: Sequence[str] | None,
+    batches: Sequence[int] | None,
+    files: Sequence[str] | None,
+    states: Sequence[str] | None = None,
+) -> Choice:
+    from drawdown.publishing.set_aside import STATES, Choice
+    from drawdown.spec.nearest import did_you_mean
+
+    for state in states or ():
+        if state not in STATES:
+            raise SpecError(
+                "quarantine.state",
+                f"no row is ever {state!r}",
+                where="--state",
+                do=did_you_mean(state, STATES),
+            )
+    return Choice(tuple(rules or ()), tuple(batches or ()), tuple(files or ()), tuple(states or ()))
+
+
+def _ask(question: str, name: str) -> None:
+    import sys
+
+    if not sys.stdin.isatty():
+        raise SpecError(
+            "quarantine.unasked",
+            "nobody is there to be asked",
+            where=question,
+            do=f"`drawdown quarantine list {name}` shows what would go; say --yes",
+        )
+    typer.confirm(question, abort=True)
+
+
+def _say_what_would(
+    project: Project, pipeline: Pipeline, metastore: Metastore, asked: Asked, *, as_json: bool
+) -> None:
+    from drawdown.application import new_run_id
+    from drawdown.clusters.local import submit_conf
+    from drawdown.engine.quarantine_replay import judge_only
+    from drawdown.engine.session import application_session
+
+    with working("judging the rows"):
+        session = application_session(
+            f"drawdown quarantine {pipeline.name}", submit_conf(project, project.clusters[pipeline.cluster])
+        )
+        try:
+            judged = judge_only(session, project, pipeline, metastore, asked, new_run_id())
+        finally:
+            session.stop()
+    if as_json:
+        late = sum(feed["late"] for feed in judged.feeds.values())
+        return print_json({"rows": len(judged.taken), "late": late, "left": judged.left})
+    out().print(judged.said, markup=False)
+    return None
+
+
+def _replayed(
+    project: Project, pipeline: Pipeline, metastore: Metastore, asked: Asked, by: str | None, why: str
+) -> tuple[Report | None, int | None]:
+    import sys
+
+    from drawdown.application import Application, new_run_id
+    from drawdown.cli.interrupt import interruptibly
+    from drawdown.clusters.local import submit_conf
+    from drawdown.reporting import LogLines
+
+    application = Application(
+        project,
+        metastore,
+        conf=submit_conf(project, project.clusters[pipeline.cluster]),
+        origin={
+            "command_id": new_run_id(),
+            "command": "drawdown quarantine replay",
+            "by": by or getpass.getuser(),
+            "why": why,
+        },
+        watcher=LogLines(sys.stderr),
+    )
+    reports: list[Report] = []
+    signal = interruptibly(
+        lambda: reports.append(application.replay_set_aside(pipeline, asked)),
+        application.stop,
+        lambda sentence: print(sentence, file=sys.stderr, flush=True),
+        lambda: None,
+    )
+    return (reports[0] if reports else None), signal
+
+
+def _end(report: Report | None, signal: int | None, *, as_json: bool) -> None:
+    from drawdown.application import exit_code
+    from drawdown.cli.run_table import run_values
+
+    reports = [report] if report is not None else []
+    if as_json:
+        print_json(
+            {
+                "run": report and report.run and run_values(report.run),
+                "error": report and report.error and report.error.as_dict(),
+            }
+        )
+    elif report is not None and report.run is not None:
+        out().print(f"{report.run.counts.replayed:,} row(s) replayed; {report.run.stop_reason}", markup=False)
+    raise typer.Exit(128 + signal if signal is not None else exit_code(reports))

@@ -1,0 +1,178 @@
+"""The columns of set-aside rows, back from the text that the quarantine keeps, patched where that is asked.
+
+A row that the parser could read comes back as it was (``parsed``; of an older table, where it is JSON, the
+payload), and a patch sees its columns with their types. A record that it could not read is parsed anew, by
+the schema and options of now; a patch sees its columns as text, and what it does not patch must parse.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from drawdown.engine.sources import CORRUPT, ORIGIN, PAYLOAD
+from drawdown.engine.sources.columns import options, with_corrupt
+from drawdown.engine.sql_bounds import asks_a_query
+from drawdown.engine.transforms import spark_sentence
+from drawdown.errors import SpecError, TransformError
+from drawdown.spec import Pipeline
+
+KEY = "_dd_key"
+_TYPED, _TEXT = "_dd_typed", "_dd_text"
+_READ_AGAIN = ("csv", "json")
+_DELIVERY = "_kafka"
+
+
+def parse_patch(session: SparkSession, given: Sequence[str]) -> dict[str, str]:
+    """Each ``column = expression``, by column; they may compute, and nothing more (sql_bounds.py).
+
+    Raises:
+        SpecError: ``quarantine.patch``: one is not of that form, no SQL, or asks a query.
+    """
+    patch = {}
+    for text in given:
+        column, _, expression = (part.strip() for part in text.partition("="))
+        said = "" if column and expression else "it is not of the form column = expression"
+        try:
+            if not said and asks_a_query(session, expression):
+                said = "it asks a query"
+        except PySparkException as cause:
+            said = spark_sentence(cause)
+        if said:
+            raise SpecError(
+                "quarantine.patch",
+                f"{text!r} is no patch: {said}",
+                where="--set",
+                do='write an expression over the row\'s own columns: --set "delay = cast(delay as int)"',
+            )
+        patch[column.strip("`")] = expression
+    return patch
+
+
+@dataclass(frozen=True)
+class SetAsideColumns:
+    """How the rows of one source are made again.
+
+    Attributes:
+        schema: the source's columns.
+        patch: by column an SQL expression; columns of other sources are left alone.
+    """
+
+    pipeline: Pipeline
+    name: str
+    schema: StructType
+    patch: Mapping[str, str]
+
+    def rows(self, kept: DataFrame) -> DataFrame:
+        """From the columns of set_aside.write_rows to those of a frame of sources.py, and KEY.
+
+        CORRUPT holds the payload of what cannot be read.
+
+        Raises:
+            TransformError: ``quarantine.patch-refused``: Spark does not take an expression.
+        """
+        try:
+            return self._known(kept.where("not malformed")).unionByName(
+                self._malformed(kept.where("malformed"))
+            )
+        except PySparkException as cause:
+            raise TransformError(
+                "quarantine.patch-refused",
+                f"Spark refused the patch for source {self.name}: {spark_sentence(cause)}",
+                where="--set",
+                do="mend the expression; nothing was replayed",
+            ) from None
+
+    def _known(self, kept: DataFrame) -> DataFrame:
+        """Of rows that were read when they came."""
+        text = F.coalesce("parsed", "payload")
+        typed = F.from_json(text, with_corrupt(self.schema), {"columnNameOfCorruptRecord": CORRUPT})
+        read = kept.withColumn(_TYPED, typed)
+        columns = {
+            field.name: F.coalesce(F.col(f"{_TYPED}.`{field.name}`"), _delivery(field))
+            for field in self.schema.fields
+        }
+        return self._system(read, columns, F.when(F.col(f"{_TYPED}.{CORRUPT}").isNotNull(), text))
+
+    def _malformed(self, kept: DataFrame) -> DataFrame:
+        """Of records that could not be read when they came."""
+        source = self.pipeline.sources[self.name]
+        form = source.value if source.format == "kafka" else source.format
+        record = StructType([field for field in self.schema.fields if field.name != _DELIVERY])
+        if form not in _READ_AGAIN:
+            columns = {f.name: F.lit(None).cast(f.dataType) for f in self.schema.fields}
+            return self._system(kept, columns, F.coalesce("payload", F.lit("")))
+        as_text = StructType([StructField(name, StringType()) for name in record.names])
+        read = kept.withColumns({_TYPED: self._parse(form, record), _TEXT: self._parse(form, as_text)})
+        columns = {}
+        broken = [F.col(f"{_TEXT if self._patches else _TYPED}.{CORRUPT}").isNotNull()]
+        for field in self.schema.fields:
+            typed, text = (F.col(f"{column}.`{field.name}`") for column in (_TYPED, _TEXT))
+            if field.name == _DELIVERY:
+                columns[field.name] = _delivery(field)
+            elif field.name in self.patch:
+                columns[field.name] = text
+            else:
+                columns[field.name] = F.coalesce(typed, _of_folder(field))
+                broken.append(typed.isNull() & text.isNotNull())
+        corrupt = F.when(
+            F.coalesce(reduce(Column.__or__, broken), F.lit(True)), F.coalesce("payload", F.lit(""))
+        )
+        return self._system(read, columns, corrupt)
+
+    @property
+    def _patches(self) -> bool:
+        return any(name in self.patch for name in self.schema.names)
+
+    def _parse(self, form: str, schema: StructType) -> Column:
+        source = self.pipeline.sources[self.name]
+        given = {} if source.format == "kafka" else options(source)
+        parsing = {**given, "mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+        full = with_corrupt(schema)
+        if form == "json":
+            return F.from_json("payload", full, parsing)
+        ddl = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in full.fields)
+        return F.from_csv("payload", ddl, parsing)
+
+    def _system(self, read: DataFrame, columns: Mapping[str, Column], corrupt: Column) -> DataFrame:
+        """The columns, patched, then those that every source has."""
+        origin = F.struct(*[F.col(part) for part in ("file", "topic", "partition", "offset")])
+        unpatched = read.select(
+            *[column.alias(name) for name, column in columns.items()],
+            corrupt.alias(CORRUPT),
+            F.col("payload").alias(PAYLOAD),
+            origin.alias(ORIGIN),
+            F.col("key").alias(KEY),
+        )
+        patched = {
+            field.name: F.when(F.col(CORRUPT).isNull(), F.expr(self.patch[field.name])).cast(field.dataType)
+            for field in self.schema.fields
+            if field.name in self.patch
+        }
+        return unpatched.withColumns(patched) if patched else unpatched
+
+
+def _delivery(field: StructField) -> Column:
+    """``_kafka`` of a record of which only its place is kept; NULL for any other column."""
+    if field.name != _DELIVERY or not isinstance(field.dataType, StructType):
+        return F.lit(None).cast(field.dataType)
+    known = ("topic", "partition", "offset")
+    return F.struct(
+        *[
+            (F.col(part.name) if part.name in known else F.lit(None)).cast(part.dataType).alias(part.name)
+            for part in field.dataType.fields
+        ]
+    )
+
+
+def _of_folder(field: StructField) -> Column:
+    """The value of a partition column, from the names of the folders of the row's file; else NULL."""
+    found = F.regexp_extract("file", f"/{re.escape(field.name)}=([^/]*)/", 1)
+    return F.url_decode(F.nullif(found, F.lit(""))).try_cast(field.dataType)

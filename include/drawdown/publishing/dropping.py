@@ -1,0 +1,88 @@
+"""Dropping set-aside rows: a decision that nobody wants them, under the lease, with a run record. No Spark.
+
+The rows stay in the Delta table, where they can be read; they are not open any more and no replay takes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from drawdown.errors import DrawdownError
+from drawdown.fault_points import durable
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Lease, QuarantineDecision, Run
+from drawdown.publishing.set_aside import Choice, SetAside, folder_of, set_aside, write_keys
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+
+KIND = "quarantine-drop"
+_DROPPABLE = ("open", "fed")
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Which rows are dropped, by whom and why."""
+
+    choice: Choice
+    run_id: str
+    holder: str
+    by: str
+    why: str
+
+
+def droppable(metastore: Metastore, project: Project, pipeline: Pipeline, choice: Choice) -> list[SetAside]:
+    """The chosen rows that nothing was decided about. Raises as `set_aside`."""
+    rows = set_aside(metastore, project, pipeline)
+    return [row for row in rows if row.state in _DROPPABLE and choice.fits(row)]
+
+
+def drop(metastore: Metastore, project: Project, pipeline: Pipeline, asked: Drop) -> int:
+    """Drop the chosen rows that nothing was decided about; how many. None is no error, and leaves no record.
+
+    Raises:
+        BusyError: a run holds the lease.
+        RefusedError, SourceError: as `set_aside`; nothing is decided then.
+    """
+    lease = metastore.acquire(pipeline.name, asked.holder, asked.run_id, project.lease_ttl.delta)
+    try:
+        rows = droppable(metastore, project, pipeline, asked.choice)
+        if not rows:
+            return 0
+        origin = {"by": asked.by, "why": asked.why, "rows": len(rows), **asked.choice.said}
+        metastore.start_run(Run(asked.run_id, pipeline.name, kind=KIND, holder=asked.holder, origin=origin))
+        try:
+            _decide(metastore, project, pipeline, lease, asked, rows)
+        except DrawdownError as error:
+            metastore.finish_run(asked.run_id, "failed", error=error.as_dict())
+            raise
+        metastore.finish_run(asked.run_id, "succeeded", stop_reason=f"{len(rows):,} row(s) dropped")
+    finally:
+        metastore.release(lease)
+    return len(rows)
+
+
+def _decide(
+    metastore: Metastore,
+    project: Project,
+    pipeline: Pipeline,
+    lease: Lease,
+    asked: Drop,
+    rows: Sequence[SetAside],
+) -> None:
+    storage = Storage(project.storage_root)
+    checkpoint = metastore.active_checkpoint(pipeline.name)
+    keys = write_keys(storage, folder_of(pipeline, asked.run_id), rows)
+    with durable("drop.note"):
+        metastore.note_decision(
+            lease,
+            QuarantineDecision(
+                asked.run_id,
+                pipeline.name,
+                "drop",
+                checkpoint.generation if checkpoint else 0,
+                len(rows),
+                keys,
+                origin={"by": asked.by, "why": asked.why},
+            ),
+        )

@@ -1,0 +1,110 @@
+"""Rows of a quarantine that pass now go through the live transform, once."""
+
+from __future__ import annotations
+
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from drawdown.errors import RefusedError, SpecError, TransformError
+from tests.support.set_aside import MENDED, NAME, STRICT, closed, fill, land, replay, states, write
+from tests.support.workspace import Workspace
+
+
+@pytest.fixture
+def hourly(workspace: Workspace) -> Workspace:
+    fill(workspace)
+    return workspace
+
+
+def test_rows_that_a_mended_rule_lets_pass_are_in_the_live_window_once(hourly: Workspace) -> None:
+    write(hourly, MENDED)
+    run = replay(hourly)
+    assert (run.kind, run.state, run.counts.replayed) == ("quarantine-replay", "succeeded", 2)
+    assert (run.counts.read, run.counts.fed, run.counts.balanced) == (0, 0, True)
+    assert run.origin["left"] == {"malformed": 1, "ruled out": 1}
+    assert states(hourly) == {"95": "replayed", "96": "replayed", "150": "open", "broken": "open"}
+    again = replay(hourly)
+    assert (again.state, again.counts.replayed, again.batches) == ("succeeded", 0, 0)
+    land(hourly, "c", "3,2024-01-01T11:30:00Z,1")
+    hourly.run(NAME)
+    assert closed(hourly) == [(10, 4, 24)]
+    with hourly.metastore() as metastore:
+        assert sum(each.counts.replayed for each in metastore.runs(NAME)) == 2
+
+
+def test_a_patch_mends_a_record_that_could_not_be_parsed(hourly: Workspace) -> None:
+    run = replay(hourly, patch=("delay = cast(cast(delay as double) as int)",), rules=("malformed",))
+    assert run.counts.replayed == 1
+    assert states(hourly)["broken"] == "replayed"
+    land(hourly, "c", "3,2024-01-01T11:30:00Z,1")
+    hourly.run(NAME)
+    assert closed(hourly) == [(10, 3, 13)]
+
+
+def test_a_patch_computes_and_does_nothing_more(hourly: Workspace) -> None:
+    before = states(hourly)
+    for patch, found in {
+        "delay": "quarantine.patch",
+        "delay = (select 1)": "quarantine.patch",
+        "delya = 1": "quarantine.patch",
+        "delay = reflect('java.lang.System', 'exit', 1)": "quarantine.patch-refused",
+        "delay = cast('x' as int)": "quarantine.patch-failed",
+    }.items():
+        with pytest.raises((SpecError, TransformError)) as refused:
+            replay(hourly, patch=(patch,))
+        assert refused.value.id == found, patch
+    assert states(hourly) == before
+    assert hourly.drain(NAME)[0].run is None
+
+
+def test_rows_that_would_be_dropped_as_late_stay_open_until_they_are_asked_for(hourly: Workspace) -> None:
+    land(hourly, "c", "3,2024-01-01T11:30:00Z,1")
+    hourly.run(NAME)
+    land(hourly, "d", "3,2024-01-01T11:31:00Z,1")
+    hourly.run(NAME)
+    write(hourly, MENDED)
+    run = replay(hourly)
+    assert (run.counts.replayed, run.origin["left"]["late"]) == (0, 2)
+    assert states(hourly)["95"] == "open"
+    run = replay(hourly, with_late=True)
+    assert (run.counts.replayed, run.counts.late) == (2, 2)
+    assert states(hourly)["95"] == "replayed"
+    assert closed(hourly) == [(10, 2, 10)], "Spark dropped them, and they are counted"
+
+
+def test_new_data_goes_on_in_the_same_run(hourly: Workspace) -> None:
+    write(hourly, MENDED)
+    land(hourly, "c", "3,2024-01-01T11:30:00Z,1")
+    run = replay(hourly)
+    assert (run.counts.replayed, run.counts.read, run.counts.balanced) == (2, 1, True)
+    assert closed(hourly) == [(10, 4, 24)]
+
+
+def test_a_rewound_checkpoint_opens_its_rows_again(hourly: Workspace) -> None:
+    write(hourly, MENDED)
+    replay(hourly)
+    with hourly.metastore() as metastore:
+        [decision] = metastore.decisions(NAME)
+        lease = metastore.acquire("hourly", "this test", "rewind", hourly.project.lease_ttl.delta)
+        metastore.forget_batches(lease, 1, decision.batch_id - 1)
+    assert states(hourly)["95"] == "open"
+
+
+def test_an_older_table_is_given_its_later_columns(hourly: Workspace) -> None:
+    folder = str(hourly.storage / "quarantine/hourly")
+    old = DeltaTable(folder).to_pyarrow_table().drop_columns(["parsed", "generation", "set_aside_at"])
+    write_deltalake(folder, old, mode="overwrite", schema_mode="overwrite")
+    assert states(hourly)["95"] == "open"
+    write(hourly, MENDED)
+    assert replay(hourly).counts.replayed == 2
+    land(hourly, "c", "150,2024-01-01T11:30:00Z,1")
+    hourly.run(NAME)
+    assert {row["generation"] for row in hourly.quarantined(NAME)} == {None, 1}
+
+
+def test_a_pipeline_that_has_never_run_has_nothing_to_replay(workspace: Workspace) -> None:
+    write(workspace, STRICT)
+    land(workspace, "a", "1,2024-01-01T10:00:00Z,5")
+    with pytest.raises(RefusedError) as refused:
+        replay(workspace)
+    assert refused.value.id == "quarantine.none"

@@ -1,0 +1,97 @@
+"""A pipeline with rows in its quarantine: an open window, and rows that a mended rule lets into it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from drawdown.application import Application
+from drawdown.engine.quarantine_replay import Asked
+from drawdown.metastore.records import Run
+from drawdown.publishing.set_aside import Choice, SetAside, set_aside
+from drawdown.spec import load_pipeline
+from tests.support.workspace import Workspace
+
+NAME = "hourly"
+SPEC = """
+sources:
+  events:
+    format: csv
+    path: landing/events
+    schema: events.ddl
+    options: {header: true}
+    watermark: {column: at, delay: 1 minute}
+transform: transform.sql
+sink: {format: delta, path: tables/hourly, schema: hourly.ddl}
+state: {partitions: 2}
+"""
+HOURLY = """
+    SELECT window.start AS hour, count(*) AS n, sum(delay) AS delay
+    FROM (SELECT window(at, '1 hour') AS window, delay FROM events) GROUP BY window
+"""
+FILES = {
+    "events_ddl": "id INT, at TIMESTAMP, delay INT",
+    "hourly_ddl": "hour TIMESTAMP, n BIGINT, delay BIGINT",
+    "transform_sql": HOURLY,
+}
+STRICT = "rules: [{name: small, check: id < 90, on_fail: quarantine}]\n"
+MENDED = "rules: [{name: small, check: id < 100, on_fail: quarantine}]\n"
+
+
+def fill(workspace: Workspace) -> None:
+    """The window from 10:00 is open with two rows; ids 95, 96, 150 are set aside, and one broken delay."""
+    write(workspace, STRICT)
+    land(workspace, "a", "1,2024-01-01T10:00:00Z,5", "2,2024-01-01T10:10:00Z,5")
+    land(
+        workspace,
+        "b",
+        "95,2024-01-01T10:20:00Z,7",
+        "96,2024-01-01T10:25:00Z,7",
+        "150,2024-01-01T10:26:00Z,7",
+        "4,2024-01-01T10:27:00Z,3.0",
+    )
+    assert workspace.run(NAME).counts.fed == 2
+
+
+def write(workspace: Workspace, quality: str) -> None:
+    workspace.pipeline(NAME, SPEC, **FILES, quality_yaml=quality)
+
+
+def land(workspace: Workspace, name: str, *rows: str) -> None:
+    workspace.land(f"landing/events/{name}.csv", ["id,at,delay", *rows])
+
+
+def replay(
+    workspace: Workspace, *, patch: tuple[str, ...] = (), with_late: bool = False, **choice: Any
+) -> Run:
+    """As the command does; raises its error."""
+    project = workspace.project
+    with workspace.metastore() as metastore:
+        application = Application(project, metastore, session=workspace.spark)
+        asked = Asked(Choice(**choice), patch, with_late)
+        report = application.replay_set_aside(load_pipeline(project, NAME), asked)
+    if report.error is not None:
+        raise report.error
+    assert report.run is not None
+    return report.run
+
+
+def states(workspace: Workspace) -> dict[str, str]:
+    """By id, ``broken`` for what could not be parsed."""
+    return {_name(row): row.state for row in rows(workspace)}
+
+
+def rows(workspace: Workspace) -> list[SetAside]:
+    project = workspace.project
+    with workspace.metastore() as metastore:
+        return set_aside(metastore, project, load_pipeline(project, NAME))
+
+
+def closed(workspace: Workspace) -> list[tuple[int, int, int]]:
+    """Of each closed window its hour of the day, its rows, and the sum of their delays."""
+    return [(hour.hour, n, delay) for hour, n, delay in workspace.delta("tables/hourly")]
+
+
+def _name(row: SetAside) -> str:
+    payload = str(row.payload)
+    return str(json.loads(payload)["id"]) if payload.startswith("{") else "broken"
