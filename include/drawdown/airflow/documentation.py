@@ -77,6 +77,7 @@ def _pipeline(pipeline: Pipeline) -> str:
         f"- sink `{sink.target}`: {sink.format}, {sink.mode}, published {sink.publish}",
         *(f"- rule `{r.name}` ({r.on_fail}): `{_code(r.check)}`" for r in pipeline.quality.rules),
         *(f"- expects ({e.severity}): `{_code(e.id)}`" for e in pipeline.quality.expectations),
+        *(f"- query ({q.severity}): `{_code(q.name)}`" for q in pipeline.quality.queries),
         *(
             f"- compares with earlier slices ({e.severity}): `{_code(e.id)}`"
             for e in pipeline.quality.history

@@ -20,6 +20,7 @@ from drawdown.engine.operators import Operator, stateful_operators
 from drawdown.engine.session_gaps import count_sessionless
 from drawdown.engine.sinks import Sink
 from drawdown.engine.sinks.schema import in_declared_order
+from drawdown.engine.slice_queries import prepare_queries
 from drawdown.engine.sources import SYSTEM_COLUMNS, read_static, read_stream
 from drawdown.engine.sources.inference import found_schemas
 from drawdown.engine.sql_bounds import refuse_wide_rules
@@ -103,6 +104,7 @@ def build_query(
         )
     result = in_declared_order(run_transform(session, pipeline, frames), sink.declared_schema(), pipeline)
     schema = result.schema
+    prepare_queries(session, pipeline, schema, frames)
     result = count_sessionless(session, result)
     if pipeline.sink.format != "delta" and not pipeline.sink.staged_apart:
         result = result.observe(OUTPUT_METRICS, F.count(F.lit(1)).alias("rows"))

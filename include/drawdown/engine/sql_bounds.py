@@ -48,17 +48,28 @@ def refuse_commands(session: SparkSession, pipeline: Pipeline) -> None:
         TransformError: ``transform.command``.
         ParseException: it is no SQL.
     """
-    plan = session._jsparkSession.sessionState().sqlParser().parsePlan(pipeline.transform_text)
+    if name := command_in(session, pipeline.transform_text):
+        raise TransformError(
+            "transform.command",
+            f"the transform of {pipeline.name} is more than a query: {name}",
+            where=str(pipeline.folder / pipeline.transform),
+            do="write one SELECT over the sources; `sink:` says where its rows go, and a transform.py"
+            " may hold a function of your own",
+        )
+
+
+def command_in(session: SparkSession, text: str) -> str | None:
+    """What in the SQL is more than a query, by Spark's name for it; None when nothing is.
+
+    Raises:
+        ParseException: it is no SQL.
+    """
+    plan = session._jsparkSession.sessionState().sqlParser().parsePlan(text)
     for node in _everything(plan):
         name = str(node.getClass().getSimpleName()).rstrip("$")
         if name in _MORE_COMMANDS or any(_is(session, node, kind) for kind in _COMMANDS):
-            raise TransformError(
-                "transform.command",
-                f"the transform of {pipeline.name} is more than a query: {name}",
-                where=str(pipeline.folder / pipeline.transform),
-                do="write one SELECT over the sources; `sink:` says where its rows go, and a transform.py"
-                " may hold a function of your own",
-            )
+            return name
+    return None
 
 
 def refuse_wide_rules(session: SparkSession, pipeline: Pipeline) -> None:

@@ -27,6 +27,7 @@ from drawdown.quality.findings import MAX_SAMPLES, exception_text, finding, firs
 from drawdown.quality.gx import prefetch
 from drawdown.quality.measures import measure
 from drawdown.quality.outcome import AuditOutcome
+from drawdown.quality.queries import judge_queries
 from drawdown.quality.report import describe
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ class GxAuditor:
 
         Args:
             slice: the staged rows as a batch DataFrame with the sink's columns.
-            pipeline: its ``quality.expectations`` and ``quality.history`` are what is checked.
+            pipeline: its ``quality`` without the rules is what is checked.
             rows: how many rows the slice has, known from staging; no job counts them again.
         """
         if rows and not pipeline.quality.audits:
@@ -96,6 +97,7 @@ class GxAuditor:
             # There is no row that could be held.
             return AuditOutcome("warn", results, describe("warn", results, rows))
         results = _examine(slice, pipeline, rows) if pipeline.quality.expectations else []
+        results += judge_queries(slice, pipeline.quality.queries)
         measured = measure(slice, pipeline, rows)
         results += judge_history(history, measured, past)
         outcome = _outcome(results)

@@ -22,7 +22,7 @@ POSITION = "position"
 OUTSIDE_THE_SLICE = frozenset(
     {"expect_query_results_to_match_comparison", "expect_table_row_count_to_equal_other_table"}
 )
-"""Types that compare with another table; an audit sees the slice and nothing else."""
+"""Types that compare with another table; an expectation sees the slice and nothing else."""
 
 NOT_ON_SPARK = frozenset(
     {
@@ -108,9 +108,9 @@ def _kind(name: str, where: str) -> type[Expectation]:
     if name in OUTSIDE_THE_SLICE:
         raise SpecError(
             "quality.outside-the-slice",
-            f"{name} compares with another table, and an audit sees the slice only",
+            f"{name} compares with another table, and an expectation sees the slice only",
             where=where,
-            do="check it in a pipeline that reads both tables",
+            do="write it under `queries:`: SQL over the slice and the static sources",
         )
     if name in NOT_ON_SPARK:
         raise SpecError(

@@ -16,7 +16,7 @@ from drawdown.spec.folder_files import FolderFiles
 from drawdown.spec.nearest import did_you_mean
 from drawdown.spec.pipeline import Beside, Pipeline
 from drawdown.spec.project import Project, ProjectFile
-from drawdown.spec.quality import Quality
+from drawdown.spec.quality import SLICE, Quality
 from drawdown.spec.sink import Sink
 from drawdown.spec.tables import table_paths
 from drawdown.spec.validation import Problem, spec_error, validate
@@ -232,8 +232,16 @@ def _quality(pipeline: Pipeline, files: FolderFiles) -> Quality:
         if pipeline.sink.format == "kafka":
             do = "write the checks as `rules:`, which judge each row before the sink; or say exactly_once"
         problems.append(
-            Problem("spec.contradiction", what, ("expectations" if quality.expectations else "history",), do)
+            Problem(
+                "spec.contradiction",
+                what,
+                (next(key for key in ("expectations", "queries", "history") if getattr(quality, key)),),
+                do,
+            )
         )
+    if quality.queries and SLICE in pipeline.sources:
+        what = f"a source is called {SLICE!r}, and so are the rows that queries judge"
+        problems.append(Problem("spec.contradiction", what, ("queries",), "give the source another name"))
     for index, rule in enumerate(quality.rules):
         if rule.source is None and len(streaming) > 1:
             what = f"rule {rule.name!r} must say its source: {', '.join(streaming)}"

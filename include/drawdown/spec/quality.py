@@ -43,23 +43,37 @@ class Expectation(SpecModel):
         return f"{self.type}({', '.join(map(str, about))})"
 
 
+SLICE = "slice"
+"""What `queries:` call the rows that are judged."""
+
+
+class SliceQuery(SpecModel):
+    """SQL over ``slice`` and the static sources; each row of ``unexpected`` is one that should not be."""
+
+    name: Line
+    unexpected: Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
+    severity: Literal["fail", "warn"] = "fail"
+
+
 class Quality(SpecModel):
     """All lists may be empty: then nothing is judged but the counts."""
 
     rules: list[Rule] = Field(default_factory=list)
     expectations: list[Expectation] = Field(default_factory=list)
+    queries: list[SliceQuery] = Field(default_factory=list)
     history: list[HistoryExpectation] = Field(default_factory=list)
 
     @property
     def audits(self) -> bool:
         """Whether slices are judged at all."""
-        return bool(self.expectations or self.history)
+        return bool(self.expectations or self.queries or self.history)
 
     @model_validator(mode="after")
     def _names_are_unique(self) -> Quality:
         for key, names in (
             ("rules", [rule.name for rule in self.rules]),
             ("expectations", [expectation.id for expectation in self.expectations]),
+            ("queries", [query.name for query in self.queries]),
             ("history", [expectation.id for expectation in self.history]),
         ):
             for name, times in Counter(names).items():

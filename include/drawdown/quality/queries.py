@@ -1,0 +1,43 @@
+"""`queries:` of quality.yaml: SQL over the slice, whose rows are the unexpected ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from drawdown.quality.findings import MAX_SAMPLES
+from drawdown.quality.plain import plain
+from drawdown.spec.quality import SLICE, SliceQuery
+
+
+def judge_queries(slice: DataFrame, queries: list[SliceQuery]) -> list[dict[str, Any]]:
+    """One entry per query, as :class:`~drawdown.quality.outcome.AuditOutcome` describes them.
+
+    A query that holds costs one Spark job; one that does not, another for at most three rows.
+    """
+    if not queries:
+        return []
+    session = slice.sparkSession
+    slice.createOrReplaceTempView(SLICE)
+    try:
+        return [_entry(query, session.sql(query.unexpected)) for query in queries]
+    finally:
+        session.catalog.dropTempView(SLICE)
+
+
+def _entry(query: SliceQuery, unexpected: DataFrame) -> dict[str, Any]:
+    count = unexpected.count()
+    rows = unexpected.limit(MAX_SAMPLES).collect() if count else []
+    return {
+        "name": query.name,
+        "type": "query",
+        "kwargs": {"unexpected": query.unexpected},
+        "severity": query.severity,
+        "success": count == 0,
+        "observed": None,
+        "unexpected_count": count,
+        "unexpected_percent": None,
+        "samples": [plain(row) for row in rows],
+        "exception": None,
+    }

@@ -1,0 +1,79 @@
+"""SQL over the slice: what it returns is unexpected; it may compare with static tables, and only read."""
+
+from __future__ import annotations
+
+import pytest
+
+from drawdown.errors import AuditFailed, TransformError
+from tests.support.refusals import refused
+from tests.support.workspace import Workspace
+
+SPEC = """
+sources:
+  flights: {format: json, path: landing/flights, schema: flights.ddl}
+  airports: {format: delta, path: tables/airports, static: true}
+transform: transform.py
+sink: {format: delta, path: tables/flights, schema: flights.ddl, publish: audited}
+state: {partitions: 2}
+"""
+KNOWN = "SELECT * FROM slice LEFT ANTI JOIN airports ON origin = faa"
+LANDED = "SELECT * FROM slice WHERE landed < departed"
+
+
+def flights(workspace: Workspace, known: str = KNOWN) -> Workspace:
+    """The pipeline `flights`, in Python: its airports are no view of the transform's own."""
+    assert workspace.spark is not None
+    airports = str(workspace.storage / "tables" / "airports")
+    workspace.spark.sql("SELECT explode(array('EWR', 'JFK')) AS faa").write.format("delta").save(airports)
+    workspace.pipeline(
+        "flights",
+        SPEC,
+        flights_ddl="origin STRING, departed INT, landed INT",
+        transform_py="def transform(sources):\n    return sources['flights']\n",
+        quality_yaml=f"""
+            queries:
+              - {{name: origin is an airport, unexpected: "{known}"}}
+              - {{name: lands after it departs, unexpected: "{LANDED}", severity: warn}}
+            """,
+    )
+    return workspace
+
+
+def land(workspace: Workspace, name: str, *origins: str, landed: int = 9) -> None:
+    rows = [{"origin": origin, "departed": 1, "landed": landed} for origin in origins]
+    workspace.land_json(f"landing/flights/{name}.json", rows)
+
+
+def test_rows_that_have_no_match_in_another_table_are_counted_and_shown(workspace: Workspace) -> None:
+    flights(workspace)
+    land(workspace, "a", "EWR", "JFK")
+    assert workspace.run("flights").verdict == "pass"
+    land(workspace, "b", "JFK", landed=0)
+    assert workspace.run("flights").verdict == "warn"
+    land(workspace, "c", "EWR", "XXX", "XXX", "YYY", "ZZZ")
+    with pytest.raises(AuditFailed, match="origin is an airport: query: failed") as caught:
+        workspace.run("flights")
+    assert "unexpected: 4" in str(caught.value)
+    assert str(caught.value).count("sample:") == 3
+    with workspace.metastore() as metastore:
+        failed, held = metastore.verdicts("flights")[0].results
+    assert (failed["unexpected_count"], failed["success"], held["success"]) == (4, False, True)
+    assert failed["samples"][0] == {"origin": "XXX", "departed": 1, "landed": 9}
+
+
+@pytest.mark.parametrize(
+    ("known", "id"),
+    [
+        ("DROP TABLE airports", "query.command"),
+        ("SELECT * FROM slice WHERE airport = 1", "query.refused"),
+        ("SELECT * FROM flights", "query.refused"),
+        ("SELECT * FROM text.`/etc/hostname`", "query.refused"),
+        ("SELECT java_method('java.lang.System', 'exit', 1)", "query.refused"),
+    ],
+)
+def test_what_is_no_query_over_the_slice_is_refused_before_anything_is_made(
+    workspace: Workspace, known: str, id: str
+) -> None:
+    land(flights(workspace, known), "a", "EWR")
+    error = refused(workspace, "flights", id, TransformError)
+    assert "origin is an airport" in error.what
