@@ -36,6 +36,7 @@ def test_plan_says_what_a_run_would_read_and_ends_with_3_when_it_is_refused(sale
     assert reads["files"] > 0
     assert reads["bytes"] > 0
     assert set(said["versions"]) == {"spark", "delta", "drawdown"}
+    assert (said["state"], said["fit"]["fits"], said["fit"]["batches"]) == (None, "yes", 1)
 
     transform = sales / "include/pipelines/sales/transform.sql"
     transform.write_text(f"{transform.read_text().rstrip().rstrip(';')}\nORDER BY 1\n")
@@ -45,4 +46,7 @@ def test_plan_says_what_a_run_would_read_and_ends_with_3_when_it_is_refused(sale
     assert "sorting is not supported on a stream" in " ".join(refused.stdout.split())
     assert "a run would read" in refused.stdout
     assert "Traceback" not in refused.stdout + refused.stderr
+    page = drawdown(sales, "plan", "sales", "--format", "markdown")
+    assert page.returncode == 3, page.stderr
+    assert page.stdout.startswith("## Plan of `sales`\n\n❌ **The next run would be refused.**")
     assert _files(sales) == before

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import asdict
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -19,31 +22,56 @@ if TYPE_CHECKING:
     from drawdown.plan.verdicts import PlanVerdict
     from drawdown.spec import Pipeline, Project
 
+_RUNS_LOOKED_AT = 10
 _STREAMING = "spark.sql.streaming."
 _COLOURS = {"refused": "bold red", "warning": "yellow", "allowed": "green", "note": "dim"}
 
 
+class Form(StrEnum):
+    """How the plan is written."""
+
+    text = "text"
+    json = "json"
+    markdown = "markdown"
+
+
 def plan(
     name: Annotated[str, typer.Argument(metavar="PIPELINE", show_default=False)],
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    form: Annotated[Form, typer.Option("--format", help="markdown: a page for a pull request.")] = Form.text,
+    as_json: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
 ) -> None:
-    """Say what the next run would refuse, warn of, change and read; touches nothing.
+    """Say what the next run would refuse, warn of, change, keep in state and read; touches nothing.
 
-    Ends with 3 when something is refused. What Spark prints goes to .drawdown/logs/spark.log.
+    For CI: ends with 0 when a run would start, with 3 when something is refused, with 2 when the folder is
+    not a pipeline. What Spark prints goes to .drawdown/logs/spark.log.
     """
     from drawdown.metastore import Metastore
+    from drawdown.plan.drain_fit import drain_fit
     from drawdown.plan.preflight import preflight
+    from drawdown.plan.state_size import state_size
     from drawdown.spec import load_pipeline, load_project
+    from drawdown.storage import Storage
 
     project = load_project()
     pipeline = load_pipeline(project, name)
     with Metastore.open(project.metastore_url) as metastore:
         found = _planned(project, pipeline, metastore)
         waiting = preflight(project, pipeline, metastore)
-    if as_json:
-        print_json(_values(found, waiting))
+        runs = metastore.runs(pipeline.name, limit=_RUNS_LOOKED_AT)
+    state = state_size(Storage(project.storage_root), found.checkpoint, runs)
+    values = {
+        **_values(found, waiting),
+        "state": state and asdict(state),
+        "fit": asdict(drain_fit(pipeline, waiting.backlog, runs)),
+    }
+    if as_json or form is Form.json:
+        print_json(values)
+    elif form is Form.markdown:
+        from drawdown.cli.plan_markdown import plan_markdown
+
+        print(plan_markdown(values, _amounts(waiting)), end="")
     else:
-        _show(found, waiting)
+        _show(found, waiting, values)
     raise typer.Exit(RefusedError.exit_code if found.errors else 0)
 
 
@@ -77,7 +105,9 @@ def _values(found: PipelinePlan, waiting: Preflight) -> dict[str, Any]:
     }
 
 
-def _show(found: PipelinePlan, waiting: Preflight) -> None:
+def _show(found: PipelinePlan, waiting: Preflight, values: Mapping[str, Any]) -> None:
+    from drawdown.cli.plan_markdown import state_sentence
+
     if found.verdicts:
         out().print(_verdict_table(found.verdicts))
     else:
@@ -86,7 +116,10 @@ def _show(found: PipelinePlan, waiting: Preflight) -> None:
         out().print(_noted(found.checkpoint), markup=False)
     if found.query is not None and found.query.operators:
         out().print(_operator_table(found))
+        out().print(f"state: {state_sentence(values['state'])}", markup=False)
     out().print(_source_table(waiting))
+    fits = {"yes": "fits one drain", "no": "does not fit one drain", "unknown": "may fit one drain"}
+    out().print(f"{fits[values['fit']['fits']]}: {values['fit']['why']}", markup=False)
     for reason in waiting.reasons or ["there is nothing for a run to do"]:
         out().print(f"- {reason}", markup=False)
 
@@ -126,10 +159,18 @@ def _source_table(waiting: Preflight) -> Table:
     from rich.text import Text
 
     table = _table("source", "a run would read")
-    for name, backlog in waiting.backlog.items():
-        said = ", ".join(f"{_amount(value)} {unit}" for unit, value in backlog.items())
-        table.add_row(Text(name), Text(said or "nobody can count it"))
+    for name, amount in _amounts(waiting).items():
+        table.add_row(Text(name), Text(amount))
     return table
+
+
+def _amounts(waiting: Preflight) -> dict[str, str]:
+    """By source what a run would read, in words."""
+    said = {
+        name: ", ".join(f"{_amount(value)} {unit}" for unit, value in backlog.items())
+        for name, backlog in waiting.backlog.items()
+    }
+    return {name: text or "nobody can count it" for name, text in said.items()}
 
 
 def _amount(value: Any) -> str:

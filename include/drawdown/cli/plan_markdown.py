@@ -1,0 +1,74 @@
+"""A plan as a page for a pull request: the answer first, then what it rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+_ANSWERS = {
+    True: "❌ **The next run would be refused.** Nothing would be touched.",
+    False: "✅ **The next run would start.**",
+}
+_SIGNS = {"refused": "❌ refused", "warning": "⚠️ warning", "allowed": "✅ allowed", "note": "note"}
+
+
+def plan_markdown(values: Mapping[str, Any], amounts: Mapping[str, str]) -> str:
+    """The page.
+
+    Args:
+        values: the JSON form of the plan (`drawdown plan --json`).
+        amounts: by source what a run would read, in words.
+    """
+    verdicts = values["verdicts"]
+    refused = any(verdict["level"] == "refused" for verdict in verdicts)
+    generation = values["generation"]
+    of = "no run has been yet" if generation is None else f"checkpoint generation {generation}"
+    parts = [
+        f"## Plan of `{values['pipeline']}`",
+        f"{_ANSWERS[refused]} ({of})",
+        "### Since the checkpoint was made",
+        _table(
+            ("verdict", "about", "what", "do"),
+            [
+                (_SIGNS[v["level"]], f"`{v['about']}`" if v["about"] else "", v["what"], v["do"])
+                for v in verdicts
+            ],
+        )
+        if verdicts
+        else "No change, and nothing to warn of.",
+        "### What a run would read",
+        _table(("source", "amount"), [(f"`{name}`", amount) for name, amount in amounts.items()]),
+        _fit(values["fit"]),
+    ]
+    if values["operators"]:
+        rows = [(o["name"], o["keeps"]) for o in values["operators"]]
+        parts += ["### State", _state(values["state"]), _table(("operator", "keeps"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def state_sentence(state: Mapping[str, Any] | None) -> str:
+    """How large the state is."""
+    if state is None:
+        return "no state yet"
+    rows = "rows unknown (no run record tells)" if state["rows"] is None else f"{state['rows']:,} rows"
+    return f"{rows} after the last batch; {state['bytes']:,} bytes in {state['files']:,} files"
+
+
+def _state(state: Mapping[str, Any] | None) -> str:
+    return state_sentence(state)[:1].upper() + state_sentence(state)[1:] + "."
+
+
+def _fit(fit: Mapping[str, Any]) -> str:
+    sign = {"yes": "✅ Fits one drain", "no": "⚠️ Does not fit one drain", "unknown": "❔ May fit one drain"}
+    return f"{sign[fit['fits']]}: {_cell(fit['why'])}."
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    lines = [head, ["---"] * len(head), *([_cell(cell) for cell in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def _cell(text: str) -> str:
+    """One line; what Markdown would take for its own is escaped."""
+    flat = " ".join(text.split()).replace("|", "\\|")
+    return flat.replace("<", "&lt;").replace(">", "&gt;")
