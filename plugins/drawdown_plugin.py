@@ -1,4 +1,4 @@
-"""Brings Drawdown's page of run records into Airflow's web server."""
+"""Brings Drawdown's page of run records and the timetable of its replays into Airflow."""
 
 from drawdown.airflow.plugin import DrawdownPlugin
 

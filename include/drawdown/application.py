@@ -21,7 +21,9 @@ from drawdown.errors import DrawdownError, SpecError
 from drawdown.metastore import Metastore, this_process
 from drawdown.metastore.records import Batch, Run, Verdict
 from drawdown.plan.preflight import Preflight, preflight
-from drawdown.spec import Pipeline, Project
+from drawdown.publishing.replay import refuse_replay
+from drawdown.spec import Pipeline, Project, iter_pipelines
+from drawdown.spec.interval import Interval, shown
 from drawdown.spec.trigger import Trigger
 
 if TYPE_CHECKING:
@@ -168,6 +170,48 @@ class Application:
         from drawdown.quality.audit import GxAuditor
 
         return GxAuditor(self.metastore.slice_history)
+
+    def replay(self, pipeline: Pipeline, intervals: Sequence[Interval]) -> list[Report]:
+        """Replay these intervals, one after the other, until one fails; see drawdown.engine.replay."""
+        from drawdown.engine.replay import replay
+        from drawdown.quality.audit import GxAuditor
+
+        reports: list[Report] = []
+        with self._spark([pipeline]) as session:
+            for interval in intervals:
+                if self.stop.is_set() or any(report.error for report in reports):
+                    break
+                try:
+                    refuse_replay(self.project, pipeline, self.metastore, interval)
+                    context = self._context(pipeline)
+                    of = session(), self.project, pipeline, self.metastore, GxAuditor()
+                    run = replay(*of, interval, context)
+                    report = Report(pipeline.name, self._offer_downstream(pipeline, run, interval))
+                except DrawdownError as error:
+                    report = Report(pipeline.name, error=error)
+                self.watcher.finished(report)
+                reports.append(report)
+        return reports
+
+    def _offer_downstream(self, pipeline: Pipeline, run: Run, interval: Interval) -> Run:
+        """Tell of the pipelines that read what was replaced: they are replayed when somebody says so."""
+        others = [each for each in iter_pipelines(self.project) if isinstance(each, Pipeline)]
+        times = f"--from {shown(interval.start)} --to {shown(interval.end)}"
+        notices = [
+            {
+                "id": "replay.downstream",
+                "what": f"{other.name} reads what was replaced, and is as it was",
+                "about": other.name,
+                "do": f"drawdown backfill {other.name} {times}"
+                if other.replay
+                else f"say `replay:` in its pipeline.yaml, then drawdown backfill {other.name} {times}",
+            }
+            for other in others
+            if pipeline.name in upstreams(other, others)
+        ]
+        for notice in notices:
+            self.watcher.notice(pipeline, f"{notice['what']}: {notice['do']}")
+        return self.metastore.update_run(run.run_id, notices=notices) if notices else run
 
     def _context(self, pipeline: Pipeline) -> RunContext:
         from drawdown.engine.drain import RunContext

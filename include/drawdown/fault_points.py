@@ -53,6 +53,12 @@ QUARANTINE_STEPS: Mapping[str, str] = {
 }
 """The same for what is done with the rows of a quarantine."""
 
+REPLAY_STEPS: Mapping[str, str] = {
+    "replay.stage": "a replay's rows are written apart from the table",
+    "replay.commit": "one commit: they are in place of those of its interval",
+}
+"""The same of a replay."""
+
 _ACTIONS = ("kill", "freeze", "fail")
 _WORDS = re.compile(r"(\w+) (before|after) ([a-z.]+)(?: ([1-9]\d{0,8}))?")
 _FREE = nullcontext()
@@ -72,13 +78,17 @@ class Fault:
     def parse(cls, text: str) -> Fault:
         """Raises SpecError ``fault.unknown`` for what is no fault."""
         found = _WORDS.fullmatch(text.strip())
-        if found is None or found[1] not in _ACTIONS or found[3] not in (*STEPS, *QUARANTINE_STEPS):
+        if (
+            found is None
+            or found[1] not in _ACTIONS
+            or found[3] not in (*STEPS, *QUARANTINE_STEPS, *REPLAY_STEPS)
+        ):
             raise SpecError(
                 "fault.unknown",
                 f"{text!r} is no fault",
                 where=f"the environment variable {FAULT}",
                 do=f"unset it, or write {'|'.join(_ACTIONS)} before|after STEP [NTH], with a STEP of"
-                f" {', '.join((*STEPS, *QUARANTINE_STEPS))}",
+                f" {', '.join((*STEPS, *QUARANTINE_STEPS, *REPLAY_STEPS))}",
             )
         return cls(found[1], found[2], found[3], int(found[4] or 1))
 

@@ -14,7 +14,9 @@ from drawdown.spec import load_pipelines, load_project
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("file", ["include/project.yaml", "dags/drawdown.py", "jobs/drain.py"])
+@pytest.mark.parametrize(
+    "file", ["include/project.yaml", "dags/drawdown.py", "jobs/drain.py", "jobs/replay.py"]
+)
 def test_a_new_project_gets_the_files_of_this_one(tmp_path: Path, file: str) -> None:
     write_project(tmp_path)
     assert (tmp_path / file).read_text() == (ROOT / file).read_text(), f"copy {file} to cli/templates/project"

@@ -16,7 +16,7 @@ _OPERATE = """
   one; the checkpoint says from where, so a run's logical date selects nothing.
 - **Backfill**: switched off for this DAG, every run of it would drain the same backlog. What arrived
   late, or arrives for an old date: trigger a run. To compute an interval anew is a replay, a DAG of its own
-  (`{name}__replay`), which this version does not make yet.
+  ({replays}).
 - **Retries** wait {retry_delay}, longer than a dead run's lease of {lease}. Clearing `drain` is safe at any
   time: what was published is not published twice.
 - Nothing new: `preflight` skips the rest and no Spark is started.
@@ -32,7 +32,8 @@ def dag_documentation(project: Project, pipelines: Sequence[Pipeline]) -> str:
     parts = [_pipeline(pipeline) for pipeline in pipelines]
     operate = _OPERATE.format(
         names=" ".join(pipeline.name for pipeline in pipelines),
-        name=pipelines[0].name,
+        replays=", ".join(f"`{pipeline.name}__replay`" for pipeline in pipelines if pipeline.replay)
+        or "there is none: `replay:` in the spec makes one",
         retry_delay=project.airflow.retry_delay,
         lease=project.lease_ttl,
         pool=project.airflow.pool,

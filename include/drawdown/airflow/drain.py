@@ -1,4 +1,4 @@
-"""The task `drain`: one Spark application that drains, audits and publishes the DAG's pipelines."""
+"""Tasks that are one Spark application: `drain` drains, audits and publishes the DAG's pipelines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 import shutil
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
@@ -26,23 +26,25 @@ _NO_RETRY = {kind.exit_code: kind for kind in (SpecError, RefusedError, Transfor
 """Kinds of errors that the next try would meet again."""
 
 
-class DrainOperator(SparkSubmitOperator):
-    """Submits jobs/drain.py behind the stop wrapper.
+class JobOperator(SparkSubmitOperator):
+    """Submits one of the jobs behind the stop wrapper.
 
     Everything that depends on the machine (jars, archive, logins) is looked up when the task runs, so
     parsing is cheap and needs none of it.
 
     Args:
         project_root: folder of the project.
-        pipelines: drained in one application; they share the cluster profile.
+        pipelines: of one application; they share the cluster profile.
         cluster: name of the profile.
     """
 
     operator_extra_links = (RunRecordLink(),)
+    job: ClassVar[str]
+    after_a_stop: ClassVar[str]
 
     def __init__(self, *, project_root: str, pipelines: list[str], cluster: str, **kwargs: Any) -> None:
         super().__init__(
-            application=f"{project_root}/jobs/drain.py",
+            application=f"{project_root}/jobs/{self.job}.py",
             name=f"drawdown.{'+'.join(pipelines)}"[:200],
             **kwargs,
         )
@@ -51,6 +53,10 @@ class DrainOperator(SparkSubmitOperator):
         self.cluster = cluster
         self._master = ""
         self._asked_to_stop = False
+
+    def arguments(self, context: Context) -> list[str]:
+        """What the job is told beside project and origin."""
+        raise NotImplementedError
 
     def execute(self, context: Context) -> None:
         """Run the job. Raises AirflowFailException where a retry could not help, else AirflowException."""
@@ -79,7 +85,7 @@ class DrainOperator(SparkSubmitOperator):
         self.conf = conf
         self.application_args = [
             "--project", self.project_root,
-            *(part for name in self.pipelines for part in ("--pipeline", name)),
+            *self.arguments(context),
             "--origin", json.dumps(_origin(context)),
         ]  # fmt: skip
         self.env_vars = {RUN_FOLDER: str(folder)}
@@ -95,7 +101,7 @@ class DrainOperator(SparkSubmitOperator):
                 raise
             raise AirflowFailException(f"{kind.__name__}, a retry would meet it again: {error}") from None
         if self._asked_to_stop:
-            raise AirflowException("the drain was asked to stop; the next one goes on where it stopped")
+            raise AirflowException(f"the {self.job} was asked to stop: {self.after_a_stop}")
 
     @property
     def _exit_code(self) -> int | None:
@@ -109,6 +115,16 @@ class DrainOperator(SparkSubmitOperator):
             application_args=self.application_args,
             env_vars=self.env_vars,
         )
+
+
+class DrainOperator(JobOperator):
+    """Submits jobs/drain.py for the pipelines of a DAG."""
+
+    job = "drain"
+    after_a_stop = "the next one goes on where it stopped"
+
+    def arguments(self, context: Context) -> list[str]:
+        return [part for name in self.pipelines for part in ("--pipeline", name)]
 
 
 def _run_folder(project: Project) -> Path:

@@ -21,6 +21,8 @@ from drawdown.airflow.broken_dag import broken_dag
 from drawdown.airflow.decide_dag import decide_dag
 from drawdown.airflow.decisions import DECIDE, decide_dag_id
 from drawdown.airflow.drain_dag import drain_dag
+from drawdown.airflow.replay_dag import SUFFIX, replay_dag
+from drawdown.airflow.replay_timetable import timetable_is_known
 from drawdown.errors import SpecError
 from drawdown.spec import Pipeline, Project, iter_pipelines, load_pipeline, load_project, pipeline_names
 
@@ -58,6 +60,8 @@ def _own_dag(project: Project, dag_id: str) -> DAG | None:
     """The DAG of a pipeline without a group, from its folder alone; None when that does not settle it."""
     name, found, _ = dag_id.rpartition(DECIDE)
     try:
+        if dag_id.endswith(SUFFIX):
+            return _replay_dag(project, load_pipeline(project, dag_id.removesuffix(SUFFIX)))
         pipeline = load_pipeline(project, name if found else dag_id)
     except SpecError:
         return None
@@ -76,7 +80,22 @@ def _all_dags(project: Project, wanted: str | None) -> dict[str, DAG]:
         for pipeline in chain.from_iterable(members.values()):
             if pipeline.may_be_held and not pipeline.test_only:
                 dags.setdefault(decide_dag_id(pipeline.name), decide_dag(project, pipeline))
+            if pipeline.replay is not None:
+                dags.setdefault(f"{pipeline.name}{SUFFIX}", _replay_dag(project, pipeline))
     return dags
+
+
+def _replay_dag(project: Project, pipeline: Pipeline) -> DAG:
+    """Without the plugin, Airflow could not keep the DAG, and would drop all others of the file with it."""
+    if not timetable_is_known():
+        error = SpecError(
+            "airflow.no-plugin",
+            f"a replay of {pipeline.name} needs a timetable, which comes with Drawdown's Airflow plugin",
+            where="the folder `plugins_folder` of Airflow's configuration",
+            do="copy plugins/drawdown_plugin.py into it, and restart Airflow",
+        )
+        return broken_dag(f"{pipeline.name}{SUFFIX}", error)
+    return replay_dag(project, pipeline)
 
 
 def _read(project: Project) -> tuple[Mapping[str, list[Pipeline]], dict[str, SpecError]]:

@@ -1,4 +1,7 @@
-"""The Airflow plugin: serves the page of run records. plugins/drawdown_plugin.py brings it in."""
+"""The Airflow plugin: the page of run records, the timetable of replays.
+
+plugins/drawdown_plugin.py brings it in.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from typing import Any
 from airflow.plugins_manager import AirflowPlugin
 
 from drawdown.airflow.links import PAGE_PREFIX
+from drawdown.airflow.replay_timetable import ReplayTimetable
 
 
 class _Page:
@@ -23,3 +27,4 @@ class DrawdownPlugin(AirflowPlugin):
 
     name = "drawdown"
     fastapi_apps: Any = _Page()
+    timetables: Any = (ReplayTimetable,)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from drawdown.metastore.records import Run
 
 
-class _RecordOperator(BaseOperator):
+class RecordOperator(BaseOperator):
     """Opens the metastore and finds the pipeline's run."""
 
     operator_extra_links = (RunRecordLink(),)
@@ -42,7 +42,7 @@ class _RecordOperator(BaseOperator):
         raise NotImplementedError
 
 
-class AuditOperator(_RecordOperator):
+class AuditOperator(RecordOperator):
     """Succeeds when the slice passed; fails with the verdict's text, or with the drain's error.
 
     Its trigger rule is ALL_DONE: it reports also after a drain that failed. A pipeline of a group that
@@ -70,7 +70,7 @@ class AuditOperator(_RecordOperator):
         return AirflowSkipException(f"{self.pipeline}: nothing new")
 
 
-class PublishOperator(_RecordOperator):
+class PublishOperator(RecordOperator):
     """Verifies that what passed is visible and updates the pipeline's asset; skipped when nothing is new.
 
     The asset event carries rows, batch ids (first and last), offsets and the verdict, so a pipeline

@@ -23,7 +23,7 @@ def init(name: Annotated[str, typer.Argument(help="Lower-case letters, digits an
     """Make a working pipeline: spec, transform, quality, a test, and a small landing file.
 
     In a folder that belongs to no project, the project is made too: include/project.yaml,
-    dags/drawdown.py and jobs/drain.py.
+    dags/drawdown.py and jobs.
     """
     _check_name(name)
     root, is_new = _root()

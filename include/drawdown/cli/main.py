@@ -10,6 +10,7 @@ import traceback
 import typer
 
 from drawdown.cli import (
+    backfill,
     checkpoint,
     decide,
     doctor,
@@ -57,6 +58,7 @@ app.command()(plan.plan)
 app.command("test")(run_tests.run_tests)
 app.command()(run.run)
 app.command()(watch.watch)
+app.command()(backfill.backfill)
 app.command()(runs.runs)
 app.command()(state.state)
 app.add_typer(checkpoint.app, name="checkpoint")

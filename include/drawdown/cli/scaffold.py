@@ -20,7 +20,7 @@ def sample_rows() -> bytes:
 
 
 def write_project(root: Path) -> list[Path]:
-    """include/project.yaml, dags/drawdown.py and jobs/drain.py; returns what was written.
+    """include/project.yaml, dags/drawdown.py and jobs; returns what was written.
 
     Raises:
         RefusedError: ``init.exists``: one of them is there; then none is written.

@@ -25,9 +25,9 @@ from drawdown.engine.batch_files import BatchFiles
 from drawdown.engine.boundary import BatchPlan, Observed
 from drawdown.engine.losses import Losses, lost_offsets
 from drawdown.engine.query import Query
+from drawdown.engine.refused_rows import refuse_rows
 from drawdown.engine.rejects import stage_rejected
 from drawdown.engine.sinks import DeltaSink, Sink
-from drawdown.errors import SourceError, TransformError
 from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Checkpoint, Counts, Lease, QuarantineDecision, StagedFile
@@ -113,7 +113,7 @@ class BatchStep:
         plan = BatchPlan(self._java_execution(), self.reading)
         metrics = plan.metrics()
         observed = {name: self._observed(plan, metrics, name, has_data) for name in self.query.boundaries}
-        self._refuse_by_policy(observed)
+        refuse_rows(self.pipeline, self.query.boundaries, observed)
         late = {name: self._late(plan, name, seen, batch_id) for name, seen in observed.items()}
         with durable("batch.reject"):
             rejected = stage_rejected(
@@ -142,7 +142,7 @@ class BatchStep:
             offsets_to=now,
             watermark=self._judged_by(batch_id),
             counts=sum(
-                (_counts(seen, late[n]) for n, seen in observed.items()),
+                (seen.counts(late[n]) for n, seen in observed.items()),
                 Counts(staged=staged, sessionless=plan.sessionless(), lost=lost_offsets(passed.values()))
                 + _replayed(replays),
             ),
@@ -230,37 +230,6 @@ class BatchStep:
     def _judged_by(self, batch_id: int) -> datetime:
         """The watermark that late rows of a batch are late against."""
         return EPOCH + timedelta(milliseconds=self.files.late_watermark(batch_id))
-
-    def _refuse_by_policy(self, observed: Mapping[str, Observed]) -> None:
-        for name, seen in observed.items():
-            where = f"pipeline {self.pipeline.name}, source {name}"
-            if seen.malformed and self.pipeline.sources[name].malformed == "fail":
-                raise SourceError(
-                    "source.malformed",
-                    f"{seen.malformed} malformed record(s), for example {seen.sample_malformed}",
-                    where=where,
-                    do="mend the data, or set `malformed: quarantine` to put such records aside",
-                )
-            for rule in self.query.boundaries[name].rules:
-                if rule.on_fail == "fail" and seen.by_rule[rule.name]:
-                    raise TransformError(
-                        "rule.failed",
-                        f"{seen.by_rule[rule.name]} row(s) break the rule {rule.name}: {rule.check}",
-                        where=where,
-                        do="mend the data or the rule, or set `on_fail: quarantine` to put such rows aside",
-                    )
-
-
-def _counts(seen: Observed, late: int) -> Counts:
-    return Counts(
-        read=seen.read,
-        malformed=seen.malformed,
-        future=seen.future,
-        quarantined=seen.quarantined,
-        fed=seen.fed,
-        late=late,
-        warned=seen.warned,
-    )
 
 
 def _by_source(seen: Observed, late: int) -> dict[str, Any]:

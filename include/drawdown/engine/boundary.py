@@ -22,6 +22,7 @@ from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, String
 
 from drawdown.engine.sources import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS
 from drawdown.errors import SourceError
+from drawdown.metastore.records import Counts
 from drawdown.spec import Rule, Source
 
 FATE = "_dd_fate"
@@ -71,10 +72,28 @@ class Observed:
         """Rows that were not fed to the transform."""
         return self.malformed + self.future + self.quarantined
 
+    def counts(self, late: int) -> Counts:
+        """As a batch notes them."""
+        return Counts(
+            read=self.read,
+            malformed=self.malformed,
+            future=self.future,
+            quarantined=self.quarantined,
+            fed=self.fed,
+            late=late,
+            warned=self.warned,
+        )
+
     @classmethod
     def nothing(cls, rules: Sequence[str]) -> Observed:
         """A batch without a row from this source."""
         return cls(0, 0, 0, 0, 0, 0, None, None, None, dict.fromkeys(rules, 0))
+
+
+def fed_rows(judged: DataFrame) -> DataFrame:
+    """The rows of a judged frame that the transform is fed, with the user's columns."""
+    user = [c for c in judged.columns if c not in (*SYSTEM_COLUMNS, FATE)]
+    return judged.where(F.col(FATE) == FED).select(*[F.col(f"`{c}`") for c in user])
 
 
 _FIXED = tuple(f.name for f in fields(Observed) if f.name not in ("by_rule", "warned"))
@@ -106,9 +125,7 @@ class Boundary:
     def observe(self, frame: DataFrame) -> DataFrame:
         """From a frame of sources.py to the rows fed to the transform, with the user's columns."""
         user = [c for c in frame.columns if c not in SYSTEM_COLUMNS]
-        judged = self.judge(frame)
-        counted = judged.observe(_SOURCE_PREFIX + self.name, *self._metrics(user))
-        return counted.where(F.col(FATE) == FED).select(*[F.col(f"`{c}`") for c in user])
+        return fed_rows(self.judge(frame).observe(_SOURCE_PREFIX + self.name, *self._metrics(user)))
 
     def judge(self, frame: DataFrame) -> DataFrame:
         """A frame of sources.py with the fate of each row as FATE."""

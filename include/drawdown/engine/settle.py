@@ -15,6 +15,7 @@ from drawdown.engine.uncounted import complete_offsets, note_baseline, uncounted
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, BatchStatus, Checkpoint, Counts, Lease
+from drawdown.metastore.runs import BESIDE
 from drawdown.recovery.advice import copy_back, refuse_torn
 from drawdown.recovery.generation import Generation
 from drawdown.spec import Pipeline
@@ -145,7 +146,8 @@ def bury_dead_runs(
     dead = [
         run
         for run in metastore.runs(pipeline.name)
-        if run.state == "running" and run.run_id != lease.run_id and run.started_at is not None
+        if run.state == "running" and run.kind != BESIDE
+        if run.run_id != lease.run_id and run.started_at is not None
     ]
     leftovers: list[str] = []
     batches: list[Batch] = []

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from types import TracebackType
 
-from drawdown.errors import DrawdownError, RefusedError
+from drawdown.errors import BusyError, DrawdownError, RefusedError
 from drawdown.metastore.records import Lease
 from drawdown.metastore.store import Metastore
 
 _BEATS_PER_TTL = 3
+_LOOK_SECONDS = 0.5
 
 
 class LeaseKeeper:
@@ -57,3 +60,23 @@ class LeaseKeeper:
                 return
             except DrawdownError:
                 continue
+
+
+@contextmanager
+def when_free(
+    metastore: Metastore, name: str, holder: str, run_id: str, ttl: timedelta, stop: threading.Event
+) -> Iterator[LeaseKeeper]:
+    """A lease of this name for the block, after whoever has it: what is done under it is done in turn.
+
+    Raises:
+        BusyError: asked to stop while waiting.
+    """
+    while True:
+        try:
+            lease = metastore.acquire(name, holder, run_id, ttl)
+            break
+        except BusyError:
+            if stop.wait(_LOOK_SECONDS):
+                raise
+    with LeaseKeeper(metastore, lease, ttl) as keeper:
+        yield keeper

@@ -80,6 +80,11 @@ def check(conn: Connection, lease: Lease) -> None:
     )
 
 
+def lock(conn: Connection, pipeline: str) -> None:
+    """Locks the lease's row until the transaction ends, whoever has the lease."""
+    conn.execute(_row(pipeline).with_for_update()).all()
+
+
 def renew(conn: Connection, lease: Lease, ttl: timedelta) -> Lease:
     """Gives a lease that ``check`` let pass a new term from now."""
     now = read_clock(conn)

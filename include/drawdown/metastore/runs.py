@@ -17,6 +17,9 @@ from drawdown.metastore.tables import runs
 PROGRESS_KEPT = 20
 """Progress entries kept per run, the last ones: a run's row stays small however many batches it has."""
 
+BESIDE = "replay"
+"""The kind of runs that go on beside the holder of a pipeline's lease."""
+
 CHANGEABLE = frozenset(f.name for f in fields(Run)) - {
     "run_id",
     "pipeline",
@@ -62,10 +65,18 @@ def finish(conn: Connection, run_id: str, state: RunState, values: dict[str, Any
 
 
 def crash_others(conn: Connection, pipeline: str, run_id: str) -> list[Run]:
-    """Closes every other open run of the pipeline as crashed; returns them, oldest first."""
+    """Closes every other open run of the pipeline as crashed; returns them, oldest first.
+
+    But replays: they go on beside the run that has the lease.
+    """
     open_runs = conn.execute(
         select(runs)
-        .where(runs.c.pipeline == pipeline, runs.c.state == "running", runs.c.run_id != run_id)
+        .where(
+            runs.c.pipeline == pipeline,
+            runs.c.state == "running",
+            runs.c.kind != BESIDE,
+            runs.c.run_id != run_id,
+        )
         .with_for_update()
     ).all()
     # Ordered here: an ORDER BY lures SQLite into walking all the pipeline's runs by time.
@@ -74,6 +85,14 @@ def crash_others(conn: Connection, pipeline: str, run_id: str) -> list[Run]:
     for row in open_runs:
         conn.execute(update(runs).where(runs.c.run_id == row.run_id).values(state="crashed", ended_at=now))
     return [replace(_run(row._mapping), state="crashed", ended_at=now) for row in open_runs]
+
+
+def crash_replays(conn: Connection, run: Run) -> None:
+    """Closes the open replays of the pipeline that have this one's interval as crashed."""
+    here = runs.c.pipeline == run.pipeline, runs.c.state == "running", runs.c.kind == BESIDE
+    for row in conn.execute(select(runs).where(*here).with_for_update()).all():
+        if row.run_id != run.run_id and row.origin.get("interval") == run.origin.get("interval"):
+            finish(conn, row.run_id, "crashed", {})
 
 
 def read_one(conn: Connection, run_id: str) -> Run | None:

@@ -124,6 +124,14 @@ class Metastore:
             leases.check(conn, lease)
             yield conn
 
+    @contextmanager
+    def apart_from(self, pipeline: str) -> Iterator[None]:
+        """One transaction that holds the row of a pipeline's lease, whoever has it: nothing of it publishes
+        meanwhile. Keep it short: others wait 15 s for it, with SQLite those of other pipelines too."""
+        with self._writer.begin() as conn:
+            leases.lock(conn, pipeline)
+            yield
+
     # Checkpoints
 
     def create_checkpoint(
@@ -321,6 +329,11 @@ class Metastore:
         """Closes the pipeline's runs that a dead holder left running; returns them, oldest first."""
         with self.fenced(lease) as conn:
             return runs.crash_others(conn, lease.pipeline, lease.run_id)
+
+    def crash_replays(self, run: Run) -> None:
+        """Closes every open replay of the same interval as crashed; the caller has the interval's lease."""
+        with self._writer.begin() as conn:
+            runs.crash_replays(conn, run)
 
     def run(self, run_id: str) -> Run | None:
         """One run, None when there is none of that id."""

@@ -16,6 +16,7 @@ from drawdown.checkpoint import CheckpointFiles, SeenFile, plain_path
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import BatchStatus, Checkpoint, FileMark
+from drawdown.metastore.runs import BESIDE
 from drawdown.plan.delta_backlog import delta_backlog
 from drawdown.plan.file_backlog import file_backlog
 from drawdown.plan.findings import Finding
@@ -23,7 +24,7 @@ from drawdown.plan.kafka_backlog import kafka_backlog
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 
-_FILE_FORMATS = frozenset({"csv", "json", "xml", "parquet", "orc", "text", "avro"})
+FILE_FORMATS = frozenset({"csv", "json", "xml", "parquet", "orc", "text", "avro"})
 _UNPUBLISHED: tuple[BatchStatus, ...] = ("staged", "committed", "passed")
 _RECENT_RUNS = 20
 
@@ -158,7 +159,7 @@ def _unfinished_business(
             yield f"{len(left)} batch(es) are staged and not yet judged or published"
     if metastore.holder_of(pipeline.name) is None:
         for run in metastore.runs(pipeline.name, limit=_RECENT_RUNS):
-            if run.state == "running":
+            if run.state == "running" and run.kind != BESIDE:
                 yield f"run {run.run_id} died without a word"
 
 
@@ -197,7 +198,7 @@ def _look(
         return Finding(("is not in the checkpoint",))
     if past.differs(name):
         return Finding(("its readings in the transform are not equally far",))
-    if source.format in _FILE_FORMATS:
+    if source.format in FILE_FORMATS:
         return file_backlog(storage, source, past.read_files(name), past.marks(metastore, name))
     if source.format == "kafka":
         return kafka_backlog(project.brokers[source.broker], source, past.kafka_offset(name), past.planned_at)

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from datetime import UTC
 from functools import cached_property
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -18,6 +19,7 @@ from urllib.parse import unquote
 from drawdown.errors import SourceError
 from drawdown.metastore.records import StagedFile
 from drawdown.publishing.target import Commit
+from drawdown.spec.interval import Interval
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -138,6 +140,41 @@ class DeltaTableFiles:
             merger.when_matched_update_all().when_not_matched_insert_all().execute()
         del self.__dict__["_table"]
 
+    def replace(self, column: str, interval: Interval, rows: Any, info: Mapping[str, str]) -> bool:
+        """One commit that puts `rows` in place of those whose `column` is in the interval.
+
+        Files that lie partly in it are written again without them. The table is as it was when it was
+        first looked at through this object: a commit since then that touches the interval wins.
+
+        Args:
+            rows: pyarrow RecordBatches, all of the interval; times of it need no zone.
+
+        Returns:
+            False when another commit has touched the interval since then; nothing is changed.
+        """
+        import pyarrow as pa
+        from deltalake import write_deltalake
+        from deltalake.exceptions import CommitFailedError
+        from deltalake.transaction import CommitProperties
+
+        schema = pa.schema(self._table.schema().to_arrow())
+        fitting = (pa.table(batch).cast(schema) for batch in rows)
+        batches = (each for table in fitting for each in table.to_batches())
+        with self._writing():
+            try:
+                write_deltalake(
+                    self._table,
+                    pa.RecordBatchReader.from_batches(schema, batches),
+                    mode="overwrite",
+                    predicate=_within(column, schema.field(column).type, interval),
+                    commit_properties=CommitProperties(custom_metadata=dict(info)),
+                )
+            except CommitFailedError:
+                return False
+            finally:
+                del self.__dict__["_table"]
+        return True
+
     def _add(self, mode: Literal["append", "overwrite"], files: Sequence[StagedFile], commit: Commit) -> None:
         from deltalake.transaction import AddAction
 
@@ -177,6 +214,20 @@ class DeltaTableFiles:
         except (DeltaError, OSError) as cause:
             said = " ".join(_COLOUR.sub("", str(cause)).replace("↳", "").split())
             raise SourceError(error_id, f"the Delta table {what}: {said}", where=self.uri, do=do) from None
+
+
+def _within(column: str, kind: Any, interval: Interval) -> str:
+    """The interval as a condition of Delta's SQL on a column of this Arrow type."""
+    import pyarrow as pa
+
+    if pa.types.is_date(kind):
+        first, behind = interval.days()
+    else:
+        zone = "Z" if kind.tz else ""
+        first, behind = (
+            f"{at.astimezone(UTC):%Y-%m-%dT%H:%M:%S.%f}{zone}" for at in (interval.start, interval.end)
+        )
+    return f"\"{column}\" >= '{first}' AND \"{column}\" < '{behind}'"
 
 
 def _properties(commit: Commit) -> Any:

@@ -10,9 +10,10 @@ from drawdown.spec.loader import (
     load_project,
     pipeline_names,
 )
-from drawdown.spec.pipeline import DrainBounds, Pipeline, Replay, State, asset_name
+from drawdown.spec.pipeline import DrainBounds, Pipeline, State, asset_name
 from drawdown.spec.project import Airflow, Broker, Cluster, Project
 from drawdown.spec.quality import Expectation, Quality, Rule
+from drawdown.spec.replay import Replay
 from drawdown.spec.schedule import AssetRef
 from drawdown.spec.sink import Sink
 from drawdown.spec.source import Source, Watermark

@@ -8,16 +8,15 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 
-from drawdown.spec.duration import Duration, PositiveDuration
+from drawdown.spec.duration import PositiveDuration
 from drawdown.spec.model import Line, Name, OptionValue, SpecModel, problem
 from drawdown.spec.paths import fixed_part, overlaps
 from drawdown.spec.quality import Quality, Rule
 from drawdown.spec.query_settings import check_conf, check_state
+from drawdown.spec.replay import Replay, check_replay
 from drawdown.spec.schedule import AssetRef, checked_schedule
 from drawdown.spec.sink import Sink
 from drawdown.spec.source import Source
-
-_NONE = Duration.parse("0 seconds")
 
 
 class State(SpecModel):
@@ -53,14 +52,6 @@ class DrainBounds(SpecModel):
 
     max_batches: Annotated[int, Field(ge=1)] | None = None
     max_duration: PositiveDuration | None = None
-
-
-class Replay(SpecModel):
-    """The event-time interval a replay recomputes, and how much more it reads on either side."""
-
-    interval: PositiveDuration
-    lookback: Duration = _NONE
-    lookahead: Duration = _NONE
 
 
 @dataclass(frozen=True)
@@ -171,10 +162,8 @@ class Pipeline(SpecModel):
                 "sources",
                 do="remove static: true from one",
             )
-        if self.replay and self.sink.time_column is None:
-            raise problem(
-                "missing-key", "replay needs sink.time_column", "replay", do="add `time_column:` to the sink"
-            )
+        if self.replay:
+            check_replay(self.sink, self.sources)
         if self.watermark_policy == "max" and len(self.watermarked_sources) < 2:
             raise problem(
                 "no-effect",

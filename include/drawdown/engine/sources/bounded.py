@@ -1,0 +1,70 @@
+"""Sources read once, up to where a checkpoint has read them: what a replay is made of."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from drawdown.engine.sources.columns import schema_of
+from drawdown.engine.sources.files import read_these_files
+from drawdown.errors import RefusedError
+from drawdown.metastore import Metastore
+from drawdown.plan.preflight import FILE_FORMATS
+from drawdown.plan.replay import Basis, replay_of
+from drawdown.plan.replay_files import files_to_read
+from drawdown.spec import Pipeline, Project
+from drawdown.spec.interval import Interval
+from drawdown.storage import Storage
+
+
+def read_bounded(
+    session: SparkSession,
+    project: Project,
+    pipeline: Pipeline,
+    name: str,
+    inferred: StructType | None,
+    metastore: Metastore,
+    basis: Basis,
+    interval: Interval,
+) -> DataFrame:
+    """What a source had given by the basis of the event times that a replay wants, as `read_stream` gives it.
+
+    A source without a watermark is read whole. A row without event time, or with one that cannot be read,
+    belongs to no interval.
+
+    Args:
+        inferred: as for `read_stream`.
+
+    Raises:
+        RefusedError: ``replay.source``: a source of this format cannot be read again; as `files_to_read`.
+        SourceError, SpecError: as `read_stream`.
+    """
+    source, storage, declared = pipeline.sources[name], Storage(project.storage_root), replay_of(pipeline)
+    if source.format in FILE_FORMATS:
+        schema = inferred or schema_of(pipeline, name)
+        frame = read_these_files(
+            session,
+            storage,
+            source,
+            schema or StructType([StructField("value", StringType())]),
+            files_to_read(storage, metastore, pipeline, basis, name, interval),
+        )
+    else:
+        raise cannot_be_read_again(pipeline, name)
+    if source.watermark is None:
+        return frame
+    wanted = interval.wider(declared.lookback.delta, declared.lookahead.delta)
+    time = F.col(f"`{source.watermark.column}`").cast("timestamp")
+    return frame.where((time >= F.lit(wanted.start)) & (time < F.lit(wanted.end)))
+
+
+def cannot_be_read_again(pipeline: Pipeline, name: str) -> RefusedError:
+    """The error of a source whose format forgets what it gave."""
+    return RefusedError(
+        "replay.source",
+        f"source {name} of {pipeline.name} cannot be replayed: a {pipeline.sources[name].format} source does"
+        " not give again what it has given",
+        where=str(pipeline.folder / "pipeline.yaml"),
+        do="land its rows by a pipeline of their own, and let this one read that table",
+    )

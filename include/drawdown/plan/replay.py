@@ -1,0 +1,113 @@
+"""What a replay stands on, and what refuses it before Spark starts.
+
+A replay recomputes what the live query has finished with. So it reads what that has read, up to the last
+batch that readers see, and only event times that its watermark has passed: no later batch can then bring
+a row of the interval twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from drawdown.checkpoint import CheckpointFiles
+from drawdown.errors import RefusedError
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Batch, Checkpoint
+from drawdown.plan.preflight import Past
+from drawdown.spec import Pipeline
+from drawdown.spec.interval import Interval, shown
+from drawdown.spec.replay import Replay
+from drawdown.storage import Storage
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True)
+class Basis:
+    """The live pipeline as its readers see it.
+
+    Attributes:
+        batch: the last batch that is visible: what it and those before it read is what a replay reads.
+        past: the offsets up to which that is.
+        closed: event times up to here are finished; the present time without any watermark.
+    """
+
+    checkpoint: Checkpoint
+    batch: Batch
+    past: Past
+    closed: datetime
+
+
+def basis_at(
+    storage: Storage, metastore: Metastore, pipeline: Pipeline, checkpoint: Checkpoint | None, last: int
+) -> Basis:
+    """What a replay stands on when `last` is the last visible batch.
+
+    Raises:
+        RefusedError: ``replay.nothing-visible``: readers see no batch, or one the metastore does not know.
+    """
+    batch = None if checkpoint is None else metastore.batch(pipeline.name, checkpoint.generation, last)
+    if checkpoint is None or batch is None:
+        raise RefusedError(
+            "replay.nothing-visible",
+            f"nothing that {pipeline.name} has drained is visible yet, so there is nothing to replay",
+            where=f"pipeline {pipeline.name}",
+            do=f"drawdown run {pipeline.name}",
+        )
+    files = CheckpointFiles(storage, checkpoint.path)
+    order = tuple(checkpoint.fingerprint.get("source_order", ()))
+    past = Past(checkpoint, files, order, tuple(batch.offsets_to))
+    closed = _closed(metastore, pipeline, checkpoint, files, last)
+    return Basis(checkpoint, batch, past, closed)
+
+
+def refuse_open(pipeline: Pipeline, interval: Interval, basis: Basis) -> None:
+    """Raise RefusedError ``replay.open`` for an interval that the live query is not finished with."""
+    needed = interval.end + replay_of(pipeline).lookahead.delta
+    if basis.closed < needed:
+        stands = "has seen no event yet" if basis.closed <= _EPOCH else f"stands at {shown(basis.closed)}"
+        raise RefusedError(
+            "replay.open",
+            f"the watermark of {pipeline.name} {stands}, and the interval {interval} is closed when it is at"
+            f" {shown(needed)} (its end, and the lookahead)",
+            where=f"pipeline {pipeline.name}",
+            do=f"replay what ends earlier; or `drawdown run {pipeline.name}` when later events have arrived",
+        )
+
+
+def replay_of(pipeline: Pipeline) -> Replay:
+    """The pipeline's `replay:`.
+
+    Raises:
+        RefusedError: ``replay.undeclared``.
+    """
+    if pipeline.replay is None:
+        raise RefusedError(
+            "replay.undeclared",
+            f"{pipeline.name} does not say how it is replayed",
+            where=str(pipeline.folder / "pipeline.yaml"),
+            do="add `replay: {interval: 1 day, lookback: ...}`, and `time_column:` to its sink",
+        )
+    return pipeline.replay
+
+
+def _closed(
+    metastore: Metastore, pipeline: Pipeline, checkpoint: Checkpoint, files: CheckpointFiles, last: int
+) -> datetime:
+    """The event time that the query was finished with after batch `last`.
+
+    State is let go by the watermark that a batch ran with. Without state a row is out with its batch, so the
+    watermark that the batch has made counts.
+    """
+    if not pipeline.watermarked_sources:
+        return metastore.now()
+    if not checkpoint.fingerprint.get("state.operators") and last in files.commit_batches():
+        millis = int(files.commit(last).get("nextBatchWatermarkMs", 0))
+    elif last in files.offset_batches():
+        millis = files.offsets(last).watermark_ms
+    else:
+        # Spark keeps the newest only; a batch is noted with the watermark of the one before it.
+        behind = metastore.batch(pipeline.name, checkpoint.generation, last + 1)
+        return _EPOCH if behind is None or behind.watermark is None else behind.watermark
+    return _EPOCH + timedelta(milliseconds=millis)

@@ -1,0 +1,154 @@
+"""Replacing one event-time interval of a sink by recomputed rows, while drains go on.
+
+What the replay has read ends with a batch, its basis. Batches that became visible since then may have
+brought rows of the interval, which the replay knows nothing of: it is *overtaken* then, and nothing is
+replaced. Replacing the same interval twice gives the same table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Protocol
+
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import StagedFile
+from drawdown.plan.replay import Basis, basis_at, refuse_open, replay_of
+from drawdown.plan.replay_files import refuse_gone_files
+from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.publishing.target import transaction_id
+from drawdown.publishing.targets import output_uri, target_of
+from drawdown.spec import Pipeline, Project
+from drawdown.spec.interval import Interval
+from drawdown.storage import Storage
+
+# Delta cuts times in statistics to milliseconds.
+_CUT = timedelta(milliseconds=1)
+
+
+def staged_folder(pipeline: str, interval: Interval) -> str:
+    """Where the rows of a replay wait for their audit, relative to the storage root."""
+    return f"_drawdown/{pipeline}/replays/{interval.name}"
+
+
+def find_basis(project: Project, pipeline: Pipeline, metastore: Metastore) -> Basis:
+    """What a replay that starts now stands on.
+
+    Raises:
+        RefusedError: ``replay.nothing-visible``. SourceError: the sink cannot be reached.
+    """
+    checkpoint = metastore.active_checkpoint(pipeline.name)
+    last = -1
+    if checkpoint is not None and (target := target_of(project, pipeline, "output")) is not None:
+        last = target.published_batch(transaction_id(pipeline.name, checkpoint.generation, "output"))
+    return basis_at(Storage(project.storage_root), metastore, pipeline, checkpoint, last)
+
+
+def refuse_replay(project: Project, pipeline: Pipeline, metastore: Metastore, interval: Interval) -> None:
+    """Raise what refuses a replay of this interval, as far as it is known without Spark.
+
+    Raises:
+        RefusedError: ``replay.undeclared``, ``replay.nothing-visible``, ``replay.open``,
+            ``replay.files-gone``.
+        SourceError: the sink cannot be reached.
+    """
+    replay_of(pipeline)
+    basis = find_basis(project, pipeline, metastore)
+    refuse_open(pipeline, interval, basis)
+    refuse_gone_files(Storage(project.storage_root), metastore, pipeline, basis, interval)
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """One interval's recomputed rows, which wait in a folder of parquet files.
+
+    Attributes:
+        info: notes for the history of a sink that keeps one.
+    """
+
+    interval: Interval
+    basis: Basis
+    folder: str
+    info: Mapping[str, str]
+
+
+class Replaceable(Protocol):
+    """A sink whose intervals can be replaced."""
+
+    def visible(self, app_id: str) -> int:
+        """The last batch that readers see; what `replace` changes is seen from here on."""
+
+    def replace(self, column: str, interval: Interval, rows: Iterator[Any], info: Mapping[str, str]) -> bool:
+        """One commit; False when another one has touched the interval since `visible`."""
+
+
+@dataclass(frozen=True)
+class DeltaReplaceable:
+    """A Delta table in append or update mode; see Replaceable."""
+
+    table: DeltaTableFiles
+
+    def visible(self, app_id: str) -> int:
+        return self.table.published_version(app_id)
+
+    def replace(self, column: str, interval: Interval, rows: Iterator[Any], info: Mapping[str, str]) -> bool:
+        return self.table.replace(column, interval, rows, info)
+
+
+def replace_interval(
+    metastore: Metastore, project: Project, pipeline: Pipeline, replacement: Replacement
+) -> bool:
+    """Make the recomputed rows visible in place of those of the interval.
+
+    The caller holds the lease under which replays of the pipeline commit, one at a time.
+
+    Returns:
+        False when the replay was overtaken.
+
+    Raises:
+        SourceError: the sink cannot be reached or written; the same call may be made again.
+    """
+    storage = Storage(project.storage_root)
+    sink = _replaceable(project, pipeline)
+    generation = replacement.basis.checkpoint.generation
+    column = str(pipeline.sink.time_column)
+    last = sink.visible(transaction_id(pipeline.name, generation, "output"))
+    newer = range(replacement.basis.batch.batch_id + 1, last + 1)
+    files = metastore.staged_files(pipeline.name, generation, newer, table="output")
+    if any(_may_hold(file, column, replacement.interval) for _, file in files):
+        return False
+    rows = _rows(storage, replacement.folder)
+    return sink.replace(column, replacement.interval, rows, replacement.info)
+
+
+def _replaceable(project: Project, pipeline: Pipeline) -> Replaceable:
+    return DeltaReplaceable(DeltaTableFiles(output_uri(project, pipeline)))
+
+
+def _rows(storage: Storage, folder: str) -> Iterator[Any]:
+    """The staged rows, file by file, as pyarrow RecordBatches."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    for info in storage.walk(folder):
+        if info.name.endswith(".parquet"):
+            content = pa.BufferReader(storage.read_bytes(info.relative))
+            yield from pq.ParquetFile(content, coerce_int96_timestamp_unit="us").iter_batches()
+
+
+def _may_hold(file: StagedFile, column: str, interval: Interval) -> bool:
+    """Whether a staged file may hold a row of the interval, by its statistics; without them it may."""
+    if not file.rows:
+        return False
+    stats = json.loads(str(file.action.get("stats") or "{}"))
+    least, most = (stats.get(which, {}).get(column) for which in ("minValues", "maxValues"))
+    if least is None or most is None:
+        return True
+    return _utc(least) < interval.end and _utc(most) + _CUT >= interval.start
+
+
+def _utc(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

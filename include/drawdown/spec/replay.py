@@ -1,0 +1,62 @@
+"""`replay:` of pipeline.yaml, and which pipelines can be replayed at all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from drawdown.spec.duration import Duration, PositiveDuration
+from drawdown.spec.model import SpecModel, problem
+from drawdown.spec.sink import Sink
+from drawdown.spec.source import Source
+
+_NONE = Duration.parse("0 seconds")
+# Why rows of an interval cannot be taken back; delta takes them back.
+_KEPT_FOR_EVER: Mapping[str, str] = {
+    "kafka": "what consumers have read from a topic cannot be taken back",
+    "foreach_batch": "nobody but your function knows what it wrote",
+    "foreach": "nobody but your class knows what it wrote",
+    "console": "what is printed cannot be taken back",
+    "memory": "its rows are gone with the run that wrote them",
+    "postgres": "replacing an interval of a PostgreSQL table is not built yet",
+}
+_NEVER_AGAIN = frozenset({"socket", "rate", "rate-micro-batch", "python"})
+
+
+class Replay(SpecModel):
+    """The event-time interval a replay recomputes, and how much more it reads on either side."""
+
+    interval: PositiveDuration
+    lookback: Duration = _NONE
+    lookahead: Duration = _NONE
+
+
+def check_replay(sink: Sink, sources: Mapping[str, Source]) -> None:
+    """Raises a PydanticCustomError for a pipeline of which no interval can be computed again and replaced."""
+    if sink.format != "delta":
+        why = _KEPT_FOR_EVER.get(sink.format, "readers know its files, and one commit cannot take some away")
+        raise problem(
+            "contradiction", f"a {sink.format} sink cannot be replayed: {why}", "replay",
+            do="remove `replay:`, or write into a delta sink",
+        )  # fmt: skip
+    if sink.mode == "complete":
+        raise problem(
+            "contradiction", "in complete mode each batch replaces the whole result: no interval is its own",
+            "replay", do="remove `replay:`; or say mode: update, with keys",
+        )  # fmt: skip
+    if sink.time_column is None:
+        raise problem(
+            "missing-key", "replay needs sink.time_column", "replay", do="add `time_column:` to the sink"
+        )
+    if sink.mode == "update" and sink.time_column not in sink.keys:
+        raise problem(
+            "contradiction",
+            f"{sink.time_column} is not among the keys: a key could move from one interval to another, and a"
+            " replay would bring its older row back",
+            "replay", do=f"add {sink.time_column} to `keys:`, or remove `replay:`",
+        )  # fmt: skip
+    for name, source in sources.items():
+        if not source.static and source.format in _NEVER_AGAIN:
+            raise problem(
+                "contradiction", f"a {source.format} source does not give again what it has given", "replay",
+                do=f"land the rows of {name} by a pipeline of their own, and read that table",
+            )  # fmt: skip

@@ -1,0 +1,207 @@
+"""A replay puts one closed interval, computed again from the sources, in place of what is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import pytest
+from pyspark.sql import DataFrame
+
+from drawdown.application import Application, Report
+from drawdown.engine.drain import RunContext
+from drawdown.engine.replay import replay
+from drawdown.errors import AuditFailed, DrawdownError
+from drawdown.metastore.records import Run
+from drawdown.quality.audit import GxAuditor
+from drawdown.quality.outcome import AuditOutcome
+from drawdown.spec import Pipeline, load_pipeline
+from drawdown.spec.interval import Interval
+from tests.support.workspace import Workspace
+
+SPEC = """
+sources:
+  events:
+    format: json
+    path: landing/events
+    schema: events.ddl
+    watermark: {column: at, delay: 0 seconds}
+transform: transform.sql
+sink: {format: delta, path: tables/hourly, schema: hourly.ddl, time_column: hour}
+state: {partitions: 2}
+replay: {interval: 1 day}
+"""
+HOURLY = """
+SELECT window.start AS hour, k, sum(n) AS total
+FROM events GROUP BY window(at, '1 hour'), k
+"""
+DAYS = [f"2024-01-{day:02}" for day in range(1, 5)]
+
+
+def event(at: str, n: int = 1, k: str = "a") -> dict[str, object]:
+    return {"at": f"{at}:00Z", "k": k, "n": n}
+
+
+def hourly(workspace: Workspace, spec: str = SPEC, sql: str = HOURLY, quality: str = "rules: []") -> None:
+    workspace.pipeline(
+        "hourly",
+        spec,
+        events_ddl="at TIMESTAMP, k STRING, n INT",
+        hourly_ddl="hour TIMESTAMP, k STRING, total BIGINT",
+        transform_sql=sql,
+        quality_yaml=quality,
+    )
+
+
+def replays(workspace: Workspace, *intervals: tuple[str, str]) -> list[Report]:
+    with workspace.metastore() as metastore:
+        application = Application(workspace.project, metastore, session=workspace.spark)
+        pipeline = load_pipeline(workspace.project, "hourly")
+        return application.replay(pipeline, [Interval.parse(*each) for each in intervals])
+
+
+def replayed(workspace: Workspace, start: str, end: str) -> Run:
+    (report,) = replays(workspace, (start, end))
+    if report.error is not None:
+        raise report.error
+    assert report.run is not None
+    return report.run
+
+
+def refusal(workspace: Workspace, start: str, end: str) -> DrawdownError:
+    with pytest.raises(DrawdownError) as refused:
+        replayed(workspace, start, end)
+    return refused.value
+
+
+def land(workspace: Workspace, name: str, events: Iterable[dict[str, object]]) -> None:
+    workspace.land_json(f"landing/events/{name}", events)
+
+
+@pytest.fixture
+def drained(workspace: Workspace) -> Workspace:
+    """Three days of one event each half day; the first day's late event was dropped."""
+    hourly(workspace)
+    land(workspace, "a[1].json", [event(f"{day} {hour}:30") for day in DAYS[:2] for hour in ("06", "18")])
+    workspace.run("hourly")
+    land(workspace, "b.json", [event("2024-01-01 06:45", 10), event("2024-01-03 06:30")])
+    workspace.run("hourly")
+    land(workspace, "c.json", [event("2024-01-04 00:30")])
+    workspace.run("hourly")
+    assert totals(workspace) == {"01 06": 1, "01 18": 1, "02 06": 1, "02 18": 1, "03 06": 1}
+    return workspace
+
+
+def totals(workspace: Workspace) -> dict[str, int]:
+    """By day and hour; a row that comes twice counts twice."""
+    found: dict[str, int] = {}
+    for hour, _, total in workspace.delta("tables/hourly"):
+        found[f"{hour:%d %H}"] = found.get(f"{hour:%d %H}", 0) + total
+    return found
+
+
+def test_a_replayed_interval_has_what_came_late_and_the_rest_stays(drained: Workspace) -> None:
+    run = replayed(drained, "2024-01-01", "2024-01-02")
+    assert totals(drained) == {"01 06": 11, "01 18": 1, "02 06": 1, "02 18": 1, "03 06": 1}
+    assert (run.kind, run.state, run.verdict) == ("replay", "succeeded", "pass")
+    assert (run.counts.read, run.counts.fed, run.counts.staged, run.counts.published) == (3, 3, 2, 2)
+    assert run.origin["interval"] == ["2024-01-01T00:00:00+00:00", "2024-01-02T00:00:00+00:00"]
+    before = drained.delta("tables/hourly")
+    replayed(drained, "2024-01-01", "2024-01-02")
+    assert drained.delta("tables/hourly") == before, "again, it changes nothing"
+    assert not list(drained.storage.glob("_drawdown/hourly/replays/*")), "nothing of it is left"
+    assert drained.drain("hourly")[0].run is None, "a drain finds nothing to do"
+    land(drained, "d.json", [event("2024-01-05 00:30")])
+    drained.run("hourly")
+    assert totals(drained)["04 00"] == 1
+
+
+def test_rows_outside_of_the_interval_stay_though_their_file_is_written_again(drained: Workspace) -> None:
+    replayed(drained, "2024-01-01T06:00:00", "2024-01-01T07:00:00Z")
+    assert totals(drained) == {"01 06": 11, "01 18": 1, "02 06": 1, "02 18": 1, "03 06": 1}
+
+
+def test_what_no_longer_passes_replaces_nothing(drained: Workspace) -> None:
+    before = drained.delta("tables/hourly")
+    hourly(
+        drained,
+        quality="expectations:\n"
+        "  - {type: expect_column_max_to_be_between, kwargs: {column: total, max_value: 10}}\n",
+    )
+    with pytest.raises(AuditFailed, match="replaced nothing"):
+        replayed(drained, "2024-01-01", "2024-01-02")
+    assert drained.delta("tables/hourly") == before
+    with drained.metastore() as metastore:
+        run = metastore.runs("hourly")[0]
+    assert (run.kind, run.state, run.verdict) == ("replay", "failed", "fail")
+
+
+def test_an_interval_that_the_live_query_has_not_finished_is_refused(drained: Workspace) -> None:
+    error = refusal(drained, "2024-01-03", "2024-01-05")
+    assert error.id == "replay.open"
+    assert "stands at 2024-01-04T00:30:00Z" in error.what
+
+
+def test_what_a_drain_publishes_meanwhile_is_not_lost(workspace: Workspace) -> None:
+    """Late rows of a query without state come with any later batch: the replay begins once more."""
+    hourly(workspace, sql="SELECT date_trunc('hour', at) AS hour, k, CAST(n AS BIGINT) AS total FROM events")
+    land(workspace, "a.json", [event("2024-01-01 06:30"), event("2024-01-03 06:30")])
+    workspace.run("hourly")
+    land(workspace, "b.json", [event("2024-01-01 06:45", 10), event("2024-01-03 07:30")])
+    said: list[str] = []
+
+    def drain_then_audit(rows: DataFrame, pipeline: Pipeline, count: int) -> AuditOutcome:
+        if not said:
+            workspace.run("hourly")
+        return GxAuditor()(rows, pipeline, count)
+
+    assert workspace.spark is not None
+    interval = Interval.parse("2024-01-01", "2024-01-02")
+    with workspace.metastore() as metastore:
+        pipeline = load_pipeline(workspace.project, "hourly")
+        of = workspace.spark, workspace.project, pipeline, metastore, drain_then_audit
+        run = replay(*of, interval, RunContext("r1", "test", on_notice=said.append))
+    assert said == [f"a batch brought rows of {interval} meanwhile: once more"]
+    assert run.counts.published == 2
+    assert totals(workspace) == {"01 06": 11, "03 06": 1, "03 07": 1}
+
+
+def test_an_interval_whose_files_are_gone_is_refused_and_later_ones_are_not(drained: Workspace) -> None:
+    (drained.storage / "landing/events/a[1].json").unlink()
+    error = refusal(drained, "2024-01-01", "2024-01-02")
+    assert error.id == "replay.files-gone"
+    assert "what starts after 2024-01-02T18:30:00Z can be" in error.what
+    replayed(drained, "2024-01-03", "2024-01-04")
+    assert totals(drained)["03 06"] == 1
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        (HOURLY.replace("'1 hour'", "'1 day', '1 hour'"), "a window of 1 day reaches further"),
+        (
+            "SELECT session_window.start AS hour, k, sum(n) AS total"
+            " FROM events GROUP BY session_window(at, '1 hour'), k",
+            "a session window reaches further",
+        ),
+        (
+            "SELECT date_trunc('hour', at) AS hour, k, CAST(n AS BIGINT) AS total FROM events LIMIT 5",
+            "for ever",
+        ),
+    ],
+)
+def test_state_that_reaches_further_than_what_is_read_is_refused(
+    workspace: Workspace, sql: str, said: str
+) -> None:
+    hourly(workspace, sql=sql)
+    land(workspace, "a.json", [event("2024-01-01 06:30"), event("2024-01-06 06:30")])
+    workspace.run("hourly")
+    error = refusal(workspace, "2024-01-01", "2024-01-02")
+    assert error.id == "replay.reach"
+    assert said in error.what
+
+
+def test_what_was_never_drained_or_says_no_replay_is_refused(workspace: Workspace) -> None:
+    hourly(workspace)
+    assert refusal(workspace, "2024-01-01", "2024-01-02").id == "replay.nothing-visible"
+    hourly(workspace, SPEC.replace("replay: {interval: 1 day}", ""))
+    assert refusal(workspace, "2024-01-01", "2024-01-02").id == "replay.undeclared"
