@@ -9,10 +9,13 @@ import sys
 from datetime import timedelta
 from pathlib import Path
 
+import pendulum
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
+from airflow.timetables.base import TimeRestriction
 
+from drawdown.airflow.replay_timetable import ReplayTimetable
 from tests.support.dag_project import ROOT, DagProject
 
 
@@ -97,6 +100,47 @@ def test_a_group_is_one_dag_with_one_drain(project: DagProject) -> None:
     assert dag.get_task("drain").pipelines == ["events", "people"]
     assert dag.get_task("people.audit").owner == "bob"
     assert dag.get_task("people.audit").trigger_rule == "all_done"
+
+
+def test_a_pipeline_that_says_replay_has_a_second_dag_that_schedules_nothing(project: DagProject) -> None:
+    spec = project.pipeline("events", "replay: {interval: 6 hours}") / "pipeline.yaml"
+    spec.write_text(spec.read_text().replace("publish: audited", "time_column: at"))
+    (spec.parent / "schemas" / "events.ddl").write_text("id BIGINT, at TIMESTAMP")
+    dag = only_dag(project, "events__replay")
+    assert downstream(dag) == {
+        "preflight": {"replay"},
+        "replay": {"audit"},
+        "audit": {"publish"},
+        "publish": set(),
+    }
+    assert dag.is_paused_upon_creation is False
+    assert "drawdown backfill events" in dag.doc_md
+    assert "`events__replay`" in only_dag(project, "events").doc_md
+    table = ReplayTimetable.deserialize(dag.timetable.serialize())
+    day = pendulum.datetime(2024, 1, 1, 3), pendulum.datetime(2024, 1, 2)
+    of_scheduler, of_backfill = (TimeRestriction(*day, catchup=catchup) for catchup in (False, True))
+    ask = table.next_dagrun_info
+    assert ask(last_automated_data_interval=None, restriction=of_scheduler) is None
+    first = ask(last_automated_data_interval=None, restriction=of_backfill)
+    assert first is not None
+    assert (first.data_interval.start.hour, first.data_interval.end.hour) == (6, 12)
+    second = ask(last_automated_data_interval=first.data_interval, restriction=of_backfill)
+    assert second is not None
+    assert second.data_interval.start == first.data_interval.end
+
+
+def test_without_the_plugin_a_replay_is_a_broken_dag_and_the_drain_is_not(project: DagProject) -> None:
+    spec = project.pipeline("events", "replay: {interval: 1 day}") / "pipeline.yaml"
+    spec.write_text(spec.read_text().replace("publish: audited", "time_column: name"))
+    probe = (
+        "import runpy; dags = runpy.run_path('dags/drawdown.py');"
+        "print(sorted(dags['events__replay'].tags), 'broken' in dags['events'].tags)"
+    )
+    environment = {**os.environ, "AIRFLOW__CORE__PLUGINS_FOLDER": str(project.root / "plugins")}
+    said = subprocess.check_output(
+        [sys.executable, "-c", probe], cwd=project.root, env=environment, text=True
+    )
+    assert said.splitlines()[-1] == "['broken', 'drawdown'] False"
 
 
 def test_a_backfill_is_refused_and_the_page_says_why(project: DagProject) -> None:

@@ -7,6 +7,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Sequence
 
 from drawdown.fault_points import FAULT
 from tests.support.spark import ROOT
@@ -17,8 +18,15 @@ def start_apart(
     workspace: Workspace, name: str, fault: str = "", command: str = "run", **environment: str
 ) -> subprocess.Popen[str]:
     """`drawdown COMMAND NAME` in a process group of its own; `fault` as in DRAWDOWN_FAULT."""
+    return start_command(workspace, [*command.split(), name], fault, **environment)
+
+
+def start_command(
+    workspace: Workspace, words: Sequence[str], fault: str = "", **environment: str
+) -> subprocess.Popen[str]:
+    """Any of `drawdown`'s commands, as `start_apart`."""
     return subprocess.Popen(
-        [sys.executable, "-c", "from drawdown.cli.main import main; main()", *command.split(), name],
+        [sys.executable, "-c", "from drawdown.cli.main import main; main()", *words],
         cwd=workspace.root,
         env={**os.environ, FAULT: fault, "PYTHONPATH": f"{ROOT / 'include'}", **environment},
         stdout=subprocess.PIPE,

@@ -38,8 +38,8 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.lease_keeper import LeaseKeeper, when_free
 from drawdown.metastore.records import Counts, Run, RunState, Verdict
 from drawdown.metastore.runs import BESIDE
-from drawdown.plan.replay import Basis, refuse_open
-from drawdown.publishing.replay import Replacement, find_basis, replace_interval, staged_folder
+from drawdown.plan.replay import Basis
+from drawdown.publishing.replay import Replacement, replace_interval, staged_folder, stand_on
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.interval import Interval
 from drawdown.storage import Storage
@@ -108,8 +108,7 @@ class _Replay:
 
     def run(self) -> Run:
         for _ in range(_ATTEMPTS):
-            basis = find_basis(self.project, self.pipeline, self.metastore)
-            refuse_open(self.pipeline, self.interval, basis)
+            basis = stand_on(self.project, self.pipeline, self.metastore, self.interval)
             self.known |= {"generation": basis.checkpoint.generation, "watermark": basis.closed}
             try:
                 verdict = self._stage_and_judge(basis)

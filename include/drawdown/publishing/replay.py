@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, Protocol
 
+from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import StagedFile
+from drawdown.metastore.records import BatchStatus, StagedFile
 from drawdown.plan.replay import Basis, basis_at, refuse_open, replay_of
 from drawdown.plan.replay_files import refuse_gone_files
 from drawdown.publishing.delta_table import DeltaTableFiles
@@ -24,6 +26,7 @@ from drawdown.spec import Pipeline, Project
 from drawdown.spec.interval import Interval
 from drawdown.storage import Storage
 
+_WAITING: tuple[BatchStatus, ...] = ("staged", "committed", "passed", "held")
 # Delta cuts times in statistics to milliseconds.
 _CUT = timedelta(milliseconds=1)
 
@@ -33,31 +36,49 @@ def staged_folder(pipeline: str, interval: Interval) -> str:
     return f"_drawdown/{pipeline}/replays/{interval.name}"
 
 
-def find_basis(project: Project, pipeline: Pipeline, metastore: Metastore) -> Basis:
-    """What a replay that starts now stands on.
+def stand_on(project: Project, pipeline: Pipeline, metastore: Metastore, interval: Interval) -> Basis:
+    """What a replay of this interval that starts now stands on.
 
     Raises:
-        RefusedError: ``replay.nothing-visible``. SourceError: the sink cannot be reached.
+        RefusedError: ``replay.undeclared``, ``replay.nothing-visible``, ``replay.open``, ``replay.waiting``.
+        SourceError: the sink cannot be reached.
     """
+    replay_of(pipeline)
     checkpoint = metastore.active_checkpoint(pipeline.name)
     last = -1
     if checkpoint is not None and (target := target_of(project, pipeline, "output")) is not None:
         last = target.published_batch(transaction_id(pipeline.name, checkpoint.generation, "output"))
-    return basis_at(Storage(project.storage_root), metastore, pipeline, checkpoint, last)
+    basis = basis_at(Storage(project.storage_root), metastore, pipeline, checkpoint, last)
+    refuse_open(pipeline, interval, basis)
+    _refuse_waiting(metastore, pipeline, basis, interval)
+    return basis
 
 
 def refuse_replay(project: Project, pipeline: Pipeline, metastore: Metastore, interval: Interval) -> None:
     """Raise what refuses a replay of this interval, as far as it is known without Spark.
 
     Raises:
-        RefusedError: ``replay.undeclared``, ``replay.nothing-visible``, ``replay.open``,
-            ``replay.files-gone``.
-        SourceError: the sink cannot be reached.
+        RefusedError: as `stand_on`, and ``replay.files-gone``. SourceError: as `stand_on`.
     """
-    replay_of(pipeline)
-    basis = find_basis(project, pipeline, metastore)
-    refuse_open(pipeline, interval, basis)
+    basis = stand_on(project, pipeline, metastore, interval)
     refuse_gone_files(Storage(project.storage_root), metastore, pipeline, basis, interval)
+
+
+def _refuse_waiting(metastore: Metastore, pipeline: Pipeline, basis: Basis, interval: Interval) -> None:
+    """With ``ordered: false`` a batch before the last visible one may wait: its rows would come twice."""
+    if pipeline.sink.publish == "direct":
+        return
+    waiting = metastore.batches(pipeline.name, basis.checkpoint.generation, _WAITING)
+    ids = [batch.batch_id for batch in waiting if batch.batch_id <= basis.batch.batch_id]
+    files = metastore.staged_files(pipeline.name, basis.checkpoint.generation, ids, table="output")
+    column = str(pipeline.sink.time_column)
+    if held := sorted({number for number, file in files if _may_hold(file, column, interval)}):
+        raise RefusedError(
+            "replay.waiting",
+            f"batch {held[0]} of {pipeline.name} holds rows of {interval} and is not published yet",
+            where=f"pipeline {pipeline.name}",
+            do=f"`drawdown release {pipeline.name}` or `discard` first, or `drawdown run {pipeline.name}`",
+        )
 
 
 @dataclass(frozen=True)
@@ -110,8 +131,16 @@ def replace_interval(
     Raises:
         SourceError: the sink cannot be reached or written; the same call may be made again.
     """
-    storage = Storage(project.storage_root)
-    sink = _replaceable(project, pipeline)
+    sink = DeltaReplaceable(DeltaTableFiles(output_uri(project, pipeline)))
+    # A MERGE of a drain would fail when its files were taken away meanwhile; an append reads none.
+    apart = metastore.apart_from(pipeline.name) if pipeline.sink.mode == "update" else nullcontext()
+    with apart:
+        return _replace(metastore, pipeline, sink, Storage(project.storage_root), replacement)
+
+
+def _replace(
+    metastore: Metastore, pipeline: Pipeline, sink: Replaceable, storage: Storage, replacement: Replacement
+) -> bool:
     generation = replacement.basis.checkpoint.generation
     column = str(pipeline.sink.time_column)
     last = sink.visible(transaction_id(pipeline.name, generation, "output"))
@@ -121,10 +150,6 @@ def replace_interval(
         return False
     rows = _rows(storage, replacement.folder)
     return sink.replace(column, replacement.interval, rows, replacement.info)
-
-
-def _replaceable(project: Project, pipeline: Pipeline) -> Replaceable:
-    return DeltaReplaceable(DeltaTableFiles(output_uri(project, pipeline)))
 
 
 def _rows(storage: Storage, folder: str) -> Iterator[Any]:

@@ -13,6 +13,10 @@ from drawdown.spec.nearest import did_you_mean
 from drawdown.spec.paths import overlaps
 from drawdown.spec.pipeline import Pipeline
 
+# Options with which a stream goes on behind a commit that takes rows away, which else ends it
+# (DELTA_SOURCE_TABLE_IGNORE_CHANGES).
+_GOES_ON = frozenset({"skipChangeCommits", "readChangeFeed", "ignoreChanges"})
+
 
 def conflicts(pipelines: Sequence[Pipeline]) -> dict[str, SpecError]:
     """An error for every pipeline that contradicts another one, by the pipeline's name."""
@@ -23,6 +27,7 @@ def conflicts(pipelines: Sequence[Pipeline]) -> dict[str, SpecError]:
         *_tables(pipelines),
         *_assets(pipelines),
         *_cleaned(pipelines),
+        *_replayed(pipelines),
     ):
         for name in names:
             found.setdefault(name, error)
@@ -117,6 +122,26 @@ def _cleaned(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecErr
                         f" {other_name} of {other.name} reads {others} too",
                         where=f"{_file(pipeline)} and {_file(other)}",
                         do="remove cleanSource, or give each a folder of its own",
+                    ),
+                )
+
+
+def _replayed(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
+    """A stream over a Delta table ends at a commit that takes rows away."""
+    replayed = {each.sink.path: each for each in pipelines if each.replay and each.sink.mode == "append"}
+    for reader in pipelines:
+        for name, source in reader.streaming_sources.items():
+            read = replayed.get(source.path) if source.format in ("delta", "table") else None
+            if read is not None and not _GOES_ON & source.options.keys():
+                yield (
+                    [read.name],
+                    SpecError(
+                        "spec.replayed-source",
+                        f"{read.name} says `replay:`, which replaces rows, and source {name} of {reader.name}"
+                        " streams its table: the stream would end at the first replay",
+                        where=f"{_file(read)} and {_file(reader)}",
+                        do=f"give source {name} `options: {{skipChangeCommits: true}}`, and replay"
+                        f" {reader.name} after {read.name}; or remove `replay:`",
                     ),
                 )
 
