@@ -193,8 +193,9 @@ def test_state_that_reaches_further_than_what_is_read_is_refused(
     workspace: Workspace, sql: str, said: str
 ) -> None:
     hourly(workspace, sql=sql)
-    land(workspace, "a.json", [event("2024-01-01 06:30"), event("2024-01-06 06:30")])
-    workspace.run("hourly")
+    for file in ("a.json", "b.json"):
+        land(workspace, file, [event("2024-01-01 06:30"), event("2024-01-06 06:30")])
+        workspace.run("hourly")
     error = refusal(workspace, "2024-01-01", "2024-01-02")
     assert error.id == "replay.reach"
     assert said in error.what
