@@ -61,7 +61,8 @@ def _own_dag(project: Project, dag_id: str) -> DAG | None:
     name, found, _ = dag_id.rpartition(DECIDE)
     try:
         if dag_id.endswith(SUFFIX):
-            return _replay_dag(project, load_pipeline(project, dag_id.removesuffix(SUFFIX)))
+            replayed = load_pipeline(project, dag_id.removesuffix(SUFFIX))
+            return _replay_dag(project, replayed) if replayed.replay is not None else None
         pipeline = load_pipeline(project, name if found else dag_id)
     except SpecError:
         return None

@@ -48,6 +48,9 @@ def stand_on(project: Project, pipeline: Pipeline, metastore: Metastore, interva
     last = -1
     if checkpoint is not None and (target := target_of(project, pipeline, "output")) is not None:
         last = target.published_batch(transaction_id(pipeline.name, checkpoint.generation, "output"))
+        # A batch without rows, such as one of late events only, needs no commit of the sink.
+        newer = metastore.batches(pipeline.name, checkpoint.generation, ("published",), first_batch=last + 1)
+        last = max([last, *(batch.batch_id for batch in newer)])
     basis = basis_at(Storage(project.storage_root), metastore, pipeline, checkpoint, last)
     refuse_open(pipeline, interval, basis)
     _refuse_waiting(metastore, pipeline, basis, interval)
