@@ -137,7 +137,7 @@ class _Replay:
             self._stage(query, basis)
         rows = query.session.read.schema(query.schema).parquet(self.storage.path(self.folder))
         self.counts = replace(self.counts, staged=rows.count())
-        said = self.auditor(rows, self.pipeline, self.counts.staged)
+        said = self.auditor(rows, self.pipeline.judged_alone(), self.counts.staged)
         self.known["verdict"] = said.outcome
         last = basis.batch.batch_id
         run_id, generation = self.context.run_id, basis.checkpoint.generation

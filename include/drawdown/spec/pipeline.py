@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -98,6 +98,12 @@ class Pipeline(SpecModel):
     def quality(self) -> Quality:
         """From quality.yaml; empty when there is none."""
         return self._beside.quality
+
+    def judged_alone(self) -> Pipeline:
+        """The same pipeline without expectations over time: a replayed interval is no next slice."""
+        alone = self.model_copy()
+        alone._beside = replace(self._beside, quality=self.quality.model_copy(update={"history": []}))
+        return alone
 
     @property
     def transform_text(self) -> str:
