@@ -51,5 +51,6 @@ bench: setup ## Run the benchmarks
 	@$(PYTHON) -m tests.benchmarks.state_growth
 	@$(PYTHON) -m tests.benchmarks.kafka_sink
 	@$(PYTHON) -m tests.benchmarks.audit_cost
+	@$(PYTHON) -m tests.benchmarks.data_docs_cost
 clean: down ## Remove what set-up and runs made (.venv, .drawdown)
 	@rm -rf .venv .drawdown

@@ -25,6 +25,7 @@ from drawdown.publishing.replay import refuse_replay
 from drawdown.spec import Pipeline, Project, iter_pipelines
 from drawdown.spec.interval import Interval, shown
 from drawdown.spec.trigger import Trigger
+from drawdown.storage import Storage
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -166,6 +167,16 @@ class Application:
         self.watcher.finished(report)
         return report
 
+    def _judged(self, pipeline: Pipeline, verdict: Verdict, rows: int) -> None:
+        from drawdown.quality.data_docs import write_docs
+
+        try:
+            write_docs(Storage(self.project.storage_root), verdict)
+        except DrawdownError as error:
+            # The verdict is in the metastore: a page that cannot be written fails no run.
+            self.watcher.notice(pipeline, f"no Data Docs of this run: {error.what}")
+        self.watcher.judged(pipeline, verdict, rows)
+
     def _auditor(self) -> GxAuditor:
         from drawdown.quality.audit import GxAuditor
 
@@ -223,7 +234,7 @@ class Application:
             stop=self.stop,
             on_batch=lambda batch: self.watcher.batch(pipeline, batch),
             on_progress=lambda entry: self.watcher.progress(pipeline, entry),
-            on_verdict=lambda verdict, rows: self.watcher.judged(pipeline, verdict, rows),
+            on_verdict=lambda verdict, rows: self._judged(pipeline, verdict, rows),
             on_notice=lambda sentence: self.watcher.notice(pipeline, sentence),
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from drawdown.errors import AuditFailed
 from drawdown.metastore.records import Verdict
 from drawdown.publishing.held import Decision, decide
+from drawdown.quality.data_docs import docs_folder
 from drawdown.spec import load_pipeline
 from tests.support.workspace import Workspace
 
@@ -88,6 +90,8 @@ def test_a_slice_is_held_when_its_volume_leaves_the_published_history(workspace:
     assert warned.outcome == "warn"
     assert {e["type"] for e in warned.results if not e["success"]} == {"null_rate", "mean"}
     assert [measures["volume"] for measures in line.history()] == [10, 6, 4]
+    index = (workspace.storage / docs_folder("events") / "index.html").read_text()
+    assert re.findall(r"_([a-z]+)\.html", index) == ["warn", "fail", "pass", "pass"]
 
 
 def test_a_released_slice_is_history(workspace: Workspace) -> None:
