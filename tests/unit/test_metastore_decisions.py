@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -48,3 +49,19 @@ def test_who_lost_the_lease_decides_nothing(metastore: Metastore, lease: Lease) 
         metastore.note_decision(lease, replay(1))
     assert refused.value.id == "lease.lost"
     assert metastore.decisions("flights") == []
+
+
+def test_a_snapshot_brings_back_decisions_that_a_lost_metastore_took_along(
+    metastore: Metastore, lease: Lease
+) -> None:
+    metastore.create_checkpoint(lease, 1, "checkpoint-1", {})
+    noted = metastore.note_decision(lease, replay(3))
+    exported = metastore.export_generation("flights", 1)
+    later = metastore.note_decision(lease, replay(4))
+    metastore.forget_batches(lease, 1, 2)
+    assert metastore.decisions("flights") == []
+    metastore.replace_generation(lease, 1, exported, last_batch=3)
+    assert metastore.decisions("flights") == [noted]
+    dropped = metastore.note_decision(lease, replace(later, decision_id="drop", kind="drop", batch_id=-1))
+    metastore.replace_generation(lease, 1, exported, last_batch=3)
+    assert metastore.decisions("flights") == [noted, dropped], "what was decided meanwhile stays"

@@ -9,7 +9,7 @@ from sqlalchemy import Column, Connection, Table, delete, insert, select
 
 from drawdown.metastore import decisions
 from drawdown.metastore.columns import EPOCH, UtcTime
-from drawdown.metastore.tables import batches, checkpoints, maxima, staged_files
+from drawdown.metastore.tables import batches, checkpoints, maxima, quarantine_decisions, staged_files
 
 _TABLES = (checkpoints, batches, staged_files, maxima)
 _BY_BATCH = (staged_files, batches)
@@ -24,7 +24,7 @@ def export(conn: Connection, pipeline: str, generation: int) -> dict[str, list[d
             {column.name: _plain(column, row[column.name]) for column in table.columns}
             for row in conn.execute(select(table).where(*_of(table, pipeline, generation))).mappings()
         ]
-        for table in _TABLES
+        for table in (*_TABLES, quarantine_decisions)
     }
 
 
@@ -49,6 +49,13 @@ def replace(
         if values:
             conn.execute(insert(table), values)
     decisions.forget_replays(conn, pipeline, generation, last)
+    # A decision of meanwhile stays; one that a lost metastore took along is known again, or its rows would go
+    # in a second time. An export of before has none.
+    known = set(conn.execute(select(quarantine_decisions.c.decision_id)).scalars())
+    for row in rows.get(quarantine_decisions.name, ()):
+        if row["decision_id"] not in known and row["batch_id"] <= last:
+            typed = {c.name: _typed(c, row[c.name]) for c in quarantine_decisions.columns}
+            conn.execute(insert(quarantine_decisions).values(typed))
 
 
 def cut(conn: Connection, pipeline: str, generation: int, last: int) -> None:
