@@ -59,7 +59,7 @@ def test_a_held_slice_is_released_by_an_answer_and_the_asset_knows(
     project.land("events", 1, 2)
     assert drain(airflow) == ("failed", {"audit": "failed", "publish": "upstream_failed", "ask": "success"})
     [held] = held_slices(project)
-    run_id = f"held__{held.key}"
+    run_id = f"held__events__{held.key}"
     request = open_request(airflow, run_id)
     assert request["options"] == ["release", "discard"]
     assert "2 rows" in request["subject"]
@@ -73,16 +73,16 @@ def test_a_held_slice_is_released_by_an_answer_and_the_asset_knows(
     answer(airflow, run_id, "release", "")
     assert open_request(airflow, run_id, since=request["created_at"]), "asked again: there was no reason"
     answer(airflow, run_id, "release", "looked at")
-    assert airflow.wait("events__decide", run_id, 240) == "success"
+    assert airflow.wait("drawdown__decide", run_id, 240) == "success"
     assert project.ids("events") == [1, 2, 3]
     assert held_slices(project) == []
     decision = last_run(project)
     assert (decision.kind, decision.state) == ("release", "succeeded")
     assert (decision.origin["by"], decision.origin["why"]) == (airflow.user, "looked at")
-    seconds = airflow.task_seconds("events__decide", run_id)
+    seconds = airflow.task_seconds("drawdown__decide", run_id)
     print("decide took", seconds)
     [event] = asset_events(airflow)
-    assert event["source_dag_id"] == "events__decide"
+    assert event["source_dag_id"] == "drawdown__decide"
     assert (event["extra"]["rows"], event["extra"]["decision"]) == (3, "release")
 
 
@@ -92,7 +92,7 @@ def test_an_answer_after_a_decision_by_command_is_told_so_and_changes_nothing(
     project.land("events", 4)
     drain(airflow)
     [held] = held_slices(project)
-    run_id = f"held__{held.key}"
+    run_id = f"held__events__{held.key}"
     open_request(airflow, run_id)
     known = load_project(project.root)
     with Metastore.open(known.metastore_url) as metastore:
@@ -106,9 +106,9 @@ def test_an_answer_after_a_decision_by_command_is_told_so_and_changes_nothing(
         print("release took", time.monotonic() - begun)
     before = project.ids("events")
     answer(airflow, run_id, "discard", "no")
-    airflow.wait("events__decide", run_id, 240)
-    assert airflow.task_states("events__decide", run_id)["choose"] == "failed"
-    log = airflow.task_log("events__decide", run_id, "choose")
+    airflow.wait("drawdown__decide", run_id, 240)
+    assert airflow.task_states("drawdown__decide", run_id)["choose"] == "failed"
+    log = airflow.task_log("drawdown__decide", run_id, "choose")
     assert "was released by ada" in log
     assert project.ids("events") == before == [1, 2, 3, 4]
     assert last_run(project).run_id == "by-command"
@@ -124,9 +124,9 @@ def test_what_was_published_too_long_ago_fails_a_run_that_has_nothing_to_do(airf
 
 
 def test_nobody_starts_a_request_by_hand(airflow: LocalAirflow) -> None:
-    run_id = airflow.trigger("events__decide")
-    assert airflow.wait("events__decide", run_id, 240) == "failed"
-    assert "a held slice starts this DAG" in airflow.task_log("events__decide", run_id, "choose")
+    run_id = airflow.trigger("drawdown__decide")
+    assert airflow.wait("drawdown__decide", run_id, 240) == "failed"
+    assert "a held slice starts this DAG" in airflow.task_log("drawdown__decide", run_id, "choose")
 
 
 def drain(airflow: LocalAirflow) -> tuple[str, dict[str, str | None]]:
@@ -147,14 +147,14 @@ def last_run(project: DagProject) -> Run:
 
 
 def hitl(run_id: str) -> tuple[str, ...]:
-    return "dags", "events__decide", "dagRuns", run_id, "taskInstances", "choose", "-1", "hitlDetails"
+    return "dags", "drawdown__decide", "dagRuns", run_id, "taskInstances", "choose", "-1", "hitlDetails"
 
 
 def open_request(airflow: LocalAirflow, run_id: str, since: str = "") -> dict[str, Any]:
     """As *Required Actions* shows it: waited for, and not answered yet."""
 
     def found() -> dict[str, Any] | None:
-        states = airflow.task_states("events__decide", run_id)
+        states = airflow.task_states("drawdown__decide", run_id)
         if states.get("choose") != "awaiting_input":
             return None
         detail = airflow.api.call("GET", *hitl(run_id))

@@ -1,6 +1,6 @@
 """The tasks by which a person decides about a held slice: `ask` in the drain's DAG, `choose` and `decide`.
 
-`ask` starts the DAG `<name>__decide` once for each held slice. There `choose` waits for an answer in
+`ask` starts the DAG `drawdown__decide` once for each held slice. There `choose` waits for an answer in
 Airflow's *Required Actions*, in a state that takes no worker slot; `decide` carries it out, without Spark.
 What was decided on the command line meanwhile stays as it is.
 """
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import BaseOperator, Param
+from airflow.sdk import AssetAlias, BaseOperator, Param
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from drawdown.airflow.documentation import request_body
@@ -37,16 +37,14 @@ if TYPE_CHECKING:
 LOOK_AGAIN = timedelta(hours=1)
 """How often an open request looks whether its slice was decided about on the command line."""
 
-DECIDE = "__decide"
-"""What the id of a pipeline's DAG for decisions ends with."""
+DECIDE = "drawdown__decide"
+"""The DAG that asks about held slices."""
+
+DECIDED = AssetAlias("drawdown.decided")
+"""Outlet of `decide`: stands for the asset of whichever pipeline a decision was about."""
 
 _REQUEST = "held__"
-"""What the id of a DAG run that asks begins with; `HeldSlice.key` follows."""
-
-
-def decide_dag_id(pipeline: str) -> str:
-    """The DAG that asks about a pipeline's held slices."""
-    return pipeline + DECIDE
+"""What the id of a DAG run that asks begins with; pipeline, ``__`` and `HeldSlice.key` follow."""
 
 
 class AskOperator(TriggerDagRunOperator):
@@ -58,7 +56,7 @@ class AskOperator(TriggerDagRunOperator):
 
     def __init__(self, *, project_root: str, pipeline: str, **kwargs: Any) -> None:
         super().__init__(
-            trigger_dag_id=decide_dag_id(pipeline),
+            trigger_dag_id=DECIDE,
             logical_date=None,
             skip_when_already_exists=True,
             openlineage_inject_parent_info=False,
@@ -71,7 +69,7 @@ class AskOperator(TriggerDagRunOperator):
         with open_metastore(self.project_root) as metastore:
             found = terms(metastore, load_project(Path(self.project_root)), self.pipeline)
         for slice_ in (term.held for term in found):
-            run_id = _REQUEST + slice_.key
+            run_id = f"{_REQUEST}{self.pipeline}__{slice_.key}"
             if not context["ti"].get_dr_count(dag_id=self.trigger_dag_id, run_ids=[run_id]):
                 self.log.info("%s of %s: asking in %s", slice_, self.pipeline, self.trigger_dag_id)
                 self.trigger_run_id = run_id
@@ -90,25 +88,24 @@ class ChooseOperator(HITLOperator):
         ``{"choice", "by", "why"}``, or None when the slice is not held any more.
     """
 
-    def __init__(self, *, project_root: str, pipeline: str, **kwargs: Any) -> None:
+    def __init__(self, *, project_root: str, **kwargs: Any) -> None:
         super().__init__(
-            subject=f"{pipeline}: release or discard a held slice?",
+            subject="Release or discard a held slice?",
             options=["release", "discard"],
             params={"why": Param("", type="string", title="Why", description="Kept in the run record.")},
             response_timeout=LOOK_AGAIN,
             **kwargs,
         )
         self.project_root = project_root
-        self.pipeline = pipeline
 
     def execute(self, context: Context) -> None:
-        key = _slice_key(context)
+        pipeline, key = _asked(context)
         with open_metastore(self.project_root) as metastore:
-            held = next((s for s in metastore.held_slices(self.pipeline) if s.key == key), None)
+            held = next((s for s in metastore.held_slices(pipeline) if s.key == key), None)
             if held is None:
-                self.log.info("%s", decided_text(metastore, self.pipeline, key))
+                self.log.info("%s", decided_text(metastore, pipeline, key))
                 return
-            self.subject = f"{self.pipeline}: release or discard {held}, {held.rows:,} rows?"
+            self.subject = f"{pipeline}: release or discard {held}, {held.rows:,} rows?"
             self.body = request_body(held, metastore.run(held.verdict.run_id))
         super().execute(context)
 
@@ -117,9 +114,9 @@ class ChooseOperator(HITLOperator):
             self.execute(context)
             return None
         with open_metastore(self.project_root) as metastore:
-            key = _slice_key(context)
-            if key not in [held.key for held in metastore.held_slices(self.pipeline)]:
-                told = decided_text(metastore, self.pipeline, key)
+            pipeline, key = _asked(context)
+            if key not in [held.key for held in metastore.held_slices(pipeline)]:
+                told = decided_text(metastore, pipeline, key)
                 raise AirflowFailException(f"this answer came too late and changes nothing: {told}")
         answer = super().execute_complete(context, event)
         why = str(answer["params_input"].get("why", "")).strip()
@@ -134,20 +131,21 @@ class DecideOperator(BaseOperator):
     """Carries the choice out, and updates the pipeline's asset with what became visible.
 
     While a drain holds the lease, or an earlier slice waits for its decision, it waits by retries.
-    Skipped when nothing became visible. Its outlet must be the pipeline's asset.
+    Skipped when nothing became visible. Its outlet must be DECIDED.
     """
 
-    def __init__(self, *, project_root: str, pipeline: str, **kwargs: Any) -> None:
+    def __init__(self, *, project_root: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.project_root = project_root
-        self.pipeline = pipeline
 
     def execute(self, context: Context) -> dict[str, Any]:
-        ti = context["ti"]
-        chosen, key = ti.xcom_pull(task_ids="choose"), _slice_key(context)
+        pipeline, key = _asked(context)
+        chosen = context["ti"].xcom_pull(task_ids="choose")
         try:
             with open_metastore(self.project_root) as metastore:
-                run = self._decide(metastore, _decision(context, chosen, key) if chosen else None, key)
+                run = self._decide(
+                    metastore, pipeline, key, _decision(context, chosen, key) if chosen else None
+                )
                 event = decision_event(metastore, run)
         except RefusedError as error:
             # An earlier slice is decided about in a request of its own.
@@ -157,21 +155,21 @@ class DecideOperator(BaseOperator):
             kind = AirflowException if error.transient else AirflowFailException
             raise kind(str(error)) from None
         if not event["rows"]:
-            raise AirflowSkipException(f"{self.pipeline}: decided; nothing became visible by it")
-        context["outlet_events"][asset_of(self.pipeline)].extra.update(event)
-        self.log.info("%s: %d rows became visible", self.pipeline, event["rows"])
+            raise AirflowSkipException(f"{pipeline}: decided; nothing became visible by it")
+        context["outlet_events"][DECIDED].add(asset_of(pipeline), extra=event)
+        self.log.info("%s: %d rows became visible", pipeline, event["rows"])
         return event
 
-    def _decide(self, metastore: Metastore, decision: Decision | None, key: str) -> Run:
+    def _decide(self, metastore: Metastore, name: str, key: str, decision: Decision | None) -> Run:
         """The decision's run record: made now, by an earlier try that died after it, or by command."""
-        done = decision_about(metastore, self.pipeline, key)
+        done = decision_about(metastore, name, key)
         if decision is None:
             if done is None:
                 raise AirflowFailException("nobody has decided: clear `choose` to be asked again")
             return done
         if done is None or done.origin.get("dag_run_id") != decision.origin["dag_run_id"]:
             project = load_project(Path(self.project_root))
-            pipeline = load_pipeline(project, self.pipeline)
+            pipeline = load_pipeline(project, name)
             project = with_logins(project, look_up(project, [pipeline]))
             decide(metastore, project, pipeline, decision)
             done = metastore.run(decision.run_id)
@@ -179,14 +177,15 @@ class DecideOperator(BaseOperator):
         return done
 
 
-def _slice_key(context: Context) -> str:
-    """Of the DAG run's slice. Raises AirflowFailException for a run that no held slice has started."""
+def _asked(context: Context) -> tuple[str, str]:
+    """Pipeline and slice of the DAG run. Raises AirflowFailException when no held slice has started it."""
     run_id: str = context["ti"].run_id
-    if not run_id.startswith(_REQUEST):
+    pipeline, _, key = run_id.removeprefix(_REQUEST).rpartition("__")
+    if not run_id.startswith(_REQUEST) or not pipeline:
         raise AirflowFailException(
             "a held slice starts this DAG; clear `choose` of its run to be asked again"
         )
-    return run_id.removeprefix(_REQUEST)
+    return pipeline, key
 
 
 def _decision(context: Context, chosen: dict[str, str], key: str) -> Decision:

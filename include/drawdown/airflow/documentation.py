@@ -38,7 +38,9 @@ def dag_documentation(project: Project, pipelines: Sequence[Pipeline]) -> str:
         lease=project.lease_ttl,
         pool=project.airflow.pool,
         decide=", ".join(
-            f"`{p.name}__decide` asks what becomes of it" if p.may_be_held else f"`{p.name}` holds none"
+            f"`drawdown__decide` asks what becomes of that of `{p.name}`"
+            if p.may_be_held
+            else f"`{p.name}` holds none"
             for p in pipelines
         ),
     )

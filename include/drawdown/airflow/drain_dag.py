@@ -79,7 +79,8 @@ def _reports(dag: DAG, root: str, pipeline: Pipeline, drain: DrainOperator, *, g
     publish.set_upstream(audit)
     if pipeline.may_be_held:
         # Whatever became of this run: a slice may be held that nobody was asked about.
-        ask = AskOperator(task_id="ask", trigger_rule=TriggerRule.ALL_DONE, **common)
+        # What it could not ask, the next run does.
+        ask = AskOperator(task_id="ask", trigger_rule=TriggerRule.ALL_DONE, **{**common, "retries": 0})
         ask.set_upstream(audit)
     if pipeline.freshness is not None:
         last = FreshnessOperator(

@@ -19,7 +19,7 @@ from airflow.sdk import DAG, get_parsing_context
 
 from drawdown.airflow.broken_dag import broken_dag
 from drawdown.airflow.decide_dag import decide_dag
-from drawdown.airflow.decisions import DECIDE, decide_dag_id
+from drawdown.airflow.decisions import DECIDE
 from drawdown.airflow.drain_dag import drain_dag
 from drawdown.airflow.replay_dag import SUFFIX, replay_dag
 from drawdown.airflow.replay_timetable import timetable_is_known
@@ -28,7 +28,7 @@ from drawdown.spec import Pipeline, Project, iter_pipelines, load_pipeline, load
 
 
 def build_dags(project_root: Path) -> dict[str, DAG]:
-    """The DAGs by id: one for each group, and for each pipeline without a group; and those that ask.
+    """The DAGs by id: one for each group, and for each pipeline without a group; and the one that asks.
 
     When Airflow parses for one task, only that task's DAG is built.
 
@@ -58,16 +58,15 @@ def _garbage_left_for_later() -> Iterator[None]:
 
 def _own_dag(project: Project, dag_id: str) -> DAG | None:
     """The DAG of a pipeline without a group, from its folder alone; None when that does not settle it."""
-    name, found, _ = dag_id.rpartition(DECIDE)
+    if dag_id == DECIDE:
+        return decide_dag(project)
     try:
         if dag_id.endswith(SUFFIX):
             replayed = load_pipeline(project, dag_id.removesuffix(SUFFIX))
             return _replay_dag(project, replayed) if replayed.replay is not None else None
-        pipeline = load_pipeline(project, name if found else dag_id)
+        pipeline = load_pipeline(project, dag_id)
     except SpecError:
         return None
-    if found:
-        return decide_dag(project, pipeline) if pipeline.may_be_held else None
     return None if pipeline.group else _dag_or_broken(project, dag_id, [pipeline])
 
 
@@ -79,8 +78,8 @@ def _all_dags(project: Project, wanted: str | None) -> dict[str, DAG]:
             dags[dag_id] = _dag_or_broken(project, dag_id, pipelines)
     if wanted is None:
         for pipeline in chain.from_iterable(members.values()):
-            if pipeline.may_be_held and not pipeline.test_only:
-                dags.setdefault(decide_dag_id(pipeline.name), decide_dag(project, pipeline))
+            if pipeline.may_be_held and DECIDE not in dags:
+                dags[DECIDE] = decide_dag(project)
             if pipeline.replay is not None:
                 dags.setdefault(f"{pipeline.name}{SUFFIX}", _replay_dag(project, pipeline))
     return dags
@@ -155,10 +154,10 @@ def _refuse_test_only(pipelines: Iterable[Pipeline]) -> None:
 
 def _refuse_taken_name(dag_id: str) -> None:
     """Raises SpecError."""
-    if dag_id.endswith(DECIDE):
+    if dag_id == DECIDE:
         raise SpecError(
             "spec.taken-name",
-            f"{dag_id!r} is the DAG that asks about held slices of {dag_id.removesuffix(DECIDE)!r}",
+            f"{dag_id!r} is the DAG that asks about held slices",
             where=f"include/pipelines/{dag_id}",
             do="rename the pipeline or group",
         )

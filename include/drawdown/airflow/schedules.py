@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import cache
 
 from airflow.sdk import Asset
 
@@ -22,6 +23,7 @@ def schedule_of(pipeline: Pipeline) -> Schedule:
     return schedule
 
 
+@cache
 def asset_of(pipeline: str) -> Asset:
     """The asset that is updated when this pipeline publishes."""
     return Asset(name=asset_name(pipeline), uri=f"drawdown://{pipeline}")
