@@ -53,6 +53,20 @@ def test_a_pipeline_is_a_dag_of_four_tasks(project: DagProject) -> None:
     assert dag.schedule == "5 * * * *"
 
 
+def test_one_dag_asks_about_the_held_slices_of_all_pipelines_that_can_have_any(project: DagProject) -> None:
+    expects = "expectations: [{type: expect_column_values_to_not_be_null, kwargs: {column: id}}]"
+    project.pipeline("events", quality=expects)
+    project.pipeline("people", quality=expects)
+    project.pipeline("places", 'schedule: "@daily"\nfreshness: 3 hours')
+    dags = bag(project).dags
+    assert set(dags) == {"events", "people", "places", "drawdown__decide"}
+    assert downstream(dags["drawdown__decide"]) == {"choose": {"decide"}, "decide": set()}
+    assert downstream(dags["events"])["audit"] == {"publish", "ask"}
+    assert dags["events"].get_task("ask").trigger_dag_id == "drawdown__decide"
+    assert downstream(dags["places"])["publish"] == {"freshness"}
+    assert set(dags["drawdown__decide"].get_task("choose").options) == {"release", "discard"}
+
+
 def test_the_drain_waits_for_the_pool_retries_after_the_lease_and_times_out(project: DagProject) -> None:
     project.pipeline("events")
     dag = only_dag(project, "events")
