@@ -123,7 +123,7 @@ class Pipeline(SpecModel):
     @property
     def may_be_held(self) -> bool:
         """Whether an audit can hold a slice back."""
-        return self.sink.publish == "audited" and bool(self.quality.expectations)
+        return self.sink.publish == "audited" and self.quality.audits
 
     @property
     def sink_schema_ddl(self) -> str | None:
