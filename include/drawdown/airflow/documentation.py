@@ -58,7 +58,7 @@ def request_body(held: HeldSlice, run: Run | None) -> str:
     ]
     if run is not None and "dag_run_id" in run.origin:
         page = run_page(str(run.origin["dag_id"]), str(run.origin["dag_run_id"]))
-        lines.append(f"What the run read, and some of the rows: [run record]({page}).")
+        lines.append(f"What the run read and set aside: [run record]({page}).")
     return "\n\n".join(lines)
 
 
