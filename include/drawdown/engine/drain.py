@@ -56,7 +56,7 @@ from drawdown.metastore.records import Batch, Checkpoint, Counts, Run, RunState,
 from drawdown.plan.findings import waiting_text
 from drawdown.plan.preflight import preflight
 from drawdown.plan.verdicts import PlanVerdict
-from drawdown.publishing.held_terms import refuse_overdue, terms
+from drawdown.publishing.held_terms import mind_terms
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.trigger import AVAILABLE_NOW, Trigger
 from drawdown.storage import Storage
@@ -179,7 +179,7 @@ class Drain:
         if verdict.outcome in ("fail", "error"):
             raise not_passed(self.pipeline, verdict)
         self._acknowledge()
-        self._mind_terms()
+        self.notices += mind_terms(self.metastore, self.project, self.pipeline.name, self.context.on_notice)
         return self.finish(
             "stopped" if stop_reason == ASKED_TO_STOP else "succeeded",
             stop_reason=f"{stop_reason}{self._left(stop_reason)}{self.desk.waiting()}",
@@ -360,15 +360,6 @@ class Drain:
         self.published += rows
         self.context.on_verdict(verdict, rows)
         return verdict
-
-    def _mind_terms(self) -> None:
-        """Say which held slices must be decided about soon; raises AuditFailed ``slice.overdue``."""
-        found = terms(self.metastore, self.project, self.pipeline.name)
-        for term in found:
-            if term.near:
-                self.notices.append(term.notice())
-                self.context.on_notice(f"{term.notice()['id']}: {term.text}")
-        refuse_overdue(found)
 
     # 11
 

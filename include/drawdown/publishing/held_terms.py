@@ -6,6 +6,7 @@ project.yaml) is by default a day shorter than what Delta's VACUUM spares: stage
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -72,3 +73,15 @@ def refuse_overdue(found: list[Term]) -> None:
         raise AuditFailed(
             "slice.overdue", f"{pipeline}: {over[0].text}", where=f"pipeline {pipeline}", do=over[0].do
         )
+
+
+def mind_terms(
+    metastore: Metastore, project: Project, pipeline: str, tell: Callable[[str], None]
+) -> list[dict[str, str]]:
+    """Notices of the held slices that must be decided about soon; raises as `refuse_overdue`."""
+    found = terms(metastore, project, pipeline)
+    notices = [term.notice() for term in found if term.near]
+    for notice in notices:
+        tell(f"{notice['id']}: {notice['what']}")
+    refuse_overdue(found)
+    return notices
