@@ -56,7 +56,6 @@ from drawdown.metastore.records import Batch, Checkpoint, Counts, Run, RunState,
 from drawdown.plan.findings import waiting_text
 from drawdown.plan.preflight import preflight
 from drawdown.plan.verdicts import PlanVerdict
-from drawdown.publishing.held_terms import mind_terms
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.trigger import AVAILABLE_NOW, Trigger
 from drawdown.storage import Storage
@@ -175,11 +174,10 @@ class Drain:
         self.desk = SliceDesk(*of, self.sink, query, self._current_lease)
         with listening(query.session, listener_of(self.pipeline), self.context.on_notice):
             stop_reason = self._drain(query)
-        verdict = self._judge()
-        if verdict.outcome in ("fail", "error"):
+        if (verdict := self._judge()).outcome in ("fail", "error"):
             raise not_passed(self.pipeline, verdict)
         self._acknowledge()
-        self.notices += mind_terms(self.metastore, self.project, self.pipeline.name, self.context.on_notice)
+        self.notices += self.desk.mind_terms(self.context.on_notice)
         return self.finish(
             "stopped" if stop_reason == ASKED_TO_STOP else "succeeded",
             stop_reason=f"{stop_reason}{self._left(stop_reason)}{self.desk.waiting()}",

@@ -15,6 +15,7 @@ from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint, Lease, Verdict
 from drawdown.publishing import publish_passed, publish_quarantine
+from drawdown.publishing.held_terms import mind_terms
 from drawdown.spec import Pipeline, Project
 
 
@@ -85,6 +86,10 @@ class SliceDesk:
     def publish(self) -> int:
         """Make visible what has passed and no held batch stands before; returns its rows."""
         return publish_passed(self.metastore, self.lease(), self.project, self.pipeline, self.checkpoint).rows
+
+    def mind_terms(self, tell: Callable[[str], None]) -> list[dict[str, str]]:
+        """Notices of held slices whose term ends; raises AuditFailed ``slice.overdue`` when one is over."""
+        return mind_terms(self.metastore, self.project, self.pipeline.name, tell)
 
     def waiting(self) -> str:
         """What passed and is not published, because a batch before it is held; empty when there is none."""
