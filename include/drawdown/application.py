@@ -215,7 +215,8 @@ class Application:
                 "about": other.name,
                 "do": f"drawdown backfill {other.name} {times}"
                 if other.replay
-                else f"say `replay:` in its pipeline.yaml, then drawdown backfill {other.name} {times}",
+                else f"{other.name} has no `replay:`; where that cannot be, compute it anew from a checkpoint"
+                " of its own",
             }
             for other in others
             if pipeline.name in upstreams(other, others)

@@ -206,3 +206,20 @@ def test_what_was_never_drained_or_says_no_replay_is_refused(workspace: Workspac
     assert refusal(workspace, "2024-01-01", "2024-01-02").id == "replay.nothing-visible"
     hourly(workspace, SPEC.replace("replay: {interval: 1 day}", ""))
     assert refusal(workspace, "2024-01-01", "2024-01-02").id == "replay.undeclared"
+
+
+def test_in_update_mode_keys_are_merged_and_those_that_vanished_are_removed(workspace: Workspace) -> None:
+    hourly(workspace, SPEC.replace("time_column: hour", "time_column: hour, mode: update, keys: [hour, k]"))
+    land(workspace, "a.json", [event("2024-01-01 06:30"), event("2024-01-01 07:30", k="gone")])
+    workspace.run("hourly")
+    land(workspace, "b.json", [event("2024-01-03 00:30"), event("2024-01-01 08:30", k="late")])
+    workspace.run("hourly")
+    hourly(
+        workspace,
+        SPEC.replace("time_column: hour", "time_column: hour, mode: update, keys: [hour, k]"),
+        quality="rules: [{name: there, check: \"k <> 'gone'\", on_fail: quarantine}]",
+    )
+    land(workspace, "c.json", [event("2024-01-03 01:30")])
+    workspace.run("hourly")
+    replayed(workspace, "2024-01-01", "2024-01-02")
+    assert totals(workspace) == {"01 06": 1, "01 08": 1, "03 00": 1, "03 01": 1}

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import BatchStatus, StagedFile
-from drawdown.plan.replay import Basis, basis_at, refuse_open, replay_of
+from drawdown.plan.replay import Basis, basis_at, refuse_open, refuse_sources, replay_of
 from drawdown.plan.replay_files import refuse_gone_files
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.target import transaction_id
@@ -40,10 +40,12 @@ def stand_on(project: Project, pipeline: Pipeline, metastore: Metastore, interva
     """What a replay of this interval that starts now stands on.
 
     Raises:
-        RefusedError: ``replay.undeclared``, ``replay.nothing-visible``, ``replay.open``, ``replay.waiting``.
+        RefusedError: ``replay.undeclared``, ``replay.nothing-visible``, ``replay.open``, ``replay.waiting``,
+            ``replay.source``.
         SourceError: the sink cannot be reached.
     """
     replay_of(pipeline)
+    refuse_sources(pipeline)
     checkpoint = metastore.active_checkpoint(pipeline.name)
     last = -1
     if checkpoint is not None and (target := target_of(project, pipeline, "output")) is not None:

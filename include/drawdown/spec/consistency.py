@@ -140,8 +140,8 @@ def _replayed(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecEr
                         f"{read.name} says `replay:`, which replaces rows, and source {name} of {reader.name}"
                         " streams its table: the stream would end at the first replay",
                         where=f"{_file(read)} and {_file(reader)}",
-                        do=f"give source {name} `options: {{skipChangeCommits: true}}`, and replay"
-                        f" {reader.name} after {read.name}; or remove `replay:`",
+                        do=f"give source {name} `options: {{skipChangeCommits: true}}`: {reader.name} keeps"
+                        " what it made of the old rows; or remove `replay:`",
                     ),
                 )
 

@@ -58,5 +58,5 @@ def check_replay(sink: Sink, sources: Mapping[str, Source]) -> None:
         if not source.static and source.format in _NEVER_AGAIN:
             raise problem(
                 "contradiction", f"a {source.format} source does not give again what it has given", "replay",
-                do=f"land the rows of {name} by a pipeline of their own, and read that table",
+                do=f"land the rows of {name} as files by a pipeline of their own, and read those",
             )  # fmt: skip

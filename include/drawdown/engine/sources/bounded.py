@@ -8,9 +8,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from drawdown.engine.sources.columns import schema_of
 from drawdown.engine.sources.files import read_these_files
-from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.plan.preflight import FILE_FORMATS
 from drawdown.plan.replay import Basis, replay_of
 from drawdown.plan.replay_files import files_to_read
 from drawdown.spec import Pipeline, Project
@@ -37,34 +35,15 @@ def read_bounded(
         inferred: as for `read_stream`.
 
     Raises:
-        RefusedError: ``replay.source``: a source of this format cannot be read again; as `files_to_read`.
-        SourceError, SpecError: as `read_stream`.
+        RefusedError, SourceError: as `files_to_read`. SpecError: the schema does not parse.
     """
     source, storage, declared = pipeline.sources[name], Storage(project.storage_root), replay_of(pipeline)
-    if source.format in FILE_FORMATS:
-        schema = inferred or schema_of(pipeline, name)
-        frame = read_these_files(
-            session,
-            storage,
-            source,
-            schema or StructType([StructField("value", StringType())]),
-            files_to_read(storage, metastore, pipeline, basis, name, interval),
-        )
-    else:
-        raise cannot_be_read_again(pipeline, name)
+    # Only files: anything else was refused before (plan/replay.py).
+    schema = inferred or schema_of(pipeline, name) or StructType([StructField("value", StringType())])
+    paths = files_to_read(storage, metastore, pipeline, basis, name, interval)
+    frame = read_these_files(session, storage, source, schema, paths)
     if source.watermark is None:
         return frame
     wanted = interval.wider(declared.lookback.delta, declared.lookahead.delta)
     time = F.col(f"`{source.watermark.column}`").cast("timestamp")
     return frame.where((time >= F.lit(wanted.start)) & (time < F.lit(wanted.end)))
-
-
-def cannot_be_read_again(pipeline: Pipeline, name: str) -> RefusedError:
-    """The error of a source whose format forgets what it gave."""
-    return RefusedError(
-        "replay.source",
-        f"source {name} of {pipeline.name} cannot be replayed: a {pipeline.sources[name].format} source does"
-        " not give again what it has given",
-        where=str(pipeline.folder / "pipeline.yaml"),
-        do="land its rows by a pipeline of their own, and let this one read that table",
-    )
