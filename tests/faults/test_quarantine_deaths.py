@@ -9,9 +9,19 @@ from tests.support.set_aside import MENDED, NAME, closed, fill, land, replay, st
 from tests.support.workspace import Workspace
 
 
+FULL = pytest.mark.full
+
+
+@pytest.mark.fault("F04", "delta")
 @pytest.mark.parametrize(
     "moment",
-    ["after replay.judge", "after replay.note", "after replay.plan", "after batch.note", "after batch.end"],
+    [
+        pytest.param("after replay.judge", marks=FULL),
+        "after replay.note",
+        pytest.param("after replay.plan", marks=FULL),
+        pytest.param("after batch.note", marks=FULL),
+        "after batch.end",
+    ],
 )
 def test_the_next_command_completes_a_replay_that_died(workspace: Workspace, moment: str) -> None:
     fill(workspace)
