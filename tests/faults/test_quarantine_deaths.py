@@ -8,7 +8,6 @@ from tests.support.deaths import die
 from tests.support.set_aside import MENDED, NAME, closed, fill, land, replay, states, write
 from tests.support.workspace import Workspace
 
-
 FULL = pytest.mark.full
 
 
