@@ -36,16 +36,17 @@ class DiesAfterTheCommit(Metastore):
         raise KeyboardInterrupt
 
 
+def checked(workspace: Workspace) -> None:
+    """The pipeline, whose audit fails for ids above 10."""
+    workspace.pipeline(
+        "events", SPEC, events_ddl="id INT", transform_sql="SELECT * FROM events", quality_yaml=QUALITY
+    )
+
+
 @pytest.fixture
 def held(workspace: Workspace) -> Workspace:
     """Row 1 is published, row 99 held back, row 2 passed its audit and waits behind it."""
-    workspace.pipeline(
-        "events",
-        SPEC,
-        events_ddl="id INT",
-        transform_sql="SELECT * FROM events",
-        quality_yaml=QUALITY,
-    )
+    checked(workspace)
     workspace.land_json("landing/events/a.json", [{"id": 1}], mtime=1)
     workspace.run("events")
     workspace.land_json("landing/events/b.json", [{"id": 99}], mtime=2)
@@ -166,13 +167,7 @@ def test_a_term_is_warned_of_before_it_ends_and_fails_every_run_after_it(workspa
 
 def hold_one(workspace: Workspace) -> None:
     """Row 99 is held, and nothing was there before it."""
-    workspace.pipeline(
-        "events",
-        SPEC,
-        events_ddl="id INT",
-        transform_sql="SELECT * FROM events",
-        quality_yaml=QUALITY,
-    )
+    checked(workspace)
     workspace.land_json("landing/events/a.json", [{"id": 99}], mtime=1)
     with pytest.raises(AuditFailed):
         workspace.run("events")

@@ -16,20 +16,9 @@ from drawdown.quality.audit import GxAuditor
 from drawdown.quality.outcome import AuditOutcome
 from drawdown.spec import Pipeline, load_pipeline
 from drawdown.spec.interval import Interval
+from tests.support.replays import REPLAYED
 from tests.support.workspace import Workspace
 
-SPEC = """
-sources:
-  events:
-    format: json
-    path: landing/events
-    schema: events.ddl
-    watermark: {column: at, delay: 0 seconds}
-transform: transform.sql
-sink: {format: delta, path: tables/hourly, schema: hourly.ddl, time_column: hour}
-state: {partitions: 2}
-replay: {interval: 1 day}
-"""
 HOURLY = """
 SELECT window.start AS hour, k, sum(n) AS total
 FROM events GROUP BY window(at, '1 hour'), k
@@ -41,7 +30,7 @@ def event(at: str, n: int = 1, k: str = "a") -> dict[str, object]:
     return {"at": f"{at}:00Z", "k": k, "n": n}
 
 
-def hourly(workspace: Workspace, spec: str = SPEC, sql: str = HOURLY, quality: str = "rules: []") -> None:
+def hourly(workspace: Workspace, spec: str = REPLAYED, sql: str = HOURLY, quality: str = "rules: []") -> None:
     workspace.pipeline(
         "hourly",
         spec,
@@ -204,19 +193,21 @@ def test_state_that_reaches_further_than_what_is_read_is_refused(
 def test_what_was_never_drained_or_says_no_replay_is_refused(workspace: Workspace) -> None:
     hourly(workspace)
     assert refusal(workspace, "2024-01-01", "2024-01-02").id == "replay.nothing-visible"
-    hourly(workspace, SPEC.replace("replay: {interval: 1 day}", ""))
+    hourly(workspace, REPLAYED.replace("replay: {interval: 1 day}", ""))
     assert refusal(workspace, "2024-01-01", "2024-01-02").id == "replay.undeclared"
 
 
 def test_in_update_mode_keys_are_merged_and_those_that_vanished_are_removed(workspace: Workspace) -> None:
-    hourly(workspace, SPEC.replace("time_column: hour", "time_column: hour, mode: update, keys: [hour, k]"))
+    hourly(
+        workspace, REPLAYED.replace("time_column: hour", "time_column: hour, mode: update, keys: [hour, k]")
+    )
     land(workspace, "a.json", [event("2024-01-01 06:30"), event("2024-01-01 07:30", k="gone")])
     workspace.run("hourly")
     land(workspace, "b.json", [event("2024-01-03 00:30"), event("2024-01-01 08:30", k="late")])
     workspace.run("hourly")
     hourly(
         workspace,
-        SPEC.replace("time_column: hour", "time_column: hour, mode: update, keys: [hour, k]"),
+        REPLAYED.replace("time_column: hour", "time_column: hour, mode: update, keys: [hour, k]"),
         quality="rules: [{name: there, check: \"k <> 'gone'\", on_fail: quarantine}]",
     )
     land(workspace, "c.json", [event("2024-01-03 01:30")])

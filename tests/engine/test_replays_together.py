@@ -12,25 +12,14 @@ from drawdown.application import Application, Report
 from drawdown.spec import load_pipeline
 from drawdown.spec.interval import Interval
 from tests.support.deaths import free_lease, start_command
+from tests.support.replays import REPLAYED
 from tests.support.workspace import Workspace
 
-SPEC = """
-sources:
-  events:
-    format: json
-    path: landing/events
-    schema: events.ddl
-    watermark: {column: at, delay: 0 seconds}
-transform: transform.sql
-sink: {format: delta, path: tables/hourly, schema: hourly.ddl, time_column: hour}
-state: {partitions: 2}
-replay: {interval: 1 day}
-"""
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 DAYS = 10
 
 
-def drain_days(workspace: Workspace, spec: str = SPEC) -> Counter[tuple[datetime, str]]:
+def drain_days(workspace: Workspace, spec: str = REPLAYED) -> Counter[tuple[datetime, str]]:
     """Ten days in two runs, most events of the second one too late; what all of them sum up to."""
     workspace.pipeline(
         "hourly",

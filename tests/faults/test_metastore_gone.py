@@ -79,11 +79,7 @@ def test_a_metastore_on_postgresql_that_is_gone_stops_a_run_and_the_next_goes_on
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with PostgresServer() as server:
-        url = server.create_database().replace("postgresql:", "postgresql+psycopg:")
-        monkeypatch.setenv("DRAWDOWN_TEST_METASTORE", url)
-        workspace = Workspace(tmp_path / "project", spark)
-        _keep_records_in(workspace, '"${DRAWDOWN_TEST_METASTORE}"')
-        workspace.pipeline("out", SPEC, **FILES)
+        workspace = _recorded_in(server, Workspace(tmp_path / "project", spark), monkeypatch)
         for wave, moment in enumerate(["after batch.stage 1", "before publish.commit"]):
             _land(workspace, wave)
             with frozen(workspace, "out", moment) as sleeper:
@@ -106,11 +102,7 @@ def test_a_metastore_on_postgresql_that_is_gone_stops_a_run_and_the_next_goes_on
 def test_a_drain_that_dies_goes_on_from_its_records_on_postgresql(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, postgres_server: PostgresServer
 ) -> None:
-    url = postgres_server.create_database().replace("postgresql:", "postgresql+psycopg:")
-    monkeypatch.setenv("DRAWDOWN_TEST_METASTORE", url)
-    workspace = Workspace(tmp_path / "project", spark)
-    _keep_records_in(workspace, '"${DRAWDOWN_TEST_METASTORE}"')
-    workspace.pipeline("out", SPEC, **FILES)
+    workspace = _recorded_in(postgres_server, Workspace(tmp_path / "project", spark), monkeypatch)
     for wave, moment in enumerate(["after batch.note 2", "after publish.commit"]):
         _land(workspace, wave)
         job = run_apart(workspace, "out", f"kill {moment}")
@@ -121,6 +113,15 @@ def test_a_drain_that_dies_goes_on_from_its_records_on_postgresql(
             workspace.run("out")
             assert [run.state for run in metastore.runs("out")][:2] == ["succeeded", "crashed"]
             _settled(workspace, metastore, wave + 1)
+
+
+def _recorded_in(server: PostgresServer, workspace: Workspace, monkeypatch: pytest.MonkeyPatch) -> Workspace:
+    """The pipeline `out`, with its records on a database of its own."""
+    url = server.create_database().replace("postgresql:", "postgresql+psycopg:")
+    monkeypatch.setenv("DRAWDOWN_TEST_METASTORE", url)
+    _keep_records_in(workspace, '"${DRAWDOWN_TEST_METASTORE}"')
+    workspace.pipeline("out", SPEC, **FILES)
+    return workspace
 
 
 def _keep_records_in(workspace: Workspace, url: str) -> None:

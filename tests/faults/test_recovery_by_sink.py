@@ -13,22 +13,13 @@ from pyspark.sql import SparkSession
 
 from drawdown.machine.broker import Broker
 from drawdown.machine.postgres import PostgresServer
-from tests.support.command_line import drawdown
 from tests.support.kill_matrix import KINDS, NAME, Rows, assert_one_more_run_is_a_no_op, land
-from tests.support.recovering import CHECKPOINT, mend, refused
+from tests.support.recovering import CHECKPOINT, checkpoint, mend, refused
 from tests.support.workspace import Workspace, multiset
 
 pytest_plugins = ("tests.fixtures.postgres",)
 
 Found = tuple[Rows, list[tuple[Any, ...]], Rows]
-
-
-def checkpoint(workspace: Workspace, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command, *others = words
-    done = drawdown(workspace.root, "checkpoint", command, NAME, *others)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-    return done
 
 
 def found(kind: str, workspace: Workspace) -> Found:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.command_line import drawdown
 from tests.support.recovering import (
     CHECKPOINT,
     NAME,
     Result,
+    checkpoint,
     goes_on_like,
     keep,
     land,
@@ -62,16 +61,8 @@ def drained(
     return workspace, control
 
 
-def _checkpoint(workspace: Workspace, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
-    command, *others = words
-    done = drawdown(workspace.root, "checkpoint", command, NAME, *others)
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
-    return done
-
-
 def _json(workspace: Workspace, *words: str, code: int = 0) -> Any:
-    return json.loads(_checkpoint(workspace, *words, "--json", code=code).stdout)
+    return json.loads(checkpoint(workspace, *words, "--json", code=code).stdout)
 
 
 def test_show_and_verify_say_what_is_there_and_touch_nothing(drained: tuple[Workspace, Result]) -> None:
@@ -89,7 +80,7 @@ def test_show_and_verify_say_what_is_there_and_touch_nothing(drained: tuple[Work
         (0, 1, last + 1),
     }
     assert shown["watermark"].startswith("2024-01-01 02:54")
-    assert str(last) in _checkpoint(workspace, "show").stdout
+    assert str(last) in checkpoint(workspace, "show").stdout
     assert _json(workspace, "verify") == {"pipeline": NAME, "faults": [], "do": ""}
     assert workspace.everything() == before
     old = workspace.storage / CHECKPOINT / "offsets/0"
@@ -97,7 +88,7 @@ def test_show_and_verify_say_what_is_there_and_touch_nothing(drained: tuple[Work
     before = workspace.everything()
     found = _json(workspace, "verify", code=3)
     assert [(f["file"], f["kind"], f["needed"]) for f in found["faults"]] == [(str(old), "torn", False)]
-    assert str(old) in _checkpoint(workspace, "verify", code=3).stdout
+    assert str(old) in checkpoint(workspace, "verify", code=3).stdout
     assert workspace.everything() == before
 
 
@@ -109,7 +100,7 @@ def test_what_changes_something_is_refused_while_a_run_holds_the_lease(
     with workspace.metastore() as metastore:
         lease = metastore.acquire(NAME, "another", "a-run", timedelta(minutes=5))
         for words in (["snapshot"], ["rewind", "--to", "0"], ["repair"], ["prune"]):
-            said = _checkpoint(workspace, *words, code=4).stderr
+            said = checkpoint(workspace, *words, code=4).stderr
             assert "lease.held" in said
             assert "another (run a-run)" in said.replace("\n  ", " ")
         metastore.release(lease)
@@ -125,7 +116,7 @@ def test_a_rewind_is_refused_when_the_sink_is_ahead_and_takes_it_back_when_told(
         runs = metastore.runs(NAME)
         first = [b.batch_id for b in metastore.batches(NAME, 1) if b.run_id == runs[1].run_id]
     before = workspace.everything()
-    done = _checkpoint(workspace, "rewind", "--to", str(first[-1]), code=3)
+    done = checkpoint(workspace, "rewind", "--to", str(first[-1]), code=3)
     assert "sink.ahead" in done.stderr
     assert "a new pipeline folder with a sink of its own" in " ".join(done.stderr.split())
     assert workspace.everything() == before
@@ -173,7 +164,7 @@ def test_a_snapshot_from_before_the_last_run_comes_back_with_its_sink(
         assert metastore.runs(NAME)[0].origin == {"by": "ada", "why": "before the migration"}
     workspace.run(NAME)
     before = workspace.everything()
-    done = _checkpoint(workspace, "restore", taken["name"], code=3)
+    done = checkpoint(workspace, "restore", taken["name"], code=3)
     assert "sink.ahead" in done.stderr
     assert workspace.everything() == before
     mend(workspace, " ".join(done.stderr.split()))
@@ -183,7 +174,7 @@ def test_a_snapshot_from_before_the_last_run_comes_back_with_its_sink(
 
 def test_a_metastore_that_is_lost_is_filled_by_a_snapshot(drained: tuple[Workspace, Result]) -> None:
     workspace, control = drained
-    _checkpoint(workspace, "snapshot")
+    checkpoint(workspace, "snapshot")
     (workspace.root / "metastore.db").unlink()
     error = refused(workspace, "checkpoint.unknown")
     mend(workspace, error.do.partition("lost: ")[2])
@@ -196,16 +187,16 @@ def test_what_prune_removes_no_run_needs(drained: tuple[Workspace, Result]) -> N
     spec = workspace.root / f"include/pipelines/{NAME}/pipeline.yaml"
     spec.write_text(spec.read_text() + conf)
     for _ in range(2):
-        _checkpoint(workspace, "snapshot")
-    checkpoint = workspace.storage / CHECKPOINT
-    (checkpoint / "offsets/.7.half.tmp").write_text("half")
-    last = int(newest(checkpoint / "commits").name)
+        checkpoint(workspace, "snapshot")
+    folder = workspace.storage / CHECKPOINT
+    (folder / "offsets/.7.half.tmp").write_text("half")
+    last = int(newest(folder / "commits").name)
     removed = _json(workspace, "prune", "--keep", "1")["removed"]
-    assert sorted(int(p.name) for p in (checkpoint / "commits").iterdir() if p.name.isdigit()) == [
+    assert sorted(int(p.name) for p in (folder / "commits").iterdir() if p.name.isdigit()) == [
         last - 1,
         last,
     ]
-    assert not (checkpoint / "offsets/.7.half.tmp").exists()
+    assert not (folder / "offsets/.7.half.tmp").exists()
     assert len(_json(workspace, "show")["snapshots"]) == 1
     assert removed["batches"]
     assert removed["snapshots"]
@@ -225,10 +216,10 @@ def test_a_repair_keeps_what_was_there_and_refuses_what_it_cannot_mend(
     done = _json(workspace, "repair")
     assert (workspace.storage / done["kept"] / file.relative_to(workspace.storage)).read_bytes() == torn
     assert not file.with_name(f".{file.name}.crc").exists(), "the stale checksum is gone, too"
-    assert "checkpoint.whole" in _checkpoint(workspace, "repair", code=3).stderr
+    assert "checkpoint.whole" in checkpoint(workspace, "repair", code=3).stderr
     shutil.rmtree(workspace.storage / CHECKPOINT / "state")
     before = workspace.everything()
-    assert "the state folder of the query is gone" in _checkpoint(workspace, "repair", code=3).stderr
+    assert "the state folder of the query is gone" in checkpoint(workspace, "repair", code=3).stderr
     assert workspace.everything() == before
 
 
@@ -237,7 +228,7 @@ def test_a_repair_keeps_what_was_there_and_refuses_what_it_cannot_mend(
 @pytest.mark.parametrize("drained", ["parquet"], indirect=True)
 def test_a_checkpoint_of_a_file_sink_that_is_gone_comes_back(drained: tuple[Workspace, Result]) -> None:
     workspace, control = drained
-    _checkpoint(workspace, "snapshot")
+    checkpoint(workspace, "snapshot")
     shutil.rmtree(workspace.storage / CHECKPOINT)
     mend(workspace, refused(workspace, "checkpoint.missing").do)
     goes_on_like(workspace, control)

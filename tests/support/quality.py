@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from textwrap import dedent
+from typing import Any
 
 from drawdown.spec import Pipeline, load_pipeline, load_project
 
@@ -29,3 +30,20 @@ def pipeline_with(quality_yaml: str) -> Pipeline:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(dedent(text))
         return load_pipeline(load_project(Path(root)), "flights")
+
+
+def finding(**changes: Any) -> dict[str, Any]:
+    """An expectation that holds, as a verdict keeps it (quality/outcome.py)."""
+    held: dict[str, Any] = {
+        "name": "known_origin",
+        "type": "expect_column_values_to_be_in_set",
+        "kwargs": {"column": "origin", "value_set": ["EWR", "JFK"]},
+        "severity": "fail",
+        "success": True,
+        "observed": None,
+        "unexpected_count": None,
+        "unexpected_percent": None,
+        "samples": [],
+        "exception": None,
+    }
+    return held | changes

@@ -118,6 +118,15 @@ def command_of(text: str) -> list[str]:
     return shlex.split(found[1])
 
 
+def checkpoint(workspace: Workspace, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+    """`drawdown checkpoint COMMAND hourly ...`, which ends with this code and without a stack trace."""
+    command, *others = words
+    done = drawdown(workspace.root, "checkpoint", command, NAME, *others)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+    return done
+
+
 def mend(workspace: Workspace, text: str) -> subprocess.CompletedProcess[str]:
     """Type the very command that an error names; it succeeds, and leaves a record."""
     words = command_of(text)

@@ -9,21 +9,11 @@ from typing import Any
 from drawdown.metastore.records import Outcome, Verdict
 from drawdown.quality.data_docs import KEPT, docs_folder, write_docs
 from drawdown.storage import Storage
+from tests.support.quality import finding
 
 
 def verdict(at: int, outcome: Outcome = "pass", **entry: Any) -> Verdict:
-    held = {
-        "name": "known_origin",
-        "type": "expect_column_values_to_be_in_set",
-        "kwargs": {"column": "origin", "value_set": ["<EWR>"]},
-        "severity": "fail",
-        "success": True,
-        "observed": None,
-        "unexpected_count": None,
-        "unexpected_percent": None,
-        "samples": [],
-        "exception": None,
-    }
+    held = finding(kwargs={"column": "origin", "value_set": ["<EWR>"]})
     run_id = f"20260131T09{at // 60:02}{at % 60:02}-1a2b3c4d"
     return Verdict("flights", 1, run_id, at, at, outcome, [held | entry], f"{outcome}: <text>")
 

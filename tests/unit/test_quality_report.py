@@ -5,22 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from drawdown.quality.report import describe
+from tests.support.quality import finding
 
 
 def entry(**changes: Any) -> dict[str, Any]:
-    held: dict[str, Any] = {
-        "name": "expect_column_values_to_be_in_set(origin)",
-        "type": "expect_column_values_to_be_in_set",
-        "kwargs": {"column": "origin", "value_set": ["EWR", "JFK"]},
-        "severity": "fail",
-        "success": True,
-        "observed": None,
-        "unexpected_count": None,
-        "unexpected_percent": None,
-        "samples": [],
-        "exception": None,
-    }
-    return held | changes
+    return finding(name="expect_column_values_to_be_in_set(origin)") | changes
 
 
 def test_a_pass_is_one_line() -> None:

@@ -133,6 +133,8 @@ def test_a_file_sink_is_published_direct_without_saying_so(folders: SpecFolders)
         ("mode: append", "mode: complete", "spec.contradiction", "replay", "no interval is its own"),
         ("mode: append", "mode: update\n  keys: [origin]", "spec.contradiction", "replay",
          "not among the keys"),
+        ("format: csv\n    path: landing/departures", "format: delta\n    path: landing/departures",
+         "spec.contradiction", "replay", "a delta source"),
         ("    path: landing/departures\n", "", "spec.missing-key", "departures:", "needs a path"),
         ("static: true", "static: true, watermark: {column: a, delay: 1 day}", "spec.contradiction",
          "airports", "static"),

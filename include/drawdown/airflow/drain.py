@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from abc import abstractmethod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -54,9 +55,9 @@ class JobOperator(SparkSubmitOperator):
         self._master = ""
         self._asked_to_stop = False
 
+    @abstractmethod
     def arguments(self, context: Context) -> list[str]:
         """What the job is told beside project and origin."""
-        raise NotImplementedError
 
     def execute(self, context: Context) -> None:
         """Run the job. Raises AirflowFailException where a retry could not help, else AirflowException."""

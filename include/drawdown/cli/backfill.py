@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import getpass
-import sys
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drawdown.cli.interrupt import interruptibly
-from drawdown.cli.screen import children_write_to, err, out, print_json, show_error
+from drawdown.cli.application import in_application
+from drawdown.cli.screen import err, out, print_json, show_error
 from drawdown.errors import SpecError
 
 if TYPE_CHECKING:
@@ -79,29 +77,18 @@ def _replay(
     project: Project, pipeline: Pipeline, intervals: Sequence[Interval], *, quiet: bool
 ) -> tuple[list[Report], int | None]:
     """What came of those that were begun, and the signal that stopped it."""
-    from drawdown.application import Application, new_run_id
-    from drawdown.clusters.local import submit_conf
     from drawdown.credentials import collect
     from drawdown.metastore import Metastore
-    from drawdown.reporting import LogLines
 
-    reports: list[Report] = []
     with Metastore.open(project.metastore_url) as metastore:
-        application = Application(
+        return in_application(
             collect(project, [pipeline]),
+            pipeline,
             metastore,
-            conf=submit_conf(project, project.clusters[pipeline.cluster]),
-            origin={"command_id": new_run_id(), "command": "drawdown backfill", "by": getpass.getuser()},
-            watcher=LogLines(sys.stderr if quiet or err().is_terminal else None),
+            lambda application: application.replay(pipeline, intervals),
+            command="drawdown backfill",
+            quiet=quiet,
         )
-        with children_write_to(project.state_dir / "logs" / "spark.log"):
-            signal = interruptibly(
-                lambda: reports.extend(application.replay(pipeline, intervals)),
-                application.stop,
-                lambda sentence: print(sentence, file=sys.stderr, flush=True),
-                lambda: None,
-            )
-    return reports, signal
 
 
 def _values(interval: Interval, report: Report) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from drawdown.cli.application import in_application
 from drawdown.cli.screen import children_write_to, out, print_json, working
 from drawdown.errors import SpecError
 
@@ -122,14 +123,20 @@ def replay(
     pipeline = load_pipeline(project, name)
     project = collect(project, [pipeline])
     asked = Asked(_choice(rules, batches, files), tuple(patch or ()), with_late)
-    with (
-        Metastore.open(project.metastore_url) as metastore,
-        children_write_to(project.state_dir / "logs" / "spark.log"),
-    ):
+    with Metastore.open(project.metastore_url) as metastore:
         if dry_run:
             return _say_what_would(project, pipeline, metastore, asked, as_json=as_json)
-        report, signal = _replayed(project, pipeline, metastore, asked, by, why)
-    return _end(report, signal, as_json=as_json)
+        reports, signal = in_application(
+            project,
+            pipeline,
+            metastore,
+            lambda application: [application.replay_set_aside(pipeline, asked)],
+            command="drawdown quarantine replay",
+            quiet=True,
+            by=by or getpass.getuser(),
+            why=why,
+        )
+    return _end(reports, signal, as_json=as_json)
 
 
 @app.command()
@@ -217,7 +224,8 @@ def _say_what_would(
     from drawdown.engine.quarantine_replay import judge_only
     from drawdown.engine.session import application_session
 
-    with working("judging the rows"):
+    log = project.state_dir / "logs" / "spark.log"
+    with children_write_to(log), working("judging the rows"):
         session = application_session(
             f"drawdown quarantine {pipeline.name}", submit_conf(project, project.clusters[pipeline.cluster])
         )
@@ -232,43 +240,11 @@ def _say_what_would(
     return None
 
 
-def _replayed(
-    project: Project, pipeline: Pipeline, metastore: Metastore, asked: Asked, by: str | None, why: str
-) -> tuple[Report | None, int | None]:
-    import sys
-
-    from drawdown.application import Application, new_run_id
-    from drawdown.cli.interrupt import interruptibly
-    from drawdown.clusters.local import submit_conf
-    from drawdown.reporting import LogLines
-
-    application = Application(
-        project,
-        metastore,
-        conf=submit_conf(project, project.clusters[pipeline.cluster]),
-        origin={
-            "command_id": new_run_id(),
-            "command": "drawdown quarantine replay",
-            "by": by or getpass.getuser(),
-            "why": why,
-        },
-        watcher=LogLines(sys.stderr),
-    )
-    reports: list[Report] = []
-    signal = interruptibly(
-        lambda: reports.append(application.replay_set_aside(pipeline, asked)),
-        application.stop,
-        lambda sentence: print(sentence, file=sys.stderr, flush=True),
-        lambda: None,
-    )
-    return (reports[0] if reports else None), signal
-
-
-def _end(report: Report | None, signal: int | None, *, as_json: bool) -> None:
+def _end(reports: list[Report], signal: int | None, *, as_json: bool) -> None:
     from drawdown.application import exit_code
     from drawdown.cli.run_table import run_values
 
-    reports = [report] if report is not None else []
+    report = reports[0] if reports else None
     if as_json:
         print_json(
             {

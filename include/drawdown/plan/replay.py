@@ -14,7 +14,7 @@ from drawdown.checkpoint import CheckpointFiles
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Checkpoint
-from drawdown.plan.preflight import FILE_FORMATS, Past
+from drawdown.plan.preflight import Past
 from drawdown.spec import Pipeline
 from drawdown.spec.interval import Interval, shown
 from drawdown.spec.replay import Replay
@@ -74,19 +74,6 @@ def refuse_open(pipeline: Pipeline, interval: Interval, basis: Basis) -> None:
             where=f"pipeline {pipeline.name}",
             do=f"replay what ends earlier; or `drawdown run {pipeline.name}` when later events have arrived",
         )
-
-
-def refuse_sources(pipeline: Pipeline) -> None:
-    """Raise RefusedError ``replay.source`` for a source that no replay can read yet: all but files."""
-    for name, source in pipeline.streaming_sources.items():
-        if source.format not in FILE_FORMATS:
-            raise RefusedError(
-                "replay.source",
-                f"source {name} of {pipeline.name} cannot be replayed: reading a {source.format} source up to"
-                " where the live query stands is not built yet",
-                where=str(pipeline.folder / "pipeline.yaml"),
-                do="remove `replay:`, or read files",
-            )
 
 
 def replay_of(pipeline: Pipeline) -> Replay:

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any, Protocol
+from typing import Any
 
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import BatchStatus, StagedFile
-from drawdown.plan.replay import Basis, basis_at, refuse_open, refuse_sources, replay_of
+from drawdown.plan.replay import Basis, basis_at, refuse_open, replay_of
 from drawdown.plan.replay_files import refuse_gone_files
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.target import transaction_id
@@ -40,12 +40,10 @@ def stand_on(project: Project, pipeline: Pipeline, metastore: Metastore, interva
     """What a replay of this interval that starts now stands on.
 
     Raises:
-        RefusedError: ``replay.undeclared``, ``replay.nothing-visible``, ``replay.open``, ``replay.waiting``,
-            ``replay.source``.
+        RefusedError: ``replay.undeclared``, ``replay.nothing-visible``, ``replay.open``, ``replay.waiting``.
         SourceError: the sink cannot be reached.
     """
     replay_of(pipeline)
-    refuse_sources(pipeline)
     checkpoint = metastore.active_checkpoint(pipeline.name)
     last = -1
     if checkpoint is not None and (target := target_of(project, pipeline, "output")) is not None:
@@ -91,36 +89,13 @@ class Replacement:
     """One interval's recomputed rows, which wait in a folder of parquet files.
 
     Attributes:
-        info: notes for the history of a sink that keeps one.
+        info: notes for the history of the table.
     """
 
     interval: Interval
     basis: Basis
     folder: str
     info: Mapping[str, str]
-
-
-class Replaceable(Protocol):
-    """A sink whose intervals can be replaced."""
-
-    def visible(self, app_id: str) -> int:
-        """The last batch that readers see; what `replace` changes is seen from here on."""
-
-    def replace(self, column: str, interval: Interval, rows: Iterator[Any], info: Mapping[str, str]) -> bool:
-        """One commit; False when another one has touched the interval since `visible`."""
-
-
-@dataclass(frozen=True)
-class DeltaReplaceable:
-    """A Delta table in append or update mode; see Replaceable."""
-
-    table: DeltaTableFiles
-
-    def visible(self, app_id: str) -> int:
-        return self.table.published_version(app_id)
-
-    def replace(self, column: str, interval: Interval, rows: Iterator[Any], info: Mapping[str, str]) -> bool:
-        return self.table.replace(column, interval, rows, info)
 
 
 def replace_interval(
@@ -136,25 +111,30 @@ def replace_interval(
     Raises:
         SourceError: the sink cannot be reached or written; the same call may be made again.
     """
-    sink = DeltaReplaceable(DeltaTableFiles(output_uri(project, pipeline)))
+    table = DeltaTableFiles(output_uri(project, pipeline))
     # A MERGE of a drain would fail when its files were taken away meanwhile; an append reads none.
     apart = metastore.apart_from(pipeline.name) if pipeline.sink.mode == "update" else nullcontext()
     with apart:
-        return _replace(metastore, pipeline, sink, Storage(project.storage_root), replacement)
+        return _replace(metastore, pipeline, table, Storage(project.storage_root), replacement)
 
 
 def _replace(
-    metastore: Metastore, pipeline: Pipeline, sink: Replaceable, storage: Storage, replacement: Replacement
+    metastore: Metastore,
+    pipeline: Pipeline,
+    table: DeltaTableFiles,
+    storage: Storage,
+    replacement: Replacement,
 ) -> bool:
     generation = replacement.basis.checkpoint.generation
     column = str(pipeline.sink.time_column)
-    last = sink.visible(transaction_id(pipeline.name, generation, "output"))
+    # The first look: what `replace` changes is seen from here on.
+    last = table.published_version(transaction_id(pipeline.name, generation, "output"))
     newer = range(replacement.basis.batch.batch_id + 1, last + 1)
     files = metastore.staged_files(pipeline.name, generation, newer, table="output")
     if any(_may_hold(file, column, replacement.interval) for _, file in files):
         return False
     rows = _rows(storage, replacement.folder)
-    return sink.replace(column, replacement.interval, rows, replacement.info)
+    return table.replace(column, replacement.interval, rows, replacement.info)
 
 
 def _rows(storage: Storage, folder: str) -> Iterator[Any]:

@@ -20,6 +20,7 @@ _KEPT_FOR_EVER: Mapping[str, str] = {
     "postgres": "replacing an interval of a PostgreSQL table is not built yet",
 }
 _NEVER_AGAIN = frozenset({"socket", "rate", "rate-micro-batch", "python"})
+_NOT_YET = frozenset({"kafka", "delta", "table"})
 
 
 class Replay(SpecModel):
@@ -59,4 +60,11 @@ def check_replay(sink: Sink, sources: Mapping[str, Source]) -> None:
             raise problem(
                 "contradiction", f"a {source.format} source does not give again what it has given", "replay",
                 do=f"land the rows of {name} as files by a pipeline of their own, and read those",
+            )  # fmt: skip
+        if not source.static and source.format in _NOT_YET:
+            raise problem(
+                "contradiction",
+                f"source {name} cannot be replayed: reading a {source.format} source up to where the live"
+                " query stands is not built yet",
+                "replay", do="remove `replay:`, or read files",
             )  # fmt: skip
