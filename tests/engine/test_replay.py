@@ -7,16 +7,14 @@ from collections.abc import Iterable
 import pytest
 from pyspark.sql import DataFrame
 
-from drawdown.application import Application, Report
 from drawdown.engine.drain import RunContext
 from drawdown.engine.replay import replay
 from drawdown.errors import AuditFailed, DrawdownError
-from drawdown.metastore.records import Run
 from drawdown.quality.audit import GxAuditor
 from drawdown.quality.outcome import AuditOutcome
 from drawdown.spec import Pipeline, load_pipeline
 from drawdown.spec.interval import Interval
-from tests.support.replays import REPLAYED
+from tests.support.replays import REPLAYED, replayed
 from tests.support.workspace import Workspace
 
 HOURLY = """
@@ -39,21 +37,6 @@ def hourly(workspace: Workspace, spec: str = REPLAYED, sql: str = HOURLY, qualit
         transform_sql=sql,
         quality_yaml=quality,
     )
-
-
-def replays(workspace: Workspace, *intervals: tuple[str, str]) -> list[Report]:
-    with workspace.metastore() as metastore:
-        application = Application(workspace.project, metastore, session=workspace.spark)
-        pipeline = load_pipeline(workspace.project, "hourly")
-        return application.replay(pipeline, [Interval.parse(*each) for each in intervals])
-
-
-def replayed(workspace: Workspace, start: str, end: str) -> Run:
-    (report,) = replays(workspace, (start, end))
-    if report.error is not None:
-        raise report.error
-    assert report.run is not None
-    return report.run
 
 
 def refusal(workspace: Workspace, start: str, end: str) -> DrawdownError:

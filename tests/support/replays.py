@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+from drawdown.application import Application
+from drawdown.metastore.records import Run
+from drawdown.spec import load_pipeline
+from drawdown.spec.interval import Interval
+from tests.support.workspace import Workspace
+
 REPLAYED = """
 sources:
   events:
@@ -14,3 +20,15 @@ sink: {format: delta, path: tables/hourly, schema: hourly.ddl, time_column: hour
 state: {partitions: 2}
 replay: {interval: 1 day}
 """
+
+
+def replayed(workspace: Workspace, start: str, end: str) -> Run:
+    """The record of the replay of one interval of `hourly`; raises its error."""
+    with workspace.metastore() as metastore:
+        application = Application(workspace.project, metastore, session=workspace.spark)
+        pipeline = load_pipeline(workspace.project, "hourly")
+        (report,) = application.replay(pipeline, [Interval.parse(start, end)])
+    if report.error is not None:
+        raise report.error
+    assert report.run is not None
+    return report.run

@@ -5,8 +5,7 @@ from __future__ import annotations
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from drawdown.errors import SourceError
-from drawdown.plan.kafka_client import client_config
+from drawdown.plan.kafka_client import client_config, no_answer
 from drawdown.spec import Broker
 
 _SECONDS = 10.0
@@ -18,13 +17,3 @@ def require_broker(broker: Broker, error_id: str, whose: str) -> None:
         AdminClient(client_config(broker)).list_topics(timeout=_SECONDS)
     except KafkaException as cause:
         raise no_answer(broker, error_id, whose, cause) from None
-
-
-def no_answer(broker: Broker, error_id: str, whose: str, cause: KafkaException) -> SourceError:
-    """The error for a broker that does not answer."""
-    return SourceError(
-        error_id,
-        f"the broker of {whose} does not answer: {cause.args[0].str()}",
-        where=broker.bootstrap_servers,
-        do="start the broker, or correct `brokers:` in include/project.yaml",
-    )

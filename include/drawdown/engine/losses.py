@@ -9,10 +9,10 @@ from typing import Any
 from confluent_kafka import KafkaException
 
 from drawdown.checkpoint import CheckpointFiles
-from drawdown.engine.broker import no_answer
 from drawdown.errors import SourceError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint
+from drawdown.plan.kafka_client import no_answer
 from drawdown.plan.kafka_losses import Loss, headroom, kafka_losses
 from drawdown.plan.kafka_offsets import lower_case_options, topic_ids, topic_offsets
 from drawdown.plan.verdicts import PlanVerdict

@@ -5,7 +5,13 @@ Spark's words for the same broker are in spec/broker_options.py.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from drawdown.errors import SourceError
 from drawdown.spec import Broker
+
+if TYPE_CHECKING:
+    from confluent_kafka import KafkaException
 
 
 def client_config(broker: Broker) -> dict[str, str | int | float | bool]:
@@ -28,3 +34,13 @@ def client_config(broker: Broker) -> dict[str, str | int | float | bool]:
     if broker.ssl_ca_location:
         config["ssl.ca.location"] = str(broker.ssl_ca_location)
     return config
+
+
+def no_answer(broker: Broker, error_id: str, whose: str, cause: KafkaException) -> SourceError:
+    """The error for a broker that does not answer; ``whose`` is the source or sink it belongs to."""
+    return SourceError(
+        error_id,
+        f"the broker of {whose} does not answer: {cause.args[0].str()}",
+        where=broker.bootstrap_servers,
+        do="start the broker, or correct `brokers:` in include/project.yaml",
+    )

@@ -114,9 +114,13 @@ class Past:
     def kafka_offset(self, name: str) -> Any:
         """The next offsets of a Kafka source; before its first batch those that its first run has fixed."""
         offset = self.offset(name)
-        if offset is None and self.files is not None and name in self.source_order:
-            return self.files.kafka_start(self._folder(name))
-        return offset
+        return self.kafka_start(name) if offset is None else offset
+
+    def kafka_start(self, name: str) -> Any:
+        """The offsets that the first run of a Kafka source has fixed; None before it."""
+        if self.files is None or name not in self.source_order:
+            return None
+        return self.files.kafka_start(self._folder(name))
 
     def differs(self, name: str) -> bool:
         """Whether a source that the transform uses several times is read further by one of its uses."""

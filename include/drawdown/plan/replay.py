@@ -46,6 +46,7 @@ def basis_at(
 
     Raises:
         RefusedError: ``replay.nothing-visible``: readers see no batch, or one the metastore does not know.
+            ``replay.uneven``: a source that is used twice is read further by one of its uses.
     """
     batch = None if checkpoint is None else metastore.batch(pipeline.name, checkpoint.generation, last)
     if checkpoint is None or batch is None:
@@ -58,6 +59,14 @@ def basis_at(
     files = CheckpointFiles(storage, checkpoint.path)
     order = tuple(checkpoint.fingerprint.get("source_order", ()))
     past = Past(checkpoint, files, order, tuple(batch.offsets_to))
+    if uneven := [name for name in pipeline.streaming_sources if past.differs(name)]:
+        raise RefusedError(
+            "replay.uneven",
+            f"the transform of {pipeline.name} reads {uneven[0]} several times, and after batch {last} its"
+            " readings are not equally far",
+            where=f"pipeline {pipeline.name}",
+            do=f"drawdown run {pipeline.name}",
+        )
     closed = _closed(metastore, pipeline, checkpoint, files, last)
     return Basis(checkpoint, batch, past, closed)
 

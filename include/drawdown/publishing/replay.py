@@ -19,6 +19,7 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.records import BatchStatus, StagedFile
 from drawdown.plan.replay import Basis, basis_at, refuse_open, replay_of
 from drawdown.plan.replay_files import refuse_gone_files
+from drawdown.plan.replay_offsets import refuse_gone_offsets
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.target import transaction_id
 from drawdown.publishing.targets import output_uri, target_of
@@ -61,10 +62,12 @@ def refuse_replay(project: Project, pipeline: Pipeline, metastore: Metastore, in
     """Raise what refuses a replay of this interval, as far as it is known without Spark.
 
     Raises:
-        RefusedError: as `stand_on`, and ``replay.files-gone``. SourceError: as `stand_on`.
+        RefusedError: as `stand_on`, ``replay.files-gone``, ``replay.offsets-gone``.
+        SourceError: as `stand_on`; a broker does not answer.
     """
     basis = stand_on(project, pipeline, metastore, interval)
     refuse_gone_files(Storage(project.storage_root), metastore, pipeline, basis, interval)
+    refuse_gone_offsets(project, metastore, pipeline, basis, interval)
 
 
 def _refuse_waiting(metastore: Metastore, pipeline: Pipeline, basis: Basis, interval: Interval) -> None:

@@ -17,6 +17,8 @@ from drawdown.spec.model import problem
 SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
 _STARTS = ("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp")
 _STRATEGY = "startingOffsetsByTimestampStrategy"
+# Where a stream starts and how much it takes at once: what is read up to given offsets has no use for it.
+ONLY_STREAMS = (*_STARTS, _STRATEGY, "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 _COUNTS = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition")
 # JavaUtils.timeStringAs; a number alone is milliseconds.
 _DELAY = re.compile(r"\s*(\d+)\s*(us|ms|s|m|min|h|d)?\s*", re.IGNORECASE)

@@ -20,7 +20,7 @@ _KEPT_FOR_EVER: Mapping[str, str] = {
     "postgres": "replacing an interval of a PostgreSQL table is not built yet",
 }
 _NEVER_AGAIN = frozenset({"socket", "rate", "rate-micro-batch", "python"})
-_NOT_YET = frozenset({"kafka", "delta", "table"})
+_NOT_YET = frozenset({"delta", "table"})
 
 
 class Replay(SpecModel):

@@ -9,13 +9,14 @@ from confluent_kafka import KafkaException
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from drawdown.engine.broker import no_answer, require_broker
+from drawdown.engine.broker import require_broker
 from drawdown.engine.sinks.kafka_columns import refuse_columns
 from drawdown.engine.sinks.staged import StagedFilesSink
 from drawdown.engine.sinks.uncommitted import execute
 from drawdown.errors import RefusedError, SourceError, TransformError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint, StagedFile
+from drawdown.plan.kafka_client import no_answer
 from drawdown.publishing.kafka_ledger import Ledger
 from drawdown.publishing.kafka_records import rows_without
 from drawdown.publishing.target import transaction_id

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from drawdown.engine.broker import require_broker
 from drawdown.engine.sources.columns import CORRUPT, ORIGIN, PAYLOAD, options
 from drawdown.engine.sources.kafka_values import read_value
-from drawdown.spec import Pipeline, Project
+from drawdown.plan.kafka_offsets import Partition
+from drawdown.plan.replay_offsets import OffsetRanges
+from drawdown.spec import Pipeline, Project, Source
 from drawdown.spec.broker_options import spark_options
+from drawdown.spec.kafka_source import ONLY_STREAMS, SUBSCRIPTIONS
 
 _VALUE = "_dd_value"
+# Aborted transactions are not data; Spark's own default reads them.
+_COMMITTED = {"kafka.isolation.level": "read_committed"}
 
 
 def read_kafka(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
@@ -26,11 +34,48 @@ def read_kafka(session: SparkSession, project: Project, pipeline: Pipeline, name
     raw = (
         session.readStream.format("kafka")
         .options(**spark_options(project.brokers[source.broker]))
-        # Aborted transactions are not data; Spark's own default reads them.
-        .options(**{"kafka.isolation.level": "read_committed", "startingOffsets": "earliest"})
+        .options(**_COMMITTED, startingOffsets="earliest")
         .options(**options(source))
         .load()
     )
+    return _columns(session, pipeline, name, raw)
+
+
+def read_these_offsets(
+    session: SparkSession, project: Project, pipeline: Pipeline, name: str, ranges: OffsetRanges
+) -> DataFrame:
+    """The same columns as `read_kafka`, of these offsets at once; one that is gone ends the query."""
+    source = pipeline.sources[name]
+    reader = (
+        session.read.format("kafka")
+        .options(**spark_options(project.brokers[source.broker]))
+        .options(**_COMMITTED)
+        .options(
+            **{
+                key: value
+                for key, value in options(source).items()
+                if key not in (*SUBSCRIPTIONS, *ONLY_STREAMS)
+            }
+        )
+        .options(failOnDataLoss="true")
+    )
+    if not ranges.end:
+        # The query had seen no partition yet.
+        never = reader.options(**_subscription(source)).load().where(F.lit(False))
+        return _columns(session, pipeline, name, never)
+    partitions: dict[str, list[int]] = {}
+    for topic, number in ranges.end:
+        partitions.setdefault(topic, []).append(number)
+    raw = reader.options(
+        assign=json.dumps(partitions),
+        startingOffsets=_as_spark_reads(ranges.start),
+        endingOffsets=_as_spark_reads(ranges.end),
+    ).load()
+    return _columns(session, pipeline, name, raw)
+
+
+def _columns(session: SparkSession, pipeline: Pipeline, name: str, raw: DataFrame) -> DataFrame:
+    source = pipeline.sources[name]
     origin = F.expr(
         "named_struct('file', cast(null as string), 'topic', topic, 'partition', partition, 'offset', offset)"
     ).alias(ORIGIN)
@@ -57,3 +102,15 @@ def read_kafka(session: SparkSession, project: Project, pipeline: Pipeline, name
         PAYLOAD,
         ORIGIN,
     )
+
+
+def _subscription(source: Source) -> dict[str, str]:
+    return {key: value for key, value in options(source).items() if key in SUBSCRIPTIONS}
+
+
+def _as_spark_reads(offsets: Mapping[Partition, int]) -> str:
+    """{topic: {partition: offset}} (JsonUtils of Spark's Kafka connector)."""
+    found: dict[str, dict[str, int]] = {}
+    for (topic, number), offset in offsets.items():
+        found.setdefault(topic, {})[str(number)] = offset
+    return json.dumps(found)

@@ -1,0 +1,128 @@
+"""A replay of a pipeline over Kafka reads what the live query has read of its topics, and nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from drawdown.errors import DrawdownError, RefusedError
+from drawdown.machine.broker import Broker
+from drawdown.publishing.replay import refuse_replay
+from drawdown.spec import load_pipeline
+from drawdown.spec.interval import Interval
+from tests.support.replays import REPLAYED, replayed
+from tests.support.spark import ROOT
+from tests.support.topics import Topic
+from tests.support.workspace import Workspace
+
+FIRST_DAY = "2024-01-01", "2024-01-02"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+    with Broker(tmp_path_factory.mktemp("kafka"), state_dir=ROOT / ".drawdown") as running:
+        yield running
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, spark: SparkSession, broker: Broker) -> Workspace:
+    return Workspace(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
+
+
+def hourly(workspace: Workspace, topic: str, more: str = "") -> None:
+    workspace.pipeline(
+        "hourly",
+        REPLAYED.replace(
+            "format: json\n    path: landing/events",
+            f"format: kafka\n    options: {{subscribe: {topic}, maxOffsetsPerTrigger: 100{more}}}",
+        ),
+        events_ddl="at TIMESTAMP, k STRING",
+        hourly_ddl="hour TIMESTAMP, k STRING, total BIGINT",
+        transform_sql="SELECT window.start AS hour, k, count(*) AS total FROM events"
+        " GROUP BY window(at, '1 hour'), k",
+        quality_yaml="rules: [{name: known, check: \"k <> 'bad'\", on_fail: quarantine}]",
+    )
+
+
+def event(day: int, hour: int, k: str = "a") -> str:
+    return json.dumps({"at": f"2024-01-{day:02}T{hour:02}:30:00Z", "k": k})
+
+
+def totals(workspace: Workspace) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for hour, k, total in workspace.delta("tables/hourly"):
+        found[f"{hour:%d %H} {k}"] = found.get(f"{hour:%d %H} {k}", 0) + total
+    return found
+
+
+def refusal(workspace: Workspace, start: str, end: str) -> DrawdownError:
+    """The same with Spark and without it."""
+    with pytest.raises(RefusedError) as refused:
+        replayed(workspace, start, end)
+    pipeline = load_pipeline(workspace.project, "hourly")
+    with workspace.metastore() as metastore, pytest.raises(RefusedError) as before:
+        refuse_replay(workspace.project, pipeline, metastore, Interval.parse(start, end))
+    assert str(before.value) == str(refused.value)
+    return refused.value
+
+
+def test_it_reads_from_the_first_offset_of_the_live_query_to_where_that_stands(
+    workspace: Workspace, broker: Broker
+) -> None:
+    topic = Topic(broker, "replayed", partitions=2)
+    hourly(workspace, "replayed", ', startingOffsets: \'{"replayed": {"0": 1, "1": 0}}\'')
+    topic.write([event(1, 6, "before"), event(1, 6), "{broken"])
+    topic.write([event(2, 6), event(1, 18, "bad")], partition=1)
+    workspace.run("hourly")
+    topic.grow(3)
+    topic.write([event(1, 7, "late"), event(3, 6)], partition=2)
+    topic.write_in_transaction([event(1, 8, "aborted")], commit=False)
+    topic.write_in_transaction([event(1, 9, "late")], commit=True)
+    workspace.run("hourly")
+    topic.write([event(4, 6)])
+    workspace.run("hourly")
+    topic.write([event(1, 10, "not drained")])
+    assert totals(workspace) == {"01 06 a": 1, "02 06 a": 1, "03 06 a": 1}
+    run = replayed(workspace, *FIRST_DAY)
+    first_day = {"01 06 a": 1, "01 07 late": 1, "01 09 late": 1}
+    assert totals(workspace) == {**first_day, "02 06 a": 1, "03 06 a": 1}
+    assert (run.counts.read, run.counts.quarantined, run.counts.fed) == (4, 1, 3)
+
+
+def test_offsets_that_are_gone_are_refused_until_what_does_not_need_them(
+    workspace: Workspace, broker: Broker
+) -> None:
+    topic = Topic(broker, "expiring")
+    hourly(workspace, "expiring")
+    for day in range(1, 6):
+        topic.write([event(day, 6), event(day, 18)])
+        workspace.run("hourly")
+    before = totals(workspace)
+    topic.expire(2)
+    error = refusal(workspace, *FIRST_DAY)
+    assert error.id == "replay.offsets-gone"
+    assert "offsets 0 to 1 of partition 0 of topic expiring: " in error.what
+    assert "what starts after 2024-01-01T18:30:00Z can be" in error.what
+    replayed(workspace, "2024-01-03", "2024-01-04")
+    assert totals(workspace) == before
+
+
+def test_a_topic_that_was_made_again_has_not_what_was_read(workspace: Workspace, broker: Broker) -> None:
+    topic = Topic(broker, "again")
+    hourly(workspace, "again", ", failOnDataLoss: false")
+    topic.write([event(1, 6), event(2, 6), event(2, 7)])
+    workspace.run("hourly")
+    topic.make_again()
+    for day in (3, 4, 5, 6):
+        topic.write([event(day, 6)])
+        workspace.run("hourly")
+    before = totals(workspace)
+    error = refusal(workspace, *FIRST_DAY)
+    assert error.id == "replay.offsets-gone"
+    assert "what topic again held before it was made again" in error.what
+    replayed(workspace, "2024-01-05", "2024-01-06")
+    assert totals(workspace) == before
