@@ -9,7 +9,16 @@ from sqlalchemy.exc import StatementError
 
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore, batches
-from drawdown.metastore.records import Batch, BatchStatus, Counts, Lease, Outcome, StagedFile, Verdict
+from drawdown.metastore.records import (
+    Batch,
+    BatchStatus,
+    Counts,
+    Lease,
+    Outcome,
+    Run,
+    StagedFile,
+    Verdict,
+)
 
 pytest_plugins = ("tests.fixtures.metastores",)
 
@@ -256,12 +265,41 @@ def test_a_slice_of_many_batches_is_read_and_published_whole(metastore: Metastor
     assert set(statuses(metastore)) == {"published"}
 
 
-def test_the_greatest_generation_is_the_active_checkpoint(metastore: Metastore, lease: Lease) -> None:
+def test_of_two_generations_drains_have_the_live_one_and_rebuilds_the_shadow(
+    metastore: Metastore, lease: Lease
+) -> None:
     assert metastore.active_checkpoint("flights") is None
-    metastore.create_checkpoint(lease, 0, "checkpoint-0", {"keys": ["a"]})
-    second = metastore.create_checkpoint(lease, 1, "checkpoint-1", {"keys": ["b"]})
-    assert metastore.active_checkpoint("flights") == second
-    assert (second.path, second.fingerprint, second.query_id) == ("checkpoint-1", {"keys": ["b"]}, None)
+    live = metastore.create_checkpoint(lease, 1, "checkpoint-1", {"keys": ["a"]})
+    beside = metastore.of_rebuilds
+    assert beside.active_checkpoint("flights") is None
+    assert beside.next_generation("flights") == 2
+    its_lease = beside.acquire("flights", "here", "r2", timedelta(minutes=1))
+    shadow = beside.create_checkpoint(its_lease, 2, "checkpoint-2", {"keys": ["b"]})
+    assert (metastore.active_checkpoint("flights"), beside.active_checkpoint("flights")) == (live, shadow)
+    metastore.change_generations(lease, {1: {"state": "retired"}, 2: {"state": "live"}})
+    assert [each.state for each in metastore.generations("flights")] == ["retired", "live"]
+    found = metastore.active_checkpoint("flights")
+    assert found is not None
+    assert (found.generation, found.path, found.fingerprint) == (2, "checkpoint-2", {"keys": ["b"]})
+
+
+def test_while_a_swap_is_under_way_nothing_else_is_done(metastore: Metastore, lease: Lease) -> None:
+    metastore.create_checkpoint(lease, 1, "checkpoint-1", {})
+    metastore.change_generations(lease, {1: {"state": "leaving"}})
+    for side in (metastore, metastore.of_rebuilds):
+        with pytest.raises(RefusedError, match="roll back of flights, generation 1, was cut off"):
+            side.active_checkpoint("flights")
+
+
+def test_the_runs_of_drains_and_of_rebuilds_are_closed_apart(metastore: Metastore, lease: Lease) -> None:
+    for run_id, kind in (("d", "drain"), ("w", "watch"), ("b", "rebuild"), ("p", "replay")):
+        metastore.start_run(Run(run_id, "flights", kind=kind))
+    beside = metastore.of_rebuilds
+    assert {run.run_id for run in metastore.open_runs("flights")} == {"d", "w"}
+    assert {run.run_id for run in beside.open_runs("flights")} == {"b"}
+    its_lease = beside.acquire("flights", "here", "r2", timedelta(minutes=1))
+    assert [run.run_id for run in beside.crash_runs(its_lease)] == ["b"]
+    assert {run.run_id for run in metastore.crash_runs(lease)} == {"d", "w"}
 
 
 def test_a_checkpoint_is_noted_once_and_never_changed(metastore: Metastore, lease: Lease) -> None:
@@ -276,14 +314,13 @@ def test_a_checkpoint_is_noted_once_and_never_changed(metastore: Metastore, leas
 def test_an_allowed_change_replaces_the_fingerprint_of_its_generation(
     metastore: Metastore, lease: Lease
 ) -> None:
-    metastore.create_checkpoint(lease, 0, "checkpoint-0", {"keys": ["a"]})
     metastore.create_checkpoint(lease, 1, "checkpoint-1", {"keys": ["b"]})
     metastore.update_fingerprint(lease, 1, {"keys": ["b"], "rate": {"max": 2}})
     checkpoint = metastore.active_checkpoint("flights")
     assert checkpoint is not None
     assert checkpoint.fingerprint == {"keys": ["b"], "rate": {"max": 2}}
     with pytest.raises(RefusedError):
-        metastore.create_checkpoint(lease, 0, "checkpoint-0", {"keys": ["b"]})
+        metastore.create_checkpoint(lease, 1, "checkpoint-1", {"keys": ["b"]})
 
 
 def test_a_stale_holder_leaves_the_fingerprint(metastore: Metastore, lease: Lease) -> None:

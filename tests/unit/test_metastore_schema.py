@@ -54,6 +54,8 @@ def test_a_store_of_before_later_counts_is_brought_up(store_url: str) -> None:
                 conn.execute(text(f"ALTER TABLE {table} DROP COLUMN {count}"))
             conn.execute(text("ALTER TABLE runs DROP COLUMN notices"))
             conn.execute(text("ALTER TABLE verdicts DROP COLUMN measures"))
+            for column in ("state", "rebuild"):
+                conn.execute(text(f"ALTER TABLE checkpoints DROP COLUMN {column}"))
             conn.execute(text("DROP TABLE read_files"))
             conn.execute(text("DROP TABLE quarantine_decisions"))
             conn.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0002'"))

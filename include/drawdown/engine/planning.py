@@ -53,6 +53,7 @@ class PipelinePlan:
 
     Attributes:
         checkpoint: the active generation, or None before the first run.
+        generation: its number, or that which the first run makes.
         path: the checkpoint's folder, relative to the storage root.
         fingerprint: what the checkpoint freezes of this spec, as far as it is known.
         query: None when a source or the transform was refused.
@@ -64,6 +65,7 @@ class PipelinePlan:
 
     pipeline: Pipeline
     checkpoint: Checkpoint | None
+    generation: int
     path: str
     files: CheckpointFiles
     fingerprint: dict[str, Any]
@@ -72,10 +74,6 @@ class PipelinePlan:
     trouble: FileTrouble
     verdicts: tuple[PlanVerdict, ...]
     errors: tuple[DrawdownError, ...]
-
-    @property
-    def generation(self) -> int:
-        return self.checkpoint.generation if self.checkpoint else 1
 
     def accepted(self) -> Query:
         """The query, when nothing is refused.
@@ -96,9 +94,13 @@ def plan_pipeline(
     metastore: Metastore,
     trigger: Trigger = AVAILABLE_NOW,
 ) -> PipelinePlan:
-    """Look at a pipeline as its next drain will, or a watch; raises nothing that a user can cause."""
+    """Look at a pipeline as its next drain will, or a watch; what a user can cause is in the plan.
+
+    Raises:
+        RefusedError: ``rebuild.unfinished``: which generation is next cannot be told.
+    """
     checkpoint = metastore.active_checkpoint(pipeline.name)
-    generation = checkpoint.generation if checkpoint else 1
+    generation = checkpoint.generation if checkpoint else metastore.next_generation(pipeline.name)
     path = f"_drawdown/{pipeline.name}/checkpoint-{generation}"
     storage = Storage(project.storage_root)
     files = CheckpointFiles(storage, path)
@@ -143,6 +145,7 @@ def plan_pipeline(
     return PipelinePlan(
         pipeline,
         checkpoint,
+        generation,
         path,
         files,
         fingerprint,

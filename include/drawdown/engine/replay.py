@@ -37,7 +37,7 @@ from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
 from drawdown.metastore.lease_keeper import LeaseKeeper, when_free
 from drawdown.metastore.records import Counts, Run, RunState, Verdict
-from drawdown.metastore.runs import BESIDE
+from drawdown.metastore.runs import REPLAY
 from drawdown.plan.replay import Basis
 from drawdown.publishing.replay import Replacement, replace_interval, staged_folder, stand_on
 from drawdown.spec import Pipeline, Project
@@ -69,7 +69,7 @@ def replay(
     record = Run(
         context.run_id,
         pipeline.name,
-        kind=BESIDE,
+        kind=REPLAY,
         holder=context.holder,
         origin={**context.origin, "interval": [interval.start.isoformat(), interval.end.isoformat()]},
     )

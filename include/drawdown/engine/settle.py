@@ -15,7 +15,6 @@ from drawdown.engine.uncounted import complete_offsets, note_baseline, uncounted
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, BatchStatus, Checkpoint, Counts, Lease
-from drawdown.metastore.runs import BESIDE
 from drawdown.recovery.advice import copy_back, refuse_torn
 from drawdown.recovery.generation import Generation
 from drawdown.spec import Pipeline
@@ -145,8 +144,7 @@ def bury_dead_runs(
     """
     dead = [
         run
-        for run in metastore.runs(pipeline.name)
-        if run.state == "running" and run.kind != BESIDE
+        for run in metastore.open_runs(pipeline.name)
         if run.run_id != lease.run_id and run.started_at is not None
     ]
     leftovers: list[str] = []

@@ -1,4 +1,7 @@
-"""Checkpoint generations of a pipeline, and the greatest event time each of its sources has shown."""
+"""Checkpoint generations of a pipeline, and the greatest event time each of its sources has shown.
+
+Of all generations one is in use (live), and at most one is a rebuild's (shadow).
+"""
 
 from __future__ import annotations
 
@@ -6,16 +9,22 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, func, insert, select, update
 
 from drawdown.errors import RefusedError
 from drawdown.metastore.clock import read_clock
-from drawdown.metastore.records import Checkpoint
+from drawdown.metastore.records import Checkpoint, GenerationState, Side
 from drawdown.metastore.tables import checkpoints, maxima
+
+_UNDER_WAY: dict[GenerationState, tuple[str, str]] = {
+    "swapping": ("swap", "approve"),
+    "leaving": ("roll back", "rollback"),
+}
+"""States between two, in words and with the command that completes it."""
 
 
 def create(
-    conn: Connection, pipeline: str, generation: int, path: str, fingerprint: dict[str, Any]
+    conn: Connection, pipeline: str, generation: int, path: str, fingerprint: dict[str, Any], side: Side
 ) -> Checkpoint:
     """Notes a new generation; the same again is no error, so a run that died here can be repeated.
 
@@ -30,6 +39,8 @@ def create(
                 path=path,
                 fingerprint=fingerprint,
                 created_at=read_clock(conn),
+                state=side,
+                rebuild={},
             )
         )
         return _existing(conn, pipeline, generation)
@@ -67,23 +78,51 @@ def set_query_id(conn: Connection, pipeline: str, generation: int, query_id: str
 
 def update_fingerprint(conn: Connection, pipeline: str, generation: int, fingerprint: dict[str, Any]) -> None:
     """Replaces what is noted of a generation's spec: a batch of the changed one is in it now."""
+    change(conn, pipeline, generation, fingerprint=fingerprint)
+
+
+def active(conn: Connection, pipeline: str, side: Side) -> Checkpoint | None:
+    """The generation in use, or the one of a rebuild.
+
+    Raises RefusedError rebuild.unfinished while a swap or a roll back was begun and not completed: which
+    generation the table holds is then known to nobody but its log, which `rebuild approve` looks into.
+    """
+    found = read(conn, pipeline)
+    for each in found:
+        if each.state in _UNDER_WAY:
+            raise RefusedError(
+                "rebuild.unfinished",
+                f"a {_UNDER_WAY[each.state][0]} of {pipeline}, generation {each.generation}, was cut off",
+                where=f"pipeline {pipeline}",
+                do=f"complete it: drawdown rebuild {_UNDER_WAY[each.state][1]} {pipeline} --why ...",
+            )
+    return next((each for each in found if each.state == side), None)
+
+
+def read(conn: Connection, pipeline: str) -> list[Checkpoint]:
+    """All generations, oldest first."""
+    rows = conn.execute(
+        select(checkpoints).where(checkpoints.c.pipeline == pipeline).order_by(checkpoints.c.generation)
+    )
+    return [Checkpoint(**row._mapping) for row in rows]
+
+
+def next_number(conn: Connection, pipeline: str) -> int:
+    """Of a generation that is made now; no number comes twice."""
+    last = conn.execute(
+        select(func.max(checkpoints.c.generation)).where(checkpoints.c.pipeline == pipeline)
+    ).scalar()
+    return 1 if last is None else int(last) + 1
+
+
+def change(conn: Connection, pipeline: str, generation: int, **values: Any) -> None:
+    """Writes ``state``, ``rebuild`` or ``fingerprint`` of a generation."""
     _existing(conn, pipeline, generation)
     conn.execute(
         update(checkpoints)
         .where(checkpoints.c.pipeline == pipeline, checkpoints.c.generation == generation)
-        .values(fingerprint=fingerprint)
+        .values(**values)
     )
-
-
-def active(conn: Connection, pipeline: str) -> Checkpoint | None:
-    """The generation in use: the greatest."""
-    row = conn.execute(
-        select(checkpoints)
-        .where(checkpoints.c.pipeline == pipeline)
-        .order_by(checkpoints.c.generation.desc())
-        .limit(1)
-    ).one_or_none()
-    return None if row is None else Checkpoint(**row._mapping)
 
 
 def _generation(conn: Connection, pipeline: str, generation: int) -> Checkpoint | None:

@@ -15,6 +15,8 @@ _TABLES = (checkpoints, batches, staged_files, maxima)
 _BY_BATCH = (staged_files, batches)
 # What readers see, and what a person has dropped, is a fact of the sink: an older note does not undo it.
 _FINAL = ("published", "discarded")
+# Which generation is in use is no matter of one of them.
+_ITS_PLACE = (checkpoints.c.state, checkpoints.c.rebuild)
 
 
 def export(conn: Connection, pipeline: str, generation: int) -> dict[str, list[dict[str, Any]]]:
@@ -36,6 +38,10 @@ def replace(
         *_of(batches, pipeline, generation), batches.c.batch_id <= last, batches.c.status.in_(_FINAL)
     )
     final = {row.batch_id: row for row in conn.execute(kept)}
+    now = conn.execute(select(*_ITS_PLACE).where(*_of(checkpoints, pipeline, generation))).mappings().first()
+    if now is not None:
+        for row in rows[checkpoints.name]:
+            row.update(now)
     for row in rows[batches.name]:
         if row["batch_id"] in final:
             row["status"] = final[row["batch_id"]].status

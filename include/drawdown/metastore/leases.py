@@ -1,4 +1,4 @@
-"""Leases: one writer per pipeline, decided by an epoch that only grows.
+"""Leases: one writer per pipeline and side of it, decided by an epoch that only grows.
 
 Expiry only decides when another run may take a lease over; whether a holder may write is decided by the
 epoch alone, inside the writing transaction. So a clock that jumps can hand a lease over early or late, but
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import socket
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -16,7 +17,7 @@ from sqlalchemy import Connection, Row, Select, select, text, update
 
 from drawdown.errors import BusyError, RefusedError
 from drawdown.metastore.clock import read_clock
-from drawdown.metastore.records import Lease
+from drawdown.metastore.records import Lease, Side, lease_name
 from drawdown.metastore.tables import leases
 
 
@@ -25,20 +26,23 @@ def this_process() -> str:
     return f"{socket.gethostname()} pid {os.getpid()}"
 
 
-def acquire(conn: Connection, pipeline: str, holder: str, run_id: str, ttl: timedelta) -> Lease | BusyError:
+def acquire(
+    conn: Connection, pipeline: str, holder: str, run_id: str, ttl: timedelta, side: Side = "live"
+) -> Lease | BusyError:
     """Takes the lease with the next epoch, or says who holds it.
 
     The error is returned for the caller to raise after the commit: a refusal may correct the expiry.
     """
+    name = lease_name(pipeline, side)
     conn.execute(
         text(
             "INSERT INTO leases"
             " (pipeline, epoch, holder, run_id, acquired_at, renewed_at, expires_at, released)"
             " VALUES (:pipeline, 0, '', '', 0, 0, 0, true) ON CONFLICT (pipeline) DO NOTHING"
         ),
-        {"pipeline": pipeline},
+        {"pipeline": name},
     )
-    row = conn.execute(_row(pipeline).with_for_update()).one()
+    row = conn.execute(_row(name).with_for_update()).one()
     now = read_clock(conn)
     if not row.released and now < row.expires_at:
         until = row.expires_at
@@ -46,12 +50,12 @@ def acquire(conn: Connection, pipeline: str, holder: str, run_id: str, ttl: time
             # The clock went back behind the last renewal: the holder gets one more term from now, not the
             # hours or years that the old time seems to leave it.
             until = now + (row.expires_at - row.renewed_at)
-            _store(conn, pipeline, renewed_at=now, expires_at=until)
+            _store(conn, name, renewed_at=now, expires_at=until)
         return _busy(row, until)
-    lease = Lease(pipeline, holder, run_id, row.epoch + 1, now, now + ttl)
+    lease = Lease(pipeline, holder, run_id, row.epoch + 1, now, now + ttl, side)
     _store(
         conn,
-        pipeline,
+        name,
         epoch=lease.epoch,
         holder=holder,
         run_id=run_id,
@@ -65,7 +69,7 @@ def acquire(conn: Connection, pipeline: str, holder: str, run_id: str, ttl: time
 
 def check(conn: Connection, lease: Lease) -> None:
     """Locks the lease's row until the transaction ends. Raises RefusedError lease.lost unless it is ours."""
-    row = conn.execute(_row(lease.pipeline).with_for_update()).one_or_none()
+    row = conn.execute(_row(lease.name).with_for_update()).one_or_none()
     if row is not None and row.epoch == lease.epoch and not row.released:
         return
     if row is None or row.released:
@@ -88,43 +92,48 @@ def lock(conn: Connection, pipeline: str) -> None:
 def renew(conn: Connection, lease: Lease, ttl: timedelta) -> Lease:
     """Gives a lease that ``check`` let pass a new term from now."""
     now = read_clock(conn)
-    _store(conn, lease.pipeline, renewed_at=now, expires_at=now + ttl)
-    return Lease(lease.pipeline, lease.holder, lease.run_id, lease.epoch, lease.acquired_at, now + ttl)
+    _store(conn, lease.name, renewed_at=now, expires_at=now + ttl)
+    return replace(lease, expires_at=now + ttl)
 
 
 def release(conn: Connection, lease: Lease) -> None:
     """Gives the lease back; one that was lost meanwhile is left alone."""
     conn.execute(
         update(leases)
-        .where(leases.c.pipeline == lease.pipeline, leases.c.epoch == lease.epoch)
+        .where(leases.c.pipeline == lease.name, leases.c.epoch == lease.epoch)
         .values(released=True)
     )
 
 
-def holder_of(conn: Connection, pipeline: str) -> Lease | None:
+def holder_of(conn: Connection, pipeline: str, side: Side = "live") -> Lease | None:
     """The lease in force, None when it is free: never taken, released or expired."""
-    row = conn.execute(_row(pipeline)).one_or_none()
+    row = conn.execute(_row(lease_name(pipeline, side))).one_or_none()
     if row is None or row.released or row.expires_at <= read_clock(conn):
         return None
-    return Lease(row.pipeline, row.holder, row.run_id, row.epoch, row.acquired_at, row.expires_at)
+    return Lease(pipeline, row.holder, row.run_id, row.epoch, row.acquired_at, row.expires_at, side)
 
 
-def _row(pipeline: str) -> Select[*tuple[Any, ...]]:
-    return select(leases).where(leases.c.pipeline == pipeline)
+def _row(name: str) -> Select[*tuple[Any, ...]]:
+    return select(leases).where(leases.c.pipeline == name)
 
 
-def _store(conn: Connection, pipeline: str, **values: object) -> None:
-    conn.execute(update(leases).where(leases.c.pipeline == pipeline).values(**values))
+def _store(conn: Connection, name: str, **values: object) -> None:
+    conn.execute(update(leases).where(leases.c.pipeline == name).values(**values))
 
 
 def _busy(row: Row[*tuple[Any, ...]], until: datetime) -> BusyError:
     return BusyError(
         "lease.held",
-        f"{row.pipeline} is being run by {row.holder} (run {row.run_id}) since {_shown(row.acquired_at)}, "
+        f"{_about(row)} is being run by {row.holder} (run {row.run_id}) since {_shown(row.acquired_at)}, "
         f"until {_shown(until)} unless it goes on",
-        where=f"pipeline {row.pipeline}",
-        do=f"wait until {_shown(until)}; or see `drawdown runs {row.pipeline}`",
+        where=f"pipeline {_about(row)}",
+        do=f"wait until {_shown(until)}; or see `drawdown runs {_about(row)}`",
     )
+
+
+def _about(row: Row[*tuple[Any, ...]]) -> str:
+    """The pipeline that a lease is about; what follows its name says which of several leases it is."""
+    return str(row.pipeline).split("#")[0]
 
 
 def _shown(moment: datetime) -> str:

@@ -15,6 +15,8 @@ BatchStatus = Literal["staged", "committed", "passed", "held", "published", "dis
 Outcome = Literal["pass", "warn", "fail", "error", "empty"]
 StagedTable = Literal["output", "quarantine"]
 DecisionKind = Literal["replay", "drop"]
+GenerationState = Literal["live", "shadow", "swapping", "leaving", "retired"]
+Side = Literal["live", "shadow"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,10 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """The right to write a pipeline's checkpoint; a greater ``epoch`` fences every smaller one."""
+    """The right to write a pipeline's checkpoint; a greater ``epoch`` fences every smaller one.
+
+    ``side``: a rebuild writes the shadow generation under a lease of its own.
+    """
 
     pipeline: str
     holder: str
@@ -61,11 +66,26 @@ class Lease:
     epoch: int
     acquired_at: datetime
     expires_at: datetime
+    side: Side = "live"
+
+    @property
+    def name(self) -> str:
+        """What tells it from other leases."""
+        return lease_name(self.pipeline, self.side)
+
+
+def lease_name(pipeline: str, side: Side) -> str:
+    """Of the lease of one side of a pipeline."""
+    return pipeline if side == "live" else f"{pipeline}#rebuild"
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One numbered generation of a pipeline's checkpoint and what of the spec is frozen in it."""
+    """One numbered generation of a pipeline's checkpoint and what of the spec is frozen in it.
+
+    ``state``: live, in use; shadow, of a rebuild; swapping, a shadow, and leaving, one in use, while a swap
+    or a roll back is under way; retired. ``rebuild``: of one that a rebuild made, what is known of that.
+    """
 
     pipeline: str
     generation: int
@@ -73,6 +93,8 @@ class Checkpoint:
     query_id: str | None
     fingerprint: dict[str, Any]
     created_at: datetime
+    state: GenerationState = "live"
+    rebuild: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,19 +6,20 @@ from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, insert, select, update
 
 from drawdown.errors import RefusedError
 from drawdown.metastore import counts
 from drawdown.metastore.clock import read_clock, store_now
-from drawdown.metastore.records import Run, RunState
+from drawdown.metastore.records import Run, RunState, Side
 from drawdown.metastore.tables import runs
 
 PROGRESS_KEPT = 20
 """Progress entries kept per run, the last ones: a run's row stays small however many batches it has."""
 
-BESIDE = "replay"
-"""The kind of runs that go on beside the holder of a pipeline's lease."""
+REPLAY, REBUILD = "replay", "rebuild"
+BESIDE = (REPLAY, REBUILD)
+"""The kinds of runs that go on beside the holder of a pipeline's lease."""
 
 CHANGEABLE = frozenset(f.name for f in fields(Run)) - {
     "run_id",
@@ -64,21 +65,10 @@ def finish(conn: Connection, run_id: str, state: RunState, values: dict[str, Any
     conn.execute(update(runs).where(runs.c.run_id == run_id).values(state=state, ended_at=store_now()))
 
 
-def crash_others(conn: Connection, pipeline: str, run_id: str) -> list[Run]:
-    """Closes every other open run of the pipeline as crashed; returns them, oldest first.
-
-    But replays: they go on beside the run that has the lease.
-    """
-    open_runs = conn.execute(
-        select(runs)
-        .where(
-            runs.c.pipeline == pipeline,
-            runs.c.state == "running",
-            runs.c.kind != BESIDE,
-            runs.c.run_id != run_id,
-        )
-        .with_for_update()
-    ).all()
+def crash_others(conn: Connection, pipeline: str, run_id: str, side: Side) -> list[Run]:
+    """Closes every other open run under this side's lease as crashed; returns them, oldest first."""
+    others = *_under_lease(pipeline, side), runs.c.run_id != run_id
+    open_runs = conn.execute(select(runs).where(*others).with_for_update()).all()
     # Ordered here: an ORDER BY lures SQLite into walking all the pipeline's runs by time.
     open_runs = sorted(open_runs, key=lambda row: (row.started_at, row.run_id))
     now = read_clock(conn)
@@ -87,9 +77,19 @@ def crash_others(conn: Connection, pipeline: str, run_id: str) -> list[Run]:
     return [replace(_run(row._mapping), state="crashed", ended_at=now) for row in open_runs]
 
 
+def read_open(conn: Connection, pipeline: str, side: Side) -> list[Run]:
+    """The runs under this side's lease that say they are running."""
+    return [_run(row._mapping) for row in conn.execute(select(runs).where(*_under_lease(pipeline, side)))]
+
+
+def _under_lease(pipeline: str, side: Side) -> list[ColumnElement[bool]]:
+    kind = runs.c.kind.not_in(BESIDE) if side == "live" else runs.c.kind == REBUILD
+    return [runs.c.pipeline == pipeline, runs.c.state == "running", kind]
+
+
 def crash_replays(conn: Connection, run: Run) -> None:
     """Closes the open replays of the pipeline that have this one's interval as crashed."""
-    here = runs.c.pipeline == run.pipeline, runs.c.state == "running", runs.c.kind == BESIDE
+    here = runs.c.pipeline == run.pipeline, runs.c.state == "running", runs.c.kind == REPLAY
     for row in conn.execute(select(runs).where(*here).with_for_update()).all():
         if row.run_id != run.run_id and row.origin.get("interval") == run.origin.get("interval"):
             finish(conn, row.run_id, "crashed", {})
@@ -112,7 +112,8 @@ def read(conn: Connection, pipeline: str | None, limit: int) -> list[Run]:
 def last_published(conn: Connection, pipeline: str) -> datetime | None:
     """The end of the last run that made rows visible; the start of the first run if none has."""
     of = runs.c.pipeline == pipeline
-    newest = select(runs.c.ended_at).where(of, runs.c.published > 0, runs.c.ended_at.is_not(None))
+    visible = runs.c.kind != REBUILD
+    newest = select(runs.c.ended_at).where(of, visible, runs.c.published > 0, runs.c.ended_at.is_not(None))
     found = conn.execute(newest.order_by(runs.c.started_at.desc()).limit(1)).scalar()
     if found is None:
         found = conn.execute(

@@ -40,6 +40,7 @@ from drawdown.metastore.records import (
     QuarantineDecision,
     Run,
     RunState,
+    Side,
     StagedFile,
     StagedTable,
     Verdict,
@@ -50,11 +51,20 @@ class Metastore:
     """Runs, batches, staged files, leases, checkpoints, maxima and verdicts of all pipelines of a project.
 
     Safe for several processes and threads. Do not carry an open one across a fork.
+
+    Of each pipeline it speaks of one side: of the generation in use and the lease of drains, or, as
+    `of_rebuilds` has it, of the shadow generation of a rebuild and the lease of that.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, side: Side = "live") -> None:
         self._engine = engine
         self._writer = engine.execution_options(**WRITES)
+        self._side: Side = side
+
+    @property
+    def of_rebuilds(self) -> Metastore:
+        """The same open store, speaking of the shadow generations."""
+        return Metastore(self._engine, "shadow")
 
     @classmethod
     def open(cls, url: str) -> Self:
@@ -93,7 +103,7 @@ class Metastore:
     def acquire(self, pipeline: str, holder: str, run_id: str, ttl: timedelta) -> Lease:
         """Takes a pipeline's lease with the next epoch. Raises BusyError lease.held while another has it."""
         with self._writer.begin() as conn:
-            outcome = leases.acquire(conn, pipeline, holder, run_id, ttl)
+            outcome = leases.acquire(conn, pipeline, holder, run_id, ttl, self._side)
         if isinstance(outcome, BusyError):
             raise outcome
         return outcome
@@ -111,7 +121,7 @@ class Metastore:
     def holder_of(self, pipeline: str) -> Lease | None:
         """The lease in force, None when the pipeline is free."""
         with self._engine.begin() as conn:
-            return leases.holder_of(conn, pipeline)
+            return leases.holder_of(conn, pipeline, self._side)
 
     @contextmanager
     def fenced(self, lease: Lease) -> Iterator[Connection]:
@@ -139,7 +149,7 @@ class Metastore:
     ) -> Checkpoint:
         """Notes a generation; the same again is no error. Raises RefusedError checkpoint.exists."""
         with self.fenced(lease) as conn:
-            return checkpoints.create(conn, lease.pipeline, generation, path, fingerprint)
+            return checkpoints.create(conn, lease.pipeline, generation, path, fingerprint, self._side)
 
     def set_query_id(self, lease: Lease, generation: int, query_id: str) -> None:
         """Notes Spark's query id, once. Raises RefusedError checkpoint.query-changed."""
@@ -152,9 +162,25 @@ class Metastore:
             checkpoints.update_fingerprint(conn, lease.pipeline, generation, fingerprint)
 
     def active_checkpoint(self, pipeline: str) -> Checkpoint | None:
-        """The generation in use (the greatest), None before the first run."""
+        """The generation in use, None before the first run. Raises RefusedError rebuild.unfinished."""
         with self._engine.begin() as conn:
-            return checkpoints.active(conn, pipeline)
+            return checkpoints.active(conn, pipeline, self._side)
+
+    def generations(self, pipeline: str) -> list[Checkpoint]:
+        """All generations that there ever were, oldest first."""
+        with self._engine.begin() as conn:
+            return checkpoints.read(conn, pipeline)
+
+    def next_generation(self, pipeline: str) -> int:
+        """The number of the generation that is made next."""
+        with self._engine.begin() as conn:
+            return checkpoints.next_number(conn, pipeline)
+
+    def change_generations(self, lease: Lease, changes: Mapping[int, Mapping[str, Any]]) -> None:
+        """Writes ``state``, ``rebuild`` or ``fingerprint`` of some generations, all at once."""
+        with self.fenced(lease) as conn:
+            for generation, values in changes.items():
+                checkpoints.change(conn, lease.pipeline, generation, **values)
 
     def maxima(self, pipeline: str, generation: int) -> dict[str, datetime]:
         """Source name to the greatest event time it has shown."""
@@ -300,7 +326,7 @@ class Metastore:
     def held_slices(self, pipeline: str) -> list[HeldSlice]:
         """What of the generation in use waits for a person to release or discard it, in order."""
         with self._engine.begin() as conn:
-            checkpoint = checkpoints.active(conn, pipeline)
+            checkpoint = checkpoints.active(conn, pipeline, self._side)
             if checkpoint is None:
                 return []
             held = batches.read(conn, pipeline, checkpoint.generation, ("held",), 0)
@@ -328,7 +354,12 @@ class Metastore:
     def crash_runs(self, lease: Lease) -> list[Run]:
         """Closes the pipeline's runs that a dead holder left running; returns them, oldest first."""
         with self.fenced(lease) as conn:
-            return runs.crash_others(conn, lease.pipeline, lease.run_id)
+            return runs.crash_others(conn, lease.pipeline, lease.run_id, self._side)
+
+    def open_runs(self, pipeline: str) -> list[Run]:
+        """The runs that say they are running, but for those that need not have the lease."""
+        with self._engine.begin() as conn:
+            return runs.read_open(conn, pipeline, self._side)
 
     def crash_replays(self, run: Run) -> None:
         """Closes every open replay of the same interval as crashed; the caller has the interval's lease."""

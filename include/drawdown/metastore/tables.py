@@ -40,6 +40,8 @@ checkpoints = Table(
     Column("query_id", Text),
     Column("fingerprint", JsonText, nullable=False),
     Column("created_at", UtcTime, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("rebuild", JsonText, nullable=False),
 )
 
 runs = Table(

@@ -16,7 +16,6 @@ from drawdown.checkpoint import CheckpointFiles, SeenFile, plain_path
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import BatchStatus, Checkpoint, FileMark
-from drawdown.metastore.runs import BESIDE
 from drawdown.plan.delta_backlog import delta_backlog
 from drawdown.plan.file_backlog import file_backlog
 from drawdown.plan.findings import Finding
@@ -26,7 +25,6 @@ from drawdown.storage import Storage
 
 FILE_FORMATS = frozenset({"csv", "json", "xml", "parquet", "orc", "text", "avro"})
 _UNPUBLISHED: tuple[BatchStatus, ...] = ("staged", "committed", "passed")
-_RECENT_RUNS = 20
 
 
 @dataclass(frozen=True)
@@ -162,9 +160,8 @@ def _unfinished_business(
         if left:
             yield f"{len(left)} batch(es) are staged and not yet judged or published"
     if metastore.holder_of(pipeline.name) is None:
-        for run in metastore.runs(pipeline.name, limit=_RECENT_RUNS):
-            if run.state == "running" and run.kind != BESIDE:
-                yield f"run {run.run_id} died without a word"
+        for run in metastore.open_runs(pipeline.name):
+            yield f"run {run.run_id} died without a word"
 
 
 def _pending_carriers(

@@ -10,9 +10,9 @@ from drawdown.spec import Pipeline
 from drawdown.storage import Storage
 
 
-def staging_folder(pipeline: str) -> str:
+def staging_folder(pipeline: Pipeline) -> str:
     """The folder, relative to the storage root; a Delta table that stays empty."""
-    return f"_drawdown/{pipeline}/staged"
+    return "/".join(filter(None, (f"_drawdown/{pipeline.name}/staged", pipeline.apart)))
 
 
 def sweep(
@@ -34,6 +34,6 @@ def sweep(
         )
         waiting = [batch.batch_id for batch in unpublished if batch.batch_id not in merged]
         kept = {f.path for _, f in metastore.staged_files(pipeline.name, generation, waiting, table="output")}
-        for info in list(storage.walk(staging_folder(pipeline.name), depth=1)):
+        for info in list(storage.walk(staging_folder(pipeline), depth=1)):
             if info.path not in kept:
                 storage.delete(info.relative)

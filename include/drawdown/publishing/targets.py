@@ -14,12 +14,16 @@ from drawdown.storage import Storage
 def output_uri(project: Project, pipeline: Pipeline) -> str:
     """Where a sink that keeps files is."""
     assert pipeline.sink.path is not None
-    return Storage(project.storage_root).path(pipeline.sink.path)
+    return _place(project, pipeline, pipeline.sink.path)
 
 
 def quarantine_uri(project: Project, pipeline: Pipeline) -> str:
     """Where the pipeline's rejected rows are."""
-    return Storage(project.storage_root).path(f"quarantine/{pipeline.name}")
+    return _place(project, pipeline, f"quarantine/{pipeline.name}")
+
+
+def _place(project: Project, pipeline: Pipeline, path: str) -> str:
+    return Storage(project.storage_root).path("/".join(filter(None, (path, pipeline.apart))))
 
 
 def target_of(project: Project, pipeline: Pipeline, table: StagedTable) -> Target | None:

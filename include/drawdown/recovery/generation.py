@@ -42,9 +42,11 @@ class Generation:
     def storage(self) -> Storage:
         return Storage(self.project.storage_root)
 
-    @property
+    @cached_property
     def number(self) -> int:
-        return self.checkpoint.generation if self.checkpoint else 1
+        if self.checkpoint is None:
+            return self.metastore.next_generation(self.pipeline.name)
+        return self.checkpoint.generation
 
     @property
     def folder(self) -> str:

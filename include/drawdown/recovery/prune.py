@@ -138,7 +138,7 @@ def _staged(generation: Generation) -> Iterator[FileInfo]:
     of, metastore = (generation.pipeline.name, generation.number), generation.metastore
     waiting = [batch.batch_id for batch in metastore.batches(*of, statuses=_WAITING)]
     kept = {file.path for _, file in metastore.staged_files(*of, waiting, table="output")}
-    for info in generation.storage.walk(staging_folder(generation.pipeline.name), depth=1):
+    for info in generation.storage.walk(staging_folder(generation.pipeline), depth=1):
         if info.path not in kept and info.name.endswith(".parquet"):
             yield info
 

@@ -5,6 +5,7 @@ from drawdown.spec.duration import Duration
 from drawdown.spec.loader import (
     find_root,
     iter_pipelines,
+    load_next,
     load_pipeline,
     load_pipelines,
     load_project,
@@ -39,6 +40,7 @@ __all__ = [
     "asset_name",
     "find_root",
     "iter_pipelines",
+    "load_next",
     "load_pipeline",
     "load_pipelines",
     "load_project",

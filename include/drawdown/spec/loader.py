@@ -14,7 +14,7 @@ from drawdown.spec.ddl import column_names
 from drawdown.spec.environment import refuse_written_secrets, resolve
 from drawdown.spec.folder_files import FolderFiles
 from drawdown.spec.nearest import did_you_mean
-from drawdown.spec.pipeline import Beside, Pipeline
+from drawdown.spec.pipeline import NEXT, Beside, Pipeline
 from drawdown.spec.project import Project, ProjectFile
 from drawdown.spec.quality import SLICE, Quality
 from drawdown.spec.sink import Sink
@@ -79,12 +79,26 @@ def load_pipeline(project: Project, name: str) -> Pipeline:
             where="include/pipelines",
             do=f"`drawdown init {name}` makes one",
         )
-    files = FolderFiles(folder, f"include/pipelines/{name}")
+    return _load(project, FolderFiles(folder, f"include/pipelines/{name}"))
+
+
+def load_next(project: Project, name: str) -> Pipeline | None:
+    """The next version of a pipeline, whose folder is inside its own; None when there is none.
+
+    Raises SpecError with file:line.
+    """
+    folder = project.pipelines_dir / name / NEXT
+    if not folder.is_dir():
+        return None
+    return _load(project, FolderFiles(folder, f"include/pipelines/{name}/{NEXT}"), next_of=name)
+
+
+def _load(project: Project, files: FolderFiles, next_of: str = "") -> Pipeline:
     document = parse(files.read("pipeline.yaml"), f"{files.shown}/pipeline.yaml")
     pipeline = validate(Pipeline, document)
     _check_names(project, pipeline, document)
     _find_tables(project, pipeline, document)
-    _attach(pipeline, files, document)
+    _attach(pipeline, files, document, next_of)
     return pipeline
 
 
@@ -161,7 +175,7 @@ def _unknown(kind: str, name: str, known: Mapping[str, object], path: tuple[str,
     return Problem(f"spec.unknown-{kind}", what, path, f"correct the name, or add it to {PROJECT_FILE}")
 
 
-def _attach(pipeline: Pipeline, files: FolderFiles, document: Document) -> None:
+def _attach(pipeline: Pipeline, files: FolderFiles, document: Document, next_of: str) -> None:
     """Reads what stands beside pipeline.yaml; private attributes, because they are no keys of it."""
     for name, source in pipeline.sources.items():
         inline = source.schema_text if source.schema_file is None else None
@@ -175,6 +189,7 @@ def _attach(pipeline: Pipeline, files: FolderFiles, document: Document) -> None:
         files.read(pipeline.sink.function, document.where(("sink", "function")))
     beside = Beside(
         folder=files.folder,
+        next_of=next_of,
         transform_text=files.read(pipeline.transform, document.where(("transform",))),
     )
     if files.has("quality.yaml"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
@@ -17,6 +18,12 @@ from drawdown.spec.replay import Replay, check_replay
 from drawdown.spec.schedule import AssetRef, checked_schedule
 from drawdown.spec.sink import Sink
 from drawdown.spec.source import Source
+
+NEXT = "next"
+"""The folder inside a pipeline's own in which its next version stands."""
+
+SHADOWS = "_rebuild"
+"""The folder inside a table's own in which shadows of it lie. VACUUM leaves names alone that begin with _."""
 
 
 class State(SpecModel):
@@ -56,9 +63,16 @@ class DrainBounds(SpecModel):
 
 @dataclass(frozen=True)
 class Beside:
-    """What stands beside pipeline.yaml in the folder."""
+    """What stands beside pipeline.yaml in the folder.
+
+    Attributes:
+        next_of: the pipeline that this is the next version of, or ``""``.
+        apart: see Pipeline.
+    """
 
     folder: Path = Path()
+    next_of: str = ""
+    apart: str = ""
     quality: Quality = field(default_factory=Quality)
     transform_text: str = ""
     has_listener: bool = False
@@ -87,8 +101,18 @@ class Pipeline(SpecModel):
 
     @property
     def name(self) -> str:
-        """The folder's name."""
-        return self._beside.folder.name
+        """The folder's name; that of the folder around it where this is the next version of a pipeline."""
+        return self._beside.next_of or self._beside.folder.name
+
+    @property
+    def is_next(self) -> bool:
+        """Whether it was read from the folder of the next version."""
+        return bool(self._beside.next_of)
+
+    @property
+    def apart(self) -> str:
+        """What keeps the tables of a shadow apart from those in use: a path below them, or ``""``."""
+        return self._beside.apart
 
     @property
     def folder(self) -> Path:
@@ -98,6 +122,20 @@ class Pipeline(SpecModel):
     def quality(self) -> Quality:
         """From quality.yaml; empty when there is none."""
         return self._beside.quality
+
+    def as_shadow(self, generation: int, steps: Mapping[str, Mapping[str, OptionValue]]) -> Pipeline:
+        """The same pipeline as a rebuild drains it: below its own tables, by so much of a source at a time.
+
+        Args:
+            steps: by source options that bound a batch.
+        """
+        sources = {
+            name: source.model_copy(update={"options": {**source.options, **steps.get(name, {})}})
+            for name, source in self.sources.items()
+        }
+        shadow = self.model_copy(update={"sources": sources})
+        shadow._beside = replace(self._beside, apart=f"{SHADOWS}/{generation}")
+        return shadow
 
     def judged_alone(self) -> Pipeline:
         """The same pipeline without expectations over time: a replayed interval is no next slice."""

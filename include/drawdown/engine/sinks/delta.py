@@ -77,7 +77,7 @@ class DeltaSink:
             self._files.create(schema.json(), self._partition_by, about, self._properties())
         elif later := [field.json() for field in schema.fields if field.name not in self._there().names]:
             self._files.add_columns(later)
-        if self._table == "output" and self._pipeline.sink.table is not None:
+        if self._table == "output" and self._pipeline.sink.table is not None and not self._pipeline.apart:
             know_table(SparkSession.active(), self._pipeline.sink.table, self._files.uri)
         return self._files.table_id
 

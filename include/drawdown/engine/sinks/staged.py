@@ -37,7 +37,7 @@ class StagedFilesSink(ABC):
         self._project = project
         self._pipeline = pipeline
         self._storage = Storage(project.storage_root)
-        folder = DeltaTableFiles(self._storage.path(staging_folder(pipeline.name)))
+        folder = DeltaTableFiles(self._storage.path(staging_folder(pipeline)))
         self._staging = UncommittedFiles(self._storage, folder, "output")
         self._keys = pipeline.sink.keys
 
@@ -63,7 +63,7 @@ class StagedFilesSink(ABC):
     def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
         identity = self.bind_target(schema, checkpoint)
         if checkpoint is None:
-            self._storage.delete(staging_folder(self._pipeline.name))
+            self._storage.delete(staging_folder(self._pipeline))
         self._forget_other_columns(schema)
         if not self._staging.folder.exists():
             # Not partitioned: each file then holds all columns, as a publish reads them.
@@ -77,7 +77,7 @@ class StagedFilesSink(ABC):
         if folder.exists():
             found = StructType.fromJson(json.loads(folder.schema_json))
             if found.simpleString() != schema.simpleString():
-                self._storage.delete(f"{staging_folder(self._pipeline.name)}/_delta_log")
+                self._storage.delete(f"{staging_folder(self._pipeline)}/_delta_log")
 
     def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
         if self.holds(generation, batch_id):

@@ -13,6 +13,7 @@ from pyspark.sql.types import StructType
 
 from drawdown.metastore.records import StagedFile, StagedTable
 from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.spec.pipeline import SHADOWS
 from drawdown.storage import Storage
 
 
@@ -43,10 +44,13 @@ class UncommittedFiles:
     def leftovers(self, known: Sequence[StagedFile], since_ms: int) -> list[str]:
         """Files newer than `since_ms` that neither `known` nor the table's log names; see Sink.leftovers."""
         kept = {file.path for file in known} | {_plain(path) for path in self.folder.referenced()}
+        root = self.storage.relative(self.folder.uri)
         return [
             info.relative
-            for info in self.storage.walk(self.storage.relative(self.folder.uri))
+            for info in self.storage.walk(root)
             if info.name.endswith(".parquet") and "/_delta_log/" not in info.path
+            # Shadows are written by rebuilds, and what of them is in use is in the log.
+            if not info.relative.startswith(f"{root}/{SHADOWS}/")
             if info.mtime_ms >= since_ms and info.path not in kept
         ]
 
