@@ -22,11 +22,11 @@ replay: {interval: 1 day}
 """
 
 
-def replayed(workspace: Workspace, start: str, end: str) -> Run:
-    """The record of the replay of one interval of `hourly`; raises its error."""
+def replayed(workspace: Workspace, start: str, end: str, name: str = "hourly") -> Run:
+    """The record of the replay of one interval; raises its error."""
     with workspace.metastore() as metastore:
         application = Application(workspace.project, metastore, session=workspace.spark)
-        pipeline = load_pipeline(workspace.project, "hourly")
+        pipeline = load_pipeline(workspace.project, name)
         (report,) = application.replay(pipeline, [Interval.parse(start, end)])
     if report.error is not None:
         raise report.error

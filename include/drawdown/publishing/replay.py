@@ -20,6 +20,7 @@ from drawdown.metastore.records import BatchStatus, StagedFile
 from drawdown.plan.replay import Basis, basis_at, refuse_open, replay_of
 from drawdown.plan.replay_files import refuse_gone_files
 from drawdown.plan.replay_offsets import refuse_gone_offsets
+from drawdown.plan.replay_versions import refuse_gone_versions
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.target import transaction_id
 from drawdown.publishing.targets import output_uri, target_of
@@ -62,11 +63,12 @@ def refuse_replay(project: Project, pipeline: Pipeline, metastore: Metastore, in
     """Raise what refuses a replay of this interval, as far as it is known without Spark.
 
     Raises:
-        RefusedError: as `stand_on`, ``replay.files-gone``, ``replay.offsets-gone``.
-        SourceError: as `stand_on`; a broker does not answer.
+        RefusedError: as `stand_on`, and what the modules plan/replay_* say of their kind of source.
+        SourceError: as `stand_on`; a broker does not answer, a table cannot be read.
     """
-    basis = stand_on(project, pipeline, metastore, interval)
-    refuse_gone_files(Storage(project.storage_root), metastore, pipeline, basis, interval)
+    basis, storage = stand_on(project, pipeline, metastore, interval), Storage(project.storage_root)
+    refuse_gone_files(storage, metastore, pipeline, basis, interval)
+    refuse_gone_versions(storage, pipeline, basis)
     refuse_gone_offsets(project, metastore, pipeline, basis, interval)
 
 

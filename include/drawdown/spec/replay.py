@@ -20,7 +20,13 @@ _KEPT_FOR_EVER: Mapping[str, str] = {
     "postgres": "replacing an interval of a PostgreSQL table is not built yet",
 }
 _NEVER_AGAIN = frozenset({"socket", "rate", "rate-micro-batch", "python"})
-_NOT_YET = frozenset({"delta", "table"})
+# Options by which a stream gives other rows than the table has; startingVersion: 0 gives all.
+_NOT_THE_TABLE: Mapping[str, str] = {
+    "readChangeFeed": "that has no changes",
+    "startingVersion": "that has the rows of before, too",
+    "startingTimestamp": "that has the rows of before, too",
+    "excludeRegex": "that has the rows of all files",
+}
 
 
 class Replay(SpecModel):
@@ -56,15 +62,22 @@ def check_replay(sink: Sink, sources: Mapping[str, Source]) -> None:
             "replay", do=f"add {sink.time_column} to `keys:`, or remove `replay:`",
         )  # fmt: skip
     for name, source in sources.items():
-        if not source.static and source.format in _NEVER_AGAIN:
-            raise problem(
-                "contradiction", f"a {source.format} source does not give again what it has given", "replay",
-                do=f"land the rows of {name} as files by a pipeline of their own, and read those",
-            )  # fmt: skip
-        if not source.static and source.format in _NOT_YET:
-            raise problem(
-                "contradiction",
-                f"source {name} cannot be replayed: reading a {source.format} source up to where the live"
-                " query stands is not built yet",
-                "replay", do="remove `replay:`, or read files",
-            )  # fmt: skip
+        if not source.static:
+            _check_source(name, source)
+
+
+def _check_source(name: str, source: Source) -> None:
+    if source.format in _NEVER_AGAIN:
+        raise problem(
+            "contradiction", f"a {source.format} source does not give again what it has given", "replay",
+            do=f"land the rows of {name} as files by a pipeline of their own, and read those",
+        )  # fmt: skip
+    if source.format in ("delta", "table"):
+        for option, why in _NOT_THE_TABLE.items():
+            if str(source.options.get(option, "0")).lower() not in ("0", "false"):
+                raise problem(
+                    "contradiction",
+                    f"source {name} cannot be replayed with {option}: a replay reads the table as of a"
+                    f" version, and {why}",
+                    "replay", do=f"remove `replay:` or {option}",
+                )  # fmt: skip

@@ -7,12 +7,14 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from drawdown.engine.sources.columns import schema_of
+from drawdown.engine.sources.delta import read_this_version
 from drawdown.engine.sources.files import read_these_files
 from drawdown.engine.sources.kafka import read_these_offsets
 from drawdown.metastore import Metastore
 from drawdown.plan.replay import Basis, replay_of
 from drawdown.plan.replay_files import files_to_read
 from drawdown.plan.replay_offsets import offsets_to_read
+from drawdown.plan.replay_versions import version_to_read
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.interval import Interval
 from drawdown.storage import Storage
@@ -37,16 +39,18 @@ def read_bounded(
         inferred: as for `read_stream`.
 
     Raises:
-        RefusedError, SourceError: as `files_to_read` and `offsets_to_read`.
+        RefusedError, SourceError: as `files_to_read`, `offsets_to_read` and `version_to_read`.
         SpecError: the schema does not parse.
     """
-    source, declared = pipeline.sources[name], replay_of(pipeline)
+    source, storage, declared = pipeline.sources[name], Storage(project.storage_root), replay_of(pipeline)
     of = metastore, pipeline, basis, name, interval
     if source.format == "kafka":
         ranges = offsets_to_read(project.brokers[source.broker], *of)
         frame = read_these_offsets(session, project, pipeline, name, ranges)
+    elif source.format in ("delta", "table"):
+        version = version_to_read(storage, pipeline, basis, name)
+        frame = read_this_version(session, project, pipeline, name, version)
     else:
-        storage = Storage(project.storage_root)
         schema = inferred or schema_of(pipeline, name) or StructType([StructField("value", StringType())])
         frame = read_these_files(session, storage, source, schema, files_to_read(storage, *of))
     if source.watermark is None:

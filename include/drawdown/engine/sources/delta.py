@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from drawdown.engine.sources.columns import options, with_system_columns
 from drawdown.engine.sources.files import existing_path
@@ -29,6 +30,19 @@ def read_delta(session: SparkSession, project: Project, pipeline: Pipeline, name
     if source.format == "table":
         return with_system_columns(reader.table(known_table(session, project, pipeline, name)))
     return with_system_columns(reader.format("delta").load(path))
+
+
+def read_this_version(
+    session: SparkSession, project: Project, pipeline: Pipeline, name: str, version: int | None
+) -> DataFrame:
+    """The same columns as `read_delta`, of the rows that the table had as of a version; None: no rows."""
+    path = existing_path(project, pipeline, name)
+    now = session.read.format("delta").load(path).where(F.lit(False))
+    if version is None:
+        return with_system_columns(now)
+    then = session.read.format("delta").option("versionAsOf", version).load(path)
+    # Columns that the table has been given since are in the stream's schema.
+    return with_system_columns(now.unionByName(then, allowMissingColumns=True))
 
 
 def known_table(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> str:
