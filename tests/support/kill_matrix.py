@@ -78,10 +78,10 @@ def _topic_rows(workspace: Workspace) -> Rows:
 
 
 def _parquet_rows(workspace: Workspace) -> Rows:
-    """As Spark's readers see a folder: by the sink's own log."""
+    """As Spark's readers see a folder: by the sink's own log; where it names none there are no columns."""
     assert workspace.spark is not None
     folder = workspace.storage / TABLE
-    if not (folder / "_spark_metadata").exists():
+    if not any((folder / "_spark_metadata").glob("[0-9]*")):
         return Counter()
     return multiset(tuple(row) for row in workspace.spark.read.parquet(str(folder)).collect())
 

@@ -37,7 +37,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         f"{path}/metadata": '{"id":"q"}',
         f"{path}/offsets/0": offsets,
         f"{path}/commits/0": 'v1\n{"nextBatchWatermarkMs":0}',
-        f"{path}/sources/0/0": 'v1\n{"path":"file:///a","timestamp":1,"batchId":0}',
+        f"{path}/sources/0/0": 'v1\n{"path":"file:///the/old/root/a","timestamp":1,"batchId":0}',
         "out/_spark_metadata/0": "v1",
     }
     for name, text in files.items():
@@ -58,7 +58,7 @@ def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_the_commands_of_the_page_do_what_it_says(project: Path) -> None:
     blocks = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
     commands = [line for block in blocks for line in block.splitlines()]
-    assert len(commands) == 6
+    assert len(commands) == 7
     for command in commands:
         words = shlex.split(command.replace("NAME", "sales"))
         done = CliRunner().invoke(app, words[1:])

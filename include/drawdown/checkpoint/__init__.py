@@ -3,7 +3,7 @@
 from drawdown.checkpoint.checkpoint_files import CheckpointFiles
 from drawdown.checkpoint.checksums import checksum_path, delete_with_checksum, replace_with_checksum
 from drawdown.checkpoint.fault import Fault
-from drawdown.checkpoint.file_log import SINK_FIELDS, FileLog, SeenFile, log_offset, plain_path
+from drawdown.checkpoint.file_log import SINK_FIELDS, SOURCE_FIELDS, FileLog, SeenFile, log_offset, plain_path
 from drawdown.checkpoint.offset_log import OffsetLogEntry
 from drawdown.checkpoint.plan_entry import plan_batch
 from drawdown.checkpoint.state_files import StateFiles, StoreFiles, StoreId
@@ -12,6 +12,7 @@ from drawdown.checkpoint.verify import RESTORING, Verification, verify_file_log
 __all__ = [
     "RESTORING",
     "SINK_FIELDS",
+    "SOURCE_FIELDS",
     "CheckpointFiles",
     "Fault",
     "FileLog",

@@ -26,16 +26,16 @@ class CheckpointFiles:
 
     def __init__(self, storage: Storage, path: str) -> None:
         self._storage = storage
-        self._path = storage.relative(path)
+        self.path = storage.relative(path)
 
     @property
     def exists(self) -> bool:
         """Whether Spark has ever started a query here: it writes ``metadata`` first."""
-        return self._storage.exists(f"{self._path}/metadata")
+        return self._storage.exists(f"{self.path}/metadata")
 
     def query_id(self) -> str | None:
         """The id of the query that owns the checkpoint; None when Spark never started one here."""
-        path = f"{self._path}/metadata"
+        path = f"{self.path}/metadata"
         try:
             content = self._storage.read_bytes(path)
         except FileNotFoundError:
@@ -47,11 +47,11 @@ class CheckpointFiles:
 
     def last_offset_batch(self) -> int | None:
         """The newest batch whose offsets are written: the one that runs, or ran last."""
-        return max(batch_ids(self._storage, f"{self._path}/offsets"), default=None)
+        return max(batch_ids(self._storage, f"{self.path}/offsets"), default=None)
 
     def offset_batches(self) -> list[int]:
         """The planned batches that are kept, ascending; asynchronous progress tracking leaves gaps."""
-        return batch_ids(self._storage, f"{self._path}/offsets")
+        return batch_ids(self._storage, f"{self.path}/offsets")
 
     def last_commit_batch(self) -> int | None:
         """The newest batch that Spark holds for done."""
@@ -59,7 +59,7 @@ class CheckpointFiles:
 
     def commit_batches(self) -> list[int]:
         """The committed batches that are kept, ascending."""
-        return batch_ids(self._storage, f"{self._path}/commits")
+        return batch_ids(self._storage, f"{self.path}/commits")
 
     @property
     def unfinished(self) -> bool:
@@ -85,7 +85,7 @@ class CheckpointFiles:
             RefusedError: also ``checkpoint.missing-batch``: only the newest are kept (minBatchesToRetain).
         """
         try:
-            return read_offsets(self._storage, f"{self._path}/offsets/{batch_id}")
+            return read_offsets(self._storage, f"{self.path}/offsets/{batch_id}")
         except FileNotFoundError as error:
             raise self._missing("offsets", batch_id) from error
 
@@ -98,7 +98,7 @@ class CheckpointFiles:
         Raises:
             RefusedError: also ``checkpoint.missing-batch``.
         """
-        path = f"{self._path}/commits/{batch_id}"
+        path = f"{self.path}/commits/{batch_id}"
         try:
             _, lines = read_lines(self._storage, path, _NEWEST_COMMIT_VERSION)
         except FileNotFoundError as error:
@@ -119,7 +119,7 @@ class CheckpointFiles:
 
     def sources(self) -> list[str]:
         """The names of the folders in ``sources/``: one for each file source ("0", "1", or its name)."""
-        folder = f"{self._path}/sources"
+        folder = f"{self.path}/sources"
         below = {info.relative[len(folder) + 1 :] for info in self._storage.walk(folder, depth=2)}
         return sorted({name.split("/")[0] for name in below if "/" in name})
 
@@ -146,7 +146,7 @@ class CheckpointFiles:
         Raises:
             RefusedError: as the class says.
         """
-        path = f"{self._path}/sources/{source}/0"
+        path = f"{self.path}/sources/{source}/0"
         try:
             content = self._storage.read_bytes(path)
         except FileNotFoundError:
@@ -155,13 +155,13 @@ class CheckpointFiles:
         return parse_object(self._storage, path, text)
 
     def _source_log(self, source: int | str) -> FileLog:
-        return FileLog(self._storage, f"{self._path}/sources/{source}", SOURCE_FIELDS)
+        return FileLog(self._storage, f"{self.path}/sources/{source}", SOURCE_FIELDS)
 
     def _missing(self, log: str, batch_id: int) -> RefusedError:
         return RefusedError(
             "checkpoint.missing-batch",
             f"the checkpoint has no file for batch {batch_id} in its log of {log}",
-            where=self._storage.path(f"{self._path}/{log}"),
+            where=self._storage.path(f"{self.path}/{log}"),
             do="check the batch id: the newest spark.sql.streaming.minBatchesToRetain batches are kept; "
             "if a newer one is gone, restore the folder from a copy",
         )

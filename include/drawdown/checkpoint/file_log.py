@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
@@ -100,6 +100,22 @@ class FileLog:
     def compacted(self) -> int:
         """The newest compacted entry, -1 for none."""
         return max(self._entries()[1], default=-1)
+
+    def newest(self) -> list[dict[str, Any]]:
+        """The lines of the newest entry alone. Raises RefusedError: as `everything`."""
+        names = list(self.names())
+        return self._read(names[-1]) if names else []
+
+    def rename(self, spelled: Callable[[str], str]) -> int:
+        """Spell the path of every line anew, entry by entry, the newest last; how many became others."""
+        changed = 0
+        for name in self.names():
+            records = self._read(name)
+            others = [{**record, "path": spelled(record["path"])} for record in records]
+            if others != records:
+                self._write(name, others)
+            changed += sum(a != b for a, b in zip(records, others, strict=True))
+        return changed
 
     def cut(self, last: int) -> None:
         """Take the log of a source back to what it was after entry `last`: newer files are unseen again.

@@ -94,8 +94,12 @@ class StateFiles:
     metadata: list[FileInfo]
 
     @classmethod
-    def read(cls, storage: Storage, checkpoint: str) -> StateFiles:
+    def read(cls, storage: Storage, checkpoint: str, *, keyed: bool = False) -> StateFiles:
         """List ``state/`` of a checkpoint (path relative to the storage root).
+
+        Args:
+            keyed: every operator keeps its state by keys, so that each of its partitions has some; where that
+                is not known, an operator with state in partition 0 alone is taken for one without keys.
 
         Raises:
             RefusedError: an operator's metadata is torn.
@@ -119,7 +123,7 @@ class StateFiles:
                 # Without keys all state is in partition 0 (a distribution of AllTuples), and the metadata
                 # names as many partitions as for any other operator.
                 only_first = {p for operator, p in found_in if operator == each.operator} == {0}
-                if not (only_first and each.partition):
+                if keyed or not (only_first and each.partition):
                     stores.setdefault(each, StoreFiles(each))
         return cls(dict(sorted(stores.items())), metadata)
 

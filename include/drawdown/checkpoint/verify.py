@@ -34,10 +34,11 @@ class Verification:
         stateful: whether its query keeps state, as far as somebody has noted it.
     """
 
-    def __init__(self, storage: Storage, path: str, *, stateful: bool = False) -> None:
+    def __init__(self, storage: Storage, path: str, *, stateful: bool = False, keyed: bool = False) -> None:
         self._storage = storage
         self._path = path
         self._stateful = stateful
+        self._keyed = keyed
         self._files = CheckpointFiles(storage, path)
 
     def everything(self) -> list[Fault]:
@@ -111,7 +112,7 @@ class Verification:
         last = self._files.last_commit_batch()
         version = 0 if last is None else last + 1
         try:
-            state = StateFiles.read(self._storage, self._path)
+            state = StateFiles.read(self._storage, self._path, keyed=self._keyed)
         except RefusedError as error:
             yield Fault("state", "torn", self._storage.relative(error.where), error.what, True)
             return

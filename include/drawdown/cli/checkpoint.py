@@ -160,6 +160,30 @@ def repair(name: Name, why: Why = "", by: By = None, as_json: Json = False) -> N
 
 
 @app.command()
+def move(
+    name: Name,
+    old: Annotated[
+        str, typer.Option("--from", help="The storage root that was copied here.", show_default=False)
+    ],
+    why: Why = "",
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """After the storage was copied to another root: name its files there, so that none is read again."""
+    from drawdown.recovery.move import move as name_anew
+
+    with _generation(name) as generation:
+        done = _as_run(
+            generation,
+            ("move", by, why),
+            lambda lease: name_anew(generation, old, lease),
+            lambda moved: f"moved from {old}: {moved.lines:,} files in logs, {moved.rows:,} in the metastore",
+        )
+    text = f"{done.lines:,} files in logs and {done.rows:,} in the metastore are named in their new place"
+    _say(as_json, {"lines": done.lines, "rows": done.rows}, text)
+
+
+@app.command()
 def prune(
     name: Name,
     keep: Annotated[int, typer.Option(min=0, help="So many of the newest snapshots stay.")] = 3,

@@ -37,6 +37,7 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint, QuarantineDecision
 from drawdown.plan.changes import change_verdicts, changes, refusal
 from drawdown.plan.fingerprint import spec_fingerprint
+from drawdown.plan.moved import refuse_moved
 from drawdown.plan.verdicts import Level, PlanVerdict
 from drawdown.recovery.generation import Generation
 from drawdown.spec import Pipeline, Project
@@ -106,7 +107,9 @@ def plan_pipeline(
     files = CheckpointFiles(storage, path)
     found, built, troubled = _Findings(pipeline), _Findings(pipeline), _Findings(pipeline)
 
-    found.of(lambda: refuse_foreign_checkpoint(Generation(project, pipeline, metastore, checkpoint)))
+    live = Generation(project, pipeline, metastore, checkpoint)
+    found.of(lambda: refuse_foreign_checkpoint(live))
+    found.of(lambda: refuse_moved(pipeline, storage, files, live.sink_log))
     found.of(lambda: refuse_older_metastore(metastore, pipeline, checkpoint, files))
     if not is_asynchronous(pipeline):
         found.of(lambda: refuse_gaps(pipeline, files, storage.path(path)))

@@ -14,13 +14,11 @@ from drawdown.engine.sinks import Sink
 from drawdown.engine.uncounted import complete_offsets, note_baseline, uncounted_watch
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Batch, BatchStatus, Checkpoint, Counts, Lease
+from drawdown.metastore.records import UNPUBLISHED, Batch, Checkpoint, Counts, Lease
 from drawdown.recovery.advice import copy_back, refuse_torn
 from drawdown.recovery.generation import Generation
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
-
-_UNPUBLISHED: tuple[BatchStatus, ...] = ("staged", "committed", "passed", "held")
 
 
 def refuse_foreign_checkpoint(
@@ -88,7 +86,7 @@ def refuse_unpublished(
     """
     if checkpoint is None or checkpoint.fingerprint.get("sink", sink) == sink:
         return
-    waiting = metastore.batches(pipeline.name, checkpoint.generation, _UNPUBLISHED)
+    waiting = metastore.batches(pipeline.name, checkpoint.generation, UNPUBLISHED)
     if waiting:
         raise RefusedError(
             "sink.unpublished",

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from drawdown.errors import RefusedError
 from drawdown.metastore import counts
-from drawdown.metastore.records import Batch, BatchStatus, StagedFile
+from drawdown.metastore.records import UNPUBLISHED, Batch, BatchStatus, StagedFile
 from drawdown.metastore.tables import batches, staged_files
 
 _IDS_PER_STATEMENT = 1000  # both stores bound the parameters of one statement
@@ -63,8 +63,7 @@ def mark_published(conn: Connection, pipeline: str, generation: int, batch_ids: 
 
 def discard(conn: Connection, pipeline: str, generation: int, batch_ids: Iterable[int]) -> None:
     """Any status but published -> discarded. Raises RefusedError batch.published else."""
-    allowed: tuple[BatchStatus, ...] = ("staged", "committed", "passed", "held")
-    _move(conn, pipeline, generation, batch_ids, allowed=allowed, to="discarded")
+    _move(conn, pipeline, generation, batch_ids, allowed=UNPUBLISHED, to="discarded")
 
 
 def read_one(conn: Connection, pipeline: str, generation: int, batch_id: int) -> Batch | None:

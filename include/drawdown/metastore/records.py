@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 RunState = Literal["running", "succeeded", "failed", "crashed", "stopped"]
 BatchStatus = Literal["staged", "committed", "passed", "held", "published", "discarded"]
+UNPUBLISHED: tuple[BatchStatus, ...] = ("staged", "committed", "passed", "held")
 Outcome = Literal["pass", "warn", "fail", "error", "empty"]
 StagedTable = Literal["output", "quarantine"]
 DecisionKind = Literal["replay", "drop"]

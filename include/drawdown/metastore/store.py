@@ -23,6 +23,7 @@ from drawdown.metastore import (
     decisions,
     generations,
     leases,
+    moving,
     read_files,
     runs,
     verdicts,
@@ -286,6 +287,11 @@ class Metastore:
         """What is kept of these files of a source, or of all; a file of before it was kept is not in it."""
         with self._engine.begin() as conn:
             return read_files.read(conn, pipeline, generation, source, paths)
+
+    def move_files(self, lease: Lease, generation: int, roots: Iterable[tuple[str, str]]) -> int:
+        """Let paths of files below one root be below another, by pairs of both; how many were."""
+        with self.fenced(lease) as conn:
+            return moving.move_files(conn, lease.pipeline, generation, roots)
 
     # Decisions about rows of a quarantine
 

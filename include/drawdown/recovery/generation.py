@@ -75,8 +75,13 @@ class Generation:
         return bool(self.metastore.batches(self.pipeline.name, self.number))
 
     def verification(self) -> Verification:
-        operators = self.checkpoint.fingerprint.get("state.operators") if self.checkpoint else None
-        return Verification(self.storage, self.path, stateful=bool(operators))
+        noted = self.checkpoint.fingerprint.get("state.operators") if self.checkpoint else None
+        operators: list[str] = noted or []
+        # In the words of engine/operators.py.
+        whole = [each for each in operators if each.endswith(" by nothing") or each.startswith("the first ")]
+        return Verification(
+            self.storage, self.path, stateful=bool(operators), keyed=bool(operators) and not whole
+        )
 
     def faults(self) -> list[Fault]:
         """What is wrong with any file of the checkpoint, or of a file sink's log; reads them all."""

@@ -15,14 +15,13 @@ from dataclasses import dataclass
 
 from drawdown.checkpoint import StateFiles, checksum_path, delete_with_checksum
 from drawdown.checkpoint.state_files import immutable_files
-from drawdown.metastore.records import BatchStatus, Lease
+from drawdown.metastore.records import UNPUBLISHED, Lease
 from drawdown.publishing.staging import staging_folder, sweep
 from drawdown.recovery.generation import Generation
 from drawdown.recovery.snapshots import snapshots
 from drawdown.spec.query_settings import BATCHES_TO_RETAIN
 from drawdown.storage import FileInfo
 
-_WAITING: tuple[BatchStatus, ...] = ("staged", "committed", "passed", "held")
 _RETAIN = "spark.sql.streaming.minBatchesToRetain"
 _NUMBERED = re.compile(r"(?:checkpoint|carriers)-(\d+)")
 
@@ -131,12 +130,12 @@ def _old_generations(generation: Generation) -> Iterator[FileInfo]:
 
 
 def _waits(generation: Generation, number: int) -> bool:
-    return bool(generation.metastore.batches(generation.pipeline.name, number, statuses=_WAITING))
+    return bool(generation.metastore.batches(generation.pipeline.name, number, statuses=UNPUBLISHED))
 
 
 def _staged(generation: Generation) -> Iterator[FileInfo]:
     of, metastore = (generation.pipeline.name, generation.number), generation.metastore
-    waiting = [batch.batch_id for batch in metastore.batches(*of, statuses=_WAITING)]
+    waiting = [batch.batch_id for batch in metastore.batches(*of, statuses=UNPUBLISHED)]
     kept = {file.path for _, file in metastore.staged_files(*of, waiting, table="output")}
     for info in generation.storage.walk(staging_folder(generation.pipeline), depth=1):
         if info.path not in kept and info.name.endswith(".parquet"):

@@ -14,12 +14,10 @@ from collections.abc import Callable
 from drawdown.checkpoint import FileLog, StateFiles, delete_with_checksum, log_offset
 from drawdown.checkpoint.file_log import SOURCE_FIELDS
 from drawdown.errors import RefusedError
-from drawdown.metastore.records import BatchStatus, Lease
+from drawdown.metastore.records import UNPUBLISHED, Lease
 from drawdown.recovery.ahead import refuse_ahead
 from drawdown.recovery.generation import Generation
 from drawdown.recovery.sink_back import take_sink_back
-
-_UNPUBLISHED: tuple[BatchStatus, ...] = ("staged", "committed", "passed", "held")
 
 
 def rewind(generation: Generation, to: int, current: Callable[[], Lease], *, sink: bool) -> list[int]:
@@ -62,7 +60,7 @@ def rewind(generation: Generation, to: int, current: Callable[[], Lease], *, sin
 def forget_batches(generation: Generation, last: int, lease: Lease) -> None:
     """Forget the batches behind `last`, and remove what they staged and nobody has seen."""
     of, metastore = (generation.pipeline.name, generation.number), generation.metastore
-    later = metastore.batches(*of, statuses=_UNPUBLISHED, first_batch=last + 1)
+    later = metastore.batches(*of, statuses=UNPUBLISHED, first_batch=last + 1)
     files = metastore.staged_files(*of, [batch.batch_id for batch in later])
     metastore.forget_batches(lease, generation.number, last)
     if generation.sink_log is None:

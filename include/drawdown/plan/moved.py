@@ -1,0 +1,58 @@
+"""A storage root that is not where it was: every file would be new to the checkpoint, and come again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from urllib.parse import unquote
+
+from drawdown.checkpoint import SINK_FIELDS, SOURCE_FIELDS, CheckpointFiles, FileLog, log_offset, plain_path
+from drawdown.checkpoint.roots import is_below
+from drawdown.errors import RefusedError
+from drawdown.spec import Pipeline
+from drawdown.storage import Glob, Storage
+
+
+def refuse_moved(pipeline: Pipeline, storage: Storage, files: CheckpointFiles, sink_log: str | None) -> None:
+    """Look at the newest entry of each log of files.
+
+    Args:
+        sink_log: the folder of a file sink's log, relative to the storage root.
+
+    Raises:
+        RefusedError: ``storage.moved``; otherwise as `CheckpointFiles`.
+    """
+    for log in logs_of_files(storage, files, sink_log):
+        for record in log.newest():
+            if not is_below(record["path"], storage.root):
+                _refuse(pipeline, storage, plain_path(unquote(record["path"])))
+
+
+def logs_of_files(storage: Storage, files: CheckpointFiles, sink_log: str | None) -> Iterator[FileLog]:
+    """The logs that name files by absolute paths: of file sources, carriers too, and of a file sink."""
+    if (planned := files.last_offset_batch()) is not None:
+        for source, offset in files.offsets(planned).by_source.items():
+            if log_offset(offset) is not None:
+                yield FileLog(storage, f"{files.path}/sources/{source}", SOURCE_FIELDS)
+    if sink_log is not None:
+        yield FileLog(storage, sink_log, SINK_FIELDS)
+
+
+def _refuse(pipeline: Pipeline, storage: Storage, path: str) -> None:
+    raise RefusedError(
+        "storage.moved",
+        f"{pipeline.name} has read and written files below another storage root, such as {path}: all that is"
+        f" below {storage.root} would be new to it, and come again",
+        where=str(pipeline.folder),
+        do=f"set `storage_root:` back; or, when the storage was copied here with all that is in it:"
+        f" `drawdown checkpoint move {pipeline.name} --from {_old_root(pipeline, path)}`",
+    )
+
+
+def _old_root(pipeline: Pipeline, path: str) -> str:
+    """What stands before a path of the pipeline, as far as one can be recognised."""
+    paths = [pipeline.sink.path, *(source.path for source in pipeline.sources.values()), "_drawdown"]
+    for folder in (glob.prefix for each in paths if each for glob in Glob.parse(each)):
+        before, found, _ = path.rpartition(f"/{folder}/")
+        if found:
+            return before
+    return "OLD-ROOT"

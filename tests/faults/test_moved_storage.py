@@ -1,0 +1,88 @@
+"""A storage root that was copied to another place: nothing is read again, and one command names it anew."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.support.command_line import drawdown
+from tests.support.recovering import NAME, checkpoint, goes_on_like, land, mend, project, refused, result
+from tests.support.workspace import Workspace
+
+FAILING = "expectations: [{type: expect_table_row_count_to_equal, kwargs: {value: -1}}]\n"
+PLACE = "another-place-é"
+
+
+def move(workspace: Workspace) -> Path:
+    """Copy the storage without the times of its files, and let the project use the copy."""
+    old = workspace.storage
+    workspace.storage = workspace.root / PLACE
+    shutil.copytree(old, workspace.storage, copy_function=shutil.copyfile)
+    settings = workspace.root / "include" / "project.yaml"
+    settings.write_text(settings.read_text().replace("storage_root: storage", f"storage_root: {PLACE}"))
+    shutil.rmtree(old / "landing")
+    return old
+
+
+@pytest.mark.parametrize(
+    "sink",
+    [
+        pytest.param("delta", marks=pytest.mark.fault("F17", "delta")),
+        pytest.param("parquet", marks=pytest.mark.fault("F17", "files")),
+    ],
+)
+def test_a_storage_in_another_place_is_refused_until_its_files_are_named_there(
+    tmp_path: Path, spark: SparkSession, sink: str
+) -> None:
+    control = project(tmp_path / "control", spark, sink)
+    workspace = project(tmp_path / "project", spark, sink)
+    for wave in (0, 1):
+        for each in (control, workspace):
+            land(each, wave)
+            each.run(NAME)
+    old = move(workspace)
+    before = workspace.snapshot()
+
+    error = refused(workspace, "storage.moved")
+    assert workspace.snapshot() == before
+    assert error.do.endswith(f"`drawdown checkpoint move {NAME} --from {old}`")
+    plan = drawdown(workspace.root, "plan", NAME, "--json")
+    assert (plan.returncode, "storage.moved" in plan.stdout) == (3, True)
+    mend(workspace, error.do)
+    checkpoint(workspace, "verify")
+    again = workspace.drain(NAME)[0]
+    assert (again.run, again.error) == (None, None), "nothing is new, and nothing was rewritten"
+
+    for each in (control, workspace):
+        land(each, 2)
+    control.run(NAME)
+    goes_on_like(workspace, result(control))
+    with workspace.metastore() as metastore:
+        last = metastore.runs(NAME)[0]
+    assert (last.counts.read, last.notices) == (10, [])
+
+
+@pytest.mark.fault("F17", "delta")
+def test_rows_that_wait_for_a_decision_move_along(tmp_path: Path, spark: SparkSession) -> None:
+    workspace = project(tmp_path / "project", spark, "delta")
+    quality = workspace.root / "include" / "pipelines" / NAME / "quality.yaml"
+    quality.write_text(FAILING)
+    land(workspace, 0)
+    land(workspace, 1)
+    assert workspace.drain(NAME)[0].error is not None
+    old = move(workspace)
+    table = workspace.storage / "tables" / "hourly"
+    aside = table.rename(table.with_name("aside"))
+    missing = checkpoint(workspace, "move", "--from", str(old), code=3)
+    assert "move.not-copied" in missing.stderr
+    aside.rename(table)
+    checkpoint(workspace, "move", "--from", str(old))
+    nothing = checkpoint(workspace, "move", "--from", str(old), code=3)
+    assert "move.nothing" in nothing.stderr
+    shutil.rmtree(old)
+    released = drawdown(workspace.root, "release", NAME, "--why", "a test")
+    assert released.returncode == 0, released.stderr
+    assert len(workspace.delta("tables/hourly")) > 0
