@@ -29,7 +29,7 @@ from drawdown.engine.failures import of_run
 from drawdown.engine.planning import plan_pipeline
 from drawdown.engine.query import Query
 from drawdown.engine.refused_rows import refuse_rows
-from drawdown.engine.replay_reach import refuse_far_state
+from drawdown.engine.replay_reach import refuse_far_state, refuse_no_time
 from drawdown.engine.slice import Auditor
 from drawdown.engine.sources.bounded import read_bounded
 from drawdown.errors import AuditFailed, SourceError
@@ -132,6 +132,7 @@ class _Replay:
 
     def _stage_and_judge(self, basis: Basis) -> Verdict:
         query = plan_pipeline(self.root, self.project, self.pipeline, self.metastore).accepted()
+        refuse_no_time(query.schema, self.pipeline)
         refuse_far_state(query, self.pipeline, self.interval)
         with durable("replay.stage"):
             self._stage(query, basis)

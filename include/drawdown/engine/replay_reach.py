@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
+from pyspark.sql.types import DateType, StructType, TimestampNTZType, TimestampType
+
 from drawdown.engine.examine.join_sides import Join
 from drawdown.engine.examine.plan_tree import Node, is_session, is_watermarked, is_watermarked_column, items
 from drawdown.engine.query import Query
@@ -45,6 +47,20 @@ class _Reach:
     back: timedelta | None
     ahead: timedelta = _NOTHING
     either: timedelta = _NOTHING
+
+
+def refuse_no_time(schema: StructType, pipeline: Pipeline) -> None:
+    """Raise RefusedError ``replay.no-time`` when nothing says which rows of the sink are in an interval."""
+    column = str(pipeline.sink.time_column)
+    kind = schema[column].dataType
+    if not isinstance(kind, DateType | TimestampType | TimestampNTZType):
+        raise RefusedError(
+            "replay.no-time",
+            f"{column}, the time column of {pipeline.name}, is {kind.simpleString().upper()}: text and"
+            " numbers are not compared as times are",
+            where=str(pipeline.folder / str(pipeline.sink.schema_file)),
+            do="name a column of type TIMESTAMP, TIMESTAMP_NTZ or DATE",
+        )
 
 
 def refuse_far_state(query: Query, pipeline: Pipeline, interval: Interval) -> None:

@@ -5,12 +5,13 @@ Each is one commit that carries its transaction id.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from drawdown.metastore.records import StagedFile
 from drawdown.publishing.delta_table import DeltaTableFiles
-from drawdown.publishing.target import Commit, Staged
+from drawdown.publishing.target import Commit, NewRows, Staged
 from drawdown.publishing.upsert import latest_rows
 from drawdown.spec.sink import OutputMode
 from drawdown.storage import Storage
@@ -18,7 +19,7 @@ from drawdown.storage import Storage
 
 @dataclass(frozen=True)
 class DeltaTarget:
-    """A Delta table that takes batches in one output mode; see Target for the methods."""
+    """A Delta table that takes batches in one output mode; see Target and Replaceable for the methods."""
 
     storage: Storage
     table: DeltaTableFiles
@@ -42,6 +43,21 @@ class DeltaTarget:
                 self.table.merge(rows, self.keys, commit)
         elif files:
             self.table.append(files, commit)
+
+    def replace(self, new: NewRows) -> bool:
+        # The first look at the table: what touches the interval from here on, `replace` sees.
+        if new.overtaken(self.table.published_version(new.app_id)):
+            return False
+        return self.table.replace(new.column, new.interval, self._rows(new.files), new.info)
+
+    def _rows(self, files: Sequence[StagedFile]) -> Iterator[Any]:
+        """As pyarrow RecordBatches, file by file."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        for file in files:
+            content = pa.BufferReader(self.storage.read_bytes(self.storage.relative(file.path)))
+            yield from pq.ParquetFile(content, coerce_int96_timestamp_unit="us").iter_batches()
 
     def _replace_all(self, staged: Staged, commit: Commit) -> None:
         """The last batch's snapshot takes the place of all rows; those before it will never be seen.

@@ -102,11 +102,12 @@ class PostgresTable:
                 do=f'CREATE SCHEMA "{self.schema}" for the user of the sink',
             )
 
-    def refuse_rights(self, connection: Connection[Any], mode: OutputMode) -> None:
-        """Raise RefusedError ``sink.forbidden`` for a right on the table that the mode needs."""
+    def refuse_rights(self, connection: Connection[Any], mode: OutputMode, *, replays: bool) -> None:
+        """Raise RefusedError ``sink.forbidden`` for a right on the table that mode or replays need."""
+        needed = (*_RIGHTS[mode], "DELETE") if replays else _RIGHTS[mode]
         lacking = [
             right
-            for right in _RIGHTS[mode]
+            for right in needed
             if not self._one(connection, f"SELECT has_table_privilege(%s, '{right}')")
         ]
         if lacking:

@@ -14,7 +14,7 @@ from drawdown.publishing.postgres_copy import columns_of, csv_parts
 from drawdown.publishing.postgres_database import connected
 from drawdown.publishing.postgres_ledger import Ledger
 from drawdown.publishing.postgres_table import PostgresTable
-from drawdown.publishing.target import Commit, Staged
+from drawdown.publishing.target import Commit, NewRows, Staged
 from drawdown.spec import Database
 from drawdown.spec.sink import OutputMode
 from drawdown.storage import Storage
@@ -25,7 +25,7 @@ _BATCH = sql.Identifier("_dd_batch")
 
 @dataclass(frozen=True)
 class PostgresTarget:
-    """A table that takes batches in one output mode; see Target for the methods.
+    """A table that takes batches in one output mode; see Target and Replaceable for the methods.
 
     Not atomic with the metastore, whose lock a long COPY must not hold: the ledger fences instead. It is
     locked after the rows were sent: a holder that freezes while it sends them holds no lock that its
@@ -63,6 +63,23 @@ class PostgresTarget:
             if columns:
                 self._move(connection, columns)
             commit.still_ours()
+
+    def replace(self, new: NewRows) -> bool:
+        """The rows are sent before the ledger is locked: a publish waits only for the server's own work."""
+        with connected(self.database, self.table.name) as connection:
+            columns = self._stage(connection, Staged([0], [(0, file) for file in new.files]))
+            if new.overtaken(self._ledger.published_batch(connection, new.app_id, lock=True)):
+                connection.rollback()
+                return False
+            connection.execute(
+                sql.SQL("DELETE FROM {0} WHERE {1} >= %s AND {1} < %s").format(
+                    self.table.identifier, sql.Identifier(new.column)
+                ),
+                [new.interval.start, new.interval.end],
+            )
+            if columns:
+                self._move(connection, columns)
+        return True
 
     @property
     def _ledger(self) -> Ledger:

@@ -8,11 +8,10 @@ replaced. Replacing the same interval twice gives the same table.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from typing import Any
 
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
@@ -21,9 +20,8 @@ from drawdown.plan.replay import Basis, basis_at, refuse_open, replay_of
 from drawdown.plan.replay_files import refuse_gone_files
 from drawdown.plan.replay_offsets import refuse_gone_offsets
 from drawdown.plan.replay_versions import refuse_gone_versions
-from drawdown.publishing.delta_table import DeltaTableFiles
-from drawdown.publishing.target import transaction_id
-from drawdown.publishing.targets import output_uri, target_of
+from drawdown.publishing.target import NewRows, transaction_id
+from drawdown.publishing.targets import replaceable_of, target_of
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.interval import Interval
 from drawdown.storage import Storage
@@ -116,41 +114,34 @@ def replace_interval(
     Raises:
         SourceError: the sink cannot be reached or written; the same call may be made again.
     """
-    table = DeltaTableFiles(output_uri(project, pipeline))
+    generation, storage = replacement.basis.checkpoint.generation, Storage(project.storage_root)
+
+    def overtaken(last: int) -> bool:
+        newer = range(replacement.basis.batch.batch_id + 1, last + 1)
+        files = metastore.staged_files(pipeline.name, generation, newer, table="output")
+        return any(_may_hold(file, column, replacement.interval) for _, file in files)
+
+    target, column = replaceable_of(project, pipeline), str(pipeline.sink.time_column)
+    app_id = transaction_id(pipeline.name, generation, "output")
+    files = _staged(storage, replacement.folder)
+    new = NewRows(replacement.interval, files, column, app_id, overtaken, replacement.info)
     # A MERGE of a drain would fail when its files were taken away meanwhile; an append reads none.
-    apart = metastore.apart_from(pipeline.name) if pipeline.sink.mode == "update" else nullcontext()
-    with apart:
-        return _replace(metastore, pipeline, table, Storage(project.storage_root), replacement)
+    merges = target.atomic and pipeline.sink.mode == "update"
+    with metastore.apart_from(pipeline.name) if merges else nullcontext():
+        return target.replace(new)
 
 
-def _replace(
-    metastore: Metastore,
-    pipeline: Pipeline,
-    table: DeltaTableFiles,
-    storage: Storage,
-    replacement: Replacement,
-) -> bool:
-    generation = replacement.basis.checkpoint.generation
-    column = str(pipeline.sink.time_column)
-    # The first look: what `replace` changes is seen from here on.
-    last = table.published_version(transaction_id(pipeline.name, generation, "output"))
-    newer = range(replacement.basis.batch.batch_id + 1, last + 1)
-    files = metastore.staged_files(pipeline.name, generation, newer, table="output")
-    if any(_may_hold(file, column, replacement.interval) for _, file in files):
-        return False
-    rows = _rows(storage, replacement.folder)
-    return table.replace(column, replacement.interval, rows, replacement.info)
-
-
-def _rows(storage: Storage, folder: str) -> Iterator[Any]:
-    """The staged rows, file by file, as pyarrow RecordBatches."""
-    import pyarrow as pa
+def _staged(storage: Storage, folder: str) -> list[StagedFile]:
+    """What Spark has written there, file by file."""
     import pyarrow.parquet as pq
 
+    found = []
     for info in storage.walk(folder):
         if info.name.endswith(".parquet"):
-            content = pa.BufferReader(storage.read_bytes(info.relative))
-            yield from pq.ParquetFile(content, coerce_int96_timestamp_unit="us").iter_batches()
+            with storage.open(info.relative) as stream:
+                rows = pq.read_metadata(stream).num_rows
+            found.append(StagedFile("output", info.path, info.size, rows))
+    return found
 
 
 def _may_hold(file: StagedFile, column: str, interval: Interval) -> bool:

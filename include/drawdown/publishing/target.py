@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from drawdown.metastore.records import StagedFile, StagedTable
+from drawdown.spec.interval import Interval
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,42 @@ class Target(Protocol):
         Raises:
             SourceError: the sink cannot be reached or written; the same call may be made again.
             RefusedError: ``lease.lost``: a newer holder has written.
+        """
+
+
+@dataclass(frozen=True)
+class NewRows:
+    """Rows of one event-time interval, computed again.
+
+    Attributes:
+        files: parquet files with all of them.
+        column: of the sink; says which interval a row belongs to.
+        app_id: see `transaction_id`.
+        overtaken: given the last batch that readers see, whether one of those up to it may have brought rows
+            of the interval that these rows do not know of.
+        info: notes for the history of a sink that keeps one.
+    """
+
+    interval: Interval
+    files: Sequence[StagedFile]
+    column: str
+    app_id: str
+    overtaken: Callable[[int], bool]
+    info: Mapping[str, str]
+
+
+@runtime_checkable
+class Replaceable(Target, Protocol):
+    """A sink of which one interval can be replaced."""
+
+    def replace(self, new: NewRows) -> bool:
+        """One commit that puts the new rows in place of those of their interval; no publish comes between.
+
+        Returns:
+            False when they were overtaken: nothing is changed.
+
+        Raises:
+            SourceError: the sink cannot be reached or written; the same call may be made again.
         """
 
 

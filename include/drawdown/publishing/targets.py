@@ -6,7 +6,7 @@ from drawdown.metastore.records import StagedTable
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.delta_target import DeltaTarget
 from drawdown.publishing.kafka_target import KafkaTarget
-from drawdown.publishing.target import Target
+from drawdown.publishing.target import Replaceable, Target
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 
@@ -45,3 +45,10 @@ def target_of(project: Project, pipeline: Pipeline, table: StagedTable) -> Targe
         into = PostgresTable.of(str(sink.table))
         return PostgresTarget(storage, project.databases[sink.database], into, sink.mode, sink.keys)
     return None
+
+
+def replaceable_of(project: Project, pipeline: Pipeline) -> Replaceable:
+    """The output of a pipeline that says `replay:` (spec/replay.py lets no other sink say it)."""
+    target = target_of(project, pipeline, "output")
+    assert isinstance(target, Replaceable)
+    return target

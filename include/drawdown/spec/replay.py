@@ -10,14 +10,14 @@ from drawdown.spec.sink import Sink
 from drawdown.spec.source import Source
 
 _NONE = Duration.parse("0 seconds")
-# Why rows of an interval cannot be taken back; delta takes them back.
+_TAKEN_BACK = ("delta", "postgres")
+# Why rows of an interval cannot be taken back from others.
 _KEPT_FOR_EVER: Mapping[str, str] = {
     "kafka": "what consumers have read from a topic cannot be taken back",
     "foreach_batch": "nobody but your function knows what it wrote",
     "foreach": "nobody but your class knows what it wrote",
     "console": "what is printed cannot be taken back",
     "memory": "its rows are gone with the run that wrote them",
-    "postgres": "replacing an interval of a PostgreSQL table is not built yet",
 }
 _NEVER_AGAIN = frozenset({"socket", "rate", "rate-micro-batch", "python"})
 # Options by which a stream gives other rows than the table has; startingVersion: 0 gives all.
@@ -39,11 +39,11 @@ class Replay(SpecModel):
 
 def check_replay(sink: Sink, sources: Mapping[str, Source]) -> None:
     """Raises a PydanticCustomError for a pipeline of which no interval can be computed again and replaced."""
-    if sink.format != "delta":
+    if sink.format not in _TAKEN_BACK:
         why = _KEPT_FOR_EVER.get(sink.format, "readers know its files, and one commit cannot take some away")
         raise problem(
             "contradiction", f"a {sink.format} sink cannot be replayed: {why}", "replay",
-            do="remove `replay:`, or write into a delta sink",
+            do="remove `replay:`, or write into a delta or postgres sink",
         )  # fmt: skip
     if sink.mode == "complete":
         raise problem(

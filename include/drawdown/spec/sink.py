@@ -26,7 +26,7 @@ _KEYS: Mapping[str, frozenset[str]] = {
     "delta": _TABLE | {"keys", "table"},
     "file": _TABLE,
     "kafka": frozenset({"topic", "broker", "delivery"}),
-    "postgres": frozenset({"table", "database", "keys"}),
+    "postgres": frozenset({"table", "database", "keys", "time_column"}),
     "foreach_batch": frozenset({"function"}),
     "foreach": frozenset({"function"}),
     "console": frozenset(),

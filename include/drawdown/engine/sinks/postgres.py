@@ -36,7 +36,7 @@ class PostgresSink(StagedFilesSink):
                 raise self._ledger.missing()
             if not table.exists(connection):
                 return None
-            table.refuse_rights(connection, sink.mode)
+            table.refuse_rights(connection, sink.mode, replays=self._pipeline.replay is not None)
             table.refuse_drift(connection, wanted)
             if self._keys:
                 table.refuse_keys(connection, self._keys)

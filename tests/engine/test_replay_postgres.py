@@ -1,0 +1,157 @@
+"""A replay into PostgreSQL: one transaction puts the recomputed rows in place, in turn with drains."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC
+from pathlib import Path
+
+import psycopg
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from drawdown.engine.drain import RunContext
+from drawdown.engine.replay import replay
+from drawdown.errors import RefusedError
+from drawdown.machine.postgres import PostgresServer
+from drawdown.metastore.records import StagedFile
+from drawdown.publishing.target import NewRows
+from drawdown.publishing.targets import replaceable_of
+from drawdown.quality.audit import GxAuditor
+from drawdown.quality.outcome import AuditOutcome
+from drawdown.spec import Pipeline, load_pipeline
+from drawdown.spec.interval import Interval
+from tests.support.database import TestDatabase
+from tests.support.replays import REPLAYED, replayed
+from tests.support.workspace import Workspace
+
+pytest_plugins = ("tests.fixtures.postgres",)
+
+FIRST_DAY = "2024-01-01", "2024-01-02"
+INTO_POSTGRES = REPLAYED.replace("format: delta, path: tables/hourly", "format: postgres, table: public.out")
+UPDATE = INTO_POSTGRES.replace("time_column: hour", "time_column: hour, mode: update, keys: [hour, k]")
+HOURLY = "SELECT window.start AS hour, k, count(*) AS n FROM events GROUP BY window(at, '1 hour'), k"
+PLAIN = "SELECT date_trunc('hour', at) AS hour, k, 1L AS n FROM events"
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer) -> TestDatabase:
+    return TestDatabase(postgres_server)
+
+
+@pytest.fixture
+def workspace(tmp_path: Path, spark: SparkSession, database: TestDatabase) -> Workspace:
+    return Workspace(tmp_path / "project", spark, more=database.project_lines)
+
+
+def hourly(workspace: Workspace, spec: str, sql: str, rules: str = "", out: str = "hour TIMESTAMP") -> None:
+    workspace.pipeline(
+        "hourly",
+        spec,
+        events_ddl="at TIMESTAMP, k STRING",
+        hourly_ddl=f"{out}, k STRING, n BIGINT",
+        transform_sql=sql,
+        quality_yaml=f"rules: [{rules}]",
+    )
+
+
+def land(workspace: Workspace, file: str, *events: str) -> None:
+    """Events such as `01T06 a`."""
+    rows = [{"at": f"2024-01-{event[:5]}:30:00Z", "k": event[6:]} for event in events]
+    workspace.land_json(f"landing/events/{file}.json", rows)
+
+
+def totals(database: TestDatabase) -> dict[str, int]:
+    """By day, hour and key; a row that comes twice counts twice."""
+    found: dict[str, int] = {}
+    for hour, k, n in database.execute("SELECT hour, k, n FROM public.out"):
+        at = f"{hour.astimezone(UTC):%dT%H} {k}"
+        found[at] = found.get(at, 0) + n
+    return found
+
+
+@pytest.mark.parametrize("spec", [INTO_POSTGRES, UPDATE], ids=["append", "update"])
+def test_a_replayed_interval_has_what_came_late_and_lacks_what_no_longer_passes(
+    workspace: Workspace, database: TestDatabase, spec: str
+) -> None:
+    hourly(workspace, spec, HOURLY)
+    land(workspace, "1", "01T06 a", "01T23 gone", "02T00 gone", "02T06 a")
+    workspace.run("hourly")
+    land(workspace, "2", "01T06 a", "01T07 late", "03T06 a")
+    workspace.run("hourly")
+    hourly(workspace, spec, HOURLY, "{name: there, check: \"k <> 'gone'\", on_fail: quarantine}")
+    land(workspace, "3", "04T06 a")
+    workspace.run("hourly")
+    rest = {hour: n for hour, n in totals(database).items() if hour > "02"}
+    run = replayed(workspace, *FIRST_DAY)
+    assert totals(database) == {"01T06 a": 2, "01T07 late": 1, **rest}
+    assert run.counts.published == 2
+    replayed(workspace, *FIRST_DAY)
+    assert totals(database) == {"01T06 a": 2, "01T07 late": 1, **rest}, "again, it changes nothing"
+    land(workspace, "4", "05T06 a")
+    workspace.run("hourly")
+    assert totals(database)["04T06 a"] == 1
+
+
+def test_what_a_drain_publishes_meanwhile_is_not_lost(workspace: Workspace, database: TestDatabase) -> None:
+    hourly(workspace, INTO_POSTGRES, PLAIN)
+    land(workspace, "1", "01T06 a", "03T06 a")
+    workspace.run("hourly")
+    land(workspace, "2", "01T07 late", "03T07 a")
+    said: list[str] = []
+
+    def drain_then_audit(rows: DataFrame, pipeline: Pipeline, count: int) -> AuditOutcome:
+        if not said:
+            workspace.run("hourly")
+        return GxAuditor()(rows, pipeline, count)
+
+    assert workspace.spark is not None
+    with workspace.metastore() as metastore:
+        pipeline = load_pipeline(workspace.project, "hourly")
+        of = workspace.spark, workspace.project, pipeline, metastore, drain_then_audit
+        context = RunContext("r1", "test", on_notice=said.append)
+        run = replay(*of, Interval.parse(*FIRST_DAY), context)
+    assert len(said) == 1, "it began once more"
+    assert run.counts.published == 2
+    assert totals(database) == {"01T06 a": 1, "01T07 late": 1, "03T06 a": 1, "03T07 a": 1}
+
+
+def test_it_waits_for_a_publish_that_is_under_way_and_sees_what_that_brought(
+    workspace: Workspace, database: TestDatabase
+) -> None:
+    hourly(workspace, INTO_POSTGRES, PLAIN)
+    land(workspace, "1", "01T06 a")
+    workspace.run("hourly")
+    target = replaceable_of(workspace.project, load_pipeline(workspace.project, "hourly"))
+    seen: list[int] = []
+
+    def overtaken(last: int) -> bool:
+        seen.append(last)
+        return last > 0
+
+    files: list[StagedFile] = []
+    app_id = "drawdown/hourly/1/output"
+    new = NewRows(Interval.parse(*FIRST_DAY), files, "hour", app_id, overtaken, {})
+    with ThreadPoolExecutor(1) as threads, psycopg.connect(database.url) as publish:
+        publish.execute("UPDATE drawdown_ledger SET last_batch = 7")
+        replacing = threads.submit(target.replace, new)
+        waiting = (
+            "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%ledger%'"
+        )
+        while database.execute(waiting) == [(0,)]:
+            assert not replacing.done(), "it did not wait"
+        publish.commit()
+        assert replacing.result() is False
+    assert seen == [7]
+    assert totals(database) == {"01T06 a": 1}, "nothing is replaced"
+
+
+def test_a_time_column_that_is_no_time_is_refused(workspace: Workspace, database: TestDatabase) -> None:
+    sql = PLAIN.replace("date_trunc('hour', at)", "CAST(date_trunc('hour', at) AS STRING)")
+    hourly(workspace, INTO_POSTGRES, sql, out="hour STRING")
+    land(workspace, "1", "01T06 a", "03T06 a")
+    workspace.run("hourly")
+    with pytest.raises(RefusedError, match="is STRING") as refused:
+        replayed(workspace, *FIRST_DAY)
+    assert refused.value.id == "replay.no-time"
+    assert len(database.table()) == 2
