@@ -18,7 +18,8 @@ state: {partitions: 2}
 
 
 def test_state_shows_stores_and_the_rows_of_a_key(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path)
+    root = tmp_path / "a project"
+    workspace = Workspace(root)
     workspace.pipeline(
         "counts",
         SPEC,
@@ -26,12 +27,12 @@ def test_state_shows_stores_and_the_rows_of_a_key(tmp_path: Path) -> None:
         out_ddl="k STRING, n BIGINT",
         transform_sql="SELECT k, count(*) AS n FROM events GROUP BY k",
     )
-    assert "drawdown run counts" in refused(drawdown(tmp_path, "state", "counts"), 3, "state.no-checkpoint")
+    assert "drawdown run counts" in refused(drawdown(root, "state", "counts"), 3, "state.no-checkpoint")
     workspace.land_json("landing/events/1.json", [{"k": "a"}, {"k": "a"}, {"k": "b"}])
-    assert drawdown(tmp_path, "run", "counts").returncode == 0
+    assert drawdown(root, "run", "counts").returncode == 0
 
-    stores = drawdown(tmp_path, "state", "counts")
+    stores = drawdown(root, "state", "counts")
     assert stores.returncode == 0, stores.stderr
     assert "stateStoreSave" in stores.stdout
-    shown = drawdown(tmp_path, "state", "counts", "--key", '{"k": "a"}', "--batch", "0", "--json")
+    shown = drawdown(root, "state", "counts", "--key", '{"k": "a"}', "--batch", "0", "--json")
     assert [row["value"] for row in json.loads(shown.stdout)] == [{"count": 2}]

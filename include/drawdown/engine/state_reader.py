@@ -11,7 +11,10 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, reduce
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
+from urllib.parse import quote
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -19,7 +22,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from drawdown.checkpoint import CheckpointFiles
+from drawdown.checkpoint import CheckpointFiles, plain_path
 from drawdown.engine.failures import root_sentence
 from drawdown.errors import RefusedError, SourceError, SpecError
 from drawdown.spec.nearest import did_you_mean
@@ -84,7 +87,7 @@ class StateReader:
     def _listed(self) -> list[dict[str, Any]]:
         if not self.storage.exists(f"{self.path}/state"):
             return []
-        frame = self._load("state-metadata", {"path": self.storage.path(self.path)})
+        frame = self._load("state-metadata", {"path": self._location})
         return self._rows(frame.orderBy("operatorId", "stateStoreName"))
 
     def stores(self) -> list[StateStore]:
@@ -155,8 +158,26 @@ class StateReader:
 
     def _statestore(self, operator: int, options: Mapping[str, str]) -> DataFrame:
         at = {} if self.batch is None else {"batchId": str(self.batch)}
-        path = {"path": self.storage.path(self.path), "operatorId": str(operator)}
+        path = {"path": self._location, "operatorId": str(operator)}
         return self._load("statestore", {**path, **at, **options})
+
+    @cached_property
+    def _location(self) -> str:
+        """The checkpoint as Spark's sources of state find it.
+
+        They escape the path and then take it as it stands, so that none with a space is found (seen with
+        Spark 4.2): such a checkpoint is read through a link.
+        """
+        path = plain_path(self.storage.path(self.path))
+        if not self.storage.is_local or quote(path) == path:
+            return path
+        link = Path(self._links.name) / "checkpoint"
+        link.symlink_to(path)
+        return str(link)
+
+    @cached_property
+    def _links(self) -> TemporaryDirectory[str]:
+        return TemporaryDirectory(prefix="drawdown-state-")
 
     def _load(self, format: str, options: Mapping[str, str]) -> DataFrame:
         # Stores report to a coordinator, which starts when an application first asks for its queries.
