@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 WORKERS := 2
 SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down setup-tests test test-unit test-engine test-faults test-full soak test-conformance conformance test-airflow test-security test-e2e lint audit lock bench clean
+.PHONY: help setup demo up down setup-tests test test-unit test-engine test-faults test-full soak test-conformance conformance test-airflow test-security test-e2e screenshots lint audit lock bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -34,12 +34,14 @@ test-conformance: setup-tests ## Run one test for every streaming system of Spar
 	@$(PYTHON) -m pytest $(SHARED) tests/conformance
 conformance: setup-tests ## Run them and write docs/conformance.md
 	@$(PYTHON) -m pytest $(SHARED) tests/conformance --conformance-page
-test-airflow: setup ## Run the tests with real Airflow
+test-airflow: setup-tests ## Run the tests with real Airflow
 	@$(PYTHON) -m pytest tests/airflow
 test-security: setup ## Run the tests of paths, YAML and secrets
 	@$(PYTHON) -m pytest tests/security
-test-e2e: setup ## Run the demo's line with a real scheduler
+test-e2e: setup-tests ## Run whole lines of pipelines with a real scheduler
 	@$(PYTHON) -m pytest tests/e2e
+screenshots: setup-tests ## Take the screenshots of docs/images anew, in a real browser
+	@$(PYTHON) -m pytest tests/airflow --pictures -k browser
 lint: setup ## Check format, style, types and layers
 	@$(PYTHON) -m ruff format --check . && $(PYTHON) -m ruff check . && $(PYTHON) -m mypy && .venv/bin/lint-imports
 audit: setup ## Ask PyPI for known weaknesses of the pinned packages (fails when it cannot be reached)

@@ -23,6 +23,7 @@ _outcomes: dict[str, str] = {}
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--faults-page", action="store_true", help="write docs/faults.md")
+    parser.addoption("--pictures", action="store_true", help="take the screenshots of docs/images")
 
 
 @pytest.hookimpl(wrapper=True)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,17 +13,11 @@ from drawdown.metastore import Metastore
 from tests.support.dag_project import DagProject
 from tests.support.dag_runs import processes_of
 from tests.support.slow import slow_transform
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(600)
 
 FILES = 12
-
-
-def wait_until(holds: Callable[[], object], seconds: float = 240) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
 
 
 def kill_everything_of(airflow: LocalAirflow) -> None:
@@ -65,9 +57,9 @@ def test_a_drain_outlives_the_death_of_its_scheduler(tmp_path: Path) -> None:
     with airflow:
         airflow.unpause("events")
         run_id = airflow.trigger("events")
-        wait_until(lambda: batches() >= 2)
+        until(lambda: batches() >= 2)
         kill_everything_of(airflow)
-        wait_until(lambda: not processes_of(project.root), 60)
+        until(lambda: not processes_of(project.root), 60)
         assert 2 <= batches() < FILES
     with airflow:
         assert airflow.wait("events", run_id, 300) == "success"

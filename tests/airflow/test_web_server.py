@@ -1,4 +1,6 @@
-"""What a user meets in a running Airflow: the page of a run's records, and backfills, of replays only."""
+"""What a user meets in a running Airflow: the page of a run's records, and backfills, of replays only:
+by the REST API, by Airflow's own command, and by its dialog in a browser.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -19,28 +22,40 @@ from drawdown.errors import MachineError
 from drawdown.machine.airflow_home import LocalAirflow
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Counts, Run
+from tests.support.browser import Browser
 from tests.support.dag_project import ROOT, DagProject
 
 pytestmark = pytest.mark.timeout(240)
 
 RUN_ID = "manual__2026-01-01T00:00:00+00:00"
+REPLAY = "days__replay"
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> DagProject:
     project = DagProject(tmp_path_factory.mktemp("web") / "project")
     project.pipeline("events", 'schedule: "5 * * * *"')
-    write_days(project, "SELECT at, id FROM events")
+    write_days(project)
+    multiply(project, 1)
     (project.root / "plugins").symlink_to(ROOT / "plugins")
     return project
 
 
 @pytest.fixture(scope="module")
 def airflow(project: DagProject) -> Iterator[LocalAirflow]:
-    with Metastore.open(f"sqlite:///{project.root / 'metastore.db'}") as metastore:
+    with open_metastore(project) as metastore:
         record_a_failed_run(metastore)
     with LocalAirflow(project.root, project.root / "airflow") as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def drained(project: DagProject, airflow: LocalAirflow) -> LocalAirflow:
+    """The days are in the table, by a run of the pipeline's DAG."""
+    airflow.unpause("days")
+    assert airflow.wait("days", airflow.trigger("days"), 400) == "success"
+    assert days(project) == computed([1, 2, 3, 4], 1)
+    return airflow
 
 
 def record_a_failed_run(metastore: Metastore) -> None:
@@ -88,29 +103,63 @@ def test_a_backfill_of_a_drain_is_refused(airflow: LocalAirflow) -> None:
 
 
 @pytest.mark.timeout(900)
-def test_a_backfill_of_a_replay_replaces_its_intervals(project: DagProject, airflow: LocalAirflow) -> None:
-    """By Airflow's own command: one run for each day, all tasks real."""
-    land_days(project)
-    command_line(project, airflow, "drawdown.cli.main", "run", "days")
-    assert days(project) == {"2024-01-01": 1, "2024-01-02": 2, "2024-01-03": 3}
-    (project.root / "include/pipelines/days/transform.sql").write_text("SELECT at, id * 10 AS id FROM events")
-    airflow.unpause("days__replay")
-    command_line(
-        project, airflow, "airflow", "backfill", "create", "--dag-id", "days__replay",
-        "--from-date", "2024-01-01", "--to-date", "2024-01-02",
-    )  # fmt: skip
-    runs = airflow.runs("days__replay")
-    assert len(runs) == 2, runs
-    for run_id in runs:
-        assert airflow.wait("days__replay", run_id, 600) == "success"
-    assert days(project) == {"2024-01-01": 10, "2024-01-02": 20, "2024-01-03": 3}
-    with Metastore.open(f"sqlite:///{project.root / 'metastore.db'}") as metastore:
+def test_a_backfill_by_the_rest_api_replaces_its_intervals(
+    project: DagProject, drained: LocalAirflow
+) -> None:
+    before = days(project)
+    multiply(project, 10)
+    body = {"dag_id": REPLAY, "from_date": "2024-01-01T00:00:00Z", "to_date": "2024-01-02T00:00:00Z"}
+    drained.api.call("POST", "backfills", body=body)
+    assert newest_backfill(drained) == ["success", "success"]
+    assert days(project) == before | computed([1, 2], 10)
+    with open_metastore(project) as metastore:
         replays = [run for run in metastore.runs("days") if run.kind == "replay"]
-    assert sorted(run.origin["interval"][0][:10] for run in replays) == ["2024-01-01", "2024-01-02"]
     assert {run.origin["run_type"] for run in replays} == {"backfill"}
 
 
-def write_days(project: DagProject, sql: str) -> None:
+@pytest.mark.timeout(900)
+def test_the_same_backfill_again_by_command_gives_the_same_table(
+    project: DagProject, drained: LocalAirflow
+) -> None:
+    before, replays = days(project), replayed(project)
+    span = ["--from-date", "2024-01-01", "--to-date", "2024-01-02", "--reprocess-behavior", "completed"]
+    airflow_command(drained, "backfill", "create", "--dag-id", REPLAY, *span)
+    assert newest_backfill(drained) == ["success", "success"]
+    assert days(project) == before
+    assert replayed(project) == sorted([*replays, "2024-01-01", "2024-01-02"]), "they were computed again"
+
+
+@pytest.mark.timeout(900)
+def test_a_backfill_by_the_dialog_in_a_browser(
+    project: DagProject, drained: LocalAirflow, browser: Browser
+) -> None:
+    before = days(project)
+    multiply(project, 100)
+    page = browser.page
+    browser.open("dags", REPLAY)
+    page.get_by_role("button", name="Trigger").click()
+    dialog = page.get_by_role("dialog").filter(has_text=REPLAY)
+    dialog.get_by_text("Backfill", exact=True).click()
+    for end, day in (("From", "2024/01/02"), ("To", "2024/01/03")):
+        field = dialog.get_by_role("group").filter(has=page.get_by_text(end, exact=True))
+        field.get_by_test_id("datetime-input").click()
+        page.get_by_placeholder("YYYY/MM/DD").fill(day)
+        page.keyboard.press("Escape")
+    dialog.get_by_text("All Runs", exact=True).click()
+    dialog.get_by_text("2 runs will be triggered").wait_for()
+    browser.picture("backfill-dialog")
+    dialog.get_by_role("button", name="Run Backfill").click()
+    dialog.wait_for(state="hidden")
+
+    assert newest_backfill(drained) == ["success", "success"]
+    assert days(project) == before | computed([2, 3], 100)
+    browser.open("dags", REPLAY, "runs")
+    page.get_by_role("table").get_by_text("Success").first.wait_for()
+    browser.picture("backfill-runs")
+
+
+def write_days(project: DagProject) -> None:
+    """A pipeline whose rows are replayed by days, and the rows of four days."""
     folder = project.pipeline("days", "replay: {interval: 1 day}")
     spec = (
         (folder / "pipeline.yaml")
@@ -119,32 +168,52 @@ def write_days(project: DagProject, sql: str) -> None:
     )
     (folder / "pipeline.yaml").write_text(spec.replace("publish: audited", "time_column: at"))
     (folder / "schemas" / "events.ddl").write_text("at TIMESTAMP, id BIGINT")
-    (folder / "transform.sql").write_text(sql)
-
-
-def land_days(project: DagProject) -> None:
     landing = project.storage / "landing" / "days"
     landing.mkdir(parents=True)
-    rows = [{"at": f"2024-01-0{day}T12:00:00Z", "id": day} for day in (1, 2, 3)]
+    rows = [{"at": f"{at}:00:00Z", "id": number} for at, number in computed([1, 2, 3, 4], 1).items()]
     (landing / "a.json").write_text("\n".join(json.dumps(row) for row in rows))
+
+
+def multiply(project: DagProject, factor: int) -> None:
+    """What the transform does to each number, from now on."""
+    transform = project.root / "include/pipelines/days/transform.sql"
+    transform.write_text(f"SELECT at, id * {factor} AS id FROM events")
+
+
+def computed(january: list[int], factor: int) -> dict[str, int]:
+    """The rows of these days as they must be: two a day."""
+    return {f"2024-01-0{day}T{hour:02d}": (day * 24 + hour) * factor for day in january for hour in (6, 18)}
 
 
 def days(project: DagProject) -> dict[str, int]:
     table = DeltaTable(str(project.storage / "tables" / "days")).to_pyarrow_table().to_pylist()
-    assert len(table) == 3
-    return {f"{row['at']:%Y-%m-%d}": row["id"] for row in table}
+    assert len(table) == 8
+    return {f"{row['at']:%Y-%m-%dT%H}": row["id"] for row in table}
 
 
-def command_line(project: DagProject, airflow: LocalAirflow, module: str, *words: str) -> None:
-    """A command in a process of its own, with the project's Airflow around it."""
-    program = "from drawdown.cli.main import main; main()"
-    start = ["-c", program] if module == "drawdown.cli.main" else ["-m", module]
-    done = subprocess.run(
-        [sys.executable, *start, *words],
-        cwd=project.root,
-        env=airflow.environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+def replayed(project: DagProject) -> list[str]:
+    """The first day of each replay on record."""
+    with open_metastore(project) as metastore:
+        runs = metastore.runs("days")
+    return sorted(run.origin["interval"][0][:10] for run in runs if run.kind == "replay")
+
+
+def newest_backfill(airflow: LocalAirflow) -> list[str]:
+    """Wait for its end; the states of its runs."""
+    found = airflow.api.call("GET", "backfills", dag_id=REPLAY, order_by="-id", limit=1)["backfills"][0]
+    while airflow.api.call("GET", "backfills", str(found["id"]))["completed_at"] is None:
+        time.sleep(0.5)
+    ends = {"gte": found["from_date"], "lte": found["to_date"]}
+    query = {f"logical_date_{which}": at for which, at in ends.items()}
+    return [run["state"] for run in airflow.api.call("GET", "dags", REPLAY, "dagRuns", **query)["dag_runs"]]
+
+
+def open_metastore(project: DagProject) -> Metastore:
+    return Metastore.open(f"sqlite:///{project.root / 'metastore.db'}")
+
+
+def airflow_command(airflow: LocalAirflow, *words: str) -> None:
+    """`airflow`, with the project's Airflow around it."""
+    command = [sys.executable, "-m", "airflow", *words]
+    done = subprocess.run(command, env=airflow.environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

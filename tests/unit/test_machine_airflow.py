@@ -1,13 +1,15 @@
-"""The environment of a local Airflow: its own settings only, and secrets nobody else can read."""
+"""The environment of a local Airflow: its own settings only, secrets nobody else can read, its database."""
 
 from __future__ import annotations
 
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
 
 from drawdown.machine.airflow_environment import admin_password, airflow_environment
+from drawdown.machine.airflow_sqlite import CONNECT_ARGUMENTS
 
 
 def test_settings_of_another_airflow_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -42,3 +44,23 @@ def test_two_homes_have_different_secrets(tmp_path: Path) -> None:
 def test_extra_variables_win(tmp_path: Path) -> None:
     environment = airflow_environment(tmp_path, tmp_path / "home", 8080, {"AIRFLOW__CORE__PARALLELISM": "9"})
     assert environment["AIRFLOW__CORE__PARALLELISM"] == "9"
+
+
+def test_what_is_read_in_a_savepoint_may_be_written_in_it(tmp_path: Path) -> None:
+    """SQLite alone lets another process write in between, and then refuses the write."""
+    ours = sqlite3.connect(tmp_path / "airflow.db", **CONNECT_ARGUMENTS)
+    ours.execute("PRAGMA journal_mode=WAL")
+    ours.execute("CREATE TABLE t (x)")
+    another = sqlite3.connect(tmp_path / "airflow.db", timeout=0)
+    cursor = ours.cursor()
+    cursor.execute("SAVEPOINT one")
+    cursor.execute("SELECT * FROM t").fetchall()
+    with pytest.raises(sqlite3.OperationalError, match="locked"):
+        another.execute("INSERT INTO t VALUES (1)")
+    another.rollback()
+    cursor.execute("INSERT INTO t VALUES (2)")
+    cursor.execute("RELEASE one")
+    ours.commit()
+    another.execute("INSERT INTO t VALUES (3)")
+    another.commit()
+    assert ours.execute("SELECT x FROM t ORDER BY x").fetchall() == [(2,), (3,)]

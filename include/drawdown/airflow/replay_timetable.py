@@ -6,7 +6,7 @@ from datetime import timedelta
 
 from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
 from airflow.timetables.interval import DeltaDataIntervalTimetable
-from pendulum import DateTime
+from pendulum import DateTime, duration
 
 
 class ReplayTimetable(DeltaDataIntervalTimetable):
@@ -24,7 +24,8 @@ class ReplayTimetable(DeltaDataIntervalTimetable):
     @property
     def summary(self) -> str:
         """As the UI shows it in the place of a schedule."""
-        return f"by backfill, {self.length} each"
+        length = duration(days=self.length.days, seconds=self.length.seconds)
+        return f"by backfill, {length.in_words()} each"
 
     def next_dagrun_info(
         self, *, last_automated_data_interval: DataInterval | None, restriction: TimeRestriction

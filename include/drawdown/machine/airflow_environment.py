@@ -10,12 +10,11 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
+from drawdown.machine import airflow_sqlite
 from drawdown.machine.ports import LOOPBACK
 
 POOL = "drawdown"
 USER = "admin"
-SQLITE_ARGUMENTS = {"timeout": 60}
-"""Read by Airflow by its dotted name: wait for another process's write instead of failing after 5 s."""
 
 _SPARK_CONNECTION = {"conn_type": "spark", "host": "local[*]", "extra": {"deploy-mode": "client"}}
 """``conn_type`` spark with a host and no port makes the host the whole master URL
@@ -80,7 +79,7 @@ def _settings(project_root: Path, home: Path, port: int) -> dict[str, str]:
         "CORE__SIMPLE_AUTH_MANAGER_USERS": f"{USER}:admin",
         "CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE": str(_passwords_file(home)),
         "DATABASE__SQL_ALCHEMY_CONN": f"sqlite:///{home / 'airflow.db'}",
-        "DATABASE__SQL_ALCHEMY_CONNECT_ARGS": f"{__name__}.SQLITE_ARGUMENTS",
+        "DATABASE__SQL_ALCHEMY_CONNECT_ARGS": f"{airflow_sqlite.__name__}.CONNECT_ARGUMENTS",
         "API__HOST": LOOPBACK,
         "API__PORT": str(port),
         "API__BASE_URL": address,

@@ -1,9 +1,11 @@
-"""What only the tests need of the system: the programs of PostgreSQL, for a real server of their own."""
+"""What only the tests need of the system: PostgreSQL for a real server, a browser for Airflow's pages."""
 
 from __future__ import annotations
 
 import shutil
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from drawdown.errors import MachineError
@@ -18,22 +20,42 @@ def has_postgres() -> bool:
     return shutil.which("initdb") is not None or any(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
 
 
+def chromium() -> str | None:
+    """Path of the browser; None if there is none."""
+    return shutil.which("chromium")
+
+
+@dataclass(frozen=True)
+class Program:
+    """Something of a Debian package, and how to see that it is there."""
+
+    title: str
+    package: str
+    is_there: Callable[[], object]
+
+
+PROGRAMS = (
+    Program("PostgreSQL", "postgresql", has_postgres),
+    Program("Chromium", "chromium", chromium),
+)
+
+
 def main() -> int:
-    """Install PostgreSQL where allowed; else say what to install."""
-    if has_postgres():
-        return 0
-    if debian.can_install():
-        with step("Installing PostgreSQL for the tests", LOG):
-            debian.install("postgresql")
-        if has_postgres():
-            return 0
-    missing = MachineError(
-        "tests.no-postgres",
-        "the tests need the programs of PostgreSQL, and initdb is not there",
-        do="apt-get install postgresql",
-    )
-    print(missing, file=sys.stderr)
-    return missing.exit_code
+    """Install what is missing, where allowed; else say what to install."""
+    code = 0
+    for program in PROGRAMS:
+        if not program.is_there() and debian.can_install():
+            with step(f"Installing {program.title} for the tests", LOG):
+                debian.install(program.package)
+        if not program.is_there():
+            missing = MachineError(
+                f"tests.no-{program.package}",
+                f"the tests need {program.title}, and it is not there",
+                do=f"apt-get install {program.package}",
+            )
+            print(missing, file=sys.stderr)
+            code = missing.exit_code
+    return code
 
 
 if __name__ == "__main__":
