@@ -21,6 +21,8 @@ from drawdown.errors import DrawdownError, SpecError
 from drawdown.metastore import Metastore, this_process
 from drawdown.metastore.records import Batch, Run, Verdict
 from drawdown.plan.preflight import Preflight, preflight
+from drawdown.plan.rebuild import in_use
+from drawdown.publishing.rebuild_refusals import refuse_rebuild
 from drawdown.publishing.replay import refuse_replay
 from drawdown.spec import Pipeline, Project, iter_pipelines
 from drawdown.spec.interval import Interval, shown
@@ -109,6 +111,7 @@ class Application:
 
     def _drain(self, pipeline: Pipeline, session: Callable[[], SparkSession]) -> Report:
         try:
+            pipeline = in_use(self.project, self.metastore, pipeline)
             found = preflight(self.project, pipeline, self.metastore)
             self.watcher.looked(pipeline, found)
             if not found.work:
@@ -143,8 +146,9 @@ class Application:
         """Run one pipeline until it is stopped or fails; see drawdown.engine.watch."""
         from drawdown.engine.watch import watch
 
-        context = self._context(pipeline)
         try:
+            pipeline = in_use(self.project, self.metastore, pipeline)
+            context = self._context(pipeline)
             with self._spark([pipeline]) as session:
                 of = session(), self.project, pipeline, self.metastore, self._auditor(), context
                 report = Report(pipeline.name, watch(*of, trigger))
@@ -157,8 +161,9 @@ class Application:
         """Replay rows of a pipeline's quarantine; see drawdown.engine.quarantine_replay."""
         from drawdown.engine.quarantine_replay import replay
 
-        context = self._context(pipeline)
         try:
+            pipeline = in_use(self.project, self.metastore, pipeline)
+            context = self._context(pipeline)
             with self._spark([pipeline]) as session:
                 of = session(), self.project, pipeline, self.metastore, self._auditor(), context
                 report = Report(pipeline.name, replay(*of, asked))
@@ -193,6 +198,7 @@ class Application:
                 if self.stop.is_set() or any(report.error for report in reports):
                     break
                 try:
+                    pipeline = in_use(self.project, self.metastore, pipeline)
                     refuse_replay(self.project, pipeline, self.metastore, interval)
                     context = self._context(pipeline)
                     of = session(), self.project, pipeline, self.metastore, GxAuditor()
@@ -203,6 +209,24 @@ class Application:
                 self.watcher.finished(report)
                 reports.append(report)
         return reports
+
+    def rebuild(self, pipeline: Pipeline) -> Report:
+        """Drain a shadow of a pipeline and compare it; see drawdown.engine.rebuild.
+
+        Args:
+            pipeline: the version that is wanted.
+        """
+        from drawdown.engine.rebuild import rebuild
+
+        try:
+            refuse_rebuild(self.project, pipeline, self.metastore)
+            with self._spark([pipeline]) as session:
+                of = session(), self.project, pipeline, self.metastore, self._auditor()
+                report = Report(pipeline.name, rebuild(*of, self._context(pipeline)))
+        except DrawdownError as error:
+            report = Report(pipeline.name, error=error)
+        self.watcher.finished(report)
+        return report
 
     def _offer_downstream(self, pipeline: Pipeline, run: Run, interval: Interval) -> Run:
         """Tell of the pipelines that read what was replaced: they are replayed when somebody says so."""

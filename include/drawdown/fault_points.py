@@ -59,6 +59,20 @@ REPLAY_STEPS: Mapping[str, str] = {
 }
 """The same of a replay."""
 
+REBUILD_STEPS: Mapping[str, str] = {
+    "rebuild.compare": "the metastore has the comparison of the shadow with what is live",
+    "rebuild.begin": "the metastore knows that a swap is under way: nothing else begins until it has ended",
+    "rebuild.swap": "one commit of a table: the shadow has taken its place",
+    "rebuild.note": "the metastore knows which generation is live",
+    "rollback.begin": "the metastore knows that a roll back is under way",
+    "rollback.commit": "one commit of a table: what was there before the swap is back",
+    "rollback.note": "the metastore knows that the old generation is live again",
+    "rebuild.discard": "the metastore knows that the shadow is not wanted; its files follow",
+}
+"""The same of a rebuild; its drain has the steps of a drain."""
+
+_ALL = (*STEPS, *QUARANTINE_STEPS, *REPLAY_STEPS, *REBUILD_STEPS)
+
 _ACTIONS = ("kill", "freeze", "fail")
 _WORDS = re.compile(r"(\w+) (before|after) ([a-z.]+)(?: ([1-9]\d{0,8}))?")
 _FREE = nullcontext()
@@ -78,17 +92,13 @@ class Fault:
     def parse(cls, text: str) -> Fault:
         """Raises SpecError ``fault.unknown`` for what is no fault."""
         found = _WORDS.fullmatch(text.strip())
-        if (
-            found is None
-            or found[1] not in _ACTIONS
-            or found[3] not in (*STEPS, *QUARANTINE_STEPS, *REPLAY_STEPS)
-        ):
+        if found is None or found[1] not in _ACTIONS or found[3] not in _ALL:
             raise SpecError(
                 "fault.unknown",
                 f"{text!r} is no fault",
                 where=f"the environment variable {FAULT}",
                 do=f"unset it, or write {'|'.join(_ACTIONS)} before|after STEP [NTH], with a STEP of"
-                f" {', '.join((*STEPS, *QUARANTINE_STEPS, *REPLAY_STEPS))}",
+                f" {', '.join(_ALL)}",
             )
         return cls(found[1], found[2], found[3], int(found[4] or 1))
 

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    "file", ["include/project.yaml", "dags/drawdown.py", "jobs/drain.py", "jobs/replay.py"]
+    "file", ["include/project.yaml", "dags/drawdown.py", "jobs/drain.py", "jobs/replay.py", "jobs/rebuild.py"]
 )
 def test_a_new_project_gets_the_files_of_this_one(tmp_path: Path, file: str) -> None:
     write_project(tmp_path)

@@ -24,6 +24,7 @@ from drawdown.application import new_run_id
 from drawdown.credentials import with_logins
 from drawdown.errors import AuditFailed, DrawdownError, RefusedError
 from drawdown.metastore import this_process
+from drawdown.plan.rebuild import in_use
 from drawdown.publishing.held import Decision, decide, decided_text, decision_about
 from drawdown.publishing.held_terms import refuse_overdue, terms
 from drawdown.spec import load_pipeline, load_project
@@ -169,7 +170,7 @@ class DecideOperator(BaseOperator):
             return done
         if done is None or done.origin.get("dag_run_id") != decision.origin["dag_run_id"]:
             project = load_project(Path(self.project_root))
-            pipeline = load_pipeline(project, name)
+            pipeline = in_use(project, metastore, load_pipeline(project, name))
             project = with_logins(project, look_up(project, [pipeline]))
             decide(metastore, project, pipeline, decision)
             done = metastore.run(decision.run_id)

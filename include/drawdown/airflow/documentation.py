@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from drawdown.airflow.links import run_page
 from drawdown.airflow.schedules import in_words, schedule_of
 from drawdown.errors import SpecError
-from drawdown.metastore.records import HeldSlice, Run
+from drawdown.metastore.records import Checkpoint, HeldSlice, Run
+from drawdown.plan.comparison_text import comparison_lines
 from drawdown.spec import Pipeline, Project, Source
 
 _OPERATE = """
@@ -60,6 +61,19 @@ def request_body(held: HeldSlice, run: Run | None) -> str:
         page = run_page(str(run.origin["dag_id"]), str(run.origin["dag_run_id"]))
         lines.append(f"What the run read and set aside: [run record]({page}).")
     return "\n\n".join(lines)
+
+
+def rebuild_body(name: str, shadow: Checkpoint) -> str:
+    """Markdown of what a person is asked: how the rebuild differs, and what either answer does."""
+    lines = "\n".join(comparison_lines(shadow.rebuild["comparison"]))
+    return "\n\n".join(
+        [
+            f"The rebuild of `{name}`, generation {shadow.generation}, against what readers see now:",
+            f"```text\n{_plain(lines)}\n```",
+            "**approve** swaps it in by one commit: readers see it, and drains go on with it. **reject**"
+            f" deletes it. Back again after a swap: `drawdown rebuild rollback {name} --why ...`",
+        ]
+    )
 
 
 def broken_documentation(error: SpecError) -> str:

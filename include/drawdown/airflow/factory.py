@@ -21,6 +21,7 @@ from drawdown.airflow.broken_dag import broken_dag
 from drawdown.airflow.decide_dag import decide_dag
 from drawdown.airflow.decisions import DECIDE
 from drawdown.airflow.drain_dag import drain_dag
+from drawdown.airflow.rebuild_dag import REBUILD, rebuild_dag
 from drawdown.airflow.replay_dag import SUFFIX, replay_dag
 from drawdown.airflow.replay_timetable import timetable_is_known
 from drawdown.errors import SpecError
@@ -28,7 +29,7 @@ from drawdown.spec import Pipeline, Project, iter_pipelines, load_pipeline, load
 
 
 def build_dags(project_root: Path) -> dict[str, DAG]:
-    """The DAGs by id: one for each group, and for each pipeline without a group; and the one that asks.
+    """The DAGs by id: one for each group, and for each pipeline without a group; and those for all of them.
 
     When Airflow parses for one task, only that task's DAG is built.
 
@@ -60,6 +61,8 @@ def _own_dag(project: Project, dag_id: str) -> DAG | None:
     """The DAG of a pipeline without a group, from its folder alone; None when that does not settle it."""
     if dag_id == DECIDE:
         return decide_dag(project)
+    if dag_id == REBUILD:
+        return rebuild_dag(project)
     try:
         if dag_id.endswith(SUFFIX):
             replayed = load_pipeline(project, dag_id.removesuffix(SUFFIX))
@@ -80,6 +83,8 @@ def _all_dags(project: Project, wanted: str | None) -> dict[str, DAG]:
         for pipeline in chain.from_iterable(members.values()):
             if pipeline.may_be_held and DECIDE not in dags:
                 dags[DECIDE] = decide_dag(project)
+            if pipeline.sink.format == "delta" and REBUILD not in dags:
+                dags[REBUILD] = rebuild_dag(project)
             if pipeline.replay is not None:
                 dags.setdefault(f"{pipeline.name}{SUFFIX}", _replay_dag(project, pipeline))
     return dags
@@ -154,10 +159,10 @@ def _refuse_test_only(pipelines: Iterable[Pipeline]) -> None:
 
 def _refuse_taken_name(dag_id: str) -> None:
     """Raises SpecError."""
-    if dag_id == DECIDE:
+    if dag_id in (DECIDE, REBUILD):
         raise SpecError(
             "spec.taken-name",
-            f"{dag_id!r} is the DAG that asks about held slices",
+            f"{dag_id!r} is a DAG of Drawdown's own",
             where=f"include/pipelines/{dag_id}",
             do="rename the pipeline or group",
         )

@@ -61,12 +61,13 @@ class PreflightOperator(BaseOperator, SkipMixin):
     def _look(self, project: Project, name: str) -> dict[str, Any]:
         """Any doubt is work: the drain then says what is wrong."""
         from drawdown.plan.preflight import preflight
+        from drawdown.plan.rebuild import in_use
 
         try:
             pipeline = load_pipeline(project, name)
             project = with_logins(project, look_up(project, [pipeline]))
             with Metastore.open(project.metastore_url) as metastore:
-                answer = preflight(project, pipeline, metastore)
+                answer = preflight(project, in_use(project, metastore, pipeline), metastore)
         except DrawdownError as error:
             return {"work": True, "reasons": [f"in doubt: {error.what}"], "backlog": {}}
         return {"work": answer.work, "reasons": answer.reasons, "backlog": answer.backlog}

@@ -121,6 +121,7 @@ class ReplayPreflightOperator(BaseOperator):
         self.pipeline = pipeline
 
     def execute(self, context: Context) -> None:
+        from drawdown.plan.rebuild import in_use
         from drawdown.publishing.replay import refuse_replay
 
         try:
@@ -128,7 +129,7 @@ class ReplayPreflightOperator(BaseOperator):
             pipeline = load_pipeline(project, self.pipeline)
             project = with_logins(project, look_up(project, [pipeline]))
             with open_metastore(self.project_root) as metastore:
-                refuse_replay(project, pipeline, metastore, interval_of(context))
+                refuse_replay(project, in_use(project, metastore, pipeline), metastore, interval_of(context))
         except DrawdownError as error:
             if error.transient:
                 raise

@@ -187,6 +187,9 @@ def move(
 def prune(
     name: Name,
     keep: Annotated[int, typer.Option(min=0, help="So many of the newest snapshots stay.")] = 3,
+    previous: Annotated[
+        bool, typer.Option("--previous", help="Also what a roll back of the last rebuild needs.")
+    ] = False,
     why: Why = "",
     by: By = None,
     as_json: Json = False,
@@ -198,7 +201,7 @@ def prune(
         done = _as_run(
             generation,
             ("prune", by, why),
-            lambda lease: remove(generation, lease, keep=keep),
+            lambda lease: remove(generation, lease, keep=keep, previous=previous),
             lambda pruned: f"removed {pruned.files:,} files, {pruned.bytes:,} bytes",
         )
     removed = {what: [info.relative for info in infos] for what, infos in done.removed.items()}

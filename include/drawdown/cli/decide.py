@@ -37,6 +37,7 @@ def _decide(choice: str, name: str, why: str, by: str | None, batch: int | None,
     from drawdown.application import new_run_id
     from drawdown.credentials import collect
     from drawdown.metastore import Metastore, this_process
+    from drawdown.plan.rebuild import in_use
     from drawdown.publishing.held import Decision, decide
     from drawdown.spec import load_pipeline, load_project
 
@@ -44,6 +45,7 @@ def _decide(choice: str, name: str, why: str, by: str | None, batch: int | None,
     pipeline = load_pipeline(project, name)
     project = collect(project, [pipeline])
     with Metastore.open(project.metastore_url) as metastore:
+        pipeline = in_use(project, metastore, pipeline)
         decision = Decision(
             "release" if choice == "release" else "discard",
             new_run_id(),

@@ -17,6 +17,7 @@ from drawdown.cli import (
     init,
     plan,
     quarantine,
+    rebuild,
     run,
     run_tests,
     runs,
@@ -59,6 +60,7 @@ app.command("test")(run_tests.run_tests)
 app.command()(run.run)
 app.command()(watch.watch)
 app.command()(backfill.backfill)
+app.add_typer(rebuild.app, name="rebuild")
 app.command()(runs.runs)
 app.command()(state.state)
 app.add_typer(checkpoint.app, name="checkpoint")

@@ -48,6 +48,7 @@ def plan(
     from drawdown.metastore import Metastore
     from drawdown.plan.drain_fit import drain_fit
     from drawdown.plan.preflight import preflight
+    from drawdown.plan.rebuild import in_use
     from drawdown.plan.state_size import state_size
     from drawdown.spec import load_pipeline, load_project
     from drawdown.storage import Storage
@@ -55,6 +56,7 @@ def plan(
     project = load_project()
     pipeline = load_pipeline(project, name)
     with Metastore.open(project.metastore_url) as metastore:
+        pipeline = in_use(project, metastore, pipeline)
         found = _planned(project, pipeline, metastore)
         waiting = preflight(project, pipeline, metastore)
         runs = metastore.runs(pipeline.name, limit=_RUNS_LOOKED_AT)

@@ -176,7 +176,7 @@ class Drain:
             stop_reason = self._drain(query)
         if (verdict := self._judge()).outcome in ("fail", "error"):
             raise not_passed(self.pipeline, verdict)
-        self._acknowledge()
+        self._conclude()
         self.notices += self.desk.mind_terms(self.context.on_notice)
         return self.finish(
             "stopped" if stop_reason == ASKED_TO_STOP else "succeeded",
@@ -295,8 +295,8 @@ class Drain:
             self.notices.append(notice)
             self.context.on_notice(f"{verdict.id}: {verdict.what}")
 
-    def _acknowledge(self) -> None:
-        """Rewritten files are said once: the next run compares with what they are now."""
+    def _conclude(self) -> None:
+        """After a slice that passed. Rewritten files are said once: the next run compares with these."""
         assert self.checkpoint is not None
         for source, files in self.trouble.changed.items():
             if files:

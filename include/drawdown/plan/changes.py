@@ -156,7 +156,10 @@ def refusal(pipeline: Pipeline, found: list[Change]) -> RefusedError | None:
     )
 
 
-_DO = "undo the change, or make a new pipeline folder with a sink of its own"
+_DO = (
+    "undo the change; or put the new version into the folder `next/` inside the pipeline's and"
+    " `drawdown rebuild start` it (Delta sinks); or make a new pipeline folder with a sink of its own"
+)
 
 
 def _judge(key: str) -> _Judge:

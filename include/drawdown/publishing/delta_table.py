@@ -83,6 +83,11 @@ class DeltaTableFiles:
         return str(self._table.metadata().id)
 
     @property
+    def version(self) -> int:
+        """The version that is looked at: the newest when this was first asked."""
+        return int(self._table.version())
+
+    @property
     def schema_json(self) -> str:
         """The table's schema in Spark's JSON form."""
         return str(self._table.schema().to_json())
@@ -123,9 +128,15 @@ class DeltaTableFiles:
         """Make staged files visible beside what is there."""
         self._add("append", files, commit)
 
-    def overwrite(self, files: Sequence[StagedFile], commit: Commit) -> None:
-        """Make staged files visible in place of all that is there; without files the table is then empty."""
-        self._add("overwrite", files, commit)
+    def overwrite(
+        self, files: Sequence[StagedFile], commit: Commit, like: DeltaTableFiles | None = None
+    ) -> None:
+        """Make staged files visible in place of all that is there; without files the table is then empty.
+
+        Args:
+            like: has the columns that the table gets by the same commit.
+        """
+        self._add("overwrite", files, commit, like)
 
     def merge(self, rows: Any, keys: Sequence[str], commit: Commit) -> None:
         """Upsert a pyarrow Table that holds each key once; NULL keys match NULL keys."""
@@ -175,7 +186,13 @@ class DeltaTableFiles:
                 del self.__dict__["_table"]
         return True
 
-    def _add(self, mode: Literal["append", "overwrite"], files: Sequence[StagedFile], commit: Commit) -> None:
+    def _add(
+        self,
+        mode: Literal["append", "overwrite"],
+        files: Sequence[StagedFile],
+        commit: Commit,
+        like: DeltaTableFiles | None = None,
+    ) -> None:
         from deltalake.transaction import AddAction
 
         actions = [
@@ -194,7 +211,7 @@ class DeltaTableFiles:
             self._table.create_write_transaction(
                 actions,
                 mode=mode,
-                schema=self._table.schema(),
+                schema=(like or self)._table.schema(),
                 partition_by=self.partition_by,
                 commit_properties=_properties(commit),
             )

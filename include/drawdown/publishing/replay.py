@@ -117,6 +117,10 @@ def replace_interval(
     generation, storage = replacement.basis.checkpoint.generation, Storage(project.storage_root)
 
     def overtaken(last: int) -> bool:
+        live = metastore.active_checkpoint(pipeline.name)
+        if live is None or live.generation != generation:
+            # A rebuild was swapped in meanwhile.
+            return True
         newer = range(replacement.basis.batch.batch_id + 1, last + 1)
         files = metastore.staged_files(pipeline.name, generation, newer, table="output")
         return any(_may_hold(file, column, replacement.interval) for _, file in files)

@@ -2,7 +2,8 @@
 
 - log entries and state that Spark would have purged: older than its minBatchesToRetain newest batches;
 - checksums and half-written files that belong to nothing;
-- folders of older generations, once none of their batches waits for a verdict or to be published;
+- folders of retired generations, and what they have left below the tables, but for the generation that a
+  roll back would make live again;
 - rows that wait apart from the target and that no batch waits for;
 - snapshots, and copies that repairs kept aside, but for the newest; snapshots that were cut off.
 """
@@ -16,14 +17,17 @@ from dataclasses import dataclass
 from drawdown.checkpoint import StateFiles, checksum_path, delete_with_checksum
 from drawdown.checkpoint.state_files import immutable_files
 from drawdown.metastore.records import UNPUBLISHED, Lease
+from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.staging import staging_folder, sweep
+from drawdown.publishing.targets import output_uri, quarantine_uri
 from drawdown.recovery.generation import Generation
 from drawdown.recovery.snapshots import snapshots
+from drawdown.spec import Pipeline
 from drawdown.spec.query_settings import BATCHES_TO_RETAIN
-from drawdown.storage import FileInfo
+from drawdown.storage import FileInfo, Storage
 
 _RETAIN = "spark.sql.streaming.minBatchesToRetain"
-_NUMBERED = re.compile(r"(?:checkpoint|carriers)-(\d+)")
+_NUMBERED = re.compile(r"(?:checkpoint|carriers|schema)-(\d+)")
 
 
 @dataclass(frozen=True)
@@ -41,11 +45,14 @@ class Pruned:
         return sum(len(infos) for infos in self.removed.values())
 
 
-def prune(generation: Generation, current: Callable[[], Lease], *, keep: int) -> Pruned:
+def prune(
+    generation: Generation, current: Callable[[], Lease], *, keep: int, previous: bool = False
+) -> Pruned:
     """Remove what the module's page lists.
 
     Args:
         keep: so many of the newest snapshots, and of the copies of repairs, stay.
+        previous: also what a roll back of the last swap needs.
 
     Raises:
         SourceError: the storage cannot be reached.
@@ -55,7 +62,7 @@ def prune(generation: Generation, current: Callable[[], Lease], *, keep: int) ->
         "batches": list(_old_batches(generation)),
         "state": list(_old_state(generation)),
         "leftovers": list(_leftovers(generation)),
-        "generations": list(_old_generations(generation)),
+        "generations": list(_old_generations(generation, previous)),
         "staged": list(_staged(generation)),
         "snapshots": [
             *_old_snapshots(generation, keep),
@@ -121,16 +128,34 @@ def _main(checksum: str) -> str:
     return f"{folder}/{name.removeprefix('.').removesuffix('.crc')}"
 
 
-def _old_generations(generation: Generation) -> Iterator[FileInfo]:
-    storage = generation.storage
+def _old_generations(generation: Generation, previous: bool) -> Iterator[FileInfo]:
+    storage, retired = generation.storage, _retired(generation, previous)
     for info in storage.walk(generation.folder):
         numbered = _NUMBERED.fullmatch(info.relative[len(generation.folder) + 1 :].split("/")[0])
-        if numbered and int(numbered[1]) < generation.number and not _waits(generation, int(numbered[1])):
+        if numbered and int(numbered[1]) in retired:
             yield info
+    for number in retired:
+        shadow = generation.pipeline.as_shadow(number, {})
+        for uri in (output_uri, quarantine_uri):
+            yield from _left_below(storage, uri(generation.project, generation.pipeline), shadow)
 
 
-def _waits(generation: Generation, number: int) -> bool:
-    return bool(generation.metastore.batches(generation.pipeline.name, number, statuses=UNPUBLISHED))
+def _retired(generation: Generation, previous: bool) -> list[int]:
+    live = generation.checkpoint
+    needed = {live.rebuild["before"]["generation"]} if live and "before" in live.rebuild else set()
+    there = generation.metastore.generations(generation.pipeline.name)
+    return [
+        each.generation
+        for each in there
+        if each.state == "retired" and (previous or each.generation not in needed)
+    ]
+
+
+def _left_below(storage: Storage, table: str, shadow: Pipeline) -> Iterator[FileInfo]:
+    """Files of a retired shadow that the table does not name any more."""
+    files = list(storage.walk(f"{storage.relative(table)}/{shadow.apart}"))
+    named = DeltaTableFiles(table).referenced() if files else set()
+    yield from (info for info in files if info.path not in named)
 
 
 def _staged(generation: Generation) -> Iterator[FileInfo]:

@@ -86,11 +86,13 @@ class DeltaSink:
 
     def _properties(self) -> dict[str, str]:
         """Table properties of a new table: its mode, for those who would stream it, and the user's."""
+        # A swap reads the log of a shadow from its beginning.
+        kept = {"delta.logRetentionDuration": "interval 3650 days"} if self._pipeline.apart else {}
         if self._table == "quarantine":
-            return {}
+            return kept
         sink = self._pipeline.sink
         given = {name: option_text(value) for name, value in sink.options.items()}
-        return {"drawdown.mode": sink.mode, **given}
+        return {"drawdown.mode": sink.mode, **given, **kept}
 
     def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
         if self.holds(generation, batch_id):

@@ -1,0 +1,213 @@
+"""Ending a rebuild: swapped in by one commit of the table, discarded, or rolled back. None needs Spark.
+
+A swap, under the leases of drains, of rebuilds and of replays' commits:
+
+ 1  look whether anything refuses it
+ 2  note that it is under way, and which version of each table is before it
+ 3  the quarantine's commit, then the output's: from here on readers see the new generation
+ 4  note that the new generation is live and the old one retired
+
+Killed anywhere between 2 and 4, every other command is refused, and the same command again goes on by what
+the tables' logs say. A roll back has the same steps the other way round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from drawdown.errors import DrawdownError, RefusedError
+from drawdown.fault_points import durable
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Checkpoint, GenerationState, Lease, Run
+from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.publishing.rebuild_refusals import last_batch, live_of, refuse_roll_back, refuse_swap
+from drawdown.publishing.shadow_tables import ShadowTable, shadow_tables
+from drawdown.publishing.staging import staging_folder
+from drawdown.publishing.targets import output_uri, quarantine_uri
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+
+KINDS: Mapping[str, str] = {
+    "approve": "rebuild-swap",
+    "discard": "rebuild-discard",
+    "rollback": "rebuild-rollback",
+}
+"""Of the run records, by what was asked."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is to become of a rebuild, by whom and why; `origin`: what the run record keeps beside that."""
+
+    choice: Literal["approve", "discard", "rollback"]
+    run_id: str
+    holder: str
+    by: str
+    why: str
+    origin: Mapping[str, Any] = field(default_factory=dict)
+
+
+def end_rebuild(metastore: Metastore, project: Project, pipeline: Pipeline, asked: Asked) -> Run:
+    """Do what is asked; the run record says what came of it.
+
+    Args:
+        pipeline: the version that the rebuild makes, or has made.
+
+    Raises:
+        BusyError: a drain, a rebuild or the commit of a replay is under way.
+        RefusedError: ``rebuild.none``, and see rebuild_refusals.py; nothing is changed.
+        SourceError: a table cannot be reached; the same call completes it.
+    """
+    with _leases(metastore, project, pipeline.name, asked) as (lease, shadow_lease):
+        who = {**asked.origin, "by": asked.by, "why": asked.why}
+        metastore.start_run(
+            Run(asked.run_id, pipeline.name, kind=KINDS[asked.choice], holder=asked.holder, origin=who)
+        )
+        work = _Ending(metastore, project, pipeline, asked, lease, shadow_lease)
+        try:
+            generation, said = getattr(work, asked.choice)()
+        except DrawdownError as error:
+            metastore.finish_run(asked.run_id, "failed", error=error.as_dict())
+            raise
+        return metastore.finish_run(asked.run_id, "succeeded", generation=generation, stop_reason=said)
+
+
+@contextmanager
+def _leases(metastore: Metastore, project: Project, name: str, asked: Asked) -> Iterator[tuple[Lease, Lease]]:
+    ttl = project.lease_ttl.delta
+    with ExitStack() as stack:
+        taken = []
+        # Of drains, of rebuilds, and of the commits of replays.
+        for store, of in ((metastore, name), (metastore.of_rebuilds, name), (metastore, f"{name}#replay")):
+            taken.append(store.acquire(of, asked.holder, asked.run_id, ttl))
+            stack.callback(store.release, taken[-1])
+        yield taken[0], taken[1]
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """The three ways; each gives the generation it was about, and what happened, in a sentence."""
+
+    metastore: Metastore
+    project: Project
+    pipeline: Pipeline
+    asked: Asked
+    lease: Lease
+    shadow_lease: Lease
+
+    def approve(self) -> tuple[int, str]:
+        shadow = self._found("swapping")
+        if shadow is None:
+            shadow = self._shadow()
+            live = live_of(self.metastore, self.pipeline.name)
+            refuse_swap(self.project, self.pipeline, self.metastore, live, shadow)
+            shadow = self._begin_swap(live, shadow)
+        before, tables = shadow.rebuild["before"], self._tables(shadow)
+        last = last_batch(self.metastore, shadow)
+        try:
+            for table in tables:
+                with durable("rebuild.swap"), self.metastore.fenced(self.lease):
+                    table.swap(last, self.lease.epoch, self._info())
+        except DrawdownError:
+            if not any(table.is_swapped for table in tables):
+                self._note({shadow.generation: {"state": "shadow"}})
+            raise
+        # Of the table that is drained into from now on.
+        identity = {"sink.identity": DeltaTableFiles(tables[-1].uri).table_id}
+        with durable("rebuild.note"):
+            self._note(
+                {
+                    before["generation"]: {"state": "retired"},
+                    shadow.generation: {"state": "live", "fingerprint": {**shadow.fingerprint, **identity}},
+                }
+            )
+        return shadow.generation, (
+            f"generation {shadow.generation} is live; generation {before['generation']} and version"
+            f" {before['output']} of the table stay until they are pruned"
+        )
+
+    def _begin_swap(self, live: Checkpoint, shadow: Checkpoint) -> Checkpoint:
+        before: dict[str, int] = {table.table: table.version for table in self._tables(shadow)}
+        rebuild = {
+            **shadow.rebuild,
+            "before": {**before, "generation": live.generation},
+            "swap": {"by": self.asked.by, "why": self.asked.why, "run_id": self.asked.run_id},
+        }
+        with durable("rebuild.begin"):
+            self._note({shadow.generation: {"state": "swapping", "rebuild": rebuild}})
+        begun = self._found("swapping")
+        assert begun is not None
+        return begun
+
+    def rollback(self) -> tuple[int, str]:
+        live = self._found("leaving")
+        if live is None:
+            live = live_of(self.metastore, self.pipeline.name)
+            refuse_roll_back(self.project, self.pipeline, self.metastore, live)
+            with durable("rollback.begin"):
+                self._note({live.generation: {"state": "leaving"}})
+        before, tables = live.rebuild["before"], self._tables(live)
+        try:
+            for table in tables:
+                with durable("rollback.commit"), self.metastore.fenced(self.lease):
+                    table.go_back(before[table.table])
+        except DrawdownError:
+            if not any(table.is_back for table in tables):
+                self._note({live.generation: {"state": "live"}})
+            raise
+        with durable("rollback.note"):
+            self._note(
+                {live.generation: {"state": "retired"}, before["generation"]: {"state": "live"}},
+            )
+        return before["generation"], (
+            f"generation {before['generation']} is live again, and the table as it was in version"
+            f" {before['output']}; what was drained since the swap is read again"
+        )
+
+    def discard(self) -> tuple[int, str]:
+        shadow = self._shadow()
+        with durable("rebuild.discard"):
+            self.metastore.change_generations(self.shadow_lease, {shadow.generation: {"state": "retired"}})
+        remove_shadow(self.project, self._as_shadow(shadow), shadow.generation)
+        return shadow.generation, f"generation {shadow.generation} is not wanted; its files are gone"
+
+    def _shadow(self) -> Checkpoint:
+        shadow = self.metastore.of_rebuilds.active_checkpoint(self.pipeline.name)
+        if shadow is None:
+            name = self.pipeline.name
+            raise RefusedError(
+                "rebuild.none",
+                f"there is no rebuild of {name} to {self.asked.choice}",
+                where=f"pipeline {name}",
+                do=f"`drawdown rebuild start {name}` makes one; `drawdown runs {name}` shows what became of"
+                " the last",
+            )
+        return shadow
+
+    def _found(self, state: GenerationState) -> Checkpoint | None:
+        there = self.metastore.generations(self.pipeline.name)
+        return next((each for each in there if each.state == state), None)
+
+    def _as_shadow(self, checkpoint: Checkpoint) -> Pipeline:
+        return self.pipeline.as_shadow(checkpoint.generation, {})
+
+    def _tables(self, checkpoint: Checkpoint) -> Sequence[ShadowTable]:
+        return shadow_tables(self.project, self._as_shadow(checkpoint), checkpoint.generation)
+
+    def _note(self, changes: Mapping[int, Mapping[str, Any]]) -> None:
+        self.metastore.change_generations(self.lease, changes)
+
+    def _info(self) -> dict[str, str]:
+        return {"drawdown.pipeline": self.pipeline.name, "drawdown.run": self.asked.run_id}
+
+
+def remove_shadow(project: Project, shadow: Pipeline, generation: int) -> None:
+    """Remove all files of a shadow that was never swapped in; again is no error."""
+    storage = Storage(project.storage_root)
+    own = (f"_drawdown/{shadow.name}/{what}-{generation}" for what in ("checkpoint", "carriers", "schema"))
+    tables = (storage.relative(uri(project, shadow)) for uri in (output_uri, quarantine_uri))
+    for folder in (*own, *tables, staging_folder(shadow)):
+        storage.delete(folder)

@@ -1,0 +1,159 @@
+"""What refuses a rebuild: before anything of it is made, and before it is swapped in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from drawdown.checkpoint import CheckpointFiles
+from drawdown.errors import RefusedError
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import BatchStatus, Checkpoint
+from drawdown.plan.rebuild import gone_files
+from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.publishing.targets import output_uri
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+
+_WAITING: tuple[BatchStatus, ...] = ("staged", "committed", "passed", "held")
+
+
+def live_of(metastore: Metastore, pipeline: str) -> Checkpoint:
+    """The generation in use. Raises RefusedError ``rebuild.nothing-live``, ``rebuild.unfinished``."""
+    live = metastore.active_checkpoint(pipeline)
+    if live is None:
+        raise _refused(
+            pipeline, "nothing-live", f"{pipeline} has never run: there is nothing to rebuild",
+            f"drawdown run {pipeline}",
+        )  # fmt: skip
+    return live
+
+
+def refuse_rebuild(project: Project, pipeline: Pipeline, metastore: Metastore) -> None:
+    """Look whether a rebuild of the live generation can be made; touches nothing.
+
+    Args:
+        pipeline: the version that is wanted.
+
+    Raises:
+        RefusedError: ``rebuild.nothing-live``, ``rebuild.sink``, ``rebuild.other-sink``,
+            ``rebuild.files-gone``. SourceError: the sink or a source cannot be reached.
+    """
+    live = live_of(metastore, pipeline.name)
+    if pipeline.sink.format != "delta":
+        raise _refused(
+            pipeline.name, "sink",
+            f"{pipeline.name} writes to a {pipeline.sink.format} sink, where no commit can put one output in"
+            " place of another",
+            "make a new pipeline folder with a sink of its own, and let readers move to it",
+        )  # fmt: skip
+    is_now = f"{pipeline.sink.format} {pipeline.sink.target}", pipeline.sink.mode
+    was = live.fingerprint.get("sink"), live.fingerprint.get("sink.mode")
+    parts = DeltaTableFiles(output_uri(project, pipeline)).partition_by
+    if is_now != was or parts != list(pipeline.sink.partition_by):
+        raise _refused(
+            pipeline.name, "other-sink",
+            f"the version of {pipeline.name} that is wanted has another sink, mode or partitioning than the"
+            f" table that it is to take the place of: {was[0]}, {was[1]}, by {', '.join(parts) or 'nothing'}",
+            "keep `path:`, `mode:` and `partition_by:`; or make a new pipeline folder with a sink of its own",
+        )  # fmt: skip
+    shadow = metastore.of_rebuilds.active_checkpoint(pipeline.name)
+    _refuse_gone(project, pipeline, live, shadow)
+
+
+def refuse_swap(
+    project: Project, pipeline: Pipeline, metastore: Metastore, live: Checkpoint, shadow: Checkpoint
+) -> None:
+    """Look whether the shadow may take the place of what is live; the caller has both leases.
+
+    Raises:
+        RefusedError: ``rebuild.not-compared``, ``rebuild.more-late``, ``rebuild.waiting``,
+            ``rebuild.files-gone``. SourceError: a source cannot be reached.
+    """
+    name = pipeline.name
+    comparison = shadow.rebuild.get("comparison")
+    last = last_batch(metastore, shadow)
+    if comparison is None or comparison["shadow_batch"] != last:
+        raise _refused(
+            name, "not-compared", f"generation {shadow.generation} of {name} is not drained and compared yet",
+            f"drawdown rebuild start {name}",
+        )  # fmt: skip
+    refuse_more_late(name, comparison["late"])
+    _refuse_waiting(
+        metastore, live,
+        lambda held: f"`drawdown release {name}` or `drawdown discard {name}`" if held
+        else f"`drawdown run {name}`",
+    )  # fmt: skip
+    _refuse_waiting(metastore, shadow, lambda held: f"`drawdown rebuild discard {name}`, then start it again")
+    _refuse_gone(project, pipeline, live, shadow)
+
+
+def refuse_more_late(pipeline: str, late: dict[str, int]) -> None:
+    """Raise RefusedError ``rebuild.more-late`` when the shadow dropped more rows as late."""
+    if late["shadow"] > late["live"]:
+        raise _refused(
+            pipeline, "more-late",
+            f"the rebuild of {pipeline} dropped {late['shadow']:,} rows as late, the live query"
+            f" {late['live']:,}",
+            f"when late rows have come since the last drain: `drawdown run {pipeline}`, then `drawdown"
+            f" rebuild start {pipeline}`; else discard it, and raise `maxFilesPerTrigger` (or what bounds its"
+            " batches) in the version that is wanted: fewer, larger batches drop less",
+        )  # fmt: skip
+
+
+def refuse_roll_back(
+    project: Project, pipeline: Pipeline, metastore: Metastore, live: Checkpoint
+) -> Checkpoint:
+    """The generation that a roll back of `live` makes live again.
+
+    Raises:
+        RefusedError: ``rebuild.not-swapped``, ``rebuild.pruned``, ``rebuild.files-gone``.
+    """
+    before = live.rebuild.get("before")
+    if before is None:
+        raise _refused(
+            pipeline.name, "not-swapped",
+            f"generation {live.generation} of {pipeline.name} did not come by a swap",
+            f"`drawdown checkpoint rewind {pipeline.name}` goes back within a generation",
+        )  # fmt: skip
+    [old] = [each for each in metastore.generations(pipeline.name) if each.generation == before["generation"]]
+    if not CheckpointFiles(Storage(project.storage_root), old.path).exists:
+        raise _refused(
+            pipeline.name, "pruned",
+            f"the checkpoint of generation {old.generation} of {pipeline.name} was pruned",
+            "put the old version of the pipeline into its folder `next/` and rebuild it",
+        )  # fmt: skip
+    _refuse_gone(project, pipeline, live, old)
+    return old
+
+
+def last_batch(metastore: Metastore, checkpoint: Checkpoint) -> int:
+    """The last batch that is noted of a generation, -1 for none."""
+    noted = metastore.batches(checkpoint.pipeline, checkpoint.generation)
+    return max((batch.batch_id for batch in noted), default=-1)
+
+
+def _refuse_waiting(metastore: Metastore, checkpoint: Checkpoint, do: Callable[[bool], str]) -> None:
+    waiting = metastore.batches(checkpoint.pipeline, checkpoint.generation, _WAITING)
+    if waiting:
+        held = any(batch.status == "held" for batch in waiting)
+        raise _refused(
+            checkpoint.pipeline, "waiting",
+            f"{len(waiting)} batch(es) of generation {checkpoint.generation} of {checkpoint.pipeline}, from"
+            f" batch {waiting[0].batch_id} on, are {'held' if held else 'not published yet'}",
+            f"first {do(held)}",
+        )  # fmt: skip
+
+
+def _refuse_gone(project: Project, pipeline: Pipeline, reader: Checkpoint, other: Checkpoint | None) -> None:
+    gone = gone_files(Storage(project.storage_root), reader, other, pipeline)
+    for source, files in gone.items():
+        raise _refused(
+            pipeline.name, "files-gone",
+            f"{len(files)} of the files that source {source} of {pipeline.name} has given are gone, such as"
+            f" {files[-1]}: generation {other.generation if other else 'that is wanted'} could not read them",
+            "bring them back from a copy or their archive: no drain reads them again",
+        )  # fmt: skip
+
+
+def _refused(pipeline: str, which: str, what: str, do: str) -> RefusedError:
+    return RefusedError(f"rebuild.{which}", what, where=f"pipeline {pipeline}", do=do)

@@ -1,0 +1,105 @@
+"""What refuses a rebuild or its swap, and that nothing was made or changed then."""
+
+from __future__ import annotations
+
+import pytest
+
+from drawdown.errors import AuditFailed, RefusedError
+from tests.support.rebuilds import (
+    NAME,
+    SPEC,
+    comparison,
+    end,
+    event,
+    land,
+    live_version,
+    next_version,
+    rebuilt,
+    rows,
+)
+from tests.support.workspace import Workspace
+
+HELD_AT_TEN = """
+expectations:
+  - {type: expect_column_max_to_be_between, kwargs: {column: total, max_value: 10}}
+"""
+
+
+@pytest.fixture
+def drained(workspace: Workspace) -> Workspace:
+    """Two batches; the second's first event came too late for its window."""
+    live_version(workspace)
+    land(workspace, 1, [event("02T06:10"), event("02T08:10")])
+    workspace.run(NAME)
+    land(workspace, 2, [event("02T06:40", 4), event("02T09:10")])
+    workspace.run(NAME)
+    next_version(workspace)
+    return workspace
+
+
+def refusal(workspace: Workspace) -> RefusedError:
+    """Of a start, which leaves everything as it was."""
+    before = workspace.everything()
+    with pytest.raises(RefusedError) as refused:
+        rebuilt(workspace)
+    assert workspace.everything() == before
+    return refused.value
+
+
+def test_what_cannot_be_rebuilt_is_refused_before_anything_is_made(drained: Workspace) -> None:
+    next_version(drained, SPEC.replace("format: delta", "format: parquet"))
+    assert refusal(drained).id == "rebuild.sink"
+    next_version(drained, SPEC.replace("tables/hourly", "tables/elsewhere"))
+    assert refusal(drained).id == "rebuild.other-sink"
+    next_version(drained, SPEC.replace("time_column: hour", "partition_by: [k]"))
+    assert refusal(drained).id == "rebuild.other-sink"
+    next_version(drained)
+    gone = drained.storage / "landing/events/1.json"
+    aside = gone.rename(drained.storage / "1.json")
+    error = refusal(drained)
+    assert error.id == "rebuild.files-gone"
+    assert str(gone) in error.what
+    aside.rename(gone)
+    with pytest.raises(RefusedError) as refused:
+        end(drained, "approve")
+    assert refused.value.id == "rebuild.none"
+    with pytest.raises(RefusedError) as refused:
+        end(drained, "rollback")
+    assert refused.value.id == "rebuild.not-swapped"
+
+
+def test_a_rebuild_that_never_ran_live_is_refused(workspace: Workspace) -> None:
+    live_version(workspace)
+    assert refusal(workspace).id == "rebuild.nothing-live"
+
+
+def test_a_rebuild_that_drops_more_late_rows_than_the_live_query_is_refused(drained: Workspace) -> None:
+    """A file that is older than those the live query had read before it makes another order."""
+    drained.land_json("landing/events/0.json", [event("02T12:10")], mtime=1_600_000_000)
+    with pytest.raises(RefusedError, match="dropped 3 rows as late, the live query 1") as refused:
+        rebuilt(drained)
+    assert refused.value.id == "rebuild.more-late"
+    assert comparison(drained)["late"] == {"live": 1, "shadow": 3}, "it is shown all the same"
+    before = rows(drained)
+    with pytest.raises(RefusedError) as again:
+        end(drained, "approve")
+    assert again.value.id == "rebuild.more-late"
+    assert rows(drained) == before
+    end(drained, "discard")
+    assert not list(drained.storage.rglob("_rebuild/2/*")), "nothing of it is left"
+    drained.run(NAME)
+    assert rebuilt(drained).generation == 3, "another one has another number"
+    assert comparison(drained)["late"]["live"] == 1
+
+
+def test_a_swap_over_slices_that_wait_is_refused_and_names_the_way(workspace: Workspace) -> None:
+    live_version(workspace, quality=HELD_AT_TEN)
+    land(workspace, 1, [event("02T06:10", 99), event("02T08:10")])
+    with pytest.raises(AuditFailed):
+        workspace.run(NAME)
+    next_version(workspace)
+    rebuilt(workspace)
+    with pytest.raises(RefusedError) as refused:
+        end(workspace, "approve")
+    assert refused.value.id == "rebuild.waiting"
+    assert "drawdown release hourly" in str(refused.value.do)

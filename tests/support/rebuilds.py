@@ -1,0 +1,95 @@
+"""The pipeline that rebuilds are tested on: sums per hour, then per hour and key, which state cannot take."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from drawdown.application import Application
+from drawdown.metastore import this_process
+from drawdown.metastore.records import Run
+from drawdown.plan.rebuild import wanted
+from drawdown.publishing.rebuild import Asked, end_rebuild
+from tests.support.workspace import Workspace
+
+NAME = "hourly"
+SPEC = """
+sources:
+  events:
+    format: json
+    path: landing/events
+    schema: events.ddl
+    watermark: {column: at, delay: 0 seconds}
+transform: transform.sql
+sink: {format: delta, path: tables/hourly, schema: hourly.ddl, time_column: hour}
+state: {partitions: 2}
+"""
+UPDATE = SPEC.replace("time_column: hour", "mode: update, keys: [hour]")
+SUMS = "SELECT window.start AS hour, sum(n) AS total FROM events GROUP BY window(at, '1 hour')"
+BY_KEY = "SELECT window.start AS hour, sum(n) AS total, k FROM events GROUP BY window(at, '1 hour'), k"
+_EVENTS = "at TIMESTAMP, k STRING, n INT"
+
+
+def live_version(workspace: Workspace, spec: str = SPEC, quality: str = "rules: []") -> None:
+    """Sums per hour."""
+    workspace.pipeline(
+        NAME, spec, events_ddl=_EVENTS, hourly_ddl="hour TIMESTAMP, total BIGINT",
+        transform_sql=SUMS, quality_yaml=quality,
+    )  # fmt: skip
+
+
+def next_version(workspace: Workspace, spec: str = SPEC, folder: str = f"{NAME}/next") -> None:
+    """Sums per hour and key; in the folder that a rebuild looks into first."""
+    target = workspace.root / "include/pipelines" / folder
+    target.mkdir(exist_ok=True)
+    files = {"pipeline.yaml": spec, "events.ddl": _EVENTS, "transform.sql": BY_KEY}
+    for name, text in {**files, "hourly.ddl": "hour TIMESTAMP, total BIGINT, k STRING"}.items():
+        (target / name).write_text(text)
+
+
+def event(at: str, n: int = 1, k: str = "a") -> dict[str, object]:
+    """`at` as ``02T06:30``, in January 2024."""
+    return {"at": f"2024-01-{at}:00Z", "k": k, "n": n}
+
+
+def land(workspace: Workspace, number: int, events: Iterable[dict[str, object]]) -> None:
+    workspace.land_json(f"landing/events/{number}.json", events, mtime=1_700_000_000 + number)
+
+
+def rebuilt(workspace: Workspace) -> Run:
+    """`drawdown rebuild start`; raises its error."""
+    with workspace.metastore() as metastore:
+        application = Application(workspace.project, metastore, session=workspace.spark)
+        report = application.rebuild(wanted(workspace.project, NAME))
+    if report.error is not None:
+        raise report.error
+    assert report.run is not None
+    return report.run
+
+
+def end(workspace: Workspace, choice: Any, number: int = 1) -> Run:
+    """`drawdown rebuild approve`, `discard` or `rollback`."""
+    with workspace.metastore() as metastore:
+        asked = Asked(choice, f"{choice}-{number}", this_process(), "ada", "a test")
+        return end_rebuild(metastore, workspace.project, wanted(workspace.project, NAME), asked)
+
+
+def comparison(workspace: Workspace) -> dict[str, Any]:
+    with workspace.metastore() as metastore:
+        return dict(metastore.generations(NAME)[-1].rebuild["comparison"])
+
+
+def rows(workspace: Workspace) -> Counter[tuple[Any, ...]]:
+    """What readers of the table see: day and hour, and what follows."""
+    return Counter((f"{row[0]:%dT%H}", *row[1:]) for row in workspace.delta("tables/hourly"))
+
+
+def sums(events: Iterable[dict[str, Any]], until: str, *, by_key: bool = True) -> Counter[tuple[Any, ...]]:
+    """What one computation over all events makes of them: of windows that end by `until`."""
+    found: Counter[tuple[Any, ...]] = Counter()
+    for each in events:
+        hour = each["at"][8:13]
+        if hour < until:
+            found[(hour, each["k"]) if by_key else (hour,)] += each["n"]
+    return Counter((hour, total, *rest) for (hour, *rest), total in found.items())
