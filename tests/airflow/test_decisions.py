@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shutil
 import time
-from collections.abc import Callable, Iterator
-from typing import Any, TypeVar
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from drawdown.machine.airflow_home import LocalAirflow
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Counts, HeldSlice, Run
 from drawdown.publishing.held import Decision, decide
 from drawdown.spec import load_pipeline, load_project
+from tests.support.asked import Request
 from tests.support.dag_project import DagProject
 
 pytestmark = pytest.mark.timeout(900)
@@ -21,7 +24,6 @@ FAILS_ON_TWO = """
 expectations:
   - {type: expect_column_values_to_not_be_in_set, kwargs: {column: id, value_set: [2, 4, 6]}}
 """
-T = TypeVar("T")
 
 
 @pytest.fixture(scope="module")
@@ -33,8 +35,9 @@ def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
     for name in ("stale", "fresh"):
         (project.storage / "landing" / name).mkdir(parents=True)
         record_a_publish(project, name)
+    project.pipeline("copies")
     with LocalAirflow(project.root, project.root / "airflow") as started:
-        for name in ("events", "stale", "fresh"):
+        for name in ("events", "stale", "fresh", "copies"):
             started.unpause(name)
         yield started
 
@@ -71,7 +74,7 @@ def test_a_held_slice_is_released_by_an_answer_and_the_asset_knows(
     assert project.ids("events") == []
 
     answer(airflow, run_id, "release", "")
-    assert open_request(airflow, run_id, since=request["created_at"]), "asked again: there was no reason"
+    assert open_request(airflow, run_id), "asked again: there was no reason"
     answer(airflow, run_id, "release", "looked at")
     assert airflow.wait("drawdown__decide", run_id, 240) == "success"
     assert project.ids("events") == [1, 2, 3]
@@ -129,6 +132,44 @@ def test_nobody_starts_a_request_by_hand(airflow: LocalAirflow) -> None:
     assert "a held slice starts this DAG" in airflow.task_log("drawdown__decide", run_id, "choose")
 
 
+def test_a_rebuild_is_approved_by_an_answer_and_the_asset_knows(
+    airflow: LocalAirflow, project: DagProject
+) -> None:
+    project.land("copies", 1, 2)
+    assert airflow.wait("copies", airflow.trigger("copies"), 400) == "success"
+    following = shutil.copytree(folder := project.root / "include/pipelines/copies", folder / "next")
+    (following / "schemas/events.ddl").write_text("id BIGINT, name STRING, twice BIGINT")
+    (following / "transform.sql").write_text("select id, name, id * 2 as twice from events")
+
+    run_id = airflow.trigger("drawdown__rebuild", conf={"pipeline": "copies"})
+    request = Request(airflow, "drawdown__rebuild", run_id, "approve")
+    asked = request.opened()
+    assert asked["options"] == ["approve", "reject"]
+    assert "columns added: twice" in asked["body"]
+    assert "rows: 2 live, 2 rebuilt" in asked["body"]
+    request.answer("approve", "twice is wanted")
+    assert airflow.wait("drawdown__rebuild", run_id, 240) == "success"
+    table = DeltaTable(str(project.storage / "tables/copies")).to_pyarrow_table()
+    assert sorted(table.column("twice").to_pylist()) == [2, 4]
+    with Metastore.open(load_project(project.root).metastore_url) as metastore:
+        done = metastore.runs("copies")[0]
+    assert (done.kind, done.state) == ("rebuild-swap", "succeeded")
+    assert (done.origin["by"], done.origin["why"]) == (airflow.user, "twice is wanted")
+    [event] = [each for each in all_asset_events(airflow) if each["extra"].get("rebuilt")]
+    assert (event["source_dag_id"], event["extra"]["generation"]) == ("drawdown__rebuild", 2)
+
+    project.land("copies", 3)
+    assert airflow.wait("copies", airflow.trigger("copies"), 400) == "success"
+    assert project.ids("copies") == [1, 2, 3]
+
+
+def test_a_rebuild_that_cannot_be_made_starts_no_spark(airflow: LocalAirflow) -> None:
+    run_id = airflow.trigger("drawdown__rebuild", conf={"pipeline": "stale"})
+    assert airflow.wait("drawdown__rebuild", run_id, 240) == "failed"
+    assert airflow.task_states("drawdown__rebuild", run_id)["rebuild"] == "upstream_failed"
+    assert "rebuild.nothing-live" in airflow.task_log("drawdown__rebuild", run_id, "preflight")
+
+
 def drain(airflow: LocalAirflow) -> tuple[str, dict[str, str | None]]:
     run_id = airflow.trigger("events")
     state = airflow.wait("events", run_id, 400)
@@ -146,36 +187,20 @@ def last_run(project: DagProject) -> Run:
         return metastore.runs("events")[0]
 
 
-def hitl(run_id: str) -> tuple[str, ...]:
-    return "dags", "drawdown__decide", "dagRuns", run_id, "taskInstances", "choose", "-1", "hitlDetails"
-
-
-def open_request(airflow: LocalAirflow, run_id: str, since: str = "") -> dict[str, Any]:
-    """As *Required Actions* shows it: waited for, and not answered yet."""
-
-    def found() -> dict[str, Any] | None:
-        states = airflow.task_states("drawdown__decide", run_id)
-        if states.get("choose") != "awaiting_input":
-            return None
-        detail = airflow.api.call("GET", *hitl(run_id))
-        return detail if detail and not detail["response_received"] else None
-
-    return wait_for(found)
+def open_request(airflow: LocalAirflow, run_id: str) -> dict[str, Any]:
+    return Request(airflow, "drawdown__decide", run_id, "choose").opened()
 
 
 def answer(airflow: LocalAirflow, run_id: str, choice: str, why: str) -> None:
-    body = {"chosen_options": [choice], "params_input": {"why": why}}
-    airflow.api.call("PATCH", *hitl(run_id), body=body)
+    Request(airflow, "drawdown__decide", run_id, "choose").answer(choice, why)
 
 
 def asset_events(airflow: LocalAirflow) -> list[dict[str, Any]]:
-    answer = airflow.api.call("GET", "assets", "events", order_by="timestamp")
-    return [event for event in answer["asset_events"] if event["extra"].get("decision")]
+    return [event for event in all_asset_events(airflow) if event["extra"].get("decision")]
 
 
-def wait_for(found: Callable[[], T | None], seconds: float = 240) -> T:
-    deadline = time.monotonic() + seconds
-    while (result := found()) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
-    return result
+def all_asset_events(airflow: LocalAirflow) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = airflow.api.call("GET", "assets", "events", order_by="timestamp")[
+        "asset_events"
+    ]
+    return found

@@ -46,6 +46,7 @@ def plan(
     not a pipeline. What Spark prints goes to .drawdown/logs/spark.log.
     """
     from drawdown.metastore import Metastore
+    from drawdown.metastore.runs import REBUILD
     from drawdown.plan.drain_fit import drain_fit
     from drawdown.plan.preflight import preflight
     from drawdown.plan.rebuild import in_use
@@ -59,7 +60,9 @@ def plan(
         pipeline = in_use(project, metastore, pipeline)
         found = _planned(project, pipeline, metastore)
         waiting = preflight(project, pipeline, metastore)
-        runs = metastore.runs(pipeline.name, limit=_RUNS_LOOKED_AT)
+        found_runs = metastore.runs(pipeline.name, limit=_RUNS_LOOKED_AT)
+    # Batches of a rebuild are of other sizes.
+    runs = [run for run in found_runs if run.kind != REBUILD]
     state = state_size(Storage(project.storage_root), found.checkpoint, runs)
     values = {
         **_values(found, waiting),

@@ -7,8 +7,7 @@ and come in the order in which Spark lists files: oldest first.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
 
 from drawdown.checkpoint import plain_path
 from drawdown.metastore import Metastore
@@ -16,6 +15,8 @@ from drawdown.metastore.records import Checkpoint
 from drawdown.plan.changes import changes
 from drawdown.plan.file_listing import list_source_files
 from drawdown.plan.fingerprint import spec_fingerprint
+from drawdown.plan.kafka_client import no_answer
+from drawdown.plan.kafka_offsets import flat, lower_case_options, topic_offsets
 from drawdown.plan.preflight import FILE_FORMATS, Past
 from drawdown.spec import Pipeline, Project, load_next, load_pipeline
 from drawdown.storage import Storage
@@ -57,7 +58,7 @@ def steps(
     found: dict[str, dict[str, int]] = {}
     for name, source in pipeline.streaming_sources.items():
         bounds = _BOUNDS.get(source.format, ())
-        given = {option.lower() for option in source.options}
+        given = lower_case_options(source)
         if not bounds or any(bound.lower() in given for bound in bounds) or name not in past.source_order:
             continue
         if source.format == "kafka":
@@ -70,21 +71,12 @@ def steps(
 
 
 def _most_offsets(metastore: Metastore, live: Checkpoint, number: int) -> int:
-    sizes = [
-        _offsets_between(batch.offsets_from[number], batch.offsets_to[number])
-        for batch in metastore.batches(live.pipeline, live.generation)
-        if batch.offsets_from and batch.offsets_to
-    ]
-    return max(sizes, default=0)
-
-
-def _offsets_between(first: Any, last: Any) -> int:
-    """Of Kafka offsets as Spark writes them: topic to partition to the next offset."""
-    return sum(
-        upto - ((first or {}).get(topic) or {}).get(partition, 0)
-        for topic, partitions in (last or {}).items()
-        for partition, upto in partitions.items()
-    )
+    most = 0
+    for batch in metastore.batches(live.pipeline, live.generation):
+        first = flat(batch.offsets_from[number]) if batch.offsets_from else {}
+        last = flat(batch.offsets_to[number]) if batch.offsets_to else {}
+        most = max(most, sum(end - first.get(partition, 0) for partition, end in last.items()))
+    return most
 
 
 def gone_files(
@@ -104,9 +96,36 @@ def gone_files(
         key = f"sources.{name}"
         if source.format not in FILE_FORMATS or reader.fingerprint.get(key) != now[key]:
             continue
-        given = {option.lower(): value for option, value in source.options.items()}
+        given = lower_case_options(source)
         there = {plain_path(info.path) for info in list_source_files(storage, source.path or "", given)}
         there |= {file.path for file in had.read_files(name)}
         if gone := [file.path for file in past.read_files(name) if file.path not in there]:
             found[name] = gone
     return found
+
+
+def gone_offsets(project: Project, reader: Checkpoint, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+    """Source and partition of which `reader` has read offsets that are not there any more.
+
+    A source that says ``failOnDataLoss: false`` does without them.
+
+    Raises:
+        SourceError: the broker does not answer.
+    """
+    from confluent_kafka import KafkaException
+
+    past, now = Past.read(Storage(project.storage_root), reader), spec_fingerprint(pipeline)
+    for name, source in pipeline.streaming_sources.items():
+        lossy = str(lower_case_options(source).get("failondataloss", True)).lower() == "false"
+        other = reader.fingerprint.get(f"sources.{name}") != now[f"sources.{name}"]
+        if source.format != "kafka" or lossy or other:
+            continue
+        broker = project.brokers[source.broker]
+        try:
+            earliest = topic_offsets(broker, source).earliest
+        except KafkaException as cause:
+            raise no_answer(broker, "source.broker", f"source {name} of {pipeline.name}", cause) from None
+        first = flat(past.kafka_start(name))
+        for partition, end in flat(past.offset(name)).items():
+            if first.get(partition, 0) < min(earliest.get(partition, end), end):
+                yield name, f"partition {partition[1]} of topic {partition[0]}"

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import BatchStatus, Checkpoint
-from drawdown.plan.rebuild import gone_files
+from drawdown.metastore.records import UNPUBLISHED, Checkpoint
+from drawdown.plan.rebuild import gone_files, gone_offsets
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.targets import output_uri
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 
-_WAITING: tuple[BatchStatus, ...] = ("staged", "committed", "passed", "held")
+_STARTS = frozenset({"startingoffsets", "startingversion"})
 
 
 def live_of(metastore: Metastore, pipeline: str) -> Checkpoint:
@@ -36,7 +36,8 @@ def refuse_rebuild(project: Project, pipeline: Pipeline, metastore: Metastore) -
 
     Raises:
         RefusedError: ``rebuild.nothing-live``, ``rebuild.sink``, ``rebuild.other-sink``,
-            ``rebuild.files-gone``. SourceError: the sink or a source cannot be reached.
+            ``rebuild.files-gone``, ``rebuild.offsets-gone``, ``rebuild.starts-latest``.
+        SourceError: the sink or a source cannot be reached.
     """
     live = live_of(metastore, pipeline.name)
     if pipeline.sink.format != "delta":
@@ -48,16 +49,19 @@ def refuse_rebuild(project: Project, pipeline: Pipeline, metastore: Metastore) -
         )  # fmt: skip
     is_now = f"{pipeline.sink.format} {pipeline.sink.target}", pipeline.sink.mode
     was = live.fingerprint.get("sink"), live.fingerprint.get("sink.mode")
-    parts = DeltaTableFiles(output_uri(project, pipeline)).partition_by
-    if is_now != was or parts != list(pipeline.sink.partition_by):
+    table = DeltaTableFiles(output_uri(project, pipeline))
+    if is_now != was or table.partition_by != list(pipeline.sink.partition_by):
         raise _refused(
             pipeline.name, "other-sink",
             f"the version of {pipeline.name} that is wanted has another sink, mode or partitioning than the"
-            f" table that it is to take the place of: {was[0]}, {was[1]}, by {', '.join(parts) or 'nothing'}",
+            f" table that it is to take the place of ({was[0]}, {was[1]})",
             "keep `path:`, `mode:` and `partition_by:`; or make a new pipeline folder with a sink of its own",
         )  # fmt: skip
+    _refuse_latest(pipeline)
     shadow = metastore.of_rebuilds.active_checkpoint(pipeline.name)
     _refuse_gone(project, pipeline, live, shadow)
+    if shadow is None:
+        _refuse_gone_offsets(project, pipeline, live)
 
 
 def refuse_swap(
@@ -133,7 +137,7 @@ def last_batch(metastore: Metastore, checkpoint: Checkpoint) -> int:
 
 
 def _refuse_waiting(metastore: Metastore, checkpoint: Checkpoint, do: Callable[[bool], str]) -> None:
-    waiting = metastore.batches(checkpoint.pipeline, checkpoint.generation, _WAITING)
+    waiting = metastore.batches(checkpoint.pipeline, checkpoint.generation, UNPUBLISHED)
     if waiting:
         held = any(batch.status == "held" for batch in waiting)
         raise _refused(
@@ -153,6 +157,28 @@ def _refuse_gone(project: Project, pipeline: Pipeline, reader: Checkpoint, other
             f" {files[-1]}: generation {other.generation if other else 'that is wanted'} could not read them",
             "bring them back from a copy or their archive: no drain reads them again",
         )  # fmt: skip
+
+
+def _refuse_gone_offsets(project: Project, pipeline: Pipeline, live: Checkpoint) -> None:
+    for source, where in gone_offsets(project, live, pipeline):
+        raise _refused(
+            pipeline.name, "offsets-gone",
+            f"source {source} of {pipeline.name}: {where} no longer has all that the live query has read",
+            "accept their loss with `options: {failOnDataLoss: false}` in the version that is wanted: what"
+            " they gave is missing then",
+        )  # fmt: skip
+
+
+def _refuse_latest(pipeline: Pipeline) -> None:
+    for name, source in pipeline.streaming_sources.items():
+        for option, value in source.options.items():
+            if option.lower() in _STARTS and str(value).lower() == "latest":
+                raise _refused(
+                    pipeline.name, "starts-latest",
+                    f"source {name} of {pipeline.name} says `{option}: latest`: a rebuild would begin behind"
+                    " all that is there",
+                    f"say in the version that is wanted from where on it is to read, or remove `{option}`",
+                )  # fmt: skip
 
 
 def _refused(pipeline: str, which: str, what: str, do: str) -> RefusedError:

@@ -1,0 +1,61 @@
+"""`drawdown rebuild` as a stranger types it: the commands of docs/rebuild.md, and what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from pathlib import Path
+
+from tests.cli.test_commands import refused
+from tests.support.command_line import drawdown
+from tests.support.rebuilds import NAME, event, land, live_version, next_version, rows, sums
+from tests.support.workspace import Workspace
+
+PAGE = Path(__file__).parents[2] / "docs/rebuild.md"
+EVENTS = [event("02T06:10", 1), event("02T06:20", 2, "b"), event("02T07:30", 4), event("02T09:10", 8)]
+
+
+def commands() -> list[list[str]]:
+    [block] = re.findall(r"```sh\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    return [shlex.split(line)[1:] for line in block.splitlines()]
+
+
+def test_the_commands_of_the_page_do_what_it_says(workspace: Workspace) -> None:
+    live_version(workspace)
+    land(workspace, 1, EVENTS)
+    workspace.run(NAME)
+    old, new = sums(EVENTS, "02T09", by_key=False), sums(EVENTS, "02T09")
+    next_version(workspace)
+    refused(drawdown(workspace.root, "rebuild", "show", NAME), 3, "rebuild.none")
+    start, show, approve, rollback, *again = commands()
+
+    said = drawdown(workspace.root, *start)
+    assert said.returncode == 0, said.stderr
+    assert "rows: 2 live, 3 rebuilt" in said.stdout
+    assert "columns added: k" in said.stdout
+    assert 'rebuilt, 1 more: {"hour":' in said.stdout
+    shown = json.loads(drawdown(workspace.root, *show).stdout)
+    assert (shown["generation"], shown["state"]) == (2, "shadow")
+    assert shown["comparison"]["only_shadow"] == 2
+
+    for command, expected in ((approve, new), (rollback, old)):
+        said = drawdown(workspace.root, *command)
+        assert said.returncode == 0, said.stderr
+        assert rows(workspace) == expected
+    for command in again:
+        said = drawdown(workspace.root, *command)
+        assert said.returncode == 0, said.stderr
+    assert rows(workspace) == old
+    with workspace.metastore() as metastore:
+        kinds = [(run.kind, run.origin.get("why")) for run in reversed(metastore.runs(NAME))]
+        states = [each.state for each in metastore.generations(NAME)]
+    assert states == ["live", "retired", "retired"]
+    assert kinds == [
+        ("drain", None),
+        ("rebuild", None),
+        ("rebuild-swap", "sums by key"),
+        ("rebuild-rollback", "a reader still expects sums of all keys"),
+        ("rebuild", None),
+        ("rebuild-discard", "the reader stays as it is"),
+    ]

@@ -1,0 +1,52 @@
+"""What Airflow asks a person: requests as *Required Actions* shows them, and answers over the REST API."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from drawdown.machine.airflow_home import LocalAirflow
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Request:
+    """The request that a task of a DAG run makes."""
+
+    airflow: LocalAirflow
+    dag_id: str
+    run_id: str
+    task_id: str
+
+    @property
+    def _detail(self) -> tuple[str, ...]:
+        of_run = "dags", self.dag_id, "dagRuns", self.run_id
+        return *of_run, "taskInstances", self.task_id, "-1", "hitlDetails"
+
+    def opened(self) -> dict[str, Any]:
+        """Waited for, and not answered yet."""
+
+        def found() -> dict[str, Any] | None:
+            states = self.airflow.task_states(self.dag_id, self.run_id)
+            if states.get(self.task_id) != "awaiting_input":
+                assert states.get(self.task_id) not in ("failed", "upstream_failed"), states
+                return None
+            detail = self.airflow.api.call("GET", *self._detail)
+            return detail if detail and not detail["response_received"] else None
+
+        return wait_for(found)
+
+    def answer(self, choice: str, why: str) -> None:
+        body = {"chosen_options": [choice], "params_input": {"why": why}}
+        self.airflow.api.call("PATCH", *self._detail, body=body)
+
+
+def wait_for(found: Callable[[], T | None], seconds: float = 240) -> T:
+    deadline = time.monotonic() + seconds
+    while (result := found()) is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.3)
+    return result
