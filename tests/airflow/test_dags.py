@@ -59,7 +59,7 @@ def test_one_dag_asks_about_the_held_slices_of_all_pipelines_that_can_have_any(p
     project.pipeline("people", quality=expects)
     project.pipeline("places", 'schedule: "@daily"\nfreshness: 3 hours')
     dags = bag(project).dags
-    assert set(dags) == {"events", "people", "places", "drawdown__decide"}
+    assert set(dags) == {"events", "people", "places", "drawdown__decide", "drawdown__rebuild"}
     assert downstream(dags["drawdown__decide"]) == {"choose": {"decide"}, "decide": set()}
     assert downstream(dags["events"])["audit"] == {"publish", "ask"}
     assert dags["events"].get_task("ask").trigger_dag_id == "drawdown__decide"
@@ -77,6 +77,18 @@ def test_the_drain_waits_for_the_pool_retries_after_the_lease_and_times_out(proj
     assert drain.execution_timeout == timedelta(hours=1)
     # The tasks without Spark do not wait behind drains.
     assert {task.pool for task in dag.tasks if task.task_id != "drain"} == {"default_pool"}
+
+
+def test_one_dag_rebuilds_whichever_pipeline_it_is_given(project: DagProject) -> None:
+    project.pipeline("events")
+    dag = only_dag(project, "drawdown__rebuild")
+    assert downstream(dag) == {
+        "preflight": {"rebuild"},
+        "rebuild": {"approve"},
+        "approve": {"swap"},
+        "swap": set(),
+    }
+    assert dag.params["pipeline"] == ""
 
 
 def test_publish_updates_the_asset_that_others_are_scheduled_by(project: DagProject) -> None:
@@ -197,7 +209,7 @@ def test_a_broken_pipeline_shows_its_error_and_leaves_the_others_alone(project: 
 def test_a_folder_that_no_dag_can_be_named_after_is_shown_too(project: DagProject) -> None:
     project.pipeline("events")
     project.pipeline("My events!")
-    assert set(bag(project).dags) == {"events", "My_events_"}
+    assert set(bag(project).dags) == {"events", "My_events_", "drawdown__rebuild"}
 
 
 def test_a_group_on_two_clusters_is_refused(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, func, insert, select, update
+from sqlalchemy import Connection, insert, select, update
 
 from drawdown.errors import RefusedError
 from drawdown.metastore.clock import read_clock
@@ -105,14 +105,6 @@ def read(conn: Connection, pipeline: str) -> list[Checkpoint]:
         select(checkpoints).where(checkpoints.c.pipeline == pipeline).order_by(checkpoints.c.generation)
     )
     return [Checkpoint(**row._mapping) for row in rows]
-
-
-def next_number(conn: Connection, pipeline: str) -> int:
-    """Of a generation that is made now; no number comes twice."""
-    last = conn.execute(
-        select(func.max(checkpoints.c.generation)).where(checkpoints.c.pipeline == pipeline)
-    ).scalar()
-    return 1 if last is None else int(last) + 1
 
 
 def change(conn: Connection, pipeline: str, generation: int, **values: Any) -> None:

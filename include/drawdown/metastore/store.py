@@ -51,10 +51,8 @@ from drawdown.metastore.records import (
 class Metastore:
     """Runs, batches, staged files, leases, checkpoints, maxima and verdicts of all pipelines of a project.
 
-    Safe for several processes and threads. Do not carry an open one across a fork.
-
-    Of each pipeline it speaks of one side: of the generation in use and the lease of drains, or, as
-    `of_rebuilds` has it, of the shadow generation of a rebuild and the lease of that.
+    Safe for several processes and threads. Do not carry an open one across a fork. It speaks of one side
+    of each pipeline: of the generation in use, or, as `of_rebuilds`, of a rebuild's; each has its lease.
     """
 
     def __init__(self, engine: Engine, side: Side = "live") -> None:
@@ -173,9 +171,8 @@ class Metastore:
             return checkpoints.read(conn, pipeline)
 
     def next_generation(self, pipeline: str) -> int:
-        """The number of the generation that is made next."""
-        with self._engine.begin() as conn:
-            return checkpoints.next_number(conn, pipeline)
+        """The number of the generation that is made next; none comes twice."""
+        return max((each.generation for each in self.generations(pipeline)), default=0) + 1
 
     def change_generations(self, lease: Lease, changes: Mapping[int, Mapping[str, Any]]) -> None:
         """Writes ``state``, ``rebuild`` or ``fingerprint`` of some generations, all at once."""
@@ -363,7 +360,7 @@ class Metastore:
             return runs.crash_others(conn, lease.pipeline, lease.run_id, self._side)
 
     def open_runs(self, pipeline: str) -> list[Run]:
-        """The runs that say they are running, but for those that need not have the lease."""
+        """The runs under this side's lease that say they are running."""
         with self._engine.begin() as conn:
             return runs.read_open(conn, pipeline, self._side)
 

@@ -64,6 +64,9 @@ def _stop(generation: Generation, table: StagedTable, last: int) -> int:
         return -1
     of, metastore = (generation.pipeline.name, generation.number), generation.metastore
     _, held = _history(generation, table).version_with(transaction_id(*of, table), last)
+    if held < 0 and generation.checkpoint is not None and "before" in generation.checkpoint.rebuild:
+        # The versions before the swap have the rows of another generation.
+        return held
     published = [b.batch_id for b in metastore.batches(*of, statuses=("published",), first_batch=held + 1)]
     between = metastore.staged_files(*of, [batch for batch in published if batch <= last], table=table)
     return held if between else last
