@@ -94,6 +94,8 @@ class ApproveOperator(HITLOperator):
     """
 
     def __init__(self, *, project_root: str, **kwargs: Any) -> None:
+        # Airflow hands the DAG's parameters over; a request asks for none of them.
+        kwargs.pop("params", None)
         super().__init__(
             subject="Swap a rebuild in?",
             options=["approve", "reject"],
