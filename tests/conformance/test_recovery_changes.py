@@ -237,6 +237,33 @@ def test_a_declared_schema_refuses_another_one_by_name(workspace: Workspace) -> 
     assert workspace.delta("tables/out") == [("a", 1)]
 
 
+@pytest.mark.conformance("REC-10")
+@pytest.mark.parametrize("mode", ["", ", mode: update, keys: [k]"])
+def test_a_column_that_the_declared_schema_gains_is_added_to_the_table(
+    workspace: Workspace, mode: str
+) -> None:
+    write(workspace, PLAIN, sink=DELTA + mode, out_ddl="k STRING, v BIGINT")
+    workspace.pipeline(
+        "behind",
+        "sources: {changed: {format: delta, path: tables/out}}\n"
+        "transform: transform.sql\nsink: {format: parquet, path: tables/behind}\n",
+        transform_sql="SELECT k FROM changed",
+    )
+    land(workspace, "1", ("a", "x", 1))
+    workspace.run("changed")
+    if not mode:
+        workspace.run("behind")
+    write(workspace, "SELECT k, v, j FROM events", sink=DELTA + mode, out_ddl="k STRING, v BIGINT, j STRING")
+    assert "given the columns" in change_allowed(workspace)["sink.schema"]
+    assert workspace.delta("tables/out") == [("a", 1)], "plan adds nothing"
+    land(workspace, "2", ("b", "y", 2))
+    workspace.run("changed")
+    assert sorted(workspace.delta("tables/out")) == [("a", 1, None), ("b", 2, "y")]
+    if not mode:
+        workspace.run("behind")
+        assert written(workspace, "k", path="tables/behind") == [("a",), ("b",)]
+
+
 def _topic(broker: Broker, *values: str) -> str:
     """A topic of its own that holds these records."""
     name = f"rec-{uuid.uuid4().hex[:8]}"

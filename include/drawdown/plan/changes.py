@@ -99,7 +99,9 @@ _KINDS: Mapping[str, _Judge] = {
     "sink": _other_sink,
     "sink.mode": _refused("rows written in one output mode do not go on in another"),
     "sink.options": _allowed("it holds for the files written from now on"),
-    "sink.schema": _allowed("the sink takes rows of another schema"),
+    "sink.schema": _allowed(
+        "the sink takes rows of another schema; a Delta table is given the columns it lacks"
+    ),
     "sink.identity": _refused("the target was replaced by another one of the same name"),
     "state.operators": _refused(_STATE),
     "state.provider": _refused(_FROZEN),

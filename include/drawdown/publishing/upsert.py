@@ -59,4 +59,5 @@ def _read(storage: Storage, files: Sequence[StagedFile], columns: Sequence[str] 
         )
         for file in files
     ]
-    return pa.concat_tables(tables) if tables else None
+    # Files of before lack the columns that the table has gained.
+    return pa.concat_tables(tables, promote_options="default") if tables else None

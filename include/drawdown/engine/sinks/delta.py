@@ -61,13 +61,14 @@ class DeltaSink:
                 do="give the pipeline another `sink.path`, or move the table away",
             )
         there = self._there()
-        # A quarantine of an older Drawdown is given its later columns by `bind`.
-        older = self._table == "quarantine"
+        # What a declared schema has gained, or the quarantine of an older Drawdown lacks, `bind` adds.
+        grows = self._table == "quarantine" or self._pipeline.sink_schema_ddl is not None
         refuse_drift(
             expected=there,
-            found=StructType([f for f in schema.fields if not older or f.name in there.names]),
+            found=StructType([f for f in schema.fields if not grows or f.name in there.names]),
             expected_is=f"the Delta table {self._files.uri}",
             found_is=f"the sink schema of {self._pipeline.name}",
+            do="keep the columns of the table, by name and type; a declared schema may have further ones",
         )
         return self._files.table_id
 

@@ -12,6 +12,8 @@ from pyspark.sql.types import DataType, StructType
 from drawdown.errors import RefusedError, SpecError
 from drawdown.spec import Pipeline
 
+_AGREE = "make the transform's columns and the declared schema agree (names and types, any order)"
+
 
 def declared(pipeline: Pipeline) -> StructType | None:
     """The schema of the sink's .ddl file, or None when the spec names none.
@@ -65,7 +67,9 @@ def in_declared_order(output: DataFrame, schema: StructType | None, pipeline: Pi
     return output.select(*[F.col(f"`{name}`") for name in schema.fieldNames()])
 
 
-def refuse_drift(expected: StructType, found: StructType, *, expected_is: str, found_is: str) -> None:
+def refuse_drift(
+    expected: StructType, found: StructType, *, expected_is: str, found_is: str, do: str = _AGREE
+) -> None:
     """Raise RefusedError ``sink.schema-drift`` that names every column that differs.
 
     Order and nullability may differ; names and types may not.
@@ -82,7 +86,7 @@ def refuse_drift(expected: StructType, found: StructType, *, expected_is: str, f
         raise RefusedError(
             "sink.schema-drift",
             f"{found_is} does not fit {expected_is}: {'; '.join(problems)}",
-            do="make the transform's columns and the declared schema agree (names and types, any order)",
+            do=do,
         )
 
 
