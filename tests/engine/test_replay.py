@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from drawdown.engine.drain import RunContext
 from drawdown.engine.replay import replay
 from drawdown.errors import AuditFailed, DrawdownError
+from drawdown.publishing.held import Decision, decide
 from drawdown.quality.audit import GxAuditor
 from drawdown.quality.outcome import AuditOutcome
 from drawdown.spec import Pipeline, load_pipeline
@@ -197,3 +198,29 @@ def test_in_update_mode_keys_are_merged_and_those_that_vanished_are_removed(work
     workspace.run("hourly")
     replayed(workspace, "2024-01-01", "2024-01-02")
     assert totals(workspace) == {"01 06": 1, "01 08": 1, "03 00": 1, "03 01": 1}
+
+
+def test_a_held_slice_that_later_ones_have_overtaken_is_decided_about_first(workspace: Workspace) -> None:
+    """Released behind a replay that had read its rows, it would bring them twice."""
+    spec = REPLAYED.replace("time_column: hour", "time_column: hour, ordered: false")
+    sql = "SELECT date_trunc('hour', at) AS hour, k, CAST(n AS BIGINT) AS total FROM events"
+    at_most = "{type: expect_column_max_to_be_between, kwargs: {column: total, max_value: 10}}"
+    hourly(workspace, spec, sql, f"expectations: [{at_most}]")
+    land(workspace, "a.json", [event("2024-01-01 06:30"), event("2024-01-02 06:30")])
+    workspace.run("hourly")
+    land(workspace, "b.json", [event("2024-01-01 07:30", 99)])
+    with pytest.raises(AuditFailed):
+        workspace.run("hourly")
+    land(workspace, "c.json", [event("2024-01-04 06:30")])
+    workspace.run("hourly")
+    assert totals(workspace) == {"01 06": 1, "02 06": 1, "04 06": 1}
+    error = refusal(workspace, "2024-01-01", "2024-01-02")
+    assert error.id == "replay.waiting"
+    assert "`drawdown release hourly`" in error.do
+    replayed(workspace, "2024-01-02", "2024-01-03")
+    with workspace.metastore() as metastore:
+        pipeline = load_pipeline(workspace.project, "hourly")
+        decide(metastore, workspace.project, pipeline, Decision("release", "r1", "test", "ann", "it was so"))
+    hourly(workspace, spec, sql)
+    replayed(workspace, "2024-01-01", "2024-01-02")
+    assert totals(workspace) == {"01 06": 1, "01 07": 99, "02 06": 1, "04 06": 1}
