@@ -75,7 +75,7 @@ class RebuildOperator(JobOperator):
         super().__init__(pipelines=[], cluster="", **kwargs)
 
     def execute(self, context: Context) -> None:
-        self.pipelines = [_name(context)]
+        self.pipelines, self.name = [_name(context)], f"drawdown.{_name(context)}"
         try:
             self.cluster = wanted(load_project(Path(self.project_root)), _name(context)).cluster
         except DrawdownError as error:
