@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import time
@@ -34,33 +33,6 @@ def runs(tmp_path: Path, home: Path) -> Iterator[Runs]:
     yield runs
     for pid in runs.processes():
         os.kill(pid, signal.SIGKILL)
-
-
-def test_a_run_drains_audits_and_publishes_and_the_next_starts_no_spark(runs: Runs) -> None:
-    runs.project.pipeline("events")
-    runs.project.land("events", 1, 2, 3)
-
-    assert set(runs.run("events").values()) == {"success"}
-    assert runs.project.ids("events") == [1, 2, 3]
-    [[text]] = runs.query("select extra from asset_event order by id desc limit 1")
-    event = json.loads(str(text))
-    assert event["rows"] == 3
-    assert event["batch_ids"] == [0, 2]
-    assert event["verdict"] == "pass"
-    with Metastore.open(f"sqlite:///{runs.project.root / 'metastore.db'}") as metastore:
-        [run] = metastore.runs("events")
-    assert (run.state, run.origin["dag_id"], run.origin["try_number"]) == ("succeeded", "events", 1)
-    links = runs.query("select count(*) from xcom where key = '_link_RunRecordLink' and dag_id = 'events'")
-    assert links == [(3,)]
-
-    assert runs.run("events") == {
-        "preflight": "success",
-        "drain": "skipped",
-        "audit": "skipped",
-        "publish": "skipped",
-    }
-    assert "spark: starting" not in runs.log.read_text()
-    assert list((runs.project.root / ".drawdown" / "runs").iterdir()) == []
 
 
 def test_in_a_group_one_failing_audit_holds_only_its_own_rows(runs: Runs) -> None:
