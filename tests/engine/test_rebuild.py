@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import pytest
 from deltalake import DeltaTable
+from pyspark.sql import DataFrame
 
+from drawdown.engine.drain import RunContext
+from drawdown.engine.rebuild import rebuild
 from drawdown.errors import RefusedError
+from drawdown.plan.rebuild import wanted
+from drawdown.quality.audit import GxAuditor
+from drawdown.quality.outcome import AuditOutcome
 from drawdown.recovery.generation import Generation
 from drawdown.recovery.prune import prune
-from drawdown.spec import load_pipeline
+from drawdown.spec import Pipeline, load_pipeline
 from drawdown.storage import FileInfo
 from tests.support.rebuilds import (
     UPDATE,
@@ -88,6 +94,31 @@ def test_keys_are_compared_by_their_rows_and_merged_after_the_swap(workspace: Wo
     land(workspace, 2, [*SECOND, event("02T07:40", 100)])
     workspace.run("hourly")
     assert rows(workspace) == sums([*FIRST, *SECOND, event("02T07:40", 100)], "02T10")
+
+
+def test_a_drain_in_the_midst_of_a_rebuild_disturbs_neither(workspace: Workspace) -> None:
+    """Both have staged rows, and rows that were set aside, which nobody sees yet."""
+    live_version(workspace, UPDATE)
+    land(workspace, 1, FIRST)
+    workspace.run("hourly")
+    next_version(workspace, UPDATE.replace("keys: [hour]", "keys: [hour, k]"))
+    land(workspace, 2, SECOND)
+    workspace.land("landing/events/3.json", ["{broken"])
+
+    def drain_then_audit(rows: DataFrame, pipeline: Pipeline, count: int) -> AuditOutcome:
+        assert workspace.run("hourly").generation == 1
+        return GxAuditor()(rows, pipeline, count)
+
+    assert workspace.spark is not None
+    with workspace.metastore() as metastore:
+        of = workspace.project, wanted(workspace.project, "hourly"), metastore
+        run = rebuild(workspace.spark, *of, drain_then_audit, RunContext("r1", "test"))
+    assert (run.generation, run.counts.malformed) == (2, 1)
+    assert rows(workspace) == sums(FIRST + SECOND, "02T10", by_key=False)
+    assert [row["generation"] for row in workspace.quarantined("hourly")] == [1]
+    end(workspace, "approve")
+    assert rows(workspace) == sums(FIRST + SECOND, "02T10")
+    assert [row["generation"] for row in workspace.quarantined("hourly")] == [2]
 
 
 def test_the_folder_itself_is_the_new_version_without_a_next_one(workspace: Workspace) -> None:

@@ -37,7 +37,8 @@ class Request:
             detail = self.airflow.api.call("GET", *self._detail)
             return detail if detail and not detail["response_received"] else None
 
-        return wait_for(found)
+        # A Spark application may come before it.
+        return wait_for(found, 400)
 
     def answer(self, choice: str, why: str) -> None:
         body = {"chosen_options": [choice], "params_input": {"why": why}}
