@@ -1,4 +1,5 @@
-"""A held slice is decided about in Airflow itself: a request, an answer, visible rows, an asset event."""
+"""A held slice is decided about in Airflow: a request, an answer, visible rows, an asset event, and the
+pipelines that wait for it."""
 
 from __future__ import annotations
 
@@ -16,7 +17,9 @@ from drawdown.metastore.records import Counts, HeldSlice, Run
 from drawdown.publishing.held import Decision, decide
 from drawdown.spec import load_pipeline, load_project
 from tests.support.asked import Request
+from tests.support.browser import Browser
 from tests.support.dag_project import DagProject
+from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -24,22 +27,44 @@ FAILS_ON_TWO = """
 expectations:
   - {type: expect_column_values_to_not_be_in_set, kwargs: {column: id, value_set: [2, 4, 6]}}
 """
+FOLLOWING = """
+schedule: ["asset:{upstream}"]
+sources:
+  rows: {{format: delta, path: tables/{upstream}}}
+transform: transform.sql
+sink: {{format: delta, path: tables/{name}, schema: schemas/events.ddl}}
+state: {{partitions: 1}}
+"""
 
 
 @pytest.fixture(scope="module")
-def airflow(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalAirflow]:
+def project(tmp_path_factory: pytest.TempPathFactory) -> DagProject:
     project = DagProject(tmp_path_factory.mktemp("held") / "project", retries=0)
     project.pipeline("events", quality=FAILS_ON_TWO)
+    follow(project, "tens", "events")
+    follow(project, "hundreds", "tens")
     project.pipeline("stale", 'schedule: "@yearly"\nfreshness: 1 microsecond')
     project.pipeline("fresh", 'schedule: "@yearly"\nfreshness: 1 day')
     for name in ("stale", "fresh"):
         (project.storage / "landing" / name).mkdir(parents=True)
         record_a_publish(project, name)
     project.pipeline("copies")
+    return project
+
+
+@pytest.fixture(scope="module")
+def airflow(project: DagProject) -> Iterator[LocalAirflow]:
     with LocalAirflow(project.root, project.root / "airflow") as started:
-        for name in ("events", "stale", "fresh", "copies"):
+        for name in ("events", "tens", "hundreds", "stale", "fresh", "copies"):
             started.unpause(name)
         yield started
+
+
+def follow(project: DagProject, name: str, upstream: str) -> None:
+    """A pipeline that multiplies the table of another by ten, whenever that one has published."""
+    folder = project.pipeline(name)
+    (folder / "pipeline.yaml").write_text(FOLLOWING.format(name=name, upstream=upstream))
+    (folder / "transform.sql").write_text("SELECT id * 10 AS id, name FROM rows")
 
 
 def record_a_publish(project: DagProject, name: str) -> None:
@@ -48,16 +73,9 @@ def record_a_publish(project: DagProject, name: str) -> None:
         metastore.finish_run(f"{name}-1", "succeeded", counts=Counts(published=1))
 
 
-@pytest.fixture(scope="module")
-def project(airflow: LocalAirflow) -> DagProject:
-    found = DagProject.__new__(DagProject)
-    found.root = airflow.project_root
-    found.storage = airflow.project_root / "storage"
-    return found
-
-
-def test_a_held_slice_is_released_by_an_answer_and_the_asset_knows(
-    airflow: LocalAirflow, project: DagProject
+@pytest.mark.timeout(2400)
+def test_a_held_slice_is_released_in_a_browser_and_the_pipelines_behind_it_run(
+    airflow: LocalAirflow, project: DagProject, browser: Browser
 ) -> None:
     project.land("events", 1, 2)
     assert drain(airflow) == ("failed", {"audit": "failed", "publish": "upstream_failed", "ask": "success"})
@@ -75,7 +93,8 @@ def test_a_held_slice_is_released_by_an_answer_and_the_asset_knows(
 
     answer(airflow, run_id, "release", "")
     assert open_request(airflow, run_id), "asked again: there was no reason"
-    answer(airflow, run_id, "release", "looked at")
+    assert airflow.runs("tens") == {}, "what is held moves nobody"
+    answer_in_a_browser(browser, run_id, "release", "looked at")
     assert airflow.wait("drawdown__decide", run_id, 240) == "success"
     assert project.ids("events") == [1, 2, 3]
     assert held_slices(project) == []
@@ -87,6 +106,14 @@ def test_a_held_slice_is_released_by_an_answer_and_the_asset_knows(
     [event] = asset_events(airflow)
     assert event["source_dag_id"] == "drawdown__decide"
     assert (event["extra"]["rows"], event["extra"]["decision"]) == (3, "release")
+
+    for name, rows in (("tens", [10, 20, 30]), ("hundreds", [100, 200, 300])):
+        [run_id] = until(lambda name=name: airflow.runs(name))
+        assert airflow.wait(name, run_id, 800) == "success"
+        assert project.ids(name) == rows
+        run = airflow.api.call("GET", "dags", name, "dagRuns", run_id)
+        assert run["run_type"] == "asset_triggered"
+    airflow.api.call("PATCH", "dags", "tens", body={"is_paused": True})
 
 
 def test_an_answer_after_a_decision_by_command_is_told_so_and_changes_nothing(
@@ -193,6 +220,17 @@ def open_request(airflow: LocalAirflow, run_id: str) -> dict[str, Any]:
 
 def answer(airflow: LocalAirflow, run_id: str, choice: str, why: str) -> None:
     Request(airflow, "drawdown__decide", run_id, "choose").answer(choice, why)
+
+
+def answer_in_a_browser(browser: Browser, run_id: str, choice: str, why: str) -> None:
+    page = browser.page
+    browser.open("required_actions")
+    page.get_by_role("row").filter(has_text=run_id).get_by_role("link", name="release or discard").click()
+    page.locator("[name=element_why]").fill(why)
+    button = page.get_by_role("button", name=choice, exact=True)
+    button.scroll_into_view_if_needed()
+    browser.picture("held-slice")
+    button.click()
 
 
 def asset_events(airflow: LocalAirflow) -> list[dict[str, Any]]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 from drawdown.machine.airflow_home import LocalAirflow
-
-T = TypeVar("T")
+from tests.support.waiting import until
 
 
 @dataclass(frozen=True)
@@ -38,16 +35,8 @@ class Request:
             return detail if detail and not detail["response_received"] else None
 
         # A Spark application may come before it.
-        return wait_for(found, 400)
+        return until(found, 400)
 
     def answer(self, choice: str, why: str) -> None:
         body = {"chosen_options": [choice], "params_input": {"why": why}}
         self.airflow.api.call("PATCH", *self._detail, body=body)
-
-
-def wait_for(found: Callable[[], T | None], seconds: float = 240) -> T:
-    deadline = time.monotonic() + seconds
-    while (result := found()) is None:
-        assert time.monotonic() < deadline
-        time.sleep(0.3)
-    return result
