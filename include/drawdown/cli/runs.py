@@ -51,6 +51,8 @@ def runs(
     for term in waiting:
         out().print("[red]held[/] " if term.over else "[yellow]held[/] ", end="")
         out().print(f"{term.held.verdict.pipeline}: {term.text}: {term.do}", markup=False)
+        for line in term.held.verdict.text.splitlines()[1:]:
+            out().print(line, markup=False)
     return None
 
 

@@ -1,0 +1,216 @@
+"""docs/runbook.md: a project is brought into each situation, and the commands of its section are typed."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import shutil
+import uuid
+from pathlib import Path
+
+import pytest
+
+from drawdown.machine.broker import Broker
+from tests.support.command_line import drawdown
+from tests.support.recovering import newest
+from tests.support.topics import Topic
+from tests.support.workspace import Workspace
+
+PAGE = Path(__file__).parents[2] / "docs/runbook.md"
+NAME = "sales"
+Page = dict[str, list[list[list[str]]]]
+CSV = """format: csv
+    path: landing/sales
+    schema: sale.ddl
+    options: {header: true, maxFilesPerTrigger: 1}"""
+KAFKA = """format: kafka
+    value: json
+    schema: sale.ddl
+    options: {subscribe: TOPIC}"""
+SPEC = """
+sources:
+  payments:
+    SOURCE
+transform: transform.sql
+sink: {format: delta, path: tables/sales, schema: out.ddl}
+state: {partitions: 2}
+"""
+
+
+def sections() -> Page:
+    """By heading: its blocks of commands, each as words."""
+    _, *parts = re.split(r"^## (.*)$", PAGE.read_text(), flags=re.MULTILINE)
+    blocks = [re.findall(r"```sh\n(.*?)```", text, re.DOTALL) for text in parts[1::2]]
+    typed = [[[shlex.split(line)[1:] for line in block.splitlines()] for block in some] for some in blocks]
+    return dict(zip(parts[::2], typed, strict=True))
+
+
+def sales(workspace: Workspace, spec: str = SPEC.replace("SOURCE", CSV), **files: str) -> None:
+    workspace.pipeline(
+        NAME,
+        spec,
+        **{
+            "sale_ddl": "id INT, country STRING",
+            "out_ddl": "id INT, country STRING",
+            "transform_sql": "SELECT id, country FROM payments",
+            **files,
+        },
+    )
+
+
+def arrive(workspace: Workspace, *numbers: int) -> None:
+    """A file of two rows each."""
+    for number in numbers:
+        rows = [f"{number},DE", f"{number + 100},FR"]
+        workspace.land(f"landing/sales/{number}.csv", ["id,country", *rows], mtime=number + 1)
+
+
+def typed(workspace: Workspace, block: list[list[str]], *, code: int = 0) -> str:
+    """Type the commands one after the other; what all of them said."""
+    said = ""
+    for words in block:
+        done = drawdown(workspace.root, *words)
+        assert done.returncode == code, f"{words}: {done.stdout}{done.stderr}"
+        assert "Traceback" not in done.stdout + done.stderr
+        said += done.stdout + done.stderr
+    return said
+
+
+def ids(workspace: Workspace) -> list[int]:
+    return sorted(row[0] for row in workspace.delta("tables/sales"))
+
+
+@pytest.fixture
+def page() -> Page:
+    return sections()
+
+
+def test_an_audit_has_failed(workspace: Workspace, page: Page) -> None:
+    look, release, discard = page["An audit has failed"]
+    failing = "expectations: [{type: expect_table_row_count_to_equal, kwargs: {value: -1}}]\n"
+    for number, decide in enumerate((release, discard)):
+        sales(workspace, quality_yaml=failing)
+        arrive(workspace, number)
+        error = workspace.drain(NAME)[0].error
+        assert error is not None
+        assert error.id == "audit.fail"
+        said = typed(workspace, look)
+        assert "expect_table_row_count_to_equal" in said
+        assert "held" in said
+        typed(workspace, decide)
+    assert ids(workspace) == [0, 100], "released, and discarded"
+
+
+def test_the_lag_grows(workspace: Workspace, page: Page) -> None:
+    look, catch_up = page["The lag grows"]
+    bounded = SPEC.replace("SOURCE", CSV) + "drain: {max_batches: 1}\n"
+    sales(workspace, bounded)
+    arrive(workspace, 0, 1, 2, 3)
+    run = workspace.run(NAME)
+    assert "bound of 1 batches reached; left for the next run" in str(run.stop_reason)
+    assert "does not fit one drain" in typed(workspace, look)
+    sales(workspace, bounded.replace("max_batches: 1", "max_batches: 10"))
+    assert "fits one drain" in typed(workspace, look)
+    typed(workspace, catch_up)
+    assert ids(workspace) == [0, 1, 2, 3, 100, 101, 102, 103]
+
+
+def test_the_data_have_other_columns(workspace: Workspace, page: Page) -> None:
+    look, take_up, bring_in = page["The data have other columns"]
+    sales(workspace)
+    arrive(workspace, 0)
+    workspace.run(NAME)
+    workspace.land("landing/sales/1.csv", ["id,country,channel", "1,DE,web"], mtime=2)
+    workspace.run(NAME)
+    said = typed(workspace, look)
+    assert "source.drift" in said
+    assert "channel" in said
+    columns = "id INT, country STRING, channel STRING"
+    sales(workspace, sale_ddl=columns, out_ddl=columns, transform_sql="SELECT * FROM payments")
+    workspace.land("landing/sales/2.csv", ["id,country,channel", "2,DE,shop"], mtime=3)
+    assert "is given the columns" in typed(workspace, take_up)
+    assert ids(workspace) == [0, 2, 100], "a value too many"
+    typed(workspace, bring_in)
+    assert sorted(workspace.delta("tables/sales")) == [
+        (0, "DE", None), (1, "DE", "web"), (2, "DE", "shop"), (100, "FR", None),
+    ]  # fmt: skip
+
+
+def test_records_of_a_topic_are_gone(kafka_workspace: Workspace, page: Page, broker: Broker) -> None:
+    look, go_on = page["Records of a topic are gone"]
+    workspace = kafka_workspace
+    topic = Topic(broker, f"sales-{uuid.uuid4().hex[:8]}")
+    spec = SPEC.replace("SOURCE", KAFKA.replace("TOPIC", topic.name))
+    sales(workspace, spec)
+    topic.write([json.dumps({"id": 0, "country": "DE"})])
+    workspace.run(NAME)
+    topic.write([json.dumps({"id": number, "country": "DE"}) for number in (1, 2, 3)])
+    topic.expire(before=3)
+    assert "source.data-lost" in typed(workspace, look, code=3)
+    sales(workspace, spec.replace(topic.name, f"{topic.name}, failOnDataLoss: false"))
+    typed(workspace, go_on[:1])
+    said = json.loads(typed(workspace, go_on[1:]))
+    assert said[0]["counts"]["lost"] == 2
+    assert ids(workspace) == [0, 3]
+
+
+def test_a_checkpoint_is_torn_or_gone(workspace: Workspace, page: Page) -> None:
+    snapshot, verify, restore = page["A checkpoint is torn or gone"]
+    sales(workspace)
+    arrive(workspace, 0)
+    workspace.run(NAME)
+    typed(workspace, snapshot)
+    arrive(workspace, 1)
+    workspace.run(NAME)
+    newest(workspace.storage / f"_drawdown/{NAME}/checkpoint-1/sources/0").write_text("v1\ntorn")
+    assert "drawdown checkpoint restore" in typed(workspace, verify, code=3)
+    typed(workspace, restore)
+    assert ids(workspace) == [0, 1, 100, 101]
+
+
+def test_state_cannot_take_a_change(workspace: Workspace, page: Page) -> None:
+    look, swap, back = page["State cannot take a change"]
+    spec = SPEC.replace("SOURCE", CSV).replace("out.ddl", "out.ddl, mode: update, keys: [id]")
+    files = {"sale_ddl": "id INT, country STRING", "out_ddl": "id INT, n BIGINT"}
+    sql = "SELECT id % 100 AS id, count(*) AS n FROM payments GROUP BY id % 100"
+    sales(workspace, spec, **files, transform_sql=sql)
+    arrive(workspace, 0, 1)
+    workspace.run(NAME)
+    folder = workspace.root / "include/pipelines" / NAME
+    shutil.move(shutil.copytree(folder, workspace.root / "next"), folder)
+    (folder / "next/transform.sql").write_text(sql.replace("% 100", "% 10"))
+    assert "sales" in typed(workspace, look)
+    assert workspace.delta("tables/sales") == [(0, 2), (1, 2)]
+    arrive(workspace, 10)
+    typed(workspace, swap)
+    assert workspace.delta("tables/sales") == [(0, 4), (1, 2)]
+    typed(workspace, back)
+    assert workspace.delta("tables/sales") == [(0, 2), (1, 2)]
+    workspace.run(NAME)
+    assert workspace.delta("tables/sales") == [(0, 2), (1, 2), (10, 2)], "by the old version"
+
+
+def test_to_another_cluster_or_storage(workspace: Workspace, page: Page) -> None:
+    cluster, storage = page["To another cluster or storage"]
+    sales(workspace)
+    arrive(workspace, 0)
+    workspace.run(NAME)
+    settings = workspace.root / "include/project.yaml"
+    with settings.open("a") as file:
+        file.write("clusters: {local: {kind: local}, other: {kind: local, master: 'local[1]'}}\n")
+    sales(workspace, SPEC.replace("SOURCE", CSV) + "cluster: other\n")
+    arrive(workspace, 1)
+    typed(workspace, cluster)
+    old = workspace.storage
+    workspace.storage = Path(shutil.move(old, workspace.root / "new"))
+    settings.write_text(settings.read_text().replace("storage_root: storage", "storage_root: new"))
+    arrive(workspace, 2)
+    here = [[str(old) if word == "/the/old/root" else word for word in words] for words in storage]
+    typed(workspace, here)
+    assert ids(workspace) == [0, 1, 2, 100, 101, 102]
+
+
+def test_every_section_is_typed(page: Page) -> None:
+    named = {name.removeprefix("test_").replace("_", " ") for name in globals() if name.startswith("test_")}
+    assert {heading.lower() for heading in page} == named - {"every section is typed"}
