@@ -239,8 +239,8 @@ class Application:
                 "about": other.name,
                 "do": f"drawdown backfill {other.name} {times}"
                 if other.replay
-                else f"{other.name} has no `replay:`; where that cannot be, compute it anew from a checkpoint"
-                " of its own",
+                else f"{other.name} has no `replay:`; add it, or compute all anew: `drawdown rebuild start"
+                f" {other.name}`",
             }
             for other in others
             if pipeline.name in upstreams(other, others)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -76,6 +77,7 @@ _ALL = (*STEPS, *QUARANTINE_STEPS, *REPLAY_STEPS, *REBUILD_STEPS)
 _ACTIONS = ("kill", "freeze", "fail")
 _WORDS = re.compile(r"(\w+) (before|after) ([a-z.]+)(?: ([1-9]\d{0,8}))?")
 _FREE = nullcontext()
+_STOPS_WITHIN = 1.0
 
 
 @dataclass
@@ -118,6 +120,8 @@ class Fault:
         if self.action == "fail":
             raise OSError(f"{FAULT}={self}")
         os.killpg(os.getpgrp(), signal.SIGKILL if self.action == "kill" else signal.SIGSTOP)
+        # Another thread may be the one that takes the stop, a moment later: this one must not go on so long.
+        time.sleep(_STOPS_WITHIN)
 
 
 @cache

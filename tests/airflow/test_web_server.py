@@ -37,6 +37,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> DagProject:
     project.pipeline("events", 'schedule: "5 * * * *"')
     write_days(project)
     multiply(project, 1)
+    write_below(project)
     (project.root / "plugins").symlink_to(ROOT / "plugins")
     return project
 
@@ -116,6 +117,13 @@ def test_a_backfill_by_the_rest_api_replaces_its_intervals(
         replays = [run for run in metastore.runs("days") if run.kind == "replay"]
     assert {run.origin["run_type"] for run in replays} == {"backfill"}
 
+    told = drained.api.call("GET", "assets", "events", source_dag_id=REPLAY)["asset_events"]
+    offers = [offer for event in told for offer in event["extra"]["offers"]]
+    assert len(offers) == 2
+    assert all(offer.startswith("below has no `replay:`") for offer in offers)
+    with open_metastore(project) as metastore:
+        assert metastore.runs("below") == [], "what reads the table is offered a replay, and starts nothing"
+
 
 @pytest.mark.timeout(900)
 def test_the_same_backfill_again_by_command_gives_the_same_table(
@@ -172,6 +180,17 @@ def write_days(project: DagProject) -> None:
     landing.mkdir(parents=True)
     rows = [{"at": f"{at}:00:00Z", "id": number} for at, number in computed([1, 2, 3, 4], 1).items()]
     (landing / "a.json").write_text("\n".join(json.dumps(row) for row in rows))
+
+
+def write_below(project: DagProject) -> None:
+    """A pipeline that reads the table of the days; nobody runs it."""
+    folder = project.root / "include/pipelines/below"
+    folder.mkdir()
+    (folder / "pipeline.yaml").write_text(
+        "sources: {days: {format: delta, path: tables/days}}\n"
+        "transform: transform.sql\nsink: {format: parquet, path: tables/below}\n"
+    )
+    (folder / "transform.sql").write_text("SELECT * FROM days")
 
 
 def multiply(project: DagProject, factor: int) -> None:

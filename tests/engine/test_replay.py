@@ -72,6 +72,19 @@ def totals(workspace: Workspace) -> dict[str, int]:
     return found
 
 
+def test_partition_folders_give_a_replay_their_columns(workspace: Workspace) -> None:
+    hourly(workspace)
+    for number, (folder, times) in enumerate(
+        [("k=a", ["2024-01-01T06:30:00Z", "2024-01-03T00:30:00Z"]), ("k=b", ["2024-01-01T06:45:00Z"])]
+    ):
+        rows = [{"at": at, "n": 1} for at in times]
+        workspace.land_json(f"landing/events/{folder}/{number}.json", rows, mtime=number + 1)
+        workspace.run("hourly")
+    assert [(k, total) for _, k, total in workspace.delta("tables/hourly")] == [("a", 1)], "b came late"
+    replayed(workspace, "2024-01-01", "2024-01-02")
+    assert [(k, total) for _, k, total in workspace.delta("tables/hourly")] == [("a", 1), ("b", 1)]
+
+
 def test_a_replayed_interval_has_what_came_late_and_the_rest_stays(drained: Workspace) -> None:
     run = replayed(drained, "2024-01-01", "2024-01-02")
     assert totals(drained) == {"01 06": 11, "01 18": 1, "02 06": 1, "02 18": 1, "03 06": 1}

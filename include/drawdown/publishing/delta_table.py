@@ -121,8 +121,15 @@ class DeltaTableFiles:
         return found
 
     def referenced(self) -> set[str]:
-        """Absolute paths of the files of the current version."""
-        return set(self._table.file_uris())
+        """Absolute paths of the files of the current version, as a listing has them.
+
+        Not DeltaTable.file_uris: it escapes the table's own folder, and what the log has escaped it leaves.
+        """
+        import pyarrow as pa
+
+        paths = pa.table(self._table.get_add_actions(flatten=True)).column("path").to_pylist()
+        # A shallow clone names files of another table.
+        return {p if "://" in p or p.startswith("/") else f"{self.uri}/{p}" for p in map(unquote, paths)}
 
     def append(self, files: Sequence[StagedFile], commit: Commit) -> None:
         """Make staged files visible beside what is there."""

@@ -43,7 +43,7 @@ class UncommittedFiles:
 
     def leftovers(self, known: Sequence[StagedFile], since_ms: int) -> list[str]:
         """Files newer than `since_ms` that neither `known` nor the table's log names; see Sink.leftovers."""
-        kept = {file.path for file in known} | {_plain(path) for path in self.folder.referenced()}
+        kept = {file.path for file in known} | self.folder.referenced()
         root = self.storage.relative(self.folder.uri)
         return [
             info.relative
@@ -71,7 +71,3 @@ class UncommittedFiles:
 def execute(frame: DataFrame) -> None:
     """Run a batch whose rows readers see already: its state and watermark come from its execution."""
     frame.write.format("noop").mode("overwrite").save()
-
-
-def _plain(uri: str) -> str:
-    return unquote(uri.removeprefix("file://"))
