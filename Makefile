@@ -4,7 +4,7 @@ PYTHON := .venv/bin/python
 WORKERS := 2
 SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up down setup-tests test test-unit test-engine test-faults test-full soak test-conformance conformance test-airflow test-security test-e2e screenshots lint audit lock bench clean
+.PHONY: help setup demo up env down setup-tests test test-unit test-engine test-faults test-full soak test-conformance conformance test-airflow test-security test-e2e screenshots lint audit lock bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -14,6 +14,8 @@ demo: setup ## Run the main job: three days of real flights through real Airflow
 	@$(PYTHON) -m drawdown.demo
 up: setup ## Start Airflow and the broker in the background; print address and login
 	@$(PYTHON) -m drawdown.machine.services up
+env: ## Write .env for docker-compose.yaml from .env.example, with new secrets
+	@PYTHONPATH=include python3 -m drawdown.machine.deployment_env
 down: ## Stop what `make up` started
 	@PYTHONPATH=include python3 -m drawdown.machine.services down
 setup-tests: setup

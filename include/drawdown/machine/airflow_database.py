@@ -12,7 +12,7 @@ import sys
 from drawdown.machine.airflow_environment import POOL
 
 
-def main() -> None:
+def bring_up_to_date(slots: int) -> None:
     """Migrate (also makes a new database), then create or update the pool."""
     from airflow.models.pool import Pool
     from airflow.utils import db
@@ -20,11 +20,11 @@ def main() -> None:
     db.upgradedb()
     Pool.create_or_update_pool(
         POOL,
-        slots=int(sys.argv[1]),
+        slots=slots,
         description="Spark applications that may run at once on this machine",
         include_deferred=False,
     )
 
 
 if __name__ == "__main__":
-    main()
+    bring_up_to_date(int(sys.argv[1]))

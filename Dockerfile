@@ -1,0 +1,39 @@
+# One image for every part: Airflow, Java, pyspark, the connector jars and this project's folders.
+FROM python:3.11.14-slim-bookworm
+
+# tini hands signals on and collects orphans: a drain has many children. curl is for health checks.
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini curl \
+    && rm -rf /var/lib/apt/lists/*
+
+# A named volume takes owner and mode from the folder it covers.
+RUN groupadd --gid 50000 drawdown \
+    && useradd --uid 50000 --gid 50000 --create-home drawdown \
+    && install -d -o drawdown -g drawdown -m 0700 /var/lib/drawdown/airflow /var/lib/drawdown/storage /var/lib/drawdown/spark
+
+WORKDIR /opt/drawdown
+# What `make setup` does, before the pipelines come in: a change of theirs makes no new environment.
+COPY requirements.txt pyproject.toml ./
+COPY include/drawdown include/drawdown
+# .drawdown holds the jars, checked by SHA-256, and the class archive; runs write their logs into it.
+RUN HOME=/tmp python3 include/drawdown/machine/bootstrap.py \
+    && rm -rf /tmp/.cache /tmp/.ivy2* \
+    && chown -R drawdown:drawdown .drawdown
+
+COPY include include
+COPY dags dags
+COPY jobs jobs
+COPY plugins plugins
+# The user who runs this may write nothing here but .drawdown, so compile what has come in.
+RUN .venv/bin/python -m compileall -q include dags plugins
+
+ENV PATH=/opt/drawdown/.venv/bin:$PATH \
+    PYSPARK_PYTHON=/opt/drawdown/.venv/bin/python \
+    PYTHONDONTWRITEBYTECODE=1 \
+    AIRFLOW_HOME=/var/lib/drawdown/airflow \
+    DRAWDOWN_PROJECT=/opt/drawdown \
+    DRAWDOWN_STORAGE=/var/lib/drawdown/storage
+
+USER 50000:50000
+ENTRYPOINT ["tini", "--"]
+CMD ["drawdown", "--help"]
