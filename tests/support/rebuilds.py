@@ -11,20 +11,11 @@ from drawdown.metastore import this_process
 from drawdown.metastore.records import Run
 from drawdown.plan.rebuild import wanted
 from drawdown.publishing.rebuild import Asked, end_rebuild
+from tests.support.replays import REPLAYED
 from tests.support.workspace import Workspace
 
 NAME = "hourly"
-SPEC = """
-sources:
-  events:
-    format: json
-    path: landing/events
-    schema: events.ddl
-    watermark: {column: at, delay: 0 seconds}
-transform: transform.sql
-sink: {format: delta, path: tables/hourly, schema: hourly.ddl, time_column: hour}
-state: {partitions: 2}
-"""
+SPEC = REPLAYED.replace("replay: {interval: 1 day}\n", "")
 UPDATE = SPEC.replace("time_column: hour", "mode: update, keys: [hour]")
 SUMS = "SELECT window.start AS hour, sum(n) AS total FROM events GROUP BY window(at, '1 hour')"
 BY_KEY = "SELECT window.start AS hour, sum(n) AS total, k FROM events GROUP BY window(at, '1 hour'), k"

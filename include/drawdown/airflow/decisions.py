@@ -7,17 +7,16 @@ What was decided on the command line meanwhile stays as it is.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
-from airflow.sdk import AssetAlias, BaseOperator, Param
+from airflow.sdk import AssetAlias, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from drawdown.airflow.documentation import request_body
 from drawdown.airflow.logins import look_up
+from drawdown.airflow.reasoned_request import ReasonedRequest
 from drawdown.airflow.records import decision_event, open_metastore
 from drawdown.airflow.schedules import asset_of
 from drawdown.application import new_run_id
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
 
     from drawdown.metastore import Metastore
     from drawdown.metastore.records import Run
-
-LOOK_AGAIN = timedelta(hours=1)
-"""How often an open request looks whether its slice was decided about on the command line."""
 
 DECIDE = "drawdown__decide"
 """The DAG that asks about held slices."""
@@ -82,22 +78,11 @@ class AskOperator(TriggerDagRunOperator):
         raise AirflowSkipException(f"{self.pipeline}: no slice is held that nobody was asked about")
 
 
-class ChooseOperator(HITLOperator):
-    """Waits until a person says release or discard, and why; an answer without a reason is asked for again.
+class ChooseOperator(ReasonedRequest):
+    """Asks whether a held slice is to be released or discarded, while it is held."""
 
-    Returns:
-        ``{"choice", "by", "why"}``, or None when the slice is not held any more.
-    """
-
-    def __init__(self, *, project_root: str, **kwargs: Any) -> None:
-        super().__init__(
-            subject="Release or discard a held slice?",
-            options=["release", "discard"],
-            params={"why": Param("", type="string", title="Why", description="Kept in the run record.")},
-            response_timeout=LOOK_AGAIN,
-            **kwargs,
-        )
-        self.project_root = project_root
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(subject="Release or discard a held slice?", options=["release", "discard"], **kwargs)
 
     def execute(self, context: Context) -> None:
         pipeline, key = _asked(context)
@@ -110,22 +95,12 @@ class ChooseOperator(HITLOperator):
             self.body = request_body(held, metastore.run(held.verdict.run_id))
         super().execute(context)
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, str] | None:
-        if event.get("error_type") == "timeout":
-            self.execute(context)
-            return None
+    def refuse_late_answer(self, context: Context) -> None:
+        pipeline, key = _asked(context)
         with open_metastore(self.project_root) as metastore:
-            pipeline, key = _asked(context)
             if key not in [held.key for held in metastore.held_slices(pipeline)]:
                 told = decided_text(metastore, pipeline, key)
                 raise AirflowFailException(f"this answer came too late and changes nothing: {told}")
-        answer = super().execute_complete(context, event)
-        why = str(answer["params_input"].get("why", "")).strip()
-        if not why:
-            self.log.warning("the answer gave no reason: asking again")
-            self.execute(context)
-            return None
-        return {"choice": answer["chosen_options"][0], "by": answer["responded_by_user"]["name"], "why": why}
 
 
 class DecideOperator(BaseOperator):

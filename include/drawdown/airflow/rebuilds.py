@@ -6,17 +6,16 @@ its text. What was decided on the command line meanwhile stays as it is.
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.standard.operators.hitl import HITLOperator
-from airflow.sdk import AssetAlias, BaseOperator, Param
+from airflow.sdk import AssetAlias, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
 from drawdown.airflow.documentation import rebuild_body
 from drawdown.airflow.drain import JobOperator
 from drawdown.airflow.logins import look_up
+from drawdown.airflow.reasoned_request import ReasonedRequest
 from drawdown.airflow.records import open_metastore
 from drawdown.airflow.schedules import asset_of
 from drawdown.application import new_run_id
@@ -38,9 +37,6 @@ REBUILT = AssetAlias("drawdown.rebuilt")
 
 PIPELINE = "pipeline"
 """The parameter of the DAG: whose rebuild it is."""
-
-LOOK_AGAIN = timedelta(hours=1)
-"""How often an open request looks whether its rebuild was ended on the command line."""
 
 _ENDINGS_LOOKED_THROUGH = 1_000
 
@@ -86,24 +82,11 @@ class RebuildOperator(JobOperator):
         return ["--pipeline", _name(context)]
 
 
-class ApproveOperator(HITLOperator):
-    """Waits until a person says approve or reject, and why; without a reason it asks again.
+class ApproveOperator(ReasonedRequest):
+    """Asks whether a rebuild is to take the place of what is live."""
 
-    Returns:
-        ``{"choice", "by", "why"}``, or None when there is no rebuild any more.
-    """
-
-    def __init__(self, *, project_root: str, **kwargs: Any) -> None:
-        # Airflow hands the DAG's parameters over; a request asks for none of them.
-        kwargs.pop("params", None)
-        super().__init__(
-            subject="Swap a rebuild in?",
-            options=["approve", "reject"],
-            params={"why": Param("", type="string", title="Why", description="Kept in the run record.")},
-            response_timeout=LOOK_AGAIN,
-            **kwargs,
-        )
-        self.project_root = project_root
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(subject="Swap a rebuild in?", options=["approve", "reject"], **kwargs)
 
     def execute(self, context: Context) -> None:
         name = _name(context)
@@ -115,19 +98,9 @@ class ApproveOperator(HITLOperator):
         self.body = rebuild_body(name, shadow)
         super().execute(context)
 
-    def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, str] | None:
-        if event.get("error_type") == "timeout":
-            self.execute(context)
-            return None
+    def refuse_late_answer(self, context: Context) -> None:
         if self._shadow(_name(context)) is None:
             raise AirflowFailException("this answer came too late: the rebuild was ended by command")
-        answer = super().execute_complete(context, event)
-        why = str(answer["params_input"].get("why", "")).strip()
-        if not why:
-            self.log.warning("the answer gave no reason: asking again")
-            self.execute(context)
-            return None
-        return {"choice": answer["chosen_options"][0], "by": answer["responded_by_user"]["name"], "why": why}
 
     def _shadow(self, name: str) -> Checkpoint | None:
         with open_metastore(self.project_root) as metastore:
