@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support import rebuilds
 from tests.support.command_line import drawdown
 from tests.support.recovering import NAME, checkpoint, goes_on_like, land, mend, project, refused, result
 from tests.support.workspace import Workspace
@@ -86,3 +87,20 @@ def test_rows_that_wait_for_a_decision_move_along(tmp_path: Path, spark: SparkSe
     released = drawdown(workspace.root, "release", NAME, "--why", "a test")
     assert released.returncode == 0, released.stderr
     assert len(workspace.delta("tables/hourly")) > 0
+
+
+@pytest.mark.fault("F17", "delta")
+def test_a_rebuild_moves_along(workspace: Workspace) -> None:
+    events = [rebuilds.event("02T06:10", 1), rebuilds.event("02T07:10", 2), rebuilds.event("02T08:10", 4)]
+    rebuilds.live_version(workspace)
+    rebuilds.land(workspace, 0, events)
+    workspace.run(NAME)
+    rebuilds.next_version(workspace)
+    assert rebuilds.rebuilt(workspace).counts.read == len(events)
+    old = move(workspace)
+    checkpoint(workspace, "move", "--from", str(old))
+    events.append(rebuilds.event("02T09:10", 8))
+    rebuilds.land(workspace, 1, events[3:])
+    assert rebuilds.rebuilt(workspace).counts.read == 1
+    rebuilds.end(workspace, "approve")
+    assert rebuilds.rows(workspace) == rebuilds.sums(events, until="09")

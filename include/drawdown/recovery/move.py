@@ -1,6 +1,8 @@
 """Move: a storage root was copied to another place; the checkpoint and the metastore name files there now.
 
-1  refuse when nothing that the checkpoint or the metastore names is below the old root
+Of every generation:
+
+1  refuse when rows that wait were not copied
 2  the metastore's paths, and the times of files that the copy has changed, in one transaction each
 3  the logs of files, entry by entry, the newest last: from its first line on until then no run starts
    (storage.moved), and the same command again completes it
@@ -11,7 +13,7 @@ Offsets, state and a Delta table name no absolute paths.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from drawdown.checkpoint import plain_path
 from drawdown.checkpoint.roots import moved, spellings
@@ -38,12 +40,15 @@ def move(generation: Generation, old: str, current: Callable[[], Lease]) -> Move
         SourceError: the storage cannot be reached.
     """
     old, new = Storage(old).root, generation.storage.root
-    logs = list(logs_of_files(generation.storage, generation.files, generation.sink_log))
-    _refuse_uncopied(generation, old)
-    rows = generation.metastore.move_files(current(), generation.number, spellings(old, new))
-    _take_new_times(generation, current)
-    _take_new_sink(generation, old, current)
-    lines = 0
+    every = _every(generation)
+    logs = [log for each in every for log in logs_of_files(each.storage, each.files, each.sink_log)]
+    for each in every:
+        _refuse_uncopied(each, old)
+    rows = lines = 0
+    for each in every:
+        rows += each.metastore.move_files(current(), each.number, spellings(old, new))
+        _take_new_times(each, current)
+        _take_new_sink(each, old, current)
     for log in logs:
         current()
         lines += log.rename(lambda path: moved(path, old, new))
@@ -55,6 +60,13 @@ def move(generation: Generation, old: str, current: Callable[[], Lease]) -> Move
             do=f"`drawdown plan {generation.pipeline.name}` says which root they name, if it is another",
         )
     return Moved(lines, rows)
+
+
+def _every(generation: Generation) -> list[Generation]:
+    """That of a rebuild, and what a roll back needs, too; the live one is the last."""
+    there = generation.metastore.generations(generation.pipeline.name)
+    others = [each for each in there if each != generation.checkpoint]
+    return [*(replace(generation, checkpoint=each) for each in others), generation]
 
 
 def _refuse_uncopied(generation: Generation, old: str) -> None:
@@ -75,8 +87,7 @@ def _refuse_uncopied(generation: Generation, old: str) -> None:
 
 def _take_new_sink(generation: Generation, old: str, current: Callable[[], Lease]) -> None:
     """A folder of files is known by where it is."""
-    assert generation.checkpoint is not None
-    fingerprint = generation.checkpoint.fingerprint
+    fingerprint = generation.checkpoint.fingerprint if generation.checkpoint else {}
     sink = str(fingerprint.get("sink.identity", ""))
     for before, after in spellings(old, generation.storage.root):
         if sink.startswith(before):
