@@ -187,7 +187,7 @@ def write_below(project: DagProject) -> None:
     folder = project.root / "include/pipelines/below"
     folder.mkdir()
     (folder / "pipeline.yaml").write_text(
-        "sources: {days: {format: delta, path: tables/days}}\n"
+        "sources: {days: {format: delta, path: tables/days, options: {skipChangeCommits: true}}}\n"
         "transform: transform.sql\nsink: {format: parquet, path: tables/below}\n"
     )
     (folder / "transform.sql").write_text("SELECT * FROM days")
