@@ -103,4 +103,4 @@ def test_a_rebuild_moves_along(workspace: Workspace) -> None:
     rebuilds.land(workspace, 1, events[3:])
     assert rebuilds.rebuilt(workspace).counts.read == 1
     rebuilds.end(workspace, "approve")
-    assert rebuilds.rows(workspace) == rebuilds.sums(events, until="09")
+    assert rebuilds.rows(workspace) == rebuilds.sums(events, until="02T09")
