@@ -1,6 +1,6 @@
 """docker-compose.yaml and Dockerfile: no engine runs them here, so what they say is checked by itself.
 
-`tests/airflow/test_deployment_services.py` runs the commands of the parts that are installed.
+`tests/airflow/test_deployment_init.py` runs what it does to a new PostgreSQL server.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
 from drawdown.machine.airflow_environment import airflow_environment
@@ -166,8 +167,8 @@ def test_addresses_name_services_and_the_ports_that_they_listen_on() -> None:
     named = re.findall(r"(?:@|//|\b)([a-z][a-z0-9.-]*|127\.0\.0\.1):(\d{4})\b", text)
     assert set(named) <= listening, set(named) - listening
     master = SERVICES["spark-master"]["command"]
-    assert {"--host=spark-master", "--port=7077", "--webui-port=8080"} <= set(master)
-    assert "--webui-port=8081" in SERVICES["spark-worker-1"]["command"]
+    assert _after(master, "--host", "--port", "--webui-port") == ["spark-master", "7077", "8080"]
+    assert _after(SERVICES["spark-worker-1"]["command"], "--webui-port") == ["8081"]
 
 
 def test_only_the_page_of_airflow_is_published_and_to_this_machine_alone() -> None:
@@ -266,5 +267,39 @@ def test_folders_under_volumes_belong_to_the_user_of_the_image() -> None:
     made = re.search(r"install -d -o drawdown -g drawdown -m 0700 (.+)$", DOCKERFILE, re.MULTILINE)
     assert made is not None
     covered = {each.split(":")[1] for name in OURS for each in SERVICES[name].get("volumes", [])}
-    work = next(a for a in SERVICES["spark-worker-1"]["command"] if a.startswith("--work-dir="))
-    assert covered | {work.removeprefix("--work-dir=")} == set(made[1].split())
+    work = _after(SERVICES["spark-worker-1"]["command"], "--work-dir")
+    assert {*covered, *work} == set(made[1].split())
+
+
+def _after(command: list[str], *options: str) -> list[str]:
+    return [command[command.index(option) + 1] for option in options]
+
+
+def test_the_page_names_every_service_volume_and_profile_and_no_other() -> None:
+    page = (ROOT / "docs" / "deployment.md").read_text()
+    table = page.partition("| service |")[2].partition("\n\n")[0]
+    named = set(re.findall(r"`([a-z0-9-]+)`", re.sub(r"\| [^|]+ \| [^|]+ \|$", "|", table, flags=re.M)))
+    assert {name for name in SERVICES if name not in named} == {"spark-worker-2"}
+    assert named <= {*SERVICES, "-2"}
+    assert set(re.findall(r"docker compose exec (\S+)", page)) <= set(SERVICES)
+    assert set(re.findall(r"--profile (\w+)", page)) == {
+        profile for service in SERVICES.values() for profile in service.get("profiles", [])
+    }
+    volumes = re.search(r"Data are in the volumes (.+?)\. ", page)
+    assert volumes is not None
+    assert set(re.findall(r"`(\w+)`", volumes[1])) == set(unresolved()["volumes"])
+
+
+def test_the_values_shown_for_kubernetes_are_those_of_the_compose_file() -> None:
+    page = (ROOT / "docs" / "deployment.md").read_text()
+    shown = yaml.safe_load(re.findall(r"```yaml\n(.+?)```", page, re.DOTALL)[0])
+    told = SERVICES["airflow-scheduler"]["environment"]
+    same = {each["name"]: each["value"] for each in shown["env"] if each["name"].startswith("AIRFLOW")}
+    assert same == {name: told[name] for name in same} != {}
+    assert {each["envName"] for each in shown["secret"]} <= set(told)
+    assert shown["executor"] == told["AIRFLOW__CORE__EXECUTOR"]
+    assert f"drawdown:{shown['defaultAirflowTag']}" == SERVICES["airflow-scheduler"]["image"]
+    assert f"apache-airflow=={shown['airflowVersion']}\n" in (ROOT / "requirements.txt").read_text()
+    assert f"AIRFLOW_HOME={shown['airflowHome']} " in DOCKERFILE
+    (mount,) = shown["volumeMounts"]
+    assert f"DRAWDOWN_STORAGE={mount['mountPath']}\n" in DOCKERFILE
