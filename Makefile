@@ -1,7 +1,8 @@
 # One line a target. `make` or `make help` lists them; everything else makes sure of the set-up first.
 PYTHON := .venv/bin/python
-# Files of tests are shared out among this many processes; each has a Spark of its own (1 to 2 GB).
-WORKERS := 2
+# Files of tests are shared out among this many processes; each has a Spark of its own (1 to 2 GB). One more than
+# the two cores of a small machine: tests of Airflow wait a good part of their time.
+WORKERS := 3
 SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up env down setup-tests test test-unit test-engine test-faults test-full soak test-conformance conformance test-airflow test-security test-e2e screenshots lint audit lock bench clean
