@@ -9,17 +9,16 @@ import json
 import os
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, LiteralString
 
 import psycopg
 import pytest
 
-from drawdown.machine.deployment_env import write_env
 from drawdown.machine.postgres import PostgresServer
-from tests.support.compose import ROOT, resolved
+from tests.support.compose import ROOT
+from tests.support.native_services import Native, made_secrets
 
 
 class Server(PostgresServer):
@@ -28,48 +27,9 @@ class Server(PostgresServer):
     user = "postgres"
 
 
-class Native:
-    """The compose file's services on this machine, every text in it `moved` there."""
-
-    def __init__(self, folder: Path, secrets: Mapping[str, str], moved: Mapping[str, str]) -> None:
-        text = json.dumps(resolved(secrets)["services"])
-        for there, here in moved.items():
-            assert there in text, there
-            text = text.replace(there, here)
-        self._services: dict[str, dict[str, Any]] = json.loads(text)
-        self._folder = folder
-
-    def environment(self, name: str) -> dict[str, str]:
-        """Of one service: what the image sets, then what the compose file sets."""
-        inherited = {key: value for key, value in os.environ.items() if not key.startswith("AIRFLOW")}
-        programs = Path(sys.executable).parent
-        image = {
-            "PATH": f"{programs}:{os.environ['PATH']}",
-            "PYSPARK_PYTHON": sys.executable,
-            "AIRFLOW_HOME": str(self._folder / "airflow"),
-            "DRAWDOWN_PROJECT": str(ROOT),
-            "DRAWDOWN_STORAGE": str(self._folder / "storage"),
-        }
-        return {**inherited, **image, **self._services[name].get("environment", {})}
-
-    def run(self, name: str) -> subprocess.CompletedProcess[str]:
-        """A service that ends by itself."""
-        return subprocess.run(
-            self._services[name]["command"],
-            env=self.environment(name),
-            cwd=self._folder,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-
 @pytest.fixture(scope="module")
 def secrets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    folder = tmp_path_factory.mktemp("env")
-    (folder / ".env.example").write_text((ROOT / ".env.example").read_text())
-    lines = write_env(folder).read_text().splitlines()
-    return dict(line.split("=", 1) for line in lines if line and not line.startswith("#"))
+    return made_secrets(tmp_path_factory.mktemp("env"))
 
 
 @pytest.fixture(scope="module")
