@@ -10,15 +10,28 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.faults.listing import collected, remembered, write_page
+from tests.support.scratch import make_scratch, remove_scratch
 from tests.support.spark import start_session
 from tests.support.workers import is_worker
 from tests.support.workspace import Workspace
 
 # Tests start hundreds of short-lived JVMs: without the optimising compiler and a collector of many threads
-# they take half the processor time (measured). spark-submit hands this to each driver, silently.
+# they take half the processor time (measured).
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 _outcomes: dict[str, str] = {}
+_scratch = pytest.StashKey[Path]()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_configure(config: pytest.Config) -> None:
+    if not is_worker(config):
+        config.stash[_scratch] = make_scratch()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if _scratch in config.stash:
+        remove_scratch(config.stash[_scratch])
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -12,10 +12,12 @@ import pytest
 from drawdown.machine.airflow_home import LocalAirflow
 from tests.support.browser import Browser, logged_in
 
-os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="drawdown-tests-airflow-"))
-os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
-# A DAG with a timetable of our own is kept by an Airflow that has the plugin.
-os.environ.setdefault("AIRFLOW__CORE__PLUGINS_FOLDER", str(Path(__file__).parents[2] / "plugins"))
+
+def pytest_configure() -> None:
+    os.environ.setdefault("AIRFLOW_HOME", tempfile.mkdtemp(prefix="drawdown-tests-airflow-"))
+    os.environ.setdefault("AIRFLOW__CORE__LOAD_EXAMPLES", "False")
+    # A DAG with a timetable of our own is kept by an Airflow that has the plugin.
+    os.environ.setdefault("AIRFLOW__CORE__PLUGINS_FOLDER", str(Path(__file__).parents[2] / "plugins"))
 
 
 @pytest.fixture
