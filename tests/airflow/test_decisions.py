@@ -17,6 +17,7 @@ from drawdown.metastore.records import Counts, HeldSlice, Run
 from drawdown.publishing.held import Decision, decide
 from drawdown.spec import load_pipeline, load_project
 from tests.support.asked import Request
+from tests.support.asset_events import asset_events
 from tests.support.browser import Browser
 from tests.support.dag_project import DagProject
 from tests.support.waiting import until
@@ -103,7 +104,7 @@ def test_a_held_slice_is_released_in_a_browser_and_the_pipelines_behind_it_run(
     assert (decision.origin["by"], decision.origin["why"]) == (airflow.user, "looked at")
     seconds = airflow.task_seconds("drawdown__decide", run_id)
     print("decide took", seconds)
-    [event] = asset_events(airflow)
+    [event] = decided(airflow)
     assert event["source_dag_id"] == "drawdown__decide"
     assert (event["extra"]["rows"], event["extra"]["decision"]) == (3, "release")
 
@@ -142,7 +143,7 @@ def test_an_answer_after_a_decision_by_command_is_told_so_and_changes_nothing(
     assert "was released by ada" in log
     assert project.ids("events") == before == [1, 2, 3, 4]
     assert last_run(project).run_id == "by-command"
-    assert asset_events(airflow)[-1]["extra"]["by"] == "ada", "the asset is told of it all the same"
+    assert decided(airflow)[-1]["extra"]["by"] == "ada", "the asset is told of it all the same"
 
 
 def test_what_was_published_too_long_ago_fails_a_run_that_has_nothing_to_do(airflow: LocalAirflow) -> None:
@@ -182,7 +183,7 @@ def test_a_rebuild_is_approved_by_an_answer_and_the_asset_knows(
         done = metastore.runs("copies")[0]
     assert (done.kind, done.state) == ("rebuild-swap", "succeeded")
     assert (done.origin["by"], done.origin["why"]) == (airflow.user, "twice is wanted")
-    [event] = [each for each in all_asset_events(airflow) if each["extra"].get("rebuilt")]
+    [event] = [each for each in asset_events(airflow) if each["extra"].get("rebuilt")]
     assert (event["source_dag_id"], event["extra"]["generation"]) == ("drawdown__rebuild", 2)
 
     project.land("copies", 3)
@@ -233,12 +234,5 @@ def answer_in_a_browser(browser: Browser, run_id: str, choice: str, why: str) ->
     button.click()
 
 
-def asset_events(airflow: LocalAirflow) -> list[dict[str, Any]]:
-    return [event for event in all_asset_events(airflow) if event["extra"].get("decision")]
-
-
-def all_asset_events(airflow: LocalAirflow) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = airflow.api.call("GET", "assets", "events", order_by="timestamp")[
-        "asset_events"
-    ]
-    return found
+def decided(airflow: LocalAirflow) -> list[dict[str, Any]]:
+    return [event for event in asset_events(airflow) if event["extra"].get("decision")]

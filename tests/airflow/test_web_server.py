@@ -22,6 +22,7 @@ from drawdown.errors import MachineError
 from drawdown.machine.airflow_home import LocalAirflow
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Counts, Run
+from tests.support.asset_events import asset_events
 from tests.support.browser import Browser
 from tests.support.dag_project import ROOT, DagProject
 
@@ -117,7 +118,7 @@ def test_a_backfill_by_the_rest_api_replaces_its_intervals(
         replays = [run for run in metastore.runs("days") if run.kind == "replay"]
     assert {run.origin["run_type"] for run in replays} == {"backfill"}
 
-    told = drained.api.call("GET", "assets", "events", source_dag_id=REPLAY)["asset_events"]
+    told = asset_events(drained, source_dag_id=REPLAY)
     offers = [offer for event in told for offer in event["extra"]["offers"]]
     assert len(offers) == 2
     assert all(offer.startswith("below has no `replay:`") for offer in offers)

@@ -15,6 +15,7 @@ import pytest
 from drawdown.machine.airflow_home import LocalAirflow
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Run
+from tests.support.asset_events import asset_events
 from tests.support.command_line import drawdown
 from tests.support.dag_project import DagProject
 from tests.support.dag_runs import processes_of
@@ -83,7 +84,7 @@ def test_of_two_triggers_at_once_one_waits_and_both_end_right(
 def test_a_run_updates_the_asset_and_its_tasks_lead_to_its_record(
     project: DagProject, airflow: LocalAirflow, overlapping: list[str]
 ) -> None:
-    event = first_asset_event(airflow, "events")
+    event = asset_events(airflow, source_dag_id="events")[0]
     extra = event["extra"]
     assert (extra["rows"], extra["batch_ids"], extra["verdict"]) == (3, [0, 2], "pass")
     record = runs_of(project, "events")[-1]
@@ -176,12 +177,6 @@ def gate_of(project: DagProject) -> Path:
 
 def dag_run(airflow: LocalAirflow, dag_id: str, run_id: str) -> dict[str, Any]:
     found: dict[str, Any] = airflow.api.call("GET", "dags", dag_id, "dagRuns", run_id)
-    return found
-
-
-def first_asset_event(airflow: LocalAirflow, dag_id: str) -> dict[str, Any]:
-    answer = airflow.api.call("GET", "assets", "events", source_dag_id=dag_id, order_by="timestamp")
-    found: dict[str, Any] = answer["asset_events"][0]
     return found
 
 
