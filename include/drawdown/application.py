@@ -239,8 +239,12 @@ class Application:
                 "about": other.name,
                 "do": f"drawdown backfill {other.name} {times}"
                 if other.replay
-                else f"{other.name} has no `replay:`; add it, or compute all anew: `drawdown rebuild start"
-                f" {other.name}`",
+                else f"{other.name} has no `replay:`; add it, or compute all anew: "
+                + (
+                    f"`drawdown rebuild start {other.name}`"
+                    if other.sink.format == "delta"
+                    else "in a new pipeline folder with a sink of its own"
+                ),
             }
             for other in others
             if pipeline.name in upstreams(other, others)

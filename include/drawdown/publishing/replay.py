@@ -15,7 +15,7 @@ from datetime import UTC, datetime, timedelta
 
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import BatchStatus, StagedFile
+from drawdown.metastore.records import UNPUBLISHED, StagedFile
 from drawdown.plan.replay import Basis, basis_at, refuse_open, replay_of
 from drawdown.plan.replay_files import refuse_gone_files
 from drawdown.plan.replay_offsets import refuse_gone_offsets
@@ -26,7 +26,6 @@ from drawdown.spec import Pipeline, Project
 from drawdown.spec.interval import Interval
 from drawdown.storage import Storage
 
-_WAITING: tuple[BatchStatus, ...] = ("staged", "committed", "passed", "held")
 # Delta cuts times in statistics to milliseconds.
 _CUT = timedelta(milliseconds=1)
 
@@ -74,7 +73,7 @@ def _refuse_waiting(metastore: Metastore, pipeline: Pipeline, basis: Basis, inte
     """With ``ordered: false`` a batch before the last visible one may wait: its rows would come twice."""
     if pipeline.sink.publish == "direct":
         return
-    waiting = metastore.batches(pipeline.name, basis.checkpoint.generation, _WAITING)
+    waiting = metastore.batches(pipeline.name, basis.checkpoint.generation, UNPUBLISHED)
     ids = [batch.batch_id for batch in waiting if batch.batch_id <= basis.batch.batch_id]
     files = metastore.staged_files(pipeline.name, basis.checkpoint.generation, ids, table="output")
     column = str(pipeline.sink.time_column)
