@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from drawdown.demo.rows import Rows, normal
 from drawdown.errors import SourceError
+from drawdown.publishing.delta_table import DeltaTableFiles
 
 
 def read_table(storage_root: Path, table: str) -> Rows:
@@ -22,7 +23,7 @@ def read_table(storage_root: Path, table: str) -> Rows:
     """
     folder = storage_root / table
     if (folder / "_delta_log").is_dir():
-        content = _read_delta(folder)
+        content = DeltaTableFiles(str(folder)).content()
     elif (folder / "_spark_metadata").is_dir():
         content = _read_file_sink(folder)
     else:
@@ -35,12 +36,6 @@ def read_table(storage_root: Path, table: str) -> Rows:
     if table.startswith("quarantine/"):
         return _rejected(content)
     return _rows(content)
-
-
-def _read_delta(folder: Path) -> pa.Table:
-    from deltalake import DeltaTable
-
-    return DeltaTable(str(folder)).to_pyarrow_table()
 
 
 def _read_file_sink(folder: Path) -> pa.Table:

@@ -13,13 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC
 from functools import cached_property
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
 from drawdown.errors import SourceError
 from drawdown.metastore.records import StagedFile
 from drawdown.publishing.target import Commit
 from drawdown.spec.interval import Interval
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
@@ -112,12 +115,28 @@ class DeltaTableFiles:
         version = self._table.transaction_version(app_id)
         return -1 if version is None else int(version)
 
+    def content(self, columns: Sequence[str] | None = None) -> pa.Table:
+        """All rows, in no order, with those of the columns that the table has (None: with all of them).
+
+        Not by DeltaTable.to_pyarrow_table: threads of Arrow's would call back into Python, and one that does
+        so while the interpreter ends aborts the process ("terminate called without an active exception").
+        """
+        import pyarrow as pa
+        from deltalake import QueryBuilder
+
+        there = [field.name for field in self._table.schema().fields]
+        wanted = [name for name in columns if name in there] if columns is not None else there
+        names = ", ".join('"' + name.replace('"', '""') + '"' for name in wanted)
+        with self.reaching("sink.unreadable", "cannot be read", "look whether files of it were deleted"):
+            found = QueryBuilder().register("rows", self._table).execute(f"SELECT {names} FROM rows")  # noqa: S608
+            try:
+                return pa.RecordBatchReader.from_stream(found).read_all()
+            except pa.ArrowException as cause:
+                raise OSError(str(cause)) from None
+
     def rows(self, columns: Sequence[str]) -> list[dict[str, Any]]:
         """All rows, with those of the columns that the table has; times are aware, in UTC."""
-        there = {field.name for field in self._table.schema().fields}
-        wanted = [name for name in columns if name in there]
-        with self.reaching("sink.unreadable", "cannot be read", "look whether files of it were deleted"):
-            found: list[dict[str, Any]] = self._table.to_pyarrow_table(columns=wanted).to_pylist()
+        found: list[dict[str, Any]] = self.content(columns).to_pylist()
         return found
 
     def referenced(self) -> set[str]:

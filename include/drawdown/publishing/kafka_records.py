@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drawdown.metastore.records import StagedFile
+from drawdown.publishing.parquet_file import read_parquet
 from drawdown.storage import Storage
 
 # A transaction must end long before the broker ends it (transaction.timeout.ms).
@@ -57,7 +58,4 @@ def portions(storage: Storage, file: StagedFile, skip: int) -> Iterator[Portion]
 
 def rows_without(storage: Storage, file: StagedFile, column: str) -> int:
     """How many rows have NULL in a column."""
-    import pyarrow.parquet as pq
-
-    with storage.open(storage.relative(file.path)) as stream:
-        return int(pq.read_table(stream, columns=[column])[column].null_count)
+    return int(read_parquet(storage, storage.relative(file.path), [column])[column].null_count)

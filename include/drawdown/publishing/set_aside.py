@@ -22,6 +22,7 @@ from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import QuarantineDecision
 from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.publishing.parquet_file import read_parquet
 from drawdown.publishing.targets import quarantine_uri
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
@@ -168,15 +169,13 @@ def _covered(
     metastore: Metastore, storage: Storage, pipeline: Pipeline
 ) -> dict[str, tuple[RowState, QuarantineDecision]]:
     """By row key what was decided."""
-    import pyarrow.parquet as pq
-
     found: dict[str, tuple[RowState, QuarantineDecision]] = {}
     for decision in metastore.decisions(pipeline.name):
         state: RowState = "dropped"
         if decision.kind == "replay":
             batch = metastore.batch(pipeline.name, decision.generation, decision.batch_id)
             state = "replaying" if batch is None or batch.status == "staged" else "replayed"
-        keys = pq.read_table(io.BytesIO(storage.read_bytes(decision.keys_path))).column("key").to_pylist()
+        keys = read_parquet(storage, decision.keys_path).column("key").to_pylist()
         found |= dict.fromkeys(keys, (state, decision))
     return found
 

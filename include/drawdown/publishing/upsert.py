@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from drawdown.metastore.records import StagedFile
+from drawdown.publishing.parquet_file import read_parquet
 from drawdown.storage import Storage
 
 _SHOWN = 3
@@ -49,15 +50,7 @@ def latest_rows(storage: Storage, files: Sequence[StagedFile], keys: Sequence[st
 
 def _read(storage: Storage, files: Sequence[StagedFile], columns: Sequence[str] | None) -> Any:
     import pyarrow as pa
-    import pyarrow.parquet as pq
 
-    tables = [
-        pq.read_table(
-            pa.BufferReader(storage.read_bytes(storage.relative(file.path))),
-            columns=None if columns is None else list(columns),
-            coerce_int96_timestamp_unit="us",  # as Delta keeps times
-        )
-        for file in files
-    ]
+    tables = [read_parquet(storage, storage.relative(file.path), columns) for file in files]
     # Files of before lack the columns that the table has gained.
     return pa.concat_tables(tables, promote_options="default") if tables else None
