@@ -14,8 +14,9 @@ from pathlib import Path
 from drawdown.errors import MachineError
 
 GUARD = Path(__file__).with_name("guard.py")
-AFTER_GRACE = 10.0
-"""Seconds a guard may take beyond its grace before it is killed itself."""
+AFTER_GRACE = 60.0
+"""Seconds a guard may take beyond its grace before it is killed itself. Nobody then ends what it guards, so a
+busy machine must not come to that."""
 
 
 class Background:
