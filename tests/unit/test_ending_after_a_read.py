@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-ENDINGS = 12
+ENDINGS = 8
 """With DeltaTable.to_pyarrow_table one process in three was aborted, with parquet.read_table one in four."""
 
 OF_A_TABLE = """

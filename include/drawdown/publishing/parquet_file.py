@@ -24,6 +24,8 @@ def read_parquet(storage: Storage, path: str, columns: Sequence[str] | None = No
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    content = pa.BufferReader(storage.read_bytes(path))
-    wanted = None if columns is None else list(columns)
-    return pq.ParquetFile(content, coerce_int96_timestamp_unit="us").read(columns=wanted)
+    # Arrow's own memory, and this thread alone: no other ever holds an object of Python's.
+    copied = pa.BufferOutputStream()
+    copied.write(storage.read_bytes(path))
+    file = pq.ParquetFile(pa.BufferReader(copied.getvalue()), coerce_int96_timestamp_unit="us")
+    return file.read(columns=None if columns is None else list(columns), use_threads=False)
