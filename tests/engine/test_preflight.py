@@ -10,75 +10,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from datetime import timedelta
-from itertools import count
-from pathlib import Path
-from typing import Any
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 
 from drawdown.checkpoint import CheckpointFiles
-from drawdown.machine.broker import Broker as LocalBroker
 from drawdown.metastore.records import Batch, BatchStatus, Run
 from drawdown.plan.file_listing import list_source_files
 from drawdown.plan.preflight import Preflight, preflight
 from drawdown.spec import load_pipeline
-from drawdown.spec.broker_options import spark_options
 from drawdown.spec.temporary_names import FINISHED_NAMES
 from drawdown.storage import Storage
+from tests.support.plain_drain import CHECKPOINT, Flights
 from tests.support.workspace import Workspace
 
-STATE_DIR = Path(__file__).parents[2] / ".drawdown"
-_TOPIC_NUMBERS = count(1)
-CHECKPOINT = "_drawdown/flights/checkpoint-1"
 FILES = """
     sources:
       left: {{format: text, path: {path}, options: {options}}}
     transform: transform.sql
     sink: {{format: delta, path: tables/out, schema: out.ddl, mode: append, publish: audited}}
 """
-
-
-class Flights:
-    """One pipeline that plain Spark drains, without Drawdown's engine, and the preflight of it."""
-
-    def __init__(self, workspace: Workspace, spec: str) -> None:
-        self.workspace = workspace
-        workspace.pipeline(
-            "flights",
-            spec,
-            transform_sql="select * from left",
-            out_ddl="value string",
-            left_ddl="value string",
-        )
-        self.metastore = workspace.metastore()
-        self.lease = self.metastore.acquire("flights", "test", "r1", timedelta(minutes=5))
-
-    def look(self) -> Preflight:
-        return preflight(
-            self.workspace.project, load_pipeline(self.workspace.project, "flights"), self.metastore
-        )
-
-    def drain(self, *frames: DataFrame, order: tuple[str, ...] = ("left",)) -> None:
-        """Read all that is there, in one query with the checkpoint of generation 1."""
-        first, *others = [frame.selectExpr("cast(value as string) as value") for frame in frames]
-        for other in others:
-            first = first.union(other)
-        query = (
-            first.writeStream.foreachBatch(lambda batch, _: batch.count())
-            .option("checkpointLocation", str(self.workspace.storage / CHECKPOINT))
-            .trigger(availableNow=True)
-            .start()
-        )
-        query.awaitTermination()
-        self.metastore.create_checkpoint(self.lease, 1, CHECKPOINT, {"source_order": list(order)})
-
-    def drain_files(self, path: str = "in", **options: Any) -> None:
-        reader = self.workspace.spark.readStream.options(**options)  # type: ignore[union-attr]
-        self.drain(reader.text(str(self.workspace.storage / path)))
 
 
 @pytest.fixture
@@ -340,178 +291,6 @@ def test_a_delta_source_is_work_when_the_table_moved_on(workspace: Workspace, sp
     assert flights.look().work
     flights.drain(spark.readStream.format("delta").load(table))
     assert not flights.look().work, "a commit without data must not start Spark for ever"
-
-
-# Kafka
-
-KAFKA = """
-    sources:
-      left: {{format: kafka, value: string, options: {{{topics}, startingOffsets: {start}}}}}
-    transform: transform.sql
-    sink: {{format: delta, path: tables/out, schema: out.ddl, mode: append, publish: audited}}
-"""
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
-    with LocalBroker(tmp_path_factory.mktemp("broker") / "kafka", state_dir=STATE_DIR) as running:
-        yield running
-
-
-@pytest.fixture
-def topic(broker: LocalBroker) -> str:
-    name = f"topic-{next(_TOPIC_NUMBERS):03}-x"
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    admin.create_topics([NewTopic(name, 2)])[name].result()
-    return name
-
-
-def produce(broker: LocalBroker, topic: str, *values: str, transaction: str | None = None) -> Producer:
-    config = {"bootstrap.servers": broker.bootstrap_servers}
-    producer = Producer({**config, "transactional.id": transaction} if transaction else config)
-    if transaction:
-        producer.init_transactions(10)
-        producer.begin_transaction()
-    for number, value in enumerate(values):
-        producer.produce(topic, value=value, partition=number % 2)
-    producer.flush(10)
-    return producer
-
-
-def create_when_gone(admin: AdminClient, topic: str) -> None:
-    """Make a topic whose deletion may still be under way."""
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            admin.create_topics([NewTopic(topic, 1)])[topic].result()
-            return
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS or time.monotonic() > deadline:
-                raise
-        time.sleep(0.2)
-
-
-def kafka_flights(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topics: str, start: str = "earliest"
-) -> Flights:
-    workspace = Workspace(tmp_path / "kafka-project", spark, broker.bootstrap_servers)
-    return Flights(workspace, KAFKA.format(topics=topics, start=start))
-
-
-def drain_topic(flights: Flights, **options: str) -> None:
-    spark = flights.workspace.spark
-    assert spark is not None
-    reader = (
-        spark.readStream.format("kafka")
-        .options(**spark_options(flights.workspace.project.brokers["default"]))
-        .options(**{"kafka.isolation.level": "read_committed", "startingOffsets": "earliest"})
-        .options(**options)
-    )
-    flights.drain(reader.load())
-
-
-def test_offsets_behind_the_checkpoint_are_work(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
-) -> None:
-    flights = kafka_flights(tmp_path, spark, broker, f"subscribe: {topic}")
-    assert flights.look() == Preflight(False, [], {"left": {"offsets": {topic: 0}}})
-    produce(broker, topic, "a", "b", "c")
-    assert flights.look().backlog == {"left": {"offsets": {topic: 3}}}
-    drain_topic(flights, subscribe=topic)
-    assert flights.look() == Preflight(False, [], {"left": {"offsets": {topic: 0}}})
-    produce(broker, topic, "d")
-    found = flights.look()
-    assert (found.work, found.reasons) == (True, [f"left: 1 new offset(s) in topic {topic}"])
-
-
-def test_a_new_partition_is_work_until_it_is_in_the_checkpoint(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
-) -> None:
-    flights = kafka_flights(tmp_path, spark, broker, f"subscribe: {topic}")
-    produce(broker, topic, "a", "b")
-    drain_topic(flights, subscribe=topic)
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
-    assert flights.look().reasons == [f"left: partition 2 of topic {topic} is new"]
-    drain_topic(flights, subscribe=topic)
-    assert not flights.look().work
-
-
-@pytest.mark.parametrize("way", ["subscribePattern", "assign"])
-def test_patterns_and_assigned_partitions_are_followed(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str, way: str
-) -> None:
-    value = f"{topic[:-1]}." if way == "subscribePattern" else f'{{"{topic}": [1]}}'
-    flights = kafka_flights(tmp_path, spark, broker, f"{way}: '{value}'")
-    produce(broker, topic, "a", "b", "c")
-    expected = 3 if way == "subscribePattern" else 1
-    assert flights.look().backlog == {"left": {"offsets": {topic: expected}}}
-    drain_topic(flights, **{way: value})
-    assert not flights.look().work
-
-
-def test_records_of_an_open_transaction_are_not_there_yet(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
-) -> None:
-    flights = kafka_flights(tmp_path, spark, broker, f"subscribe: {topic}")
-    produce(broker, topic, "a")
-    drain_topic(flights, subscribe=topic)
-    producer = produce(broker, topic, "b", transaction=topic)
-    assert not flights.look().work
-    producer.commit_transaction(10)
-    # The commit returns before the broker has written the marker that moves the partition's end.
-    deadline = time.monotonic() + 20
-    while not flights.look().work:
-        assert time.monotonic() < deadline
-    drain_topic(flights, subscribe=topic)
-    assert not flights.look().work
-
-
-def test_a_topic_that_was_made_anew_is_left_for_the_drain(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
-) -> None:
-    flights = kafka_flights(tmp_path, spark, broker, f"subscribe: {topic}")
-    produce(broker, topic, "a", "b", "c")
-    drain_topic(flights, subscribe=topic)
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    admin.delete_topics([topic])[topic].result()
-    assert flights.look().work
-    create_when_gone(admin, topic)
-    assert any("is gone" in reason for reason in flights.look().reasons)
-    assert any(
-        "made again after it had been read up to offset 2" in reason for reason in flights.look().reasons
-    )
-
-
-@pytest.mark.parametrize("way", ["subscribe: {topic}", "assign: '{{\"{topic}\": [0]}}'"])
-def test_looking_for_a_topic_that_is_not_there_does_not_create_it(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, way: str
-) -> None:
-    flights = kafka_flights(tmp_path, spark, broker, way.format(topic="nowhere"))
-    assert flights.look().reasons == ["left: there is no topic nowhere"]
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    assert "nowhere" not in admin.list_topics(timeout=5).topics
-
-
-def test_the_first_run_on_latest_offsets_is_work_because_it_fixes_them(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
-) -> None:
-    flights = kafka_flights(tmp_path, spark, broker, f"subscribe: {topic}", start="latest")
-    assert flights.look().reasons == ["left: the first run fixes where reading of the topics starts"]
-
-
-def test_a_broker_that_is_not_there_is_a_doubt_within_seconds(
-    tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
-    flights = Flights(
-        Workspace(tmp_path / "p", kafka="127.0.0.1:1"), KAFKA.format(topics="subscribe: t", start="earliest")
-    )
-    started = time.monotonic()
-    found = flights.look()
-    assert time.monotonic() - started < 30
-    assert found.work
-    assert found.reasons[0].startswith("left: Kafka at 127.0.0.1:1 does not answer")
-    assert capfd.readouterr().err == ""
 
 
 # Cost
