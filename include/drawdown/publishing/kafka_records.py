@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from drawdown.metastore.records import StagedFile
-from drawdown.publishing.parquet_file import read_parquet
 from drawdown.storage import Storage
 
 # A transaction must end long before the broker ends it (transaction.timeout.ms).
@@ -58,4 +57,8 @@ def portions(storage: Storage, file: StagedFile, skip: int) -> Iterator[Portion]
 
 def rows_without(storage: Storage, file: StagedFile, column: str) -> int:
     """How many rows have NULL in a column."""
-    return int(read_parquet(storage, storage.relative(file.path), [column])[column].null_count)
+    import pyarrow.parquet as pq
+
+    with storage.open(storage.relative(file.path)) as stream:
+        batches = pq.ParquetFile(stream).iter_batches(columns=[column], use_threads=False)
+        return sum(batch.column(0).null_count for batch in batches)
