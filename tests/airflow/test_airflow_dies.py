@@ -22,15 +22,23 @@ FILES = 12
 
 def kill_everything_of(airflow: LocalAirflow) -> None:
     """Scheduler, its workers and their tasks at once, as when the machine's user is logged out by force."""
-    mark = f"AIRFLOW_HOME={airflow.home}\0".encode()
-    for environ in Path("/proc").glob("[0-9]*/environ"):
+    while _kill_those_of(f"AIRFLOW_HOME={airflow.home}\0".encode()):
+        pass  # one may have been started while the others were killed
+
+
+def _kill_those_of(mark: bytes) -> int:
+    """How many there were."""
+    killed = 0
+    for environ in (process / "environ" for process in Path("/proc").glob("[0-9]*")):
         try:
             found = mark in environ.read_bytes()
             command = (environ.parent / "cmdline").read_bytes()
             if found and b"SparkSubmit" not in command and b"submit" not in command:
                 os.kill(int(environ.parent.name), signal.SIGKILL)
+                killed += 1
         except OSError:
             continue
+    return killed
 
 
 @pytest.mark.fault("F38", "delta")

@@ -59,12 +59,27 @@ def test_one_dag_asks_about_the_held_slices_of_all_pipelines_that_can_have_any(p
     project.pipeline("people", quality=expects)
     project.pipeline("places", 'schedule: "@daily"\nfreshness: 3 hours')
     dags = bag(project).dags
-    assert set(dags) == {"events", "people", "places", "drawdown__decide", "drawdown__rebuild"}
+    assert set(dags) == {
+        "events",
+        "people",
+        "places",
+        "drawdown__decide",
+        "drawdown__rebuild",
+        "drawdown__upkeep",
+    }
     assert downstream(dags["drawdown__decide"]) == {"choose": {"decide"}, "decide": set()}
     assert downstream(dags["events"])["audit"] == {"publish", "ask"}
     assert dags["events"].get_task("ask").trigger_dag_id == "drawdown__decide"
     assert downstream(dags["places"])["publish"] == {"freshness"}
     assert set(dags["drawdown__decide"].get_task("choose").options) == {"release", "discard"}
+
+
+def test_one_dag_tidies_up_behind_all_pipelines_when_the_project_says(tmp_path: Path) -> None:
+    project = DagProject(tmp_path, more='upkeep: {schedule: "30 3 * * 0"}')
+    project.pipeline("events")
+    dag = only_dag(project, "drawdown__upkeep")
+    assert downstream(dag) == {"upkeep": set()}
+    assert (dag.schedule, dag.catchup, dag.max_active_runs) == ("30 3 * * 0", False, 1)
 
 
 def test_the_drain_waits_for_the_pool_retries_after_the_lease_and_times_out(project: DagProject) -> None:
@@ -209,7 +224,7 @@ def test_a_broken_pipeline_shows_its_error_and_leaves_the_others_alone(project: 
 def test_a_folder_that_no_dag_can_be_named_after_is_shown_too(project: DagProject) -> None:
     project.pipeline("events")
     project.pipeline("My events!")
-    assert set(bag(project).dags) == {"events", "My_events_", "drawdown__rebuild"}
+    assert set(bag(project).dags) == {"events", "My_events_", "drawdown__rebuild", "drawdown__upkeep"}
 
 
 def test_a_group_on_two_clusters_is_refused(tmp_path: Path) -> None:

@@ -6,15 +6,19 @@ import json
 import shutil
 import tempfile
 from abc import abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from drawdown.airflow.clusters import for_run
 from drawdown.airflow.links import RunRecordLink
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.spark_submit_hook import DrainHook
+from drawdown.clusters.profile import on_cluster
+from drawdown.clusters.settings import Settings
 from drawdown.clusters.submit import RUN_FOLDER
 from drawdown.credentials import CREDENTIALS, hand_over
 from drawdown.errors import AuditFailed, DrawdownError, RefusedError, SpecError, TransformError
@@ -31,7 +35,8 @@ class JobOperator(SparkSubmitOperator):
     """Submits one of the jobs behind the stop wrapper.
 
     Everything that depends on the machine (jars, archive, logins) is looked up when the task runs, so
-    parsing is cheap and needs none of it.
+    parsing is cheap and needs none of it. So is the cluster: one that was spun up for the DAG run, else one
+    that lives as long as the task.
 
     Args:
         project_root: folder of the project.
@@ -42,6 +47,7 @@ class JobOperator(SparkSubmitOperator):
     operator_extra_links = (RunRecordLink(),)
     job: ClassVar[str]
     after_a_stop: ClassVar[str]
+    drains: ClassVar[bool] = False
 
     def __init__(self, *, project_root: str, pipelines: list[str], cluster: str, **kwargs: Any) -> None:
         super().__init__(
@@ -52,11 +58,12 @@ class JobOperator(SparkSubmitOperator):
         self.project_root = project_root
         self.pipelines = pipelines
         self.cluster = cluster
-        self._master = ""
+        self._settings = Settings({})
         self._asked_to_stop = False
 
+    @classmethod
     @abstractmethod
-    def arguments(self, context: Context) -> list[str]:
+    def arguments(cls, pipelines: Sequence[str], context: Context) -> list[str]:
         """What the job is told beside project and origin."""
 
     def execute(self, context: Context) -> None:
@@ -65,8 +72,10 @@ class JobOperator(SparkSubmitOperator):
             project = load_project(Path(self.project_root))
             folder = _run_folder(project)
             try:
-                self._prepare(project, folder, context)
-                self._submit(context)
+                run = for_run(project, context, self.pipelines, drains=self.drains)
+                with on_cluster(project, self.cluster, run) as settings:
+                    self._prepare(project, folder, settings, context)
+                    self._submit(context)
             finally:
                 shutil.rmtree(folder, ignore_errors=True)
         except DrawdownError as error:
@@ -78,16 +87,13 @@ class JobOperator(SparkSubmitOperator):
         if isinstance(self._hook, DrainHook):
             self._hook.ask_to_stop()
 
-    def _prepare(self, project: Project, folder: Path, context: Context) -> None:
-        from drawdown.clusters.local import submit_conf
-
-        conf = submit_conf(project, project.clusters[self.cluster])
-        self._master = conf.pop("spark.master")
-        self.conf = conf
+    def _prepare(self, project: Project, folder: Path, settings: Settings, context: Context) -> None:
+        self._settings = settings
+        self.conf = {key: value for key, value in settings.conf.items() if key != "spark.master"}
         self.application_args = [
             "--project", self.project_root,
-            *self.arguments(context),
-            "--origin", json.dumps(_origin(context)),
+            *self.arguments(self.pipelines, context),
+            "--origin", json.dumps(origin_of(context)),
         ]  # fmt: skip
         self.env_vars = {RUN_FOLDER: str(folder)}
         if logins := look_up(project, [load_pipeline(project, name) for name in self.pipelines]):
@@ -110,11 +116,11 @@ class JobOperator(SparkSubmitOperator):
 
     def _get_hook(self) -> DrainHook:
         return DrainHook(
-            master=self._master,
+            settings=self._settings,
             conf=self.conf,
             name=self.name,
             application_args=self.application_args,
-            env_vars=self.env_vars,
+            environment=self.env_vars,
         )
 
 
@@ -122,10 +128,12 @@ class DrainOperator(JobOperator):
     """Submits jobs/drain.py for the pipelines of a DAG."""
 
     job = "drain"
+    drains = True
     after_a_stop = "the next one goes on where it stopped"
 
-    def arguments(self, context: Context) -> list[str]:
-        return [part for name in self.pipelines for part in ("--pipeline", name)]
+    @classmethod
+    def arguments(cls, pipelines: Sequence[str], context: Context) -> list[str]:
+        return [part for name in pipelines for part in ("--pipeline", name)]
 
 
 def _run_folder(project: Project) -> Path:
@@ -135,7 +143,7 @@ def _run_folder(project: Project) -> Path:
     return Path(tempfile.mkdtemp(prefix="run-", dir=runs))
 
 
-def _origin(context: Context) -> dict[str, Any]:
+def origin_of(context: Context) -> dict[str, Any]:
     """Who asked, for the run records."""
     ti, dag_run = context["ti"], context["dag_run"]
     logical_date = dag_run.logical_date

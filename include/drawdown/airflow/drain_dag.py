@@ -4,6 +4,7 @@ preflight skips everything after it when nothing is new. drain is one Spark appl
 pipelines; it fails when one of them failed, after all were tried. audit runs whatever became of drain
 (ALL_DONE) and reports from the records; publish follows its own audit only; ask, behind the audit of a
 pipeline that has expectations, has a person decide about a held slice in a DAG of its own (decide_dag.py).
+A cluster that is spun up for the run has a task before drain and one behind it (clusters.py).
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from airflow.sdk import DAG, TaskGroup, TriggerRule
+from airflow.sdk import DAG, BaseOperator, TaskGroup, TriggerRule
 from airflow.sdk.api.datamodels._generated import DagRunType
 
+from drawdown.airflow.clusters import job_behind
 from drawdown.airflow.decisions import AskOperator
 from drawdown.airflow.documentation import dag_documentation
 from drawdown.airflow.drain import DrainOperator
@@ -49,22 +51,13 @@ def drain_dag(project: Project, dag_id: str, pipelines: Sequence[Pipeline]) -> D
         default_args=_defaults(project, first),
     )
     preflight = PreflightOperator(task_id="preflight", project_root=root, pipelines=names, dag=dag)
-    drain = DrainOperator(
-        task_id="drain",
-        project_root=root,
-        pipelines=names,
-        cluster=first.cluster,
-        pool=project.airflow.pool,
-        execution_timeout=project.airflow.execution_timeout.delta,
-        dag=dag,
-    )
-    drain.set_upstream(preflight)
+    drain = job_behind(preflight, project, pipelines, DrainOperator, dag)
     for pipeline in pipelines:
         _reports(dag, root, pipeline, drain, grouped=first.group is not None)
     return dag
 
 
-def _reports(dag: DAG, root: str, pipeline: Pipeline, drain: DrainOperator, *, grouped: bool) -> None:
+def _reports(dag: DAG, root: str, pipeline: Pipeline, drain: BaseOperator, *, grouped: bool) -> None:
     common: dict[str, Any] = {
         "project_root": root,
         "pipeline": pipeline.name,

@@ -24,6 +24,7 @@ from drawdown.airflow.drain_dag import drain_dag
 from drawdown.airflow.rebuild_dag import REBUILD, rebuild_dag
 from drawdown.airflow.replay_dag import SUFFIX, replay_dag
 from drawdown.airflow.replay_timetable import timetable_is_known
+from drawdown.airflow.upkeep_dag import UPKEEP, upkeep_dag
 from drawdown.errors import SpecError
 from drawdown.spec import Pipeline, Project, iter_pipelines, load_pipeline, load_project, pipeline_names
 
@@ -63,6 +64,8 @@ def _own_dag(project: Project, dag_id: str) -> DAG | None:
         return decide_dag(project)
     if dag_id == REBUILD:
         return rebuild_dag(project)
+    if dag_id == UPKEEP:
+        return upkeep_dag(project)
     try:
         if dag_id.endswith(SUFFIX):
             replayed = load_pipeline(project, dag_id.removesuffix(SUFFIX))
@@ -80,6 +83,8 @@ def _all_dags(project: Project, wanted: str | None) -> dict[str, DAG]:
         if wanted in (None, dag_id):
             dags[dag_id] = _dag_or_broken(project, dag_id, pipelines)
     if wanted is None:
+        if members:
+            dags[UPKEEP] = upkeep_dag(project)
         for pipeline in chain.from_iterable(members.values()):
             if pipeline.may_be_held and DECIDE not in dags:
                 dags[DECIDE] = decide_dag(project)
@@ -100,7 +105,10 @@ def _replay_dag(project: Project, pipeline: Pipeline) -> DAG:
             do="copy plugins/drawdown_plugin.py into it, and restart Airflow",
         )
         return broken_dag(f"{pipeline.name}{SUFFIX}", error)
-    return replay_dag(project, pipeline)
+    try:
+        return replay_dag(project, pipeline)
+    except SpecError as error:
+        return broken_dag(f"{pipeline.name}{SUFFIX}", error)
 
 
 def _read(project: Project) -> tuple[Mapping[str, list[Pipeline]], dict[str, SpecError]]:
@@ -159,7 +167,7 @@ def _refuse_test_only(pipelines: Iterable[Pipeline]) -> None:
 
 def _refuse_taken_name(dag_id: str) -> None:
     """Raises SpecError."""
-    if dag_id in (DECIDE, REBUILD):
+    if dag_id in (DECIDE, REBUILD, UPKEEP):
         raise SpecError(
             "spec.taken-name",
             f"{dag_id!r} is a DAG of Drawdown's own",

@@ -15,13 +15,14 @@ from fastapi import Depends, FastAPI
 from fastapi.responses import HTMLResponse
 
 from drawdown.airflow.records import runs_of_dag_run, verdict_of
+from drawdown.cost.bill import bill_of
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Run, Verdict
 from drawdown.spec import load_project
 
 _HEAD = (
     "pipeline", "state", "read", "malformed", "future", "quarantined", "late", "published",
-    "watermark", "verdict", "seconds",
+    "watermark", "verdict", "seconds", "core-seconds",
 )  # fmt: skip
 
 _PAGE = """<!doctype html>
@@ -75,6 +76,7 @@ def _cells(run: Run) -> list[str]:
         f"{run.watermark:%Y-%m-%d %H:%M:%S}" if run.watermark else "",
         run.verdict or "",
         f"{seconds:.1f}" if seconds is not None else "",
+        f"{bill_of(run.usage).core_us / 1e6:.1f}" if run.usage else "",
     ]
 
 

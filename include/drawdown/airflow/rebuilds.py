@@ -6,6 +6,7 @@ its text. What was decided on the command line meanwhile stays as it is.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,8 +79,9 @@ class RebuildOperator(JobOperator):
             raise AirflowFailException(str(error)) from None
         super().execute(context)
 
-    def arguments(self, context: Context) -> list[str]:
-        return ["--pipeline", _name(context)]
+    @classmethod
+    def arguments(cls, pipelines: Sequence[str], context: Context) -> list[str]:
+        return ["--pipeline", *pipelines]
 
 
 class ApproveOperator(ReasonedRequest):

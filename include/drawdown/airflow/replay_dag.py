@@ -6,14 +6,15 @@ its data interval; runs of one DAG may go on together, and beside drains.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from drawdown.airflow.clusters import job_behind
 from drawdown.airflow.drain import JobOperator
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.records import open_metastore
@@ -80,23 +81,14 @@ def replay_dag(project: Project, pipeline: Pipeline) -> DAG:
         },
     )
     common: dict[str, Any] = {"project_root": str(project.root), "dag": dag}
-    tasks: list[BaseOperator] = [
-        ReplayPreflightOperator(task_id="preflight", pipeline=pipeline.name, **common),
-        ReplayOperator(
-            task_id="replay",
-            pipelines=[pipeline.name],
-            cluster=pipeline.cluster,
-            pool=project.airflow.pool,
-            execution_timeout=project.airflow.execution_timeout.delta,
-            **common,
-        ),
-        AuditOperator(task_id="audit", pipeline=pipeline.name, **common),
-        ReplayedOperator(
-            task_id="publish", pipeline=pipeline.name, outlets=[asset_of(pipeline.name)], **common
-        ),
-    ]
-    for before, after in pairwise(tasks):
-        after.set_upstream(before)
+    preflight = ReplayPreflightOperator(task_id="preflight", pipeline=pipeline.name, **common)
+    replay = job_behind(preflight, project, [pipeline], ReplayOperator, dag)
+    audit = AuditOperator(task_id="audit", pipeline=pipeline.name, **common)
+    audit.set_upstream(replay)
+    publish = ReplayedOperator(
+        task_id="publish", pipeline=pipeline.name, outlets=[asset_of(pipeline.name)], **common
+    )
+    publish.set_upstream(audit)
     return dag
 
 
@@ -142,9 +134,10 @@ class ReplayOperator(JobOperator):
     job = "replay"
     after_a_stop = "the same run again gives the same table"
 
-    def arguments(self, context: Context) -> list[str]:
+    @classmethod
+    def arguments(cls, pipelines: Sequence[str], context: Context) -> list[str]:
         interval = interval_of(context)
-        return ["--pipeline", *self.pipelines, "--from", shown(interval.start), "--to", shown(interval.end)]
+        return ["--pipeline", *pipelines, "--from", shown(interval.start), "--to", shown(interval.end)]
 
 
 class ReplayedOperator(RecordOperator):

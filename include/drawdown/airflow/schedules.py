@@ -18,6 +18,11 @@ def schedule_of(pipeline: Pipeline) -> Schedule:
     schedule = pipeline.schedule
     if isinstance(schedule, list):
         return [asset_of(ref.pipeline) for ref in schedule]
+    return by_the_clock(schedule)
+
+
+def by_the_clock(schedule: str | None) -> str | timedelta | None:
+    """Of a spec's schedule that names no assets."""
     if schedule is not None and is_interval(schedule):
         return Duration.parse(schedule).delta
     return schedule

@@ -12,6 +12,8 @@ from typing import Any
 
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
+from drawdown.clusters.settings import Settings
+
 LONGEST_WAIT = 4.0
 """Seconds `ask_to_stop` waits: Airflow kills the task 5 s after its signal."""
 
@@ -19,9 +21,12 @@ LONGEST_WAIT = 4.0
 class DrainHook(SparkSubmitHook):
     """Submits through drawdown.clusters.submit; the profile says where, no connection is needed."""
 
-    def __init__(self, *, master: str, **kwargs: Any) -> None:
-        self._master = master
-        super().__init__(**kwargs)
+    def __init__(self, *, settings: Settings, environment: dict[str, Any] | None, **kwargs: Any) -> None:
+        self._master = settings.conf.get("spark.master", "")
+        private = None if settings.private is None else str(settings.private)
+        super().__init__(properties_file=private, **kwargs)
+        # As `env_vars` it would be a --conf wherever the master is YARN.
+        self._env = environment
 
     @property
     def exit_code(self) -> int | None:

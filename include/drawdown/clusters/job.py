@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 from collections.abc import Callable
@@ -15,6 +16,8 @@ from drawdown.leash import Leash
 def run_job(work: Callable[[threading.Event], int]) -> NoReturn:
     """Do the work and end the process with its exit code; what it raises is one error on standard error.
 
+    The process ends at once: Python would wait for threads of the user's code, which may never end.
+
     Args:
         work: is given the event that asks it to stop.
     """
@@ -26,4 +29,4 @@ def run_job(work: Callable[[threading.Event], int]) -> NoReturn:
         code = error.exit_code
     finally:
         wait_until_read()
-    sys.exit(code)
+    os._exit(code)

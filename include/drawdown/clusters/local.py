@@ -2,43 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-from drawdown.machine.archive import driver_conf
-from drawdown.machine.home import machine_root
-from drawdown.spec import Cluster, Project
-
-LOGGING = Path(__file__).parents[1] / "engine" / "log4j2.properties"
-_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+from drawdown.clusters.settings import ON_THIS_MACHINE, conf_of
+from drawdown.spec import Cluster, LocalCluster, Project
 
 
 def submit_conf(project: Project, cluster: Cluster) -> dict[str, str]:
     """Settings for spark-submit's ``--conf`` or a session builder; ``spark.master`` is among them.
 
-    A setting of the profile's `conf` wins; its Java options come after ours.
+    For a profile of another kind: those of an application that only looks, and needs no cluster for it
+    (`drawdown plan`, `state`, `test`).
 
     Raises:
         MachineError: ``jars.missing``.
     """
-    ours = {
-        "spark.master": cluster.master,
-        "spark.driver.memory": cluster.driver_memory,
-        # Nobody can look at the page of a driver that is gone in a minute; it costs a port and a second.
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-        # Else the host name is looked up, and every port is open to the network.
-        "spark.driver.host": "127.0.0.1",
-        "spark.driver.bindAddress": "127.0.0.1",
-        **driver_conf(machine_root(project.root)),
-    }
-    theirs = {key: _text(value) for key, value in cluster.conf.items()}
-    options = [
-        f"-Dlog4j2.configurationFile={LOGGING.as_uri()}",
-        ours.get(_JAVA_OPTIONS),
-        theirs.get(_JAVA_OPTIONS),
-    ]
-    return {**ours, **theirs, _JAVA_OPTIONS: " ".join(option for option in options if option)}
+    master = cluster.master if isinstance(cluster, LocalCluster) else LocalCluster().master
+    return conf_of(project, cluster, {"spark.master": master, **ON_THIS_MACHINE})
 
 
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+def local_profile(project: Project) -> Cluster:
+    """The profile `local`, as it is by default where the project has none of that name."""
+    return project.clusters.get("local", LocalCluster())

@@ -10,10 +10,19 @@ import ctypes
 import os
 import signal
 import time
+from pathlib import Path
 
-from drawdown.machine.guard import PR_SET_CHILD_SUBREAPER, descendants
+from drawdown.machine.guard import PR_SET_CHILD_SUBREAPER, descendants, end_with_parent, wakeup_on
 
-__all__ = ["adopt_orphans", "descendants", "kill_descendants", "reap"]
+__all__ = [
+    "adopt_orphans",
+    "descendants",
+    "end_with_parent",
+    "kill_descendants",
+    "kill_marked",
+    "reap",
+    "wakeup_on",
+]
 
 
 def adopt_orphans() -> None:
@@ -46,3 +55,30 @@ def kill_descendants() -> None:
         time.sleep(0.02)
         reap()
     reap()
+
+
+def kill_marked(name: str, value: str) -> None:
+    """SIGKILL until no process is left that was started with this in its environment, whoever its parent is.
+
+    Collects none of them: the caller may have other children.
+    """
+    while found := _marked(f"{name}={value}".encode()):
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(0.02)
+
+
+def _marked(mark: bytes) -> list[int]:
+    """Zombies have no environment any more; what belongs to others cannot be read."""
+    found = []
+    # Not "[0-9]*/environ": the glob itself would look at a process that has just ended, and raise.
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found

@@ -23,7 +23,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-from drawdown.clusters.processes import adopt_orphans, descendants, kill_descendants, reap
+from drawdown.clusters.processes import adopt_orphans, descendants, kill_descendants, reap, wakeup_on
 from drawdown.leash import LEASH
 
 _PIPE_BUF = 4096
@@ -48,7 +48,7 @@ def run(arguments: list[str], folder: Path, front: int, grace: float) -> int:
     """
     os.setsid()
     adopt_orphans()
-    wakeup = _wakeup_on(*_STOP_SIGNALS, signal.SIGCHLD)
+    wakeup = wakeup_on(*_STOP_SIGNALS, signal.SIGCHLD)
     try:
         leash = folder / "leash"
         os.mkfifo(leash, 0o600)
@@ -171,17 +171,6 @@ class _Watch:
             if not self.buffer and self.output not in ready:
                 return
             self._relay(ready)
-
-
-def _wakeup_on(*signals: int) -> int:
-    """A descriptor that receives the number of every signal: one place to wait for all of them."""
-    read_end, write_end = os.pipe()
-    os.set_blocking(read_end, False)
-    os.set_blocking(write_end, False)
-    signal.set_wakeup_fd(write_end)
-    for number in signals:
-        signal.signal(number, lambda *_: None)
-    return read_end
 
 
 def _wait_for_the_rest() -> None:

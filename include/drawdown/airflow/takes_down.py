@@ -1,0 +1,34 @@
+"""What the task that takes a cluster down says of its run, whatever kind of cluster it is."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+class TakesDown(BaseOperator):
+    """Fails once the cluster is down, and the run with it, when somebody has marked the run failed.
+
+    Airflow 3.3 skips then what was still to come (mark_tasks.set_dag_run_state_to_failed), leaves the run
+    open for its teardown, and would call it a success because nothing behind the job has failed.
+    """
+
+    def post_execute(self, context: Context, result: Any = None) -> None:
+        super().post_execute(context, result)
+        if self._is_marked_failed(context):
+            raise AirflowFailException("the run was marked failed, and so it ends")
+
+    def _is_marked_failed(self, context: Context) -> bool:
+        ti, dag = context["ti"], context["dag"]
+        [job] = [task for task in map(dag.get_task, self.upstream_task_ids) if not task.is_setup]
+        behind = job.downstream_task_ids - {self.task_id}
+        asked = ti.get_task_states(dag_id=ti.dag_id, task_ids=[job.task_id, *behind], run_ids=[ti.run_id])
+        states = asked.get(ti.run_id, {})
+        # By themselves these tasks skip only what had nothing to do.
+        skipped = all(states.get(task) == "skipped" for task in behind)
+        return skipped and states.get(job.task_id) in ("failed", "skipped")

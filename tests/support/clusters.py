@@ -1,0 +1,39 @@
+"""Standalone clusters that the product has spun up: what is left of them, and their executors."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from drawdown.clusters.cluster_folder import MARK, clusters_dir
+from tests.support.waiting import until
+
+EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
+
+
+def processes(root: Path) -> dict[int, str]:
+    """Command lines of all processes of a project's clusters by process id, whoever their parent is."""
+    mark = f"{MARK}={clusters_dir(root / '.drawdown')}/".encode()
+    found = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (folder / "environ").read_bytes():
+                found[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+    return found
+
+
+def executors(root: Path) -> list[int]:
+    """Process ids of the executors that run on a project's clusters now."""
+    return sorted(pid for pid, command in processes(root).items() if EXECUTOR in command)
+
+
+def folders(root: Path) -> list[Path]:
+    there = clusters_dir(root / ".drawdown")
+    return sorted(there.iterdir()) if there.is_dir() else []
+
+
+def until_nothing_is_left(root: Path) -> None:
+    """No process, and no folder."""
+    until(lambda: not processes(root), 120)
+    assert folders(root) == []

@@ -1,0 +1,102 @@
+"""Cluster profiles of project.yaml: what each kind takes, and what is refused, with its line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drawdown.clusters.connection import from_environment
+from drawdown.clusters.local import local_profile, submit_conf
+from drawdown.clusters.profile import ForRun, on_cluster
+from drawdown.errors import SpecError
+from drawdown.spec import ConnectionCluster, LocalCluster, Project, StandaloneCluster, load_project
+
+KUBERNETES = "kind: kubernetes, image: i, service_account: spark, workers: 2"
+EMR = "kind: emr, instance_type: m, workers: 2"
+DATAPROC = "kind: dataproc, project_id: p, region: r, machine_type: m"
+SERVERLESS = "kind: emr-serverless, application: a1, workers: 2"
+
+
+def project(root: Path, *lines: str) -> Project:
+    (root / "include" / "pipelines").mkdir(parents=True)
+    (root / "include" / "project.yaml").write_text("clusters:\n" + "".join(f"  {line}\n" for line in lines))
+    return load_project(root)
+
+
+def test_a_profile_that_says_no_kind_is_local(tmp_path: Path) -> None:
+    assert project(tmp_path, "small: {driver_memory: 2g}").clusters == {
+        "small": LocalCluster(driver_memory="2g")
+    }
+
+
+def test_each_kind_has_its_own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DD_WORKERS", "3")
+    found = project(
+        tmp_path,
+        "fixed: {kind: standalone, workers: '${DD_WORKERS}', worker_memory: 2g}",
+        "sized: {kind: standalone, workers: {max: 4, each: {bytes: 512m, files: 10}}}",
+        "remote: {kind: connection, connection: spark_default}",
+    ).clusters
+    fixed, sized, remote = found["fixed"], found["sized"], found["remote"]
+    assert isinstance(fixed, StandaloneCluster)
+    assert (fixed.workers, fixed.worker_cores, str(fixed.ttl)) == (3, 1, "3 hours")
+    assert isinstance(sized, StandaloneCluster)
+    assert not isinstance(sized.workers, int)
+    assert (sized.workers.min, sized.workers.each.amounts) == (1, {"files": 10, "bytes": 512 * 2**20})
+    assert isinstance(remote, ConnectionCluster)
+
+
+@pytest.mark.parametrize(
+    ("profile", "id", "says"),
+    [
+        ("{kind: yarn}", "spec.wrong-value", "'local', 'standalone', 'connection'"),
+        ("{kind: [1]}", "spec.wrong-value", "kind"),
+        ("5", "spec.wrong-type", "big"),
+        ("{kind: standalone}", "spec.missing-key", "workers"),
+        ("{kind: standalone, workers: 0}", "spec.wrong-value", "workers"),
+        ("{kind: standalone, workers: many}", "spec.wrong-type", "integer"),
+        ("{kind: standalone, workers: 2, worker_coers: 2}", "spec.unknown-key", "'worker_cores'"),
+        ("{kind: standalone, workers: 2, master: 'local[2]'}", "spec.unknown-key", "master"),
+        ("{kind: standalone, workers: {max: 2}}", "spec.missing-key", "each"),
+        ("{kind: standalone, workers: {max: 2, each: {}}}", "spec.missing-key", "no unit"),
+        ("{kind: standalone, workers: {max: 2, each: {flies: 2}}}", "spec.unknown-key", "'files'"),
+        ("{kind: standalone, workers: {max: 2, min: 3, each: {files: 2}}}", "spec.contradiction", "min (3)"),
+        ("{kind: standalone, workers: 2, ttl: 2 hours}", "spec.contradiction", "execution_timeout"),
+        ("{kind: standalone, workers: 2, conf: {spark.x.token: y}}", "spec.secret", "big.conf.spark.x.token"),
+        ("{kind: connection}", "spec.missing-key", "connection"),
+        ("{kind: connection, connection: c, workers: 2}", "spec.unknown-key", "workers"),
+        (f"{{{KUBERNETES}, conf: {{spark.executor.memory: 9g}}}}", "spec.no-effect", "worker_memory"),
+        (f"{{{KUBERNETES}, home: opt}}", "spec.wrong-value", "home"),
+        (f"{{{KUBERNETES}, application: {{mode: client}}}}", "spec.no-effect", "big.application.mode"),
+        (f"{{{KUBERNETES}, application: {{driver: {{memory: 1g}}}}}}", "spec.no-effect", "driver.memory"),
+        (f"{{{KUBERNETES}, application: {{hadoopConf: {{a.password: b}}}}}}", "spec.secret", "a.password"),
+        (f"{{{EMR}, job_flow: {{Instances: {{InstanceGroups: []}}}}}}", "spec.no-effect", "InstanceGroups"),
+        (f"{{{EMR}, job_flow: {{}}, idle: 30 seconds}}", "spec.wrong-value", "0:01:00"),
+        (f"{{{EMR}}}", "spec.missing-key", "job_flow"),
+        (f"{{{DATAPROC}, workers: 1}}", "spec.wrong-value", "at least 2"),
+        (f"{{{DATAPROC}, workers: {{max: 4, each: {{files: 1}}}}}}", "spec.wrong-value", "workers"),
+        (f"{{{SERVERLESS}, role: admin}}", "spec.wrong-value", "role"),
+    ],
+)
+def test_a_mistake_is_one_sentence_with_its_line(tmp_path: Path, profile: str, id: str, says: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        project(tmp_path, "local: {}", f"big: {profile}")
+    assert (caught.value.id, caught.value.where) == (id, "include/project.yaml:3"), str(caught.value)
+    assert says in str(caught.value)
+    assert "also" not in str(caught.value)
+
+
+def test_what_only_looks_needs_no_cluster(tmp_path: Path) -> None:
+    found = project(tmp_path, "big: {kind: standalone, workers: 2, driver_memory: 3g}")
+    conf = submit_conf(found, found.clusters["big"])
+    assert (conf["spark.master"], conf["spark.driver.memory"]) == ("local[2]", "3g")
+    assert local_profile(found) == LocalCluster()
+
+
+def test_a_command_cannot_start_a_driver_elsewhere(tmp_path: Path) -> None:
+    found = project(tmp_path, f"big: {{{KUBERNETES}}}")
+    run = ForRun("key", {}, None, from_environment)
+    with pytest.raises(SpecError) as caught, on_cluster(found, "big", run):
+        pass
+    assert caught.value.id == "cluster.only-its-dag"
