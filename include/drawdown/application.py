@@ -1,8 +1,9 @@
 """What one Spark application does: drain pipelines in dependency order, audit and publish each.
 
 The CLI's `run` and the job that Airflow submits are both this. Spark starts when the first pipeline
-has work, so an application with nothing new starts none. One pipeline that fails does not stop the
-others; each has its own lease, session, verdict and run record.
+has work, so an application with nothing new starts none. Pipelines that do not wait for each other
+are drained together (group.py). One that fails or hangs does not stop the others; each has its own lease,
+session, pool of Spark jobs, verdict and run record.
 """
 
 from __future__ import annotations
@@ -11,67 +12,40 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any
 
-from drawdown.errors import DrawdownError, SpecError
+from drawdown.errors import DrawdownError
+from drawdown.group import Slots, Turn, Turns
 from drawdown.metastore import Metastore, this_process
 from drawdown.metastore.records import Batch, Run, Verdict
+from drawdown.metering import Meter
+from drawdown.plan.downstream import offers_downstream
 from drawdown.plan.preflight import Preflight, preflight
 from drawdown.plan.rebuild import in_use
 from drawdown.publishing.rebuild_refusals import refuse_rebuild
 from drawdown.publishing.replay import refuse_replay
-from drawdown.spec import Pipeline, Project, iter_pipelines
-from drawdown.spec.interval import Interval, shown
+from drawdown.spec import Pipeline, Project
+from drawdown.spec.interval import Interval
+from drawdown.spec.order import in_dependency_order
 from drawdown.spec.trigger import Trigger
 from drawdown.storage import Storage
+from drawdown.watcher import Report, Watcher
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from drawdown.engine.drain import RunContext
     from drawdown.engine.quarantine_replay import Asked
+    from drawdown.engine.run_context import RunContext
     from drawdown.quality.audit import GxAuditor
 
 
 NOTHING_NEW = "nothing new"
 
-
-class Watcher:
-    """What a caller may want to hear of; every method may be left as it is."""
-
-    def looked(self, pipeline: Pipeline, found: Preflight) -> None:
-        """Before a pipeline: whether there is work, why, and how much."""
-
-    def starting_spark(self) -> None:
-        """Once, before the first drain."""
-
-    def notice(self, pipeline: Pipeline, sentence: str) -> None:
-        """A sentence that a person should read."""
-
-    def batch(self, pipeline: Pipeline, batch: Batch) -> None:
-        """A batch is staged and noted."""
-
-    def progress(self, pipeline: Pipeline, entry: dict[str, Any]) -> None:
-        """Spark has committed a batch, or stands before it; an entry of ``Run.progress``."""
-
-    def judged(self, pipeline: Pipeline, verdict: Verdict, published: int) -> None:
-        """A slice was audited, and so many rows were published."""
-
-    def finished(self, report: Report) -> None:
-        """After a pipeline."""
-
-
-@dataclass(frozen=True)
-class Report:
-    """How it went for one pipeline: a run, an error, or neither when there was nothing new."""
-
-    pipeline: str
-    run: Run | None = None
-    error: DrawdownError | None = None
+_AT_ONCE_PER_CORE = 2
+_MOST_AT_ONCE = 8
 
 
 @dataclass
@@ -79,66 +53,134 @@ class Application:
     """One process's worth of runs.
 
     Attributes:
-        conf: Spark settings to build the session with; empty under spark-submit, which gave them.
+        conf: Spark settings to build the session with; empty under spark-submit, which gave them. A function
+            is asked when Spark starts.
         origin: kept in each run record.
         stop: set to stop before the next batch writes; pipelines not yet begun are left out.
         session: a session to use and to leave running, instead of one that lives as long as drain_all.
         note_idle: leave a record (`stop_reason` NOTHING_NEW) of a pipeline that has nothing to do, as a
             scheduler's task that is run again after it succeeded.
+        left_behind: pipelines whose code never returned. Their runs are recorded as failed, but only the end
+            of the process ends their threads: end it by force (`os._exit`).
     """
 
     project: Project
     metastore: Metastore
-    conf: Mapping[str, str] = field(default_factory=dict)
+    conf: Mapping[str, str] | Callable[[], Mapping[str, str]] = field(default_factory=dict)
     origin: Mapping[str, Any] = field(default_factory=dict)
     stop: threading.Event = field(default_factory=threading.Event)
     watcher: Watcher = field(default_factory=Watcher)
     session: SparkSession | None = None
     note_idle: bool = False
+    left_behind: list[str] = field(default_factory=list)
+    _meter: Meter = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._speaking = threading.RLock()
+        self._slots = Slots()
+        self._root = self.session
 
     def drain_all(self, pipelines: Sequence[Pipeline]) -> list[Report]:
-        """Drain each pipeline once, upstream before downstream."""
-        ordered = in_dependency_order(pipelines)
-        reports: list[Report] = []
-        with self._spark(ordered) as session:
-            for pipeline in ordered:
-                if self.stop.is_set():
-                    break
-                report = self._drain(pipeline, session)
-                self.watcher.finished(report)
-                reports.append(report)
+        """Drain each pipeline once, upstream before downstream, the others together.
+
+        Returns:
+            a report of each that was begun, upstream first.
+        """
+        with self._spark(in_dependency_order(pipelines)) as session:
+            turns = Turns(
+                lambda turn: self._drain(turn, session),
+                self._signs,
+                self._give_up,
+                self._abandon,
+                lambda report: self._tell(self.watcher.finished, report),
+                self.stop,
+                new_run_id,
+            )
+            reports = turns.take(pipelines)
+            for turn in turns.abandoned:
+                self._end_lease(turn)
         return reports
 
-    def _drain(self, pipeline: Pipeline, session: Callable[[], SparkSession]) -> Report:
+    def _drain(self, turn: Turn, session: Callable[[], SparkSession]) -> Report:
+        pipeline = turn.pipeline
         try:
-            pipeline = in_use(self.project, self.metastore, pipeline)
+            pipeline = self._in_use(pipeline)
             found = preflight(self.project, pipeline, self.metastore)
-            self.watcher.looked(pipeline, found)
+            self._tell(self.watcher.looked, pipeline, found)
             if not found.work:
                 if self.note_idle:
                     self._note_idle(pipeline)
                 return Report(pipeline.name)
-            self._wait_until_settled(pipeline, found)
-            if self.stop.is_set():
-                return Report(pipeline.name)
+            with turn.waiting():
+                self._wait_until_settled(pipeline, found)
+                if self.stop.is_set() or not self._slots.take(turn, at_once(session()), self.stop):
+                    return Report(pipeline.name)
+            if turn.given_up is not None:
+                raise turn.given_up
             from drawdown.engine.drain import drain
+            from drawdown.engine.jobs import own_jobs
 
-            context = self._context(pipeline)
-            run = drain(session(), self.project, pipeline, self.metastore, self._auditor(), context)
+            context, root = self._context(pipeline, turn), session()
+            own_jobs(root, pipeline.name, turn.run_id)
+            with self._meter.charged(root, turn.run_id):
+                run = drain(root, self.project, pipeline, self.metastore, self._auditor(), context)
             return Report(pipeline.name, run)
         except DrawdownError as error:
             return Report(pipeline.name, error=error)
+        finally:
+            self._slots.give_back(turn)
+
+    # What the thread that watches does about a turn
+
+    def _signs(self, turn: Turn) -> object:
+        from drawdown.engine.jobs import job_signs
+
+        return job_signs(self._root, turn.job_groups) if self._root is not None else None
+
+    def _give_up(self, turn: Turn) -> None:
+        from drawdown.engine.failures import stuck
+        from drawdown.engine.jobs import cancel_jobs
+
+        turn.given_up = stuck(turn.pipeline, turn.since)
+        if self._root is not None:
+            cancel_jobs(self._root, turn.job_groups)
+
+    def _abandon(self, turn: Turn) -> Report:
+        """Its thread goes on, and keeps the lease until the others are done; nothing of it is durable."""
+        assert turn.given_up is not None
+        # A store that is away must not end the others: the next run closes a record that is open.
+        with suppress(DrawdownError):
+            turn.close(turn.given_up)
+        self._slots.give_back(turn)
+        self.left_behind.append(turn.pipeline.name)
+        return Report(turn.pipeline.name, error=turn.given_up)
+
+    def _end_lease(self, turn: Turn) -> None:
+        with suppress(DrawdownError):
+            lease = self.metastore.holder_of(turn.pipeline.name)
+            if lease is not None and lease.run_id == turn.run_id:
+                self.metastore.release(lease)
+
+    def _tell(self, what: Callable[..., None], *about: Any) -> None:
+        with self._speaking:
+            what(*about)
 
     def _wait_until_settled(self, pipeline: Pipeline, found: Preflight) -> None:
         """A file that may still be written delays the start; one that comes later delays its batch."""
         seconds = found.settled_ms / 1_000 - time.time()
         if seconds > 0:
             sentence = f"a file is younger than `settle`: the run starts in {seconds:.0f} s"
-            self.watcher.notice(pipeline, sentence)
+            self._tell(self.watcher.notice, pipeline, sentence)
             self.stop.wait(seconds)
 
     def _note_idle(self, pipeline: Pipeline) -> None:
-        record = Run(new_run_id(), pipeline.name, holder=this_process(), origin=dict(self.origin))
+        record = Run(
+            new_run_id(),
+            pipeline.name,
+            holder=this_process(),
+            origin=dict(self.origin),
+            application=self._meter.application(),
+        )
         self.metastore.start_run(record)
         self.metastore.finish_run(record.run_id, "succeeded", stop_reason=NOTHING_NEW)
 
@@ -146,31 +188,53 @@ class Application:
         """Run one pipeline until it is stopped or fails; see drawdown.engine.watch."""
         from drawdown.engine.watch import watch
 
-        try:
-            pipeline = in_use(self.project, self.metastore, pipeline)
-            context = self._context(pipeline)
-            with self._spark([pipeline]) as session:
-                of = session(), self.project, pipeline, self.metastore, self._auditor(), context
-                report = Report(pipeline.name, watch(*of, trigger))
-        except DrawdownError as error:
-            report = Report(pipeline.name, error=error)
-        self.watcher.finished(report)
-        return report
+        return self._alone(pipeline, self._in_use, watch, trigger)
 
     def replay_set_aside(self, pipeline: Pipeline, asked: Asked) -> Report:
         """Replay rows of a pipeline's quarantine; see drawdown.engine.quarantine_replay."""
         from drawdown.engine.quarantine_replay import replay
 
+        return self._alone(pipeline, self._in_use, replay, asked)
+
+    def rebuild(self, pipeline: Pipeline) -> Report:
+        """Drain a shadow of a pipeline and compare it; see drawdown.engine.rebuild.
+
+        Args:
+            pipeline: the version that is wanted.
+        """
+        from drawdown.engine.rebuild import rebuild
+
+        def allowed(wanted: Pipeline) -> Pipeline:
+            refuse_rebuild(self.project, wanted, self.metastore)
+            return wanted
+
+        return self._alone(pipeline, allowed, rebuild)
+
+    def _alone(
+        self,
+        pipeline: Pipeline,
+        allowed: Callable[[Pipeline], Pipeline],
+        work: Callable[..., Run],
+        *more: Any,
+    ) -> Report:
+        """Something other than a drain, of one pipeline.
+
+        Args:
+            allowed: gives the version that is to run, or refuses.
+        """
         try:
-            pipeline = in_use(self.project, self.metastore, pipeline)
-            context = self._context(pipeline)
-            with self._spark([pipeline]) as session:
-                of = session(), self.project, pipeline, self.metastore, self._auditor(), context
-                report = Report(pipeline.name, replay(*of, asked))
+            ready = allowed(pipeline)
+            with self._spark([ready]) as session:
+                context = self._context(ready)
+                of = session(), self.project, ready, self.metastore, self._auditor(), context
+                report = Report(pipeline.name, work(*of, *more))
         except DrawdownError as error:
             report = Report(pipeline.name, error=error)
         self.watcher.finished(report)
         return report
+
+    def _in_use(self, pipeline: Pipeline) -> Pipeline:
+        return in_use(self.project, self.metastore, pipeline)
 
     def _judged(self, pipeline: Pipeline, verdict: Verdict, rows: int) -> None:
         from drawdown.quality.data_docs import write_docs
@@ -179,8 +243,8 @@ class Application:
             write_docs(Storage(self.project.storage_root), verdict)
         except DrawdownError as error:
             # The verdict is in the metastore: a page that cannot be written fails no run.
-            self.watcher.notice(pipeline, f"no Data Docs of this run: {error.what}")
-        self.watcher.judged(pipeline, verdict, rows)
+            self._tell(self.watcher.notice, pipeline, f"no Data Docs of this run: {error.what}")
+        self._tell(self.watcher.judged, pipeline, verdict, rows)
 
     def _auditor(self) -> GxAuditor:
         from drawdown.quality.audit import GxAuditor
@@ -198,102 +262,109 @@ class Application:
                 if self.stop.is_set() or any(report.error for report in reports):
                     break
                 try:
-                    pipeline = in_use(self.project, self.metastore, pipeline)
+                    pipeline = self._in_use(pipeline)
                     refuse_replay(self.project, pipeline, self.metastore, interval)
                     context = self._context(pipeline)
                     of = session(), self.project, pipeline, self.metastore, GxAuditor()
                     run = replay(*of, interval, context)
-                    report = Report(pipeline.name, self._offer_downstream(pipeline, run, interval))
+                    report = Report(pipeline.name, self._offered(pipeline, run, interval))
                 except DrawdownError as error:
                     report = Report(pipeline.name, error=error)
                 self.watcher.finished(report)
                 reports.append(report)
         return reports
 
-    def rebuild(self, pipeline: Pipeline) -> Report:
-        """Drain a shadow of a pipeline and compare it; see drawdown.engine.rebuild.
-
-        Args:
-            pipeline: the version that is wanted.
-        """
-        from drawdown.engine.rebuild import rebuild
-
-        try:
-            refuse_rebuild(self.project, pipeline, self.metastore)
-            with self._spark([pipeline]) as session:
-                of = session(), self.project, pipeline, self.metastore, self._auditor()
-                report = Report(pipeline.name, rebuild(*of, self._context(pipeline)))
-        except DrawdownError as error:
-            report = Report(pipeline.name, error=error)
-        self.watcher.finished(report)
-        return report
-
-    def _offer_downstream(self, pipeline: Pipeline, run: Run, interval: Interval) -> Run:
-        """Tell of the pipelines that read what was replaced: they are replayed when somebody says so."""
-        others = [each for each in iter_pipelines(self.project) if isinstance(each, Pipeline)]
-        times = f"--from {shown(interval.start)} --to {shown(interval.end)}"
-        notices = [
-            {
-                "id": "replay.downstream",
-                "what": f"{other.name} reads what was replaced, and is as it was",
-                "about": other.name,
-                "do": f"drawdown backfill {other.name} {times}"
-                if other.replay
-                else f"{other.name} has no `replay:`; add it, or compute all anew: "
-                + (
-                    f"`drawdown rebuild start {other.name}`"
-                    if other.sink.format == "delta"
-                    else "in a new pipeline folder with a sink of its own"
-                ),
-            }
-            for other in others
-            if pipeline.name in upstreams(other, others)
-        ]
+    def _offered(self, pipeline: Pipeline, run: Run, interval: Interval) -> Run:
+        notices = offers_downstream(self.project, pipeline, interval)
         for notice in notices:
-            self.watcher.notice(pipeline, f"{notice['what']}: {notice['do']}")
+            self._tell(self.watcher.notice, pipeline, f"{notice['what']}: {notice['do']}")
         return self.metastore.update_run(run.run_id, notices=notices) if notices else run
 
-    def _context(self, pipeline: Pipeline) -> RunContext:
-        from drawdown.engine.drain import RunContext
+    def _context(self, pipeline: Pipeline, turn: Turn | None = None) -> RunContext:
+        from drawdown.engine.run_context import RunContext
+
+        run = turn or Turn(pipeline, new_run_id())
+
+        def on_batch(batch: Batch) -> None:
+            run.moved(f"batch {batch.batch_id}")
+            self._tell(self.watcher.batch, pipeline, batch)
+
+        def on_progress(entry: dict[str, Any]) -> None:
+            run.moved()
+            self._tell(self.watcher.progress, pipeline, entry)
+
+        def on_verdict(verdict: Verdict, rows: int) -> None:
+            run.moved("the audit")
+            self._judged(pipeline, verdict, rows)
+
+        def on_open(close: Callable[[DrawdownError], None]) -> None:
+            run.close = close
 
         return RunContext(
-            run_id=new_run_id(),
+            run_id=run.run_id,
             holder=this_process(),
+            application=self._meter.application(),
             origin=self.origin,
             stop=self.stop,
-            on_batch=lambda batch: self.watcher.batch(pipeline, batch),
-            on_progress=lambda entry: self.watcher.progress(pipeline, entry),
-            on_verdict=lambda verdict, rows: self._judged(pipeline, verdict, rows),
-            on_notice=lambda sentence: self.watcher.notice(pipeline, sentence),
+            on_batch=on_batch,
+            on_progress=on_progress,
+            on_verdict=on_verdict,
+            on_notice=lambda sentence: self._tell(self.watcher.notice, pipeline, sentence),
+            on_open=on_open,
+            on_query=lambda group: run.job_groups.append(group),
+            given_up=lambda: run.given_up,
         )
 
     @contextmanager
     def _spark(self, pipelines: Sequence[Pipeline]) -> Iterator[Callable[[], SparkSession]]:
-        """A function that gives the session, started when it is first called."""
-        started: list[SparkSession] = []
+        """A function that gives the session, started when it is first called; one that fails is not tried
+        again."""
+        starting, failed, up = threading.Lock(), list[Exception](), threading.Event()
+        cluster = pipelines[0].cluster
+        profile, going_on = self.project.clusters[cluster], self.session is not None
+        self._meter = Meter(self.metastore, cluster, profile, going_on=going_on)
 
         def session() -> SparkSession:
-            if self.session is not None:
-                return self.session
-            if not started:
-                from drawdown.engine.session import application_session
-                from drawdown.quality.audit import prefetch
-
-                self.watcher.starting_spark()
-                if any(p.quality.audits for p in pipelines):
-                    prefetch()
-                started.append(
-                    application_session(f"drawdown {' '.join(p.name for p in pipelines)}", self.conf)
-                )
-            return started[0]
+            with starting:
+                if failed:
+                    raise failed[0]
+                if self._root is None:
+                    try:
+                        self._root = self._start(pipelines)
+                    except Exception as cause:
+                        failed.append(cause)
+                        raise
+                self._meter.spark_is_up(self._root, several=len(pipelines) > 1)
+                up.set()
+                return self._root
 
         try:
             yield session
         finally:
-            if started:
+            if self._root is not None and up.is_set():
+                self._meter.spark_ends(self._root)
+            # What was left behind may keep Spark from stopping for ever.
+            if self._root is not None and not going_on and not self.left_behind:
                 from drawdown.engine.session import stop_application
 
-                stop_application(started[0])
+                stop_application(self._root)
+                self._root = None
+            self._meter.end()
+
+    def _start(self, pipelines: Sequence[Pipeline]) -> SparkSession:
+        from drawdown.engine.session import application_session
+        from drawdown.quality.audit import prefetch
+
+        self._tell(self.watcher.starting_spark)
+        if any(p.quality.audits for p in pipelines):
+            prefetch()
+        conf = self.conf() if callable(self.conf) else self.conf
+        return application_session(f"drawdown {' '.join(p.name for p in pipelines)}", conf)
+
+
+def at_once(root: SparkSession) -> int:
+    """How many pipelines an application drains at the same time; see docs/groups.md."""
+    return min(_MOST_AT_ONCE, _AT_ONCE_PER_CORE * root.sparkContext.defaultParallelism)
 
 
 def exit_code(reports: Sequence[Report]) -> int:
@@ -304,39 +375,6 @@ def exit_code(reports: Sequence[Report]) -> int:
     """
     errors = sorted((r.error for r in reports if r.error), key=lambda error: not error.transient)
     return errors[0].exit_code if errors else 0
-
-
-def in_dependency_order(pipelines: Sequence[Pipeline]) -> list[Pipeline]:
-    """Upstream first; otherwise by the given order.
-
-    A pipeline is downstream of another when it reads the other's sink path, or its schedule names
-    the other's asset.
-
-    Raises:
-        SpecError: ``group.cycle``.
-    """
-    by_name = {p.name: p for p in pipelines}
-    graph = {p.name: [u for u in upstreams(p, pipelines) if u in by_name] for p in pipelines}
-    try:
-        return [by_name[name] for name in TopologicalSorter(graph).static_order()]
-    except CycleError as cycle:
-        raise SpecError(
-            "group.cycle",
-            f"these pipelines wait for each other: {' → '.join(cycle.args[1])}",
-            do="let one of them read something else",
-        ) from None
-
-
-def upstreams(pipeline: Pipeline, pipelines: Sequence[Pipeline]) -> list[str]:
-    """Names of the pipelines whose output this one waits for."""
-    read = {source.path for source in pipeline.sources.values() if source.path}
-    schedule = pipeline.schedule
-    awaited = {asset.pipeline for asset in schedule} if isinstance(schedule, list) else set()
-    return [
-        other.name
-        for other in pipelines
-        if other.name != pipeline.name and (other.sink.path in read or other.name in awaited)
-    ]
 
 
 def new_run_id() -> str:

@@ -1,0 +1,191 @@
+"""The pipelines of one application take turns: upstream before downstream, the others together.
+
+Each has a thread of its own. A turn in which nothing has ended for as long as its pipeline allows
+(`drain.stuck_after`) is given up: what can be cancelled is. One whose thread does not end even then, because
+code of the user's never returns, is abandoned: its thread is left behind, and nobody waits for it any more.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from math import inf
+from queue import Empty, SimpleQueue
+from typing import Generic, TypeVar
+
+from drawdown.errors import DrawdownError
+from drawdown.spec import Pipeline
+from drawdown.spec.order import dependencies, in_dependency_order
+
+_LOOKS = 4
+"""How often within `stuck_after` the signs of a turn are looked at."""
+_LOOK_SECONDS = 0.5
+GRACE_SECONDS = 20.0
+"""Between giving a turn up and abandoning it."""
+
+T = TypeVar("T")
+
+
+@dataclass(eq=False)
+class Turn:
+    """One pipeline's turn, seen from its own thread and from the one that watches.
+
+    Attributes:
+        given_up: why nobody waits for it any longer; what it does must come to an end.
+        close: records that it has ended with an error; set once there is a run record.
+        job_groups: of its Spark jobs.
+        since: what has ended last, for the error's sentence.
+    """
+
+    pipeline: Pipeline
+    run_id: str
+    given_up: DrawdownError | None = None
+    close: Callable[[DrawdownError], None] = lambda error: None
+    job_groups: list[str] = field(default_factory=list)
+    since: str = "it began"
+    _moved_at: float = field(default_factory=time.monotonic)
+    _seen: tuple[float, object] = (-inf, None)
+    _waits: bool = False
+
+    def __post_init__(self) -> None:
+        self.job_groups.append(self.run_id)
+
+    def moved(self, what: str = "") -> None:
+        """Something of it has come to its end."""
+        self.since, self._moved_at = what or self.since, time.monotonic()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """For the block nothing is expected of it."""
+        self._waits = True
+        try:
+            yield
+        finally:
+            self.moved()
+            self._waits = False
+
+    def is_stuck(self, signs: Callable[[Turn], object]) -> bool:
+        """Whether neither a step nor a Spark task of it has ended for as long as its pipeline allows."""
+        allowed = self.pipeline.drain.stuck_after
+        if allowed is None or self._waits or self.given_up is not None:
+            return False
+        limit, now = allowed.delta.total_seconds(), time.monotonic()
+        looked_at, seen = self._seen
+        if now - max(self._moved_at, looked_at) >= limit / _LOOKS:
+            self._seen = now, signs(self)
+            if self._seen[1] != seen:
+                self.moved()
+        return now - self._moved_at >= limit
+
+
+class Slots:
+    """So many turns at once and no more."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._taken: set[Turn] = set()
+
+    def take(self, turn: Turn, limit: int, stop: threading.Event) -> bool:
+        """Wait for a slot; False when asked to stop meanwhile."""
+        with self._changed:
+            while len(self._taken) >= limit:
+                if stop.is_set():
+                    return False
+                self._changed.wait(_LOOK_SECONDS)
+            if stop.is_set():
+                return False
+            self._taken.add(turn)
+            return True
+
+    def give_back(self, turn: Turn) -> None:
+        """No error when it has none."""
+        with self._changed:
+            self._taken.discard(turn)
+            self._changed.notify_all()
+
+
+@dataclass
+class Turns(Generic[T]):
+    """All the turns of an application.
+
+    Attributes:
+        work: does what a turn is for, in its thread.
+        signs: something of a turn that is another when Spark has gone on with it.
+        give_up: is to set `given_up` of a turn and cancel what can be cancelled.
+        abandon: is to record, and tell, what became of a turn whose thread has not ended.
+        ended: hears what came of each turn, one after the other.
+        stop: set: no turn begins any more.
+        abandoned: the turns whose threads were left behind.
+    """
+
+    work: Callable[[Turn], T]
+    signs: Callable[[Turn], object]
+    give_up: Callable[[Turn], None]
+    abandon: Callable[[Turn], T]
+    ended: Callable[[T], None]
+    stop: threading.Event
+    new_run_id: Callable[[], str]
+    grace: float = GRACE_SECONDS
+    abandoned: list[Turn] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self._ended: SimpleQueue[tuple[Turn, T | BaseException]] = SimpleQueue()
+        self._running: dict[Turn, float] = {}
+
+    def take(self, pipelines: Sequence[Pipeline]) -> list[T]:
+        """What came of each turn that has begun, upstream first.
+
+        Raises:
+            SpecError: ``group.cycle``.
+            whatever `work` raised, after all have ended.
+        """
+        by_name = {pipeline.name: pipeline for pipeline in pipelines}
+        waiting, came = dependencies(pipelines), dict[str, T | BaseException]()
+        while True:
+            if not self.stop.is_set():
+                for name in waiting.get_ready() if waiting.is_active() else ():
+                    self._begin(Turn(by_name[name], self.new_run_id()))
+            if not self._running:
+                break
+            for turn, result in self._next():
+                came[turn.pipeline.name] = result
+                if not isinstance(result, BaseException):
+                    self.ended(result)
+                waiting.done(turn.pipeline.name)
+        results = [came[each.name] for each in in_dependency_order(pipelines) if each.name in came]
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+        return [result for result in results if not isinstance(result, BaseException)]
+
+    def _begin(self, turn: Turn) -> None:
+        def work() -> None:
+            try:
+                self._ended.put((turn, self.work(turn)))
+            except BaseException as failure:  # noqa: BLE001  raised again by `take`, in the thread that waits
+                self._ended.put((turn, failure))
+
+        self._running[turn] = inf
+        # A daemon: the interpreter must not wait for a thread that was left behind.
+        threading.Thread(target=work, name=f"turn-{turn.pipeline.name}", daemon=True).start()
+
+    def _next(self) -> Iterator[tuple[Turn, T | BaseException]]:
+        """The turns that have ended within a moment, or are not waited for any more."""
+        try:
+            turn, result = self._ended.get(timeout=_LOOK_SECONDS)
+        except Empty:
+            pass
+        else:
+            if self._running.pop(turn, None) is not None:
+                yield turn, result
+        for turn, until in list(self._running.items()):
+            if time.monotonic() > until:
+                del self._running[turn]
+                self.abandoned.append(turn)
+                yield turn, self.abandon(turn)
+            elif turn.is_stuck(self.signs):
+                self._running[turn] = time.monotonic() + self.grace
+                self.give_up(turn)
