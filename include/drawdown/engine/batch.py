@@ -149,7 +149,8 @@ class BatchStep:
             by_source={n: {**_by_source(seen, late[n]), **passed[n]} for n, seen in observed.items()},
         )
         with durable("batch.note"):
-            self.metastore.note_batch(lease, batch, [*output, *rejected], _maxima(observed, replays))
+            # Asked once more: the rows may have taken so long that the run was given up.
+            self.metastore.note_batch(self.lease(), batch, [*output, *rejected], _maxima(observed, replays))
         if self.pipeline.sink.publish == "direct":
             publish_batch(self.metastore, lease, self.project, self.pipeline, batch)
         if counted:

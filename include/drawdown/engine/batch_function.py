@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 from pyspark.sql.utils import ForeachBatchFunction
@@ -27,7 +26,6 @@ def each_batch(
     handed = ForeachBatchFunction(writer._spark, function)
     sources = gateway.jvm.org.apache.spark.sql.execution.streaming.sources
     sources.PythonForeachBatchHelper.callForeachBatch(writer._jwrite, handed)
-    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     try:
         yield writer
     finally:

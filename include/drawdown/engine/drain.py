@@ -19,11 +19,10 @@ A crash at any point, then a new run, gives the rows of a run that never crashed
 from __future__ import annotations
 
 import logging
-import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any
 
@@ -37,11 +36,13 @@ from drawdown.engine.batch_function import each_batch
 from drawdown.engine.carriers import write_carriers
 from drawdown.engine.failures import UNEXPECTED, of_run
 from drawdown.engine.fed_again import plan_their_batch
+from drawdown.engine.jobs import end_stuck_query
 from drawdown.engine.listener import listener_of, listening
 from drawdown.engine.planning import plan_pipeline
 from drawdown.engine.progress import RunProgress
 from drawdown.engine.query import Query
 from drawdown.engine.rejects import QUARANTINE_SCHEMA
+from drawdown.engine.run_context import RunContext
 from drawdown.engine.session import reading_session
 from drawdown.engine.settle import bury_dead_runs, settle
 from drawdown.engine.sinks import DeltaSink, Sink, sink_for
@@ -67,29 +68,6 @@ DRAINED = "drained"
 ASKED_TO_STOP = "asked to stop"
 
 
-@dataclass(frozen=True)
-class RunContext:
-    """Who runs, and how to reach the caller.
-
-    Attributes:
-        origin: what is kept in the run record: dag_id, dag_run_id, try_number ..., or the command.
-        stop: set from outside to stop before the next batch writes.
-        on_batch: called after each batch is noted, before Spark commits it.
-        on_progress: called with each entry of ``Run.progress``, about a second after its batch.
-        on_verdict: called after each audit, with the rows that were published.
-        on_notice: called with a sentence that a person should read.
-    """
-
-    run_id: str
-    holder: str
-    origin: Mapping[str, Any] = field(default_factory=dict)
-    stop: threading.Event = field(default_factory=threading.Event)
-    on_batch: Callable[[Batch], None] = lambda batch: None
-    on_progress: Callable[[dict[str, Any]], None] = lambda entry: None
-    on_verdict: Callable[[Verdict, int], None] = lambda verdict, rows: None
-    on_notice: Callable[[str], None] = lambda sentence: None
-
-
 def drain(
     root: SparkSession,
     project: Project,
@@ -107,10 +85,11 @@ def drain(
         BusyError: another run holds the lease.
         RefusedError, SpecError, SourceError, TransformError: nothing of the failed batch is visible.
         AuditFailed: the slice was judged fail or error; it is not published.
+        what ``context.given_up`` says: the run was ended in the middle of a step.
     """
     return under_lease(
         lambda keeper: Drain(root, project, pipeline, metastore, auditor, context, keeper),
-        Run(context.run_id, pipeline.name, holder=context.holder, origin=dict(context.origin)),
+        context.record(pipeline.name),
         project,
         pipeline,
         metastore,
@@ -132,11 +111,12 @@ def under_lease(
         with durable("run.open"):
             metastore.start_run(record)
         work = make(keeper)
+        work.context.on_open(work.fail)
         try:
             return work.run()
         except Exception as cause:  # the record must not stay `running` whatever happens
             log.debug("run %s ended with", record.run_id, exc_info=True)
-            error = of_run(work.root, project, pipeline, metastore, cause)
+            error = work.context.given_up() or of_run(work.root, project, pipeline, metastore, cause)
             work.fail(error)
             raise error from (cause if error.id == UNEXPECTED else None)
 
@@ -256,12 +236,15 @@ class Drain:
         with each_batch(writer, step):
             with durable("query.start"):
                 running = writer.start()
+            self.context.on_query(str(running.runId))
             self.progress = RunProgress(running, query.source_order)
-            reason = self._until_it_ends(running, self.progress, step)
+            reason = self._until_it_ends(query.session, running, self.progress, step)
         self.metastore.set_query_id(self.keeper.lease, self.checkpoint.generation, str(running.id))
         return reason
 
-    def _until_it_ends(self, running: StreamingQuery, progress: RunProgress, step: BatchStep) -> str:
+    def _until_it_ends(
+        self, session: SparkSession, running: StreamingQuery, progress: RunProgress, step: BatchStep
+    ) -> str:
         """Why it did; raises what the step raised rather than what Spark made of it."""
         try:
             return self._wait(running, progress)
@@ -274,12 +257,16 @@ class Drain:
         finally:
             self._look(progress)
             # Whatever ended the wait: no batch may be written after the lease is given back.
-            running.stop()
+            if self.context.given_up() is None:
+                running.stop()
+            else:
+                end_stuck_query(session, running)
 
     def _wait(self, running: StreamingQuery, progress: RunProgress) -> str:
         """Until the query ends by itself; returns why it did."""
         while not running.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
             self._look(progress)
+            self._refuse_if_given_up()
         return DRAINED
 
     def _look(self, progress: RunProgress) -> None:
@@ -302,7 +289,12 @@ class Drain:
             if files:
                 self.metastore.note_read_files(self.keeper.lease, self.checkpoint.generation, source, files)
 
+    def _refuse_if_given_up(self) -> None:
+        if (error := self.context.given_up()) is not None:
+            raise error
+
     def _current_lease(self) -> Any:
+        self._refuse_if_given_up()
         self.keeper.check()
         return self.keeper.lease
 

@@ -24,6 +24,7 @@ _BROKER = ("org.apache.kafka.common.errors", "TimeoutException: Timed out waitin
 _LOST = ("KAFKA_DATA_LOSS", "failOnDataLoss")
 _CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
 UNEXPECTED = "drain.unexpected"
+STUCK = "drain.stuck"
 _JVM_ENDS_WITHIN = 1.0
 
 
@@ -124,6 +125,22 @@ def without_spark(pipeline: Pipeline) -> MachineError:
         where=f"pipeline {pipeline.name}",
         do="run again: a batch that was under way is replayed; if it stays, look at the machine's log"
         " or raise `driver_memory` of the cluster in include/project.yaml",
+    )
+
+
+def stuck(pipeline: Pipeline, since: str) -> DrawdownError:
+    """Nothing of a run has ended for as long as its pipeline allows.
+
+    Args:
+        since: what has ended last.
+    """
+    return DrawdownError(
+        STUCK,
+        f"nothing of the run has ended for {pipeline.drain.stuck_after} since {since}: it was given up",
+        where=f"pipeline {pipeline.name}",
+        do="look for code that waits for ever (a function, a source, a lock of the sink), mend it and run"
+        " again: a batch that was under way is replayed; if it is only slow, raise `stuck_after` below"
+        " `drain:` in pipeline.yaml",
     )
 
 

@@ -1,7 +1,7 @@
 """A pipeline's own StreamingQueryListener: listener.py of its folder hears of its query, and of no other.
 
-Spark tells a listener in a thread of its own, after the commit: it cannot hold a batch back, and what
-it raises cannot fail a run.
+Spark tells all listeners of an application in one thread, after the commit. Here each hears in a thread
+of its own: it cannot hold a batch back, nor the listeners of others, and what it raises cannot fail a run.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from queue import SimpleQueue
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -46,14 +47,15 @@ def listening(
     try:
         yield
     finally:
-        if guarded.started:
-            # Events are on their way still when the query has ended.
-            guarded.ended.wait(_LAST_WORD_SECONDS)
+        # Events are on their way still when the query has ended.
+        if guarded.started and not guarded.ended.wait(_LAST_WORD_SECONDS):
+            told(f"the listener is busy {_LAST_WORD_SECONDS:.0f} s after its query still; the run goes on")
         session.streams.removeListener(guarded)
+        guarded.events.put(None)
 
 
 class _Guarded(StreamingQueryListener):
-    """Passes every event on; the first error is told, none reaches Spark."""
+    """Passes every event on, in order; the first error is told, none reaches Spark."""
 
     def __init__(self, listener: StreamingQueryListener, told: Callable[[str], None]) -> None:
         self._listener = listener
@@ -61,20 +63,27 @@ class _Guarded(StreamingQueryListener):
         self._failed = False
         self.started = False
         self.ended = threading.Event()
+        self.events: SimpleQueue[tuple[str, Any] | None] = SimpleQueue()
+        threading.Thread(target=self._listen, name="listener", daemon=True).start()
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:
         self.started = True
-        self._pass_on("onQueryStarted", event)
+        self.events.put(("onQueryStarted", event))
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:
-        self._pass_on("onQueryProgress", event)
+        self.events.put(("onQueryProgress", event))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:
-        self._pass_on("onQueryIdle", event)
+        self.events.put(("onQueryIdle", event))
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
-        self._pass_on("onQueryTerminated", event)
-        self.ended.set()
+        self.events.put(("onQueryTerminated", event))
+
+    def _listen(self) -> None:
+        while (heard := self.events.get()) is not None:
+            self._pass_on(*heard)
+            if heard[0] == "onQueryTerminated":
+                self.ended.set()
 
     def _pass_on(self, method: str, event: Any) -> None:
         try:

@@ -22,9 +22,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from drawdown.engine.boundary import DRIFTED, FATE, FED, FUTURE, MALFORMED, RULED_OUT
-from drawdown.engine.drain import Drain, RunContext, under_lease
+from drawdown.engine.drain import Drain, under_lease
 from drawdown.engine.fed_again import TAKEN
 from drawdown.engine.planning import PipelinePlan, pending_replays, plan_pipeline
+from drawdown.engine.run_context import RunContext
 from drawdown.engine.set_aside_columns import KEY, SetAsideColumns, parse_patch
 from drawdown.engine.slice import Auditor
 from drawdown.engine.sources import SYSTEM_COLUMNS, read_stream
@@ -113,7 +114,7 @@ def replay(
         lambda keeper: Replay(
             root, project, pipeline, metastore, auditor, context, keeper, asked=asked, origin=origin
         ),
-        Run(context.run_id, pipeline.name, KIND, holder=context.holder, origin=origin),
+        context.record(pipeline.name, KIND, **asked.choice.said, set=list(asked.patch)),
         project,
         pipeline,
         metastore,

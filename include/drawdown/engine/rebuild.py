@@ -18,8 +18,9 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.engine.comparison import Side, compare
-from drawdown.engine.drain import ASKED_TO_STOP, DRAINED, Drain, RunContext, under_lease
+from drawdown.engine.drain import ASKED_TO_STOP, DRAINED, Drain, under_lease
 from drawdown.engine.query import Query
+from drawdown.engine.run_context import RunContext
 from drawdown.engine.session import reading_session
 from drawdown.engine.slice import Auditor, AuditOutcome
 from drawdown.errors import AuditFailed
@@ -69,7 +70,7 @@ def rebuild(
 
     return under_lease(
         lambda keeper: Rebuild(root, project, shadow, beside, judge, context, keeper, basis=basis),
-        Run(context.run_id, pipeline.name, REBUILD, holder=context.holder, origin=dict(context.origin)),
+        context.record(pipeline.name, REBUILD),
         project,
         shadow,
         beside,

@@ -24,12 +24,12 @@ from pyspark.sql import functions as F
 
 from drawdown.engine.boundary import fed_rows
 from drawdown.engine.bounded import bounded_output
-from drawdown.engine.drain import RunContext
 from drawdown.engine.failures import of_run
 from drawdown.engine.planning import plan_pipeline
 from drawdown.engine.query import Query
 from drawdown.engine.refused_rows import refuse_rows
 from drawdown.engine.replay_reach import refuse_far_state, refuse_no_time
+from drawdown.engine.run_context import RunContext
 from drawdown.engine.slice import Auditor
 from drawdown.engine.sources.bounded import read_bounded
 from drawdown.errors import AuditFailed, SourceError
@@ -66,13 +66,8 @@ def replay(
         AuditFailed: the rows were judged fail or error; nothing is replaced.
         BusyError: asked to stop while another replay was in turn.
     """
-    record = Run(
-        context.run_id,
-        pipeline.name,
-        kind=REPLAY,
-        holder=context.holder,
-        origin={**context.origin, "interval": [interval.start.isoformat(), interval.end.isoformat()]},
-    )
+    between = [interval.start.isoformat(), interval.end.isoformat()]
+    record = context.record(pipeline.name, REPLAY, interval=between)
     work = _Replay(root, project, pipeline, metastore, auditor, interval, context)
     with work.in_turn(f"{pipeline.name}#replay {interval.name}"):
         metastore.crash_replays(record)

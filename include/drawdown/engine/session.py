@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Mapping
 
+from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -27,11 +28,16 @@ APPLICATION_CONF: Mapping[str, str] = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
     # Delta's default of 50 makes every look at a small table 50 tasks.
     "spark.databricks.delta.snapshotPartitions": "2",
+    # Delta refuses a version that is older than a week, whether its files are there or not. A replay may read
+    # an older one: upkeep keeps its files, and plan/replay_versions.py looks for each of them first.
+    "spark.databricks.delta.vacuum.enforceTimeTravelWithinDeletedFileRetentionDuration": "false",
     # The default, INT96, is read as nanoseconds in 64 bits by others than Spark: after 2262, where rows too
     # far in the future may lie, they see another time.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
     # With the default, a Python UDF right over a parquet scan hangs (seen with Spark 4.2.0).
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
+    # The pipelines of a group share the cores evenly, each in a pool of its own (jobs.py).
+    "spark.scheduler.mode": "FAIR",
 }
 
 _PROVIDERS = {
@@ -81,7 +87,10 @@ def application_session(name: str, conf: Mapping[str, str]) -> SparkSession:
     builder = SparkSession.builder.appName(name)
     for key, value in {**APPLICATION_CONF, **conf}.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    root = builder.getOrCreate()
+    # Now: two queries that start at once would each start one.
+    ensure_callback_server_started(root.sparkContext._gateway)  # type: ignore[no-untyped-call]
+    return root
 
 
 def _not_of_py4j(record: logging.LogRecord) -> bool:
@@ -141,7 +150,7 @@ def option_text(value: str | int | float | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-_STATIC = frozenset({"spark.sql.extensions", "spark.sql.catalog.spark_catalog"})
+_STATIC = frozenset({"spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.scheduler.mode"})
 
 
 def reading_session(root: SparkSession) -> SparkSession:

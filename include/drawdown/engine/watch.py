@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from drawdown.engine.drain import ASKED_TO_STOP, Drain, RunContext, under_lease
+from drawdown.engine.drain import ASKED_TO_STOP, Drain, under_lease
 from drawdown.engine.progress import RunProgress
+from drawdown.engine.run_context import RunContext
 from drawdown.engine.slice import Auditor, not_passed
 from drawdown.engine.uncounted import UNCOUNTED
 from drawdown.engine.uncounted_watch import UncountedWatch
@@ -47,14 +48,14 @@ def watch(
     Raises:
         as `drain`; after an AuditFailed nothing was begun any more.
     """
-    origin = dict(context.origin)
+    origin = {}
     kind: type[Drain] = Watch
     if is_uncounted(pipeline, trigger):
         asked = str(trigger) if trigger.kind in ("continuous", "real-time") else "asynchronous progress"
-        origin, kind = {**origin, UNCOUNTED: asked}, UncountedWatch
+        origin, kind = {UNCOUNTED: asked}, UncountedWatch
     return under_lease(
         lambda keeper: kind(root, project, pipeline, metastore, auditor, context, keeper, trigger),
-        Run(context.run_id, pipeline.name, KIND, holder=context.holder, origin=origin),
+        context.record(pipeline.name, KIND, **origin),
         project,
         pipeline,
         metastore,

@@ -1,0 +1,1 @@
+"""What runs cost, from what the metastore keeps of them: arithmetic alone, exact until it is shown."""

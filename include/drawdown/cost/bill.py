@@ -1,0 +1,112 @@
+"""A bill: what some runs asked for, used and cost. Bills are added; nothing is rounded."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from drawdown.spec.price import GB
+
+HOUR_US = 3_600_000_000
+"""Microseconds."""
+
+
+@dataclass(frozen=True)
+class Bill:
+    """Sums over runs; those of which something is not known are counted apart.
+
+    Attributes:
+        rows: read.
+        core_us: microseconds of a core asked for; ``cpu_us`` those used, ``idle_us`` those asked for while
+            no run of the application went on.
+        byte_us: bytes asked for times microseconds; ``peak_us`` with the greatest size instead.
+        money: currency to amount.
+        unpriced: runs whose profile had no price.
+        unmeasured: runs of which it is not known what they used: they were killed, or go on. They ask for
+            what they had up to the last that was heard of them.
+        unknown: runs of before costs were noted: in no sum.
+    """
+
+    runs: int = 0
+    rows: int = 0
+    core_us: int = 0
+    cpu_us: int = 0
+    idle_us: int = 0
+    byte_us: int = 0
+    peak_us: int = 0
+    money: Mapping[str, Fraction] = field(default_factory=dict)
+    unpriced: int = 0
+    unmeasured: int = 0
+    unknown: int = 0
+
+    def __add__(self, other: Bill) -> Bill:
+        money = {**self.money}
+        for currency, amount in other.money.items():
+            money[currency] = money.get(currency, Fraction(0)) + amount
+        return Bill(
+            self.runs + other.runs,
+            self.rows + other.rows,
+            self.core_us + other.core_us,
+            self.cpu_us + other.cpu_us,
+            self.idle_us + other.idle_us,
+            self.byte_us + other.byte_us,
+            self.peak_us + other.peak_us,
+            money,
+            self.unpriced + other.unpriced,
+            self.unmeasured + other.unmeasured,
+            self.unknown + other.unknown,
+        )
+
+    @property
+    def core_hours(self) -> Fraction:
+        """Asked for."""
+        return Fraction(self.core_us, HOUR_US)
+
+    @property
+    def cpu_hours(self) -> Fraction:
+        """Used."""
+        return Fraction(self.cpu_us, HOUR_US)
+
+    @property
+    def idle_hours(self) -> Fraction:
+        """Of cores asked for, while no run of their application went on."""
+        return Fraction(self.idle_us, HOUR_US)
+
+    @property
+    def gb_hours(self) -> Fraction:
+        """Asked for; a GB is 2^30 bytes."""
+        return Fraction(self.byte_us, HOUR_US * GB)
+
+    @property
+    def peak_gb_hours(self) -> Fraction:
+        """Of the greatest size, not of the mean."""
+        return Fraction(self.peak_us, HOUR_US * GB)
+
+
+def bill_of(usage: Mapping[str, Any], rows: int = 0) -> Bill:
+    """Of one run, from `Run.usage`."""
+    core_us, byte_us = usage["us"] * usage["cores"], usage["us"] * usage["memory"]
+    return Bill(
+        runs=1,
+        rows=rows,
+        core_us=core_us,
+        cpu_us=usage["cpu_us"] or 0,
+        idle_us=usage["idle_us"] * usage["cores"],
+        byte_us=byte_us,
+        peak_us=usage["us"] * (usage["peak"] or 0),
+        money=money(usage["price"], core_us, byte_us),
+        unpriced=int(usage["price"] is None),
+        unmeasured=int(usage["cpu_us"] is None),
+    )
+
+
+def money(price: Mapping[str, str] | None, core_us: int, byte_us: int) -> dict[str, Fraction]:
+    """What this costs at a price as SparkApplication keeps it; {} without one."""
+    if price is None:
+        return {}
+    core_hour, gb_hour = (Fraction(Decimal(price[key])) for key in ("core_hour", "gb_hour"))
+    amount = core_hour * Fraction(core_us, HOUR_US) + gb_hour * Fraction(byte_us, HOUR_US * GB)
+    return {price["currency"]: amount}

@@ -1,0 +1,93 @@
+"""What each run is charged with: its share as the metastore keeps it, or as far as that can still be told."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+from drawdown.cost.bill import Bill, bill_of
+from drawdown.metastore.columns import microseconds
+from drawdown.metastore.records import RunUsage, SparkApplication
+from drawdown.metastore.shares import usages
+
+NO_RUN = "(no run)"
+"""Where a pipeline's name stands of an application that came to no run: another one had the lease."""
+
+_IN_APPLICATIONS = frozenset({"drain", "replay", "rebuild", "watch", "quarantine-replay"})
+"""Kinds of runs that need Spark; what else leaves a record, as a release, is done where it is asked for."""
+
+
+@dataclass(frozen=True)
+class Charge:
+    """One run, or an application without one.
+
+    Attributes:
+        started_at: of the run's application; of the run itself where that is not known.
+        usage: as `Run.usage`; None of a run of before costs were noted.
+        whole: whether the application came to its end.
+        work: whether it is a drain that had something to do and did it.
+    """
+
+    pipeline: str
+    application: str | None
+    started_at: datetime
+    rows: int
+    usage: Mapping[str, Any] | None
+    whole: bool = True
+    work: bool = False
+
+    @property
+    def bill(self) -> Bill:
+        if self.usage is None:
+            return Bill(unknown=1)
+        bill = bill_of(self.usage, self.rows)
+        return bill if self.pipeline != NO_RUN else replace(bill, runs=0)
+
+
+def charges(applications: Iterable[SparkApplication], runs: Iterable[RunUsage]) -> Iterator[Charge]:
+    """What these applications cost, each microsecond of them once, and the runs of unknown cost."""
+    by_application: dict[str | None, list[RunUsage]] = defaultdict(list)
+    for run in runs:
+        by_application[run.application].append(run)
+    for run in by_application[None]:
+        if run.kind in _IN_APPLICATIONS:
+            yield Charge(run.pipeline, None, run.started_at, run.rows, None)
+    for application in applications:
+        yield from _of(application, by_application[application.application_id])
+
+
+def _of(application: SparkApplication, runs: Sequence[RunUsage]) -> Iterator[Charge]:
+    whole = application.ended_at is not None
+    told = {run.run_id: run.usage for run in runs}
+    if None in told.values():
+        spans = {run.run_id: (run.started_at, run.ended_at) for run in runs}
+        told = dict(usages(application, application.ended_at or application.seen_at, spans))
+    for run in runs:
+        usage = told[run.run_id]
+        assert usage is not None
+        work = whole and run.kind == "drain" and run.state == "succeeded" and usage["start_us"] is not None
+        yield Charge(
+            run.pipeline, application.application_id, application.started_at, run.rows, usage, whole, work
+        )
+    if not runs:
+        yield Charge(
+            NO_RUN, application.application_id, application.started_at, 0, _of_nobody(application), whole
+        )
+
+
+def _of_nobody(application: SparkApplication) -> dict[str, Any]:
+    end = application.ended_at or application.seen_at
+    us = microseconds(end) - microseconds(application.started_at)
+    return {
+        "us": us,
+        "idle_us": us,
+        "cpu_us": application.cpu_us,
+        "cores": application.cores,
+        "memory": application.memory,
+        "peak": application.peak_bytes,
+        "start_us": application.start_us,
+        "price": application.price,
+    }

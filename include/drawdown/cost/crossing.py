@@ -1,0 +1,63 @@
+"""At which schedule drains would cost as much as a stream that is always on.
+
+With f the seconds that a run takes before and beside its rows, r those that a row takes, R the rows of a day
+and s the part of an always-on application that would be this pipeline's, runs every T seconds take
+
+    86,400 / T · f  +  r · R    seconds a day, and always on is    86,400 · s.
+
+Both are seconds of the same profile, so its price plays no part, and they are equal at
+
+    T = f / (s - r · R / 86,400).
+
+f and r are the line through what runs took, by their rows (least squares).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import StatisticsError, linear_regression
+
+LEAST_RUNS = 10
+"""Fewer say little, of a line through them."""
+
+_SPREAD = 2
+"""The run with the most rows has so many times those of the one with the fewest, else no line is told."""
+
+_DAY = 86_400
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """Seconds; ``every`` is None where always on is cheaper at any schedule: rows alone fill its time."""
+
+    fixed: float
+    per_row: float
+    every: float | None
+
+
+def crossing(runs: Sequence[tuple[int, int]], rows_per_day: Fraction, part: Fraction) -> Crossing | str:
+    """Where the two cross, or why that is not told.
+
+    Args:
+        runs: rows and microseconds of each run that had work.
+        part: of an always-on application, between 0 and 1.
+    """
+    if len(runs) < LEAST_RUNS:
+        return f"{len(runs)} runs with work, of the {LEAST_RUNS} that are needed"
+    rows = [float(each) for each, _ in runs]
+    if max(rows) < _SPREAD * min(rows):
+        return "its runs read about as many rows each: what a row takes cannot be told"
+    try:
+        line = linear_regression(rows, [us / 1e6 for _, us in runs])
+    except StatisticsError:
+        return "none of its runs read a row"
+    per_row, fixed = line.slope, line.intercept
+    if per_row < 0:
+        # More rows took no longer: they are lost in what each run takes.
+        per_row, fixed = 0.0, sum(us for _, us in runs) / 1e6 / len(runs)
+    if fixed <= 0:
+        return "what a run takes without rows cannot be told: its runs take as long as their rows"
+    left = float(part) - per_row * float(rows_per_day) / _DAY
+    return Crossing(fixed, per_row, fixed / left if left > 0 else None)

@@ -1,0 +1,36 @@
+"""The executors that Spark was given, where it has some apart from its driver."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from py4j.protocol import Py4JError
+from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Executors:
+    """``memory``: bytes of heap that they asked for."""
+
+    cores: int = 0
+    memory: int = 0
+
+
+def executors_of(session: SparkSession) -> Executors:
+    """Those that live now; none where the driver is the executor, or gone."""
+    if is_local(session):
+        return Executors()
+    context = session.sparkContext._jsc.sc()
+    try:
+        listed = context.statusStore().executorList(True)
+        found = [listed.apply(place) for place in range(listed.size())]
+        cores = [each.totalCores() for each in found if each.id() != "driver"]
+        memory = context.conf().getSizeAsBytes("spark.executor.memory", "1g")
+    except (Py4JError, OSError):
+        return Executors()
+    return Executors(sum(cores), len(cores) * int(memory))
+
+
+def is_local(session: SparkSession) -> bool:
+    """Whether tasks run in the driver's own process."""
+    return str(session.sparkContext.master).startswith("local")

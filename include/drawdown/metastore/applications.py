@@ -1,0 +1,139 @@
+"""Spark applications: noted when they begin and when they end, heard of while their runs go on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Engine, func, insert, select, update
+
+from drawdown.metastore.clock import read_clock, store_now
+from drawdown.metastore.columns import microseconds
+from drawdown.metastore.records import RunUsage, SparkApplication
+from drawdown.metastore.shares import usages
+from drawdown.metastore.tables import applications, runs
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What an application has used, read at its end; see SparkApplication.
+
+    ``task_us``: run id to the processor time of its Spark tasks, as far as that is known, microseconds.
+    Executors apart from the driver add their cores and memory (bytes) to what the profile asks for;
+    ``executor_us`` is what they have of ``cpu_us``.
+    """
+
+    start_us: int | None = None
+    cpu_us: int = 0
+    peak_bytes: int = 0
+    task_us: Mapping[str, int] = field(default_factory=dict)
+    executor_cores: int = 0
+    executor_memory: int = 0
+    executor_us: int = 0
+
+
+class Applications:
+    """The operations, each one transaction. ``writer`` begins its transactions with the write lock."""
+
+    def __init__(self, engine: Engine, writer: Engine) -> None:
+        self._engine = engine
+        self._writer = writer
+
+    def begin(
+        self,
+        application_id: str,
+        cluster: str,
+        cores: int,
+        memory: int,
+        price: dict[str, str] | None,
+        age: timedelta,
+    ) -> None:
+        """Notes an application that has been there for `age`."""
+        with self._writer.begin() as conn:
+            now = read_clock(conn)
+            known = {"application_id": application_id, "cluster": cluster, "cores": cores, "memory": memory}
+            conn.execute(insert(applications).values(**known, price=price, started_at=now - age, seen_at=now))
+
+    def end(self, application_id: str, measured: Measured) -> None:
+        """Notes what an application has used, and with each of its runs that one's share; once."""
+        with self._writer.begin() as conn:
+            application = _read_one(conn, application_id)
+            if application is None or application.ended_at is not None:
+                return
+            now = read_clock(conn)
+            found = conn.execute(
+                select(runs.c.run_id, runs.c.started_at, runs.c.ended_at)
+                .where(runs.c.application == application_id)
+                .order_by(runs.c.run_id)
+                .with_for_update()
+            ).all()
+            values: dict[str, Any] = {
+                "cores": application.cores + measured.executor_cores,
+                "memory": application.memory + measured.executor_memory,
+                "start_us": measured.start_us,
+                "cpu_us": measured.cpu_us,
+                "peak_bytes": measured.peak_bytes,
+            }
+            shares = usages(
+                replace(application, **values),
+                now,
+                {row.run_id: (row.started_at, row.ended_at) for row in found},
+                measured.cpu_us,
+                measured.task_us,
+            )
+            for run_id, usage in shares.items():
+                conn.execute(update(runs).where(runs.c.run_id == run_id).values(usage=usage))
+            whole = microseconds(now) - microseconds(application.started_at)
+            values["idle_us"] = sum(usage["idle_us"] for usage in shares.values()) if shares else whole
+            conn.execute(_of(application_id).values(seen_at=now, ended_at=now, **values))
+
+    def since(self, start: datetime) -> tuple[list[SparkApplication], list[RunUsage]]:
+        """The applications that began at `start` or later with their runs, and the runs of none."""
+        with self._engine.begin() as conn:
+            found = conn.execute(select(applications).where(applications.c.started_at >= start))
+            known = [SparkApplication(**row._mapping) for row in found]
+            # The run began later than its application: a run of an earlier one is left out below.
+            rows = conn.execute(select(*_USAGE).where(runs.c.started_at >= start))
+            ids = {application.application_id for application in known}
+            usage = [RunUsage(*row) for row in rows]
+        return known, [run for run in usage if run.application is None or run.application in ids]
+
+    def first_runs(self) -> dict[str, datetime]:
+        """Pipeline to the start of its first run that is kept."""
+        with self._engine.begin() as conn:
+            query = select(runs.c.pipeline, func.min(runs.c.started_at)).group_by(runs.c.pipeline)
+            return {row.pipeline: row[1] for row in conn.execute(query)}
+
+
+def heard_of(conn: Connection, run_id: str) -> None:
+    """A sign of life of the application that a run belongs to."""
+    of = select(runs.c.application).where(runs.c.run_id == run_id).scalar_subquery()
+    conn.execute(
+        update(applications)
+        .where(applications.c.application_id == of, applications.c.ended_at.is_(None))
+        .values(seen_at=store_now())
+    )
+
+
+_USAGE = (
+    runs.c.run_id,
+    runs.c.pipeline,
+    runs.c.kind,
+    runs.c.state,
+    runs.c.started_at,
+    runs.c.ended_at,
+    runs.c.read,
+    runs.c.application,
+    runs.c.usage,
+)
+
+
+def _of(application_id: str) -> Any:
+    return update(applications).where(applications.c.application_id == application_id)
+
+
+def _read_one(conn: Connection, application_id: str) -> SparkApplication | None:
+    row = conn.execute(select(applications).where(applications.c.application_id == application_id)).first()
+    return None if row is None else SparkApplication(**row._mapping)

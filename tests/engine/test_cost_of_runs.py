@@ -1,0 +1,213 @@
+"""What real applications are charged with, beside what the kernel and Spark themselves say of them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from drawdown.application import Application
+from drawdown.clusters.local import submit_conf
+from drawdown.cost.charges import charges
+from drawdown.cost.report import by_pipeline, total
+from drawdown.engine.task_times import TaskTimes, charged_to
+from drawdown.metastore.records import SparkApplication
+from drawdown.spec import load_pipeline
+from tests.support.command_line import drawdown
+from tests.support.deaths import die
+from tests.support.spark import ROOT
+from tests.support.workspace import Workspace
+
+SPEC = """
+sources:
+  events: {format: json, path: landing/NAME, schema: events.ddl}
+transform: transform.sql
+sink: {format: delta, path: tables/NAME, schema: events.ddl}
+state: {partitions: 2}
+"""
+PRICED = """
+clusters:
+  local: {master: "local[2]", driver_memory: 1g, price: {currency: EUR, core_hour: 0.04, gb_hour: 0.005}}
+"""
+DAY = timedelta(days=1)
+SHARE_OF_ALL = 0.75
+"""The job's JVM and Python end after they were read for the last time, and the wrapper is not the job's."""
+
+
+def pipelines(workspace: Workspace, *names: str) -> None:
+    for name in names:
+        workspace.pipeline(
+            name, SPEC.replace("NAME", name), events_ddl="id BIGINT", transform_sql="SELECT id FROM events"
+        )
+        workspace.land_json(f"landing/{name}/a.json", [{"id": 1}, {"id": 2}])
+
+
+def applications(workspace: Workspace) -> list[SparkApplication]:
+    """Oldest first."""
+    with workspace.metastore() as metastore:
+        found, _ = metastore.applications.since(metastore.now() - DAY)
+    return sorted(found, key=lambda each: each.started_at)
+
+
+def usage(workspace: Workspace, pipeline: str) -> Mapping[str, Any]:
+    with workspace.metastore() as metastore:
+        [run] = metastore.runs(pipeline, limit=1)
+    assert run.usage is not None
+    return run.usage
+
+
+def adds_up(workspace: Workspace) -> None:
+    """Pipelines, and applications, come to the same."""
+    with workspace.metastore() as metastore:
+        now = metastore.now()
+        known, runs = metastore.applications.since(now - DAY)
+    bill = total(each.bill for each in by_pipeline(charges(known, runs), now - DAY, now, {}, {}))
+    ends = [(each, (each.ended_at or each.seen_at) - each.started_at) for each in known]
+    assert bill.core_us == sum(each.cores * (took // timedelta(microseconds=1)) for each, took in ends)
+    assert bill.cpu_us == sum(each.cpu_us or 0 for each in known)
+
+
+def submitted(workspace: Workspace, *names: str) -> tuple[float, float]:
+    """Wall and processor seconds of spark-submit behind its wrapper, by the kernel (wait4)."""
+    conf = submit_conf(workspace.project, workspace.project.clusters["local"])
+    words = [sys.executable, "-m", "drawdown.clusters.submit", "--master", conf.pop("spark.master")]
+    words += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
+    words += [str(ROOT / "jobs" / "drain.py"), "--project", str(workspace.root)]
+    words += [word for name in names for word in ("--pipeline", name)]
+    begun = time.monotonic()
+    job = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, used = os.wait4(job.pid, 0)
+    job.returncode = os.waitstatus_to_exitcode(status)
+    assert job.returncode == 0
+    return time.monotonic() - begun, used.ru_utime + used.ru_stime
+
+
+def test_a_group_that_was_submitted_is_charged_with_what_the_kernel_counted(tmp_path: Path) -> None:
+    workspace = Workspace(tmp_path / "project", more=PRICED)
+    pipelines(workspace, "sales", "returns")
+    wall, cpu = submitted(workspace, "sales", "returns")
+
+    [found] = applications(workspace)
+    assert found.ended_at is not None
+    assert found.cpu_us is not None
+    assert SHARE_OF_ALL * cpu < found.cpu_us / 1e6 <= cpu
+    shares = [usage(workspace, name) for name in ("sales", "returns")]
+    assert sum(share["us"] for share in shares) <= wall * 1e6
+    assert sum(share["cpu_us"] for share in shares) == found.cpu_us
+    # A JVM of 1 GB of heap, and Python: less than twice that, and more than either could do without.
+    assert found.peak_bytes is not None
+    assert 200 * 2**20 < found.peak_bytes < 2 * 2**30
+    # Spark starts before the first run does: both waited for it.
+    assert found.start_us is not None
+    assert found.idle_us is not None
+    assert 0 < found.start_us <= found.idle_us
+    assert abs(shares[0]["idle_us"] - shares[1]["idle_us"]) <= 1
+    assert found.price == {"currency": "EUR", "core_hour": "0.04", "gb_hour": "0.005"}
+    adds_up(workspace)
+
+    shown = json.loads(drawdown(workspace.root, "cost", "--json").stdout)
+    assert [each["pipeline"] for each in shown["pipelines"]] == ["returns", "sales"]
+    hours = (found.ended_at - found.started_at) / timedelta(hours=1)
+    assert shown["total"]["core_hours_asked"] == round(2 * hours, 9)
+    assert abs(shown["total"]["money"]["EUR"] - hours * (2 * 0.04 + 0.005)) < 1e-8
+    by_day = json.loads(drawdown(workspace.root, "cost", "sales", "--by", "day", "--json").stdout)
+    assert by_day["total"] == {
+        key: value for key, value in shown["pipelines"][1].items() if key in by_day["total"]
+    }
+    said = drawdown(workspace.root, "cost").stdout
+    assert "EUR" in said
+    assert "sales: no crossing: 1 runs with work" in said
+    text = drawdown(workspace.root, "runs", "--prometheus").stdout
+    assert 'drawdown_run_core_seconds{pipeline="sales",of="used"}' in text
+    assert 'drawdown_run_cost{pipeline="sales",currency="EUR"}' in text
+    unknown = drawdown(workspace.root, "cost", "salse")
+    assert (unknown.returncode, "did you mean 'sales'" in unknown.stderr) == (2, True)
+
+
+def test_tasks_are_those_of_the_run_whose_thread_asked_for_them(spark: SparkSession, tmp_path: Path) -> None:
+    assert TaskTimes(spark).read() == {}, "another application of this process, which did nothing"
+    tasks = TaskTimes(spark)
+    last = spark.sparkContext._jsc.sc().statusStore()
+    before = {stage.stageId() for stage in _stages(last)}
+    spark.range(1_000).write.parquet(str(tmp_path / "in"))
+    with charged_to(spark, "light"):
+        spark.range(10).count()
+    with charged_to(spark, "streamed"):
+        stream = spark.readStream.schema("id BIGINT").parquet(str(tmp_path / "in")).writeStream
+        stream = stream.foreachBatch(lambda rows, _: rows.selectExpr("sum(hash(id))").collect())  # type: ignore[union-attr]
+        stream = stream.option("checkpointLocation", str(tmp_path / "at")).trigger(availableNow=True)
+        stream.start().awaitTermination()
+    with charged_to(spark, "heavy"):
+        spark.range(20_000_000).selectExpr("sum(hash(id, id + 1))").collect()
+    found = tasks.read()
+
+    assert found.keys() == {"", "light", "streamed", "heavy"}
+    assert found["heavy"] > 5 * found["light"] > 0
+    of_all = sum(stage.executorCpuTime() for stage in _stages(last) if stage.stageId() not in before)
+    assert abs(sum(found.values()) - of_all / 1_000) <= len(found)
+
+
+def _stages(store: Any) -> list[Any]:
+    """What Spark's own page shows of each stage that ran."""
+    found = store.jobsList(None)
+    listed = [found.apply(place).stageIds() for place in range(found.size())]
+    ids = {ids.apply(place) for ids in listed for place in range(ids.size())}
+    stages = [store.lastStageAttempt(stage) for stage in ids]
+    return [stage for stage in stages if stage.numCompleteTasks()]
+
+
+def test_pipelines_in_one_session_add_up_to_it(workspace: Workspace) -> None:
+    pipelines(workspace, "a", "b", "c")
+    assert [report.error for report in workspace.drain("a", "b", "c")] == [None] * 3
+    [found] = applications(workspace)
+    assert len({usage(workspace, name)["us"] for name in "abc"}) > 1
+    assert found.cpu_us == sum(usage(workspace, name)["cpu_us"] for name in "abc")
+    adds_up(workspace)
+
+
+def test_nothing_new_costs_its_own_little_and_no_spark(workspace: Workspace) -> None:
+    pipelines(workspace, "sales")
+    workspace.run("sales")
+    with workspace.metastore() as metastore:
+        again = Application(workspace.project, metastore, session=workspace.spark, note_idle=True)
+        again.drain_all([load_pipeline(workspace.project, "sales")])
+    [_, idle] = applications(workspace)
+    share = usage(workspace, "sales")
+    assert (idle.start_us, share["start_us"]) == (None, None)
+    assert share["cpu_us"] is not None
+    assert 0 < share["us"] == (idle.ended_at - idle.started_at) // timedelta(microseconds=1)  # type: ignore[operator]
+    adds_up(workspace)
+
+
+def test_a_killed_run_is_charged_with_what_is_known_and_said_to_be_killed(workspace: Workspace) -> None:
+    pipelines(workspace, "sales")
+    die(workspace, "sales", "after batch.note 1")
+    workspace.run("sales")
+    [killed, second] = applications(workspace)
+    assert (killed.ended_at, killed.cpu_us) == (None, None)
+    assert second.ended_at is not None
+    adds_up(workspace)
+    shown = drawdown(workspace.root, "cost")
+    assert "sales: 1 run(s) were killed or go on" in shown.stdout, shown.stderr
+    [sales] = json.loads(drawdown(workspace.root, "cost", "--json").stdout)["pipelines"]
+    assert (sales["runs"], sales["runs_unmeasured"], sales["runs_unknown"]) == (2, 1, 0)
+
+
+def test_a_run_of_before_costs_were_noted_is_unknown(workspace: Workspace) -> None:
+    pipelines(workspace, "sales")
+    workspace.run("sales")
+    with workspace.metastore() as metastore, metastore._writer.begin() as conn:
+        conn.exec_driver_sql("UPDATE runs SET application = NULL, usage = NULL")
+        conn.exec_driver_sql("DELETE FROM applications")
+    shown = drawdown(workspace.root, "cost")
+    assert "1 run(s) of before costs were noted: unknown" in shown.stdout, shown.stderr
+    [sales] = json.loads(drawdown(workspace.root, "cost", "--json").stdout)["pipelines"]
+    assert (sales["runs"], sales["runs_unknown"], sales["always_on"]) == (0, 1, None)
