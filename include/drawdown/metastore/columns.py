@@ -12,6 +12,11 @@ from sqlalchemy.types import TypeDecorator
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
+def microseconds(moment: datetime) -> int:
+    """Since 1970 UTC."""
+    return (moment - EPOCH) // timedelta(microseconds=1)
+
+
 class UtcTime(TypeDecorator[datetime]):
     """A time as whole microseconds since 1970 UTC: Spark's own precision, exact and sorted on both."""
 
@@ -24,7 +29,7 @@ class UtcTime(TypeDecorator[datetime]):
             return None
         if value.tzinfo is None:
             raise ValueError(f"time without a zone: {value!r}")
-        return (value - EPOCH) // timedelta(microseconds=1)
+        return microseconds(value)
 
     def process_result_value(self, value: int | None, dialect: Dialect) -> datetime | None:
         return None if value is None else EPOCH + timedelta(microseconds=value)

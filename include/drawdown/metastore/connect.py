@@ -19,6 +19,10 @@ WAIT_SECONDS = 15
 WRITES = {"drawdown_begin": "BEGIN IMMEDIATE"}
 """Execution options of a connection whose transaction takes the write lock at once (SQLite)."""
 
+_CONNECTIONS_MORE = 30
+"""Beyond the five that are kept. Each pipeline of a group may need three at once: for its lease, for a
+transaction that waits for a lock, and to read inside it."""
+
 NO_TRANSACTION = {"drawdown_begin": ""}
 """Execution options of a connection for a statement that SQLite allows outside transactions only."""
 
@@ -37,6 +41,7 @@ def connect(url: str) -> Engine:
             _waiting(parsed, "connect_timeout").set(drivername="postgresql+psycopg"),
             pool_pre_ping=True,
             hide_parameters=True,
+            max_overflow=_CONNECTIONS_MORE,
         )
         event.listen(engine, "connect", _bound_waits)
     place = shown(parsed)
@@ -80,7 +85,11 @@ def _sqlite(url: URL) -> Engine:
     # SQLite makes its file by the process's umask, and the files beside it with the same mode.
     with contextlib.suppress(OSError):  # what is wrong with it is said when it is opened
         os.close(os.open(str(url.database), os.O_CREAT | os.O_EXCL, 0o600))
-    engine = create_engine(_waiting(url, "timeout").set(drivername="sqlite+pysqlite"), hide_parameters=True)
+    engine = create_engine(
+        _waiting(url, "timeout").set(drivername="sqlite+pysqlite"),
+        hide_parameters=True,
+        max_overflow=_CONNECTIONS_MORE,
+    )
     event.listen(engine, "connect", _leave_transactions_to_us)
     event.listen(engine, "begin", _begin)
     return engine

@@ -8,7 +8,8 @@ from typing import Any
 
 from drawdown.metastore.records import Counts
 
-_NAMES = tuple(f.name for f in fields(Counts))
+NAMES = tuple(f.name for f in fields(Counts))
+"""The columns."""
 
 
 def to_columns(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -22,5 +23,5 @@ def to_columns(values: Mapping[str, Any]) -> dict[str, Any]:
 def from_columns(row: Mapping[Any, Any]) -> dict[str, Any]:
     """A row's columns as a record's fields: the reverse of ``to_columns``."""
     columns = dict(row)
-    columns["counts"] = Counts(*(columns.pop(name) for name in _NAMES))
+    columns["counts"] = Counts(*(columns.pop(name) for name in NAMES))
     return columns

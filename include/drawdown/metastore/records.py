@@ -106,6 +106,11 @@ class Run:
     ``error`` has the keys id, what, where, do; ``progress`` keeps the last entries only; ``notices``,
     each with the keys id, what, about, do, are what the run went on with and a person should know.
     ``started_at`` and ``ended_at`` are set by the store.
+
+    ``application``: the SparkApplication it ran in; None of a run of before these were noted, and of what
+    needs none (a release). ``usage``: its share of that, None until it has ended or when that was killed:
+    ``us`` of the application's time, ``idle_us`` of these in which none of its runs went on, ``cpu_us``
+    (microseconds); ``cores``, ``memory`` (bytes), ``peak``, ``start_us`` and ``price`` as of the application.
     """
 
     run_id: str
@@ -125,6 +130,48 @@ class Run:
     error: dict[str, Any] | None = None
     progress: list[dict[str, Any]] = field(default_factory=list)
     notices: list[dict[str, Any]] = field(default_factory=list)
+    application: str | None = None
+    usage: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SparkApplication:
+    """One process that ran pipelines: what its cluster profile asked for, and what it used.
+
+    ``memory`` is bytes of the driver and the executors; ``price``: currency, core_hour, gb_hour (decimal
+    text), None when the profile has none. ``started_at`` is when its first process began, ``seen_at`` the
+    last that was heard of it, ``ended_at`` None of one that goes on or was killed: then the others are None
+    too. ``start_us``: until Spark was up, None when none was started; ``idle_us``: while none of its runs
+    went on; ``cpu_us``: user and system time; ``peak_bytes``: the processes' greatest sizes, added up.
+    """
+
+    application_id: str
+    cluster: str
+    cores: int
+    memory: int
+    started_at: datetime
+    seen_at: datetime
+    price: dict[str, str] | None = None
+    ended_at: datetime | None = None
+    start_us: int | None = None
+    idle_us: int | None = None
+    cpu_us: int | None = None
+    peak_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunUsage:
+    """Of a run, what its cost is told by; ``rows``: read. See Run and SparkApplication."""
+
+    run_id: str
+    pipeline: str
+    kind: str
+    state: RunState
+    started_at: datetime
+    ended_at: datetime | None
+    rows: int
+    application: str | None
+    usage: dict[str, Any] | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ CHANGEABLE = frozenset(f.name for f in fields(Run)) - {
     "state",
     "started_at",
     "ended_at",
+    "application",
 }
 
 

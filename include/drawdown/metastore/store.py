@@ -28,6 +28,7 @@ from drawdown.metastore import (
     runs,
     verdicts,
 )
+from drawdown.metastore.applications import Applications, heard_of
 from drawdown.metastore.clock import read_clock
 from drawdown.metastore.connect import WRITES, connect
 from drawdown.metastore.migrate import migrate
@@ -110,6 +111,7 @@ class Metastore:
     def renew(self, lease: Lease, ttl: timedelta) -> Lease:
         """Gives the lease a new term from now. Raises RefusedError lease.lost."""
         with self.fenced(lease) as conn:
+            heard_of(conn, lease.run_id)
             return leases.renew(conn, lease, ttl)
 
     def release(self, lease: Lease) -> None:
@@ -206,11 +208,7 @@ class Metastore:
     # Batches
 
     def note_batch(
-        self,
-        lease: Lease,
-        batch: Batch,
-        files: Sequence[StagedFile],
-        maxima: Mapping[str, datetime],
+        self, lease: Lease, batch: Batch, files: Sequence[StagedFile], maxima: Mapping[str, datetime]
     ) -> None:
         """Notes a batch, its files and event times, over what an earlier attempt noted for its id.
 
@@ -254,11 +252,7 @@ class Metastore:
             return batches.read(conn, pipeline, generation, statuses, first_batch)
 
     def staged_files(
-        self,
-        pipeline: str,
-        generation: int,
-        batch_ids: Iterable[int],
-        table: StagedTable | None = None,
+        self, pipeline: str, generation: int, batch_ids: Iterable[int], table: StagedTable | None = None
     ) -> list[tuple[int, StagedFile]]:
         """Pairs of batch id and file, ordered by batch id, table and path."""
         with self._engine.begin() as conn:
@@ -337,6 +331,11 @@ class Metastore:
 
     # Runs
 
+    @property
+    def applications(self) -> Applications:
+        """What Spark applications asked for and used."""
+        return Applications(self._engine, self._writer)
+
     def start_run(self, run: Run) -> Run:
         """Writes a run as running, now; needs no lease, so a refused run leaves a record too."""
         with self._writer.begin() as conn:
@@ -352,6 +351,7 @@ class Metastore:
         """Closes a run with its last fields, now; one closed already stays as it is. Returns the record."""
         with self._writer.begin() as conn:
             runs.finish(conn, run_id, state, values)
+            heard_of(conn, run_id)
             return _known(runs.read_one(conn, run_id), run_id)
 
     def crash_runs(self, lease: Lease) -> list[Run]:

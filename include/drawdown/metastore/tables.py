@@ -44,6 +44,24 @@ checkpoints = Table(
     Column("rebuild", JsonText, nullable=False),
 )
 
+applications = Table(
+    "applications",
+    metadata,
+    Column("application_id", Text, primary_key=True),
+    Column("cluster", Text, nullable=False),
+    Column("cores", Integer, nullable=False),
+    Column("memory", BigInteger, nullable=False),
+    Column("price", JsonText),
+    Column("started_at", UtcTime, nullable=False),
+    Column("seen_at", UtcTime, nullable=False),
+    Column("ended_at", UtcTime),
+    Column("start_us", BigInteger),
+    Column("idle_us", BigInteger),
+    Column("cpu_us", BigInteger),
+    Column("peak_bytes", BigInteger),
+    Index("ix_applications_started", "started_at"),
+)
+
 runs = Table(
     "runs",
     metadata,
@@ -64,10 +82,13 @@ runs = Table(
     Column("error", JsonText),
     Column("progress", JsonText, nullable=False),
     Column("notices", JsonText, nullable=False),
+    Column("application", Text),
+    Column("usage", JsonText),
     # The page of runs, of one pipeline or all; and the runs a dead holder left open.
     Index("ix_runs_started", "started_at", "run_id"),
     Index("ix_runs_pipeline_started", "pipeline", "started_at", "run_id"),
     Index("ix_runs_pipeline_state", "pipeline", "state"),
+    Index("ix_runs_application", "application"),
 )
 
 batches = Table(

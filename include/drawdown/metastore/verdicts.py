@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from itertools import groupby
 from typing import Any
 
-from sqlalchemy import Connection, Select, insert, select, update
+from sqlalchemy import Connection, Row, Select, insert, select, update
 
 from drawdown.metastore.clock import read_clock
 from drawdown.metastore.records import Batch, BatchStatus, HeldSlice, Outcome, Verdict
@@ -72,8 +73,13 @@ def slices(conn: Connection, pipeline: str, held: list[Batch]) -> list[HeldSlice
 
 def published_measures(conn: Connection, pipeline: str, limit: int) -> list[dict[str, Any]]:
     """Measures of the last slices that were published, newest first; held and discarded ones are none."""
+    return [row.measures for row in published_slices(conn, pipeline, limit) if row.measures]
+
+
+def published_slices(conn: Connection, pipeline: str, limit: int) -> Sequence[Row[*tuple[Any, ...]]]:
+    """The last slices that were published, newest first: verdict_id, generation, last_batch, measures."""
     found = conn.execute(
-        select(verdicts.c.measures)
+        select(verdicts.c.verdict_id, verdicts.c.generation, verdicts.c.last_batch, verdicts.c.measures)
         .join(
             batches,
             (batches.c.pipeline == verdicts.c.pipeline)
@@ -88,7 +94,7 @@ def published_measures(conn: Connection, pipeline: str, limit: int) -> list[dict
         .order_by(verdicts.c.verdict_id.desc())
         .limit(limit)
     )
-    return [measures for (measures,) in found if measures]
+    return found.all()
 
 
 def _of(pipeline: str) -> Select[Any]:

@@ -1,0 +1,45 @@
+"""Compaction: many small files of a Delta table become few, in one commit that changes no row.
+
+The commit says ``dataChange: false``: a stream over the table does not read the rows again. The small files
+stay where they are until `vacuum`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from drawdown.fault_points import durable
+from drawdown.publishing.delta_table import DeltaTableFiles
+
+_SMALL = 16 * 2**20
+"""Bytes; a file of less is small."""
+_MANY = 8
+"""So many small files in one partition are worth a commit."""
+
+
+@dataclass(frozen=True)
+class Compacted:
+    """Files before and after; `after` is 0 when it was not done."""
+
+    before: int = 0
+    after: int = 0
+
+
+def compact(table: DeltaTableFiles, info: Mapping[str, str], *, dry: bool) -> Compacted:
+    """Compact the table when it is worth it; the caller holds the leases of drains and of replays' commits.
+
+    Args:
+        info: notes for the history of the table.
+
+    Raises:
+        SourceError: ``sink.unreadable``, ``sink.unwritable``; the same call may be made again.
+    """
+    small = Counter(partition for partition, size in table.sizes() if size < _SMALL)
+    worth = sum(count for count in small.values() if count >= _MANY)
+    if not worth or dry:
+        return Compacted(worth)
+    with durable("upkeep.compact"):
+        before, after = table.compact(info)
+    return Compacted(before, after)

@@ -1,0 +1,52 @@
+"""What killed applications left behind, apart from any table: nobody names it, and only time tells it."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from datetime import datetime
+from pathlib import Path
+
+from drawdown.recovery.generation import Generation
+from drawdown.spec import Project
+from drawdown.storage import FileInfo
+
+_LOG_BYTES = 64 * 2**20
+
+
+def leftovers(generation: Generation, now: datetime) -> list[FileInfo]:
+    """Rows of replays that were killed before their commit; the same replay again writes them anew.
+
+    None of a replay that goes on: `vacuum` is longer than a task may take.
+    """
+    until_ms = (now - generation.project.upkeep.vacuum.delta).timestamp() * 1_000
+    below = generation.storage.walk(f"{generation.folder}/replays")
+    return [info for info in below if info.mtime_ms < until_ms]
+
+
+def tidy_machine(project: Project, *, dry: bool) -> list[str]:
+    """On this machine: run folders whose guard was killed, and a log that has grown long, which is set aside.
+
+    Returns:
+        A sentence for each.
+    """
+    said = []
+    for folder in _old_folders(project):
+        said.append(f"removed {folder}, of a run whose guard was killed")
+        if not dry:
+            shutil.rmtree(folder, ignore_errors=True)
+    log = project.state_dir / "logs" / "spark.log"
+    if log.exists() and log.stat().st_size > _LOG_BYTES:
+        said.append(f"set {log} aside as {log.name}.old")
+        if not dry:
+            log.replace(log.with_name(f"{log.name}.old"))
+    return said
+
+
+def _old_folders(project: Project) -> Iterator[Path]:
+    # By this machine's own clock, which the file system has, too.
+    until = time.time() - project.upkeep.vacuum.delta.total_seconds()
+    for folder in sorted((project.state_dir / "runs").glob("run-*")):
+        if folder.stat().st_mtime < until:
+            yield folder

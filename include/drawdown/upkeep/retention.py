@@ -1,0 +1,47 @@
+"""Which records of a pipeline stay whatever their age: what a restart, a rewind or a roll back asks for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from drawdown.checkpoint import CheckpointFiles
+from drawdown.metastore.pruning import Retention
+from drawdown.metastore.records import Checkpoint
+from drawdown.recovery.generation import Generation
+from drawdown.recovery.snapshots import snapshots
+
+
+def retention_of(generation: Generation) -> Retention:
+    """As the pipeline stands now.
+
+    Raises:
+        SourceError: the storage cannot be reached.
+    """
+    every = generation.metastore.generations(generation.pipeline.name)
+    retired = [each for each in every if each.state == "retired"]
+    return Retention(
+        generation.project.upkeep.records.delta,
+        _first_kept(generation, every),
+        gone=[each.generation for each in retired if not _files(generation, each).exists],
+        history=max((each.runs for each in generation.pipeline.quality.history), default=0),
+        # The log of a file sink can be mended from all that it has ever written.
+        every_batch=generation.sink_log is not None,
+    )
+
+
+def _first_kept(generation: Generation, every: list[Checkpoint]) -> dict[int, int]:
+    """By generation the oldest batch that a checkpoint or a snapshot can go back to."""
+    name = generation.pipeline.name
+    copies: dict[int, list[int]] = {}
+    for snapshot in snapshots(generation.storage, name):
+        copies.setdefault(snapshot.generation, []).append(snapshot.last_batch)
+    found = {}
+    for each in every:
+        kept = [*_files(generation, each).offset_batches(), *copies.get(each.generation, ())]
+        if kept and each.state in ("live", "retired"):
+            found[each.generation] = min(kept)
+    return found
+
+
+def _files(generation: Generation, checkpoint: Checkpoint) -> CheckpointFiles:
+    return replace(generation, checkpoint=checkpoint).files

@@ -1,0 +1,259 @@
+"""The upkeep of one pipeline, under its lease, so that no drain is at work:
+
+1  stand aside while a run is under way, and behind one that died: the next drain settles what it left
+2  prune the checkpoint, its snapshots and kept copies (`drawdown checkpoint prune`)
+3  compact the output and the quarantine, where many small files make it worth a commit
+4  remove files of both that nobody needs any more
+5  prune the metastore
+6  leave a run record, when anything was done
+
+Each step can be done again: killed anywhere, the next upkeep goes on, and no run notices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from drawdown.checkpoint import delete_with_checksum
+from drawdown.errors import BusyError, DrawdownError
+from drawdown.fault_points import durable
+from drawdown.metastore import Metastore
+from drawdown.metastore.lease_keeper import LeaseKeeper
+from drawdown.metastore.pruning import prune_records
+from drawdown.metastore.records import Lease, Run, RunState, StagedTable
+from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.publishing.targets import output_uri, quarantine_uri
+from drawdown.recovery.generation import Generation
+from drawdown.recovery.prune import Pruned, prunable, remove
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import FileInfo
+from drawdown.upkeep.compaction import Compacted, compact
+from drawdown.upkeep.leftovers import leftovers
+from drawdown.upkeep.needed import Needed, oldest_needed
+from drawdown.upkeep.readers import Readers
+from drawdown.upkeep.retention import retention_of
+from drawdown.upkeep.table_log import TableLog
+from drawdown.upkeep.vacuum import unneeded_files
+
+KIND = "upkeep"
+"""Of the run records."""
+
+KEPT_COPIES = 3
+"""Snapshots, and copies that repairs kept aside: so many of the newest stay."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Who asks; with `dry` nothing is changed, and everything found."""
+
+    run_id: str
+    holder: str
+    origin: Mapping[str, Any]
+    dry: bool = False
+
+
+@dataclass
+class Tidied:
+    """What was done, or with `dry` would be, for one pipeline.
+
+    Attributes:
+        compacted: by table; with `dry` the files after it are not known, and 0.
+        vacuumed: by table the files that are gone.
+        pruned: what `drawdown checkpoint prune` removes, by what it was.
+        records: rows of the metastore by table.
+        notes: sentences on what was left, and why.
+        error: what ended it before its end.
+    """
+
+    pipeline: str
+    compacted: dict[StagedTable, Compacted] = field(default_factory=dict)
+    vacuumed: dict[StagedTable, list[FileInfo]] = field(default_factory=dict)
+    pruned: Pruned = field(default_factory=lambda: Pruned({}))
+    records: dict[str, int] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    error: DrawdownError | None = None
+
+    @property
+    def files(self) -> int:
+        """Files removed."""
+        return self.pruned.files + sum(len(infos) for infos in self.vacuumed.values())
+
+    @property
+    def bytes(self) -> int:
+        """Their bytes."""
+        return self.pruned.bytes + sum(info.size for infos in self.vacuumed.values() for info in infos)
+
+    @property
+    def rows(self) -> int:
+        """Rows removed from the metastore."""
+        return sum(self.records.values())
+
+    @property
+    def said(self) -> str:
+        """One sentence; empty when nothing was done."""
+        parts = [
+            f"{done.before:,} files of the {table} became {done.after:,}"
+            for table, done in self.compacted.items()
+            if done.before
+        ]
+        if self.files:
+            parts.append(f"removed {self.files:,} files, {self.bytes:,} bytes")
+        if self.rows:
+            parts.append(f"removed {self.rows:,} records")
+        return "; ".join(parts)
+
+
+def tidy(
+    project: Project, pipeline: Pipeline, metastore: Metastore, readers: Readers, asked: Asked
+) -> Tidied:
+    """The steps of this module's page; what goes wrong with this pipeline is in the result.
+
+    Args:
+        pipeline: the version in use.
+        readers: of all tables of the project.
+    """
+    tidied = Tidied(pipeline.name)
+    ttl = project.lease_ttl.delta
+    try:
+        lease = metastore.acquire(pipeline.name, asked.holder, asked.run_id, ttl)
+        with LeaseKeeper(metastore, lease, ttl) as keeper:
+            generation = Generation.of(project, pipeline, metastore)
+            if _stands_aside(generation, tidied):
+                return tidied
+
+            def current() -> Lease:
+                keeper.check()
+                return keeper.lease
+
+            _Work(generation, readers, asked, current, tidied).run()
+    except BusyError as busy:
+        tidied.notes.append(f"left for the next time: {busy.what}")
+    except DrawdownError as error:
+        tidied.error = error
+    if tidied.error is not None or (tidied.said and not asked.dry):
+        _record(metastore, tidied, asked)
+    return tidied
+
+
+def _stands_aside(generation: Generation, tidied: Tidied) -> bool:
+    name = generation.pipeline.name
+    if generation.checkpoint is None:
+        return True
+    for run in generation.metastore.open_runs(name):
+        what = f"left for the next time: run {run.run_id} died, and the next drain settles what it left"
+        tidied.notes.append(f"{what}: drawdown run {name}")
+        return True
+    for fault in generation.restart_faults():
+        if fault.needed:
+            what = f"left as it is: its checkpoint is torn ({fault.what})"
+            tidied.notes.append(f"{what}: drawdown checkpoint verify {name}")
+            return True
+    return False
+
+
+def _record(metastore: Metastore, tidied: Tidied, asked: Asked) -> None:
+    """Only now: a record of an upkeep that died would have the next drain look for what it left."""
+    kept = Run(asked.run_id, tidied.pipeline, kind=KIND, holder=asked.holder, origin=dict(asked.origin))
+    metastore.start_run(kept)
+    error = tidied.error.as_dict() if tidied.error else None
+    state: RunState = "failed" if error else "succeeded"
+    metastore.finish_run(asked.run_id, state, stop_reason=tidied.said or None, error=error)
+
+
+@dataclass(frozen=True)
+class _Work:
+    generation: Generation
+    readers: Readers
+    asked: Asked
+    current: Callable[[], Lease]
+    tidied: Tidied
+
+    @cached_property
+    def now(self) -> datetime:
+        return self.generation.metastore.now()
+
+    def run(self) -> None:
+        self._prune()
+        for table, files in self._tables():
+            self._compact(table, files)
+            self._vacuum(table, files)
+        with durable("upkeep.records"):
+            self.tidied.records = prune_records(
+                self.generation.metastore,
+                self.current(),
+                retention_of(self.generation),
+                dry=self.asked.dry,
+            )
+
+    def _tables(self) -> Iterator[tuple[StagedTable, DeltaTableFiles]]:
+        """The Delta tables of the pipeline; not one that was put in place of its own."""
+        of, checkpoint = (self.generation.project, self.generation.pipeline), self.generation.checkpoint
+        quarantine = DeltaTableFiles(quarantine_uri(*of))
+        if quarantine.exists():
+            yield "quarantine", quarantine
+        if self.generation.pipeline.sink.format != "delta" or checkpoint is None:
+            return
+        output = DeltaTableFiles(output_uri(*of))
+        if output.exists() and output.table_id == checkpoint.fingerprint.get("sink.identity"):
+            yield "output", output
+
+    def _prune(self) -> None:
+        found = prunable(self.generation, keep=KEPT_COPIES, named=self._named)
+        old = leftovers(self.generation, self.now)
+        self.tidied.pruned = Pruned({**found.removed, "replays": old} if old else found.removed)
+        if not self.asked.dry:
+            with durable("upkeep.prune"):
+                remove(self.generation, self.tidied.pruned, self.current)
+
+    def _named(self, uri: str) -> set[str]:
+        """Of a table all that a version names which somebody may still read."""
+        table: StagedTable = "output"
+        if uri == quarantine_uri(self.generation.project, self.generation.pipeline):
+            table = "quarantine"
+        log = TableLog(self.generation.storage, uri)
+        needed = self._needed(table, log)
+        return log.named_since(0 if needed is None else needed.version)
+
+    def _compact(self, table: StagedTable, files: DeltaTableFiles) -> None:
+        """A replay that commits meanwhile would have to begin again: its turn is kept."""
+        metastore, asked = self.generation.metastore, self.asked
+        turn, ttl = f"{self.generation.pipeline.name}#replay", self.generation.project.lease_ttl.delta
+        try:
+            replays = metastore.acquire(turn, asked.holder, asked.run_id, ttl)
+        except BusyError:
+            self.tidied.notes.append(f"the {table} is not compacted: a replay is being committed")
+            return
+        self.current()
+        with LeaseKeeper(metastore, replays, ttl):
+            done = compact(files, {"drawdown.upkeep": asked.run_id}, dry=asked.dry)
+        if done.before:
+            self.tidied.compacted[table] = done
+
+    def _vacuum(self, table: StagedTable, files: DeltaTableFiles) -> None:
+        log = TableLog(self.generation.storage, files.uri)
+        needed = self._needed(table, log)
+        if needed is None:
+            some = ", ".join(f"{name} ({why})" for name, why in self.readers.unknown.items())
+            what = f"files of the {table} stay: nobody knows which versions are still read by"
+            self.tidied.notes.append(f"{what} {some}")
+            return
+        old = unneeded_files(self.generation, log, needed, self.now)
+        if needed.do:
+            what = f"the {table} keeps its versions from {needed.version} on for {needed.by}"
+            self.tidied.notes.append(f"{what}: {needed.do}")
+        if old:
+            self.tidied.vacuumed[table] = old
+        if old and not self.asked.dry:
+            with durable("upkeep.vacuum"):
+                for info in old:
+                    self.current()
+                    delete_with_checksum(self.generation.storage, info.relative)
+
+    def _needed(self, table: StagedTable, log: TableLog) -> Needed | None:
+        if self.readers.unknown:
+            return None
+        return oldest_needed(self.generation, table, log, self.readers, self.now)
