@@ -11,9 +11,10 @@ from drawdown.cli.interrupt import interruptibly
 from drawdown.cli.screen import children_write_to, err
 
 if TYPE_CHECKING:
-    from drawdown.application import Application, Report
+    from drawdown.application import Application
     from drawdown.metastore import Metastore
     from drawdown.spec import Pipeline, Project
+    from drawdown.watcher import Report
 
 
 def in_application(
@@ -34,18 +35,17 @@ def in_application(
         quiet: lines go to standard error, as beside ``--json``.
     """
     from drawdown.application import Application, new_run_id
-    from drawdown.clusters.local import submit_conf
+    from drawdown.cli.clustered import clustered
     from drawdown.reporting import LogLines
 
-    application = Application(
-        project,
-        metastore,
-        conf=submit_conf(project, project.clusters[pipeline.cluster]),
-        origin={"command_id": new_run_id(), "command": command, "by": getpass.getuser(), **origin},
-        watcher=LogLines(sys.stderr if quiet or err().is_terminal else None),
-    )
+    about = {"command_id": new_run_id(), "command": command, "by": getpass.getuser(), **origin}
     reports: list[Report] = []
-    with children_write_to(project.state_dir / "logs" / "spark.log"):
+    with (
+        clustered(project, metastore, [pipeline], about, drains=False) as conf,
+        children_write_to(project.state_dir / "logs" / "spark.log"),
+    ):
+        lines = LogLines(sys.stderr if quiet or err().is_terminal else None)
+        application = Application(project, metastore, conf, about, watcher=lines)
         signal = interruptibly(
             lambda: reports.extend(work(application)),
             application.stop,

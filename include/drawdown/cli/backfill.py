@@ -13,9 +13,9 @@ from drawdown.cli.screen import err, out, print_json, show_error
 from drawdown.errors import SpecError
 
 if TYPE_CHECKING:
-    from drawdown.application import Report
     from drawdown.spec import Pipeline, Project
     from drawdown.spec.interval import Interval
+    from drawdown.watcher import Report
 
 Name = Annotated[str, typer.Argument(help="The pipeline.", show_default=False)]
 From = Annotated[str, typer.Option("--from", help="The first event time, in UTC.", show_default=False)]

@@ -9,7 +9,7 @@ import typer
 from drawdown.cli.screen import out, print_json, working
 
 if TYPE_CHECKING:
-    from drawdown.cli.examination import Finding
+    from drawdown.cli.examination.finding import Finding
 
 _MARKS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "fail": "[red]✗[/]"}
 _CANNOT_RUN = 8
@@ -18,7 +18,8 @@ _CANNOT_RUN = 8
 def doctor(
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
-    """Examine Java, jars, class archive, disk, storage, metastore, brokers, databases and Airflow.
+    """Examine Java, ports, jars, disk, storage, metastore, clocks, what dead runs and clusters left, brokers,
+    databases, Airflow's pool and connections.
 
     The exit code is 8 when something would keep a run from working; warnings do not count.
     """

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from types import TracebackType
 
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TaskID, TextColumn, TimeElapsedColumn
 
-from drawdown.application import Report, Watcher
 from drawdown.cli.backlog import progress_of
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch
@@ -16,6 +16,16 @@ from drawdown.plan.findings import backlog_size
 from drawdown.plan.preflight import Preflight
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
+from drawdown.watcher import Report, Watcher
+
+
+@dataclass
+class _Bar:
+    """The bar of one source: what its backlog is counted in, and the rows read so far."""
+
+    task: TaskID
+    unit: str
+    rows: int = 0
 
 
 class DrainBars(Watcher):
@@ -34,9 +44,7 @@ class DrainBars(Watcher):
             console=console,
         )
         self._spark: TaskID | None = None
-        self._sources: dict[str, TaskID] = {}
-        self._units: dict[str, str] = {}
-        self._rows: dict[str, int] = {}
+        self._sources: dict[str, dict[str, _Bar]] = {}
 
     def __enter__(self) -> DrainBars:
         self._progress.start()
@@ -52,14 +60,14 @@ class DrainBars(Watcher):
         self._progress.print(sentence, markup=False)
 
     def looked(self, pipeline: Pipeline, found: Preflight) -> None:
-        self._sources, self._units, self._rows = {}, {}, {}
         if not found.work:
             self._row(f"{pipeline.name}: nothing new", total=1, completed=1)
             return
+        bars = self._sources[pipeline.name] = {}
         for source in pipeline.streaming_sources:
             size = backlog_size(found.backlog.get(source, {}))
-            total, self._units[source] = size if size and size[0] else (None, "")
-            self._sources[source] = self._row(f"{pipeline.name} · {source}", total=total)
+            total, unit = size if size and size[0] else (None, "")
+            bars[source] = _Bar(self._row(f"{pipeline.name} · {source}", total=total), unit)
 
     def starting_spark(self) -> None:
         self._spark = self._row("starting Spark")
@@ -71,28 +79,28 @@ class DrainBars(Watcher):
         self._spark_is_up()
         checkpoint = self._metastore.active_checkpoint(pipeline.name)
         steps = progress_of(self._storage, checkpoint, batch) if checkpoint else {}
-        for source, task in self._sources.items():
-            self._rows[source] = self._rows.get(source, 0) + int(batch.by_source[source]["read"])
+        for source, bar in self._sources[pipeline.name].items():
+            bar.rows += int(batch.by_source[source]["read"])
             self._progress.update(
-                task,
+                bar.task,
                 advance=steps.get(source, 0),
-                note=f"batch {batch.batch_id}, {self._rows[source]:,} rows",
+                note=f"batch {batch.batch_id}, {bar.rows:,} rows",
             )
-            self._show_amount(source)
+            self._show_amount(bar)
 
     def finished(self, report: Report) -> None:
         self._spark_is_up()
-        for source, task in self._sources.items():
+        for bar in self._sources.get(report.pipeline, {}).values():
             if report.error is not None:
-                self._progress.update(task, note=f"[red]{escape(report.error.id)}[/]")
-                self._progress.stop_task(task)
+                self._progress.update(bar.task, note=f"[red]{escape(report.error.id)}[/]")
+                self._progress.stop_task(bar.task)
                 continue
-            total = self._progress.tasks[self._progress.task_ids.index(task)].total
+            total = self._shown(bar).total
             drained = report.run is None or str(report.run.stop_reason).startswith("drained")
             if total is None or drained:
-                self._progress.update(task, total=total or 1, completed=total or 1)
-                self._show_amount(source)
-            self._progress.stop_task(task)
+                self._progress.update(bar.task, total=total or 1, completed=total or 1)
+                self._show_amount(bar)
+            self._progress.stop_task(bar.task)
 
     def _spark_is_up(self) -> None:
         if self._spark is not None:
@@ -102,9 +110,12 @@ class DrainBars(Watcher):
     def _row(self, text: str, total: float | None = None, completed: int = 0) -> TaskID:
         return self._progress.add_task(text, total=total, completed=completed, amount="", note="")
 
-    def _show_amount(self, source: str) -> None:
-        task = self._progress.tasks[self._progress.task_ids.index(self._sources[source])]
-        if self._units[source] and task.total is not None:
+    def _shown(self, bar: _Bar) -> Task:
+        return self._progress.tasks[self._progress.task_ids.index(bar.task)]
+
+    def _show_amount(self, bar: _Bar) -> None:
+        task = self._shown(bar)
+        if bar.unit and task.total is not None:
             done = min(int(task.completed), int(task.total))
-            amount = f"{done:,}/{int(task.total):,} {self._units[source]}"
-            self._progress.update(self._sources[source], amount=amount)
+            amount = f"{done:,}/{int(task.total):,} {bar.unit}"
+            self._progress.update(bar.task, amount=amount)

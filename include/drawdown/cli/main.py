@@ -12,6 +12,7 @@ import typer
 from drawdown.cli import (
     backfill,
     checkpoint,
+    cost,
     decide,
     doctor,
     init,
@@ -22,6 +23,7 @@ from drawdown.cli import (
     run_tests,
     runs,
     state,
+    upkeep,
     validate,
     watch,
 )
@@ -62,11 +64,13 @@ app.command()(watch.watch)
 app.command()(backfill.backfill)
 app.add_typer(rebuild.app, name="rebuild")
 app.command()(runs.runs)
+app.command()(cost.cost)
 app.command()(state.state)
 app.add_typer(checkpoint.app, name="checkpoint")
 app.command()(decide.release)
 app.command()(decide.discard)
 app.add_typer(quarantine.app, name="quarantine")
+app.command()(upkeep.upkeep)
 app.command()(doctor.doctor)
 
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from typing import get_args
 
 from drawdown.cli.run_table import seconds
+from drawdown.cost.bill import Bill, bill_of
 from drawdown.metastore.records import Run, RunState
 
 _HELP = {
@@ -21,6 +22,9 @@ _HELP = {
     "drawdown_run_seconds": "How long the newest run took",
     "drawdown_run_start_time_seconds": "When the newest run started, seconds since 1970 UTC",
     "drawdown_run_end_time_seconds": "When the newest run ended, seconds since 1970 UTC",
+    "drawdown_run_core_seconds": "Of cores, its share of what the application asked for, used, and had idle",
+    "drawdown_run_gb_seconds": "Of 2^30 bytes of memory, its share of what the application asked for",
+    "drawdown_run_cost": "What that costs at the price of its cluster profile",
     "drawdown_watermark_seconds": "The watermark after the newest run, seconds since 1970 UTC",
 }
 
@@ -46,6 +50,8 @@ def _samples(run: Run) -> Iterator[tuple[str, str, float]]:
     took = seconds(run)
     if took is not None:
         yield "drawdown_run_seconds", pipeline, took
+    if run.usage is not None:
+        yield from _costs(pipeline, bill_of(run.usage))
     times: dict[str, datetime | None] = {
         "drawdown_run_start_time_seconds": run.started_at,
         "drawdown_run_end_time_seconds": run.ended_at,
@@ -54,3 +60,14 @@ def _samples(run: Run) -> Iterator[tuple[str, str, float]]:
     for name, time in times.items():
         if time is not None:
             yield name, pipeline, time.timestamp()
+
+
+def _costs(pipeline: str, bill: Bill) -> Iterator[tuple[str, str, float]]:
+    of_cores = {"asked": bill.core_us, "idle": bill.idle_us}
+    if not bill.unmeasured:
+        of_cores["used"] = bill.cpu_us
+    for what, core_us in of_cores.items():
+        yield "drawdown_run_core_seconds", f'{pipeline},of="{what}"', core_us / 1e6
+    yield "drawdown_run_gb_seconds", pipeline, float(bill.gb_hours * 3_600)
+    for currency, amount in bill.money.items():
+        yield "drawdown_run_cost", f'{pipeline},currency="{currency}"', float(amount)

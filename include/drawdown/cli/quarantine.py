@@ -15,11 +15,11 @@ from drawdown.cli.screen import children_write_to, out, print_json, working
 from drawdown.errors import SpecError
 
 if TYPE_CHECKING:
-    from drawdown.application import Report
     from drawdown.engine.quarantine_replay import Asked
     from drawdown.metastore import Metastore
     from drawdown.publishing.set_aside import Choice, SetAside
     from drawdown.spec import Pipeline, Project
+    from drawdown.watcher import Report
 
 app = typer.Typer(
     help="The rows that were set aside: list, show, replay what passes now, drop the rest.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import getpass
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,10 +17,11 @@ from drawdown.cli.screen import children_write_to, err, out, print_json, show_er
 from drawdown.errors import SpecError
 
 if TYPE_CHECKING:
-    from drawdown.application import Application, Report
+    from drawdown.application import Application
     from drawdown.metastore import Metastore
     from drawdown.metastore.records import Run
     from drawdown.spec import Pipeline, Project
+    from drawdown.watcher import Report
 
 
 def run(
@@ -27,7 +29,7 @@ def run(
     every: Annotated[bool, typer.Option("--all", help="All pipelines of the project.")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
 ) -> None:
-    """Drain, audit and publish pipelines, upstream first, in one Spark application.
+    """Drain, audit and publish pipelines in one Spark application, upstream first, the others together.
 
     Ctrl-C stops before the next batch writes, a second one ends at once. What Spark prints goes to
     .drawdown/logs/spark.log.
@@ -45,18 +47,28 @@ def run(
         print_json([_values(report, runs.get(report.pipeline)) for report in ended.reports])
     else:
         _show(ended.reports, runs)
-    if ended.signal is not None:
-        raise typer.Exit(128 + ended.signal)
-    raise typer.Exit(exit_code(ended.reports))
+    code = exit_code(ended.reports) if ended.signal is None else 128 + ended.signal
+    if ended.left_behind:
+        # Python would wait for threads that the user's code has left, and Spark for its own.
+        sys.stdout.flush()
+        os._exit(code)
+    raise typer.Exit(code)
 
 
 @dataclass(frozen=True)
 class _Ended:
-    """How a command ended: what came of each pipeline that was begun, and the signal that stopped it."""
+    """How a command ended.
+
+    Attributes:
+        reports: what came of each pipeline that was begun.
+        signal: what stopped it.
+        left_behind: see Application.
+    """
 
     command_id: str
     reports: list[Report]
     signal: int | None
+    left_behind: list[str]
 
     def runs(self, metastore: Metastore) -> dict[str, Run]:
         """The run records this command left, of failed runs too, by pipeline."""
@@ -66,24 +78,25 @@ class _Ended:
 
 def _drain(project: Project, metastore: Metastore, pipelines: Sequence[Pipeline], *, quiet: bool) -> _Ended:
     from drawdown.application import Application, new_run_id
+    from drawdown.cli.clustered import clustered
     from drawdown.cli.interrupt import interruptibly
-    from drawdown.clusters.local import submit_conf
     from drawdown.credentials import collect
 
+    _refuse_several_clusters(pipelines)
     project = collect(project, pipelines)
-    application = Application(
-        project,
-        metastore,
-        conf=submit_conf(project, project.clusters[_cluster_of(pipelines)]),
-        origin={"command_id": new_run_id(), "command": "drawdown run", "by": getpass.getuser()},
-    )
-    with children_write_to(project.state_dir / "logs" / "spark.log"), contextlib.ExitStack() as screen:
+    origin = {"command_id": new_run_id(), "command": "drawdown run", "by": getpass.getuser()}
+    with (
+        clustered(project, metastore, pipelines, origin, drains=True) as conf,
+        children_write_to(project.state_dir / "logs" / "spark.log"),
+        contextlib.ExitStack() as screen,
+    ):
+        application = Application(project, metastore, conf, origin)
         say = _watch(application, screen, quiet=quiet)
         reports: list[Report] = []
         signal = interruptibly(
             lambda: reports.extend(application.drain_all(pipelines)), application.stop, say, screen.close
         )
-    return _Ended(str(application.origin["command_id"]), reports, signal)
+    return _Ended(origin["command_id"], reports, signal, application.left_behind)
 
 
 def _watch(application: Application, screen: contextlib.ExitStack, *, quiet: bool) -> Any:
@@ -100,7 +113,7 @@ def _watch(application: Application, screen: contextlib.ExitStack, *, quiet: boo
     return lambda sentence: print(sentence, file=sys.stderr, flush=True)
 
 
-def _cluster_of(pipelines: Sequence[Pipeline]) -> str:
+def _refuse_several_clusters(pipelines: Sequence[Pipeline]) -> None:
     profiles = sorted({pipeline.cluster for pipeline in pipelines})
     if len(profiles) > 1:
         raise SpecError(
@@ -109,7 +122,6 @@ def _cluster_of(pipelines: Sequence[Pipeline]) -> str:
             where="`cluster:` in their pipeline.yaml",
             do="run them apart",
         )
-    return profiles[0]
 
 
 def _values(report: Report, run: Run | None) -> dict[str, Any]:

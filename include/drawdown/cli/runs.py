@@ -59,12 +59,16 @@ def runs(
 def _show_gauges(project: Project, metastore: Metastore, name: str | None) -> None:
     from drawdown.cli.prometheus import exposition
     from drawdown.spec import pipeline_names
+    from drawdown.upkeep.tidy import KIND
 
     names = pipeline_names(project) if name is None else [name]
-    print(exposition(run for each in names for run in metastore.runs(each, limit=1)), end="")
+    # Two: an upkeep leaves one record at a time, which says nothing of rows.
+    newest = ([run for run in metastore.runs(each, limit=2) if run.kind != KIND][:1] for each in names)
+    print(exposition(run for found in newest for run in found), end="")
 
 
 def _show_one(metastore: Metastore, run_id: str, as_json: bool) -> None:
+    from drawdown.cli.cost_table import usage_sentence
     from drawdown.cli.run_table import progress_table, run_table, run_values
 
     run = metastore.run(run_id)
@@ -74,6 +78,8 @@ def _show_one(metastore: Metastore, run_id: str, as_json: bool) -> None:
     if as_json:
         return print_json({**run_values(run), "verdicts": [asdict(verdict) for verdict in verdicts]})
     out().print(run_table([(run.pipeline, run)], ids=True))
+    if run.usage is not None:
+        out().print(usage_sentence(run.usage), markup=False)
     if run.progress:
         out().print(progress_table(run))
     for verdict in verdicts:

@@ -67,7 +67,7 @@ def check(project: Project, names: Sequence[str]) -> dict[str, DrawdownError | N
 
 def _cycles(pipelines: Iterable[Pipeline]) -> dict[str, DrawdownError | None]:
     """The members of groups that have no order to be drained in."""
-    from drawdown.application import in_dependency_order
+    from drawdown.spec.order import in_dependency_order
 
     groups: dict[str, list[Pipeline]] = defaultdict(list)
     for pipeline in pipelines:

@@ -12,7 +12,7 @@ from drawdown.cli.chosen import chosen
 from drawdown.cli.screen import children_write_to, err, out, show_error
 
 if TYPE_CHECKING:
-    from drawdown.application import Report
+    from drawdown.watcher import Report
 
 _TRIGGER = 'default, "10 seconds", "continuous: 1 second" or "real-time: 5 minutes".'
 

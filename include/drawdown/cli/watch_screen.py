@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Any
 
-from drawdown.application import Watcher
+from drawdown.watcher import Watcher
 
 if TYPE_CHECKING:
     from rich.console import Console

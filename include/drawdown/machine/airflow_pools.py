@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from drawdown.errors import MachineError
 
@@ -21,7 +22,13 @@ def database_url(state_dir: Path, environment: Mapping[str, str] = os.environ) -
 
 
 def pool_slots(url: str, pool: str) -> int | None:
-    """How many slots a pool has, -1: no limit; None when there is no such pool.
+    """How many slots a pool has, -1: no limit; None when there is no such pool. Raises as `scalar`."""
+    slots = scalar(url, "SELECT slots FROM slot_pool WHERE pool = :name", pool)
+    return None if slots is None else int(slots)
+
+
+def scalar(url: str, query: str, name: str) -> Any:
+    """The first value of a query about a thing of this name; None without a row.
 
     Raises:
         MachineError: ``airflow.database`` when it cannot be read.
@@ -32,8 +39,7 @@ def pool_slots(url: str, pool: str) -> int | None:
     try:
         engine = create_engine(make_url(url))
         with engine.connect() as connection:
-            query = text("SELECT slots FROM slot_pool WHERE pool = :pool")
-            slots = connection.execute(query, {"pool": pool}).scalar()
+            return connection.execute(text(query), {"name": name}).scalar()
     except (SQLAlchemyError, ImportError) as cause:
         raise MachineError(
             "airflow.database",
@@ -41,4 +47,3 @@ def pool_slots(url: str, pool: str) -> int | None:
             where=_VARIABLE,
             do="airflow db check",
         ) from None
-    return None if slots is None else int(slots)

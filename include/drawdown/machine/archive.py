@@ -17,6 +17,7 @@ from pathlib import Path
 
 from drawdown.machine.jars import CONNECTORS, jar_paths
 from drawdown.machine.java import require_java
+from drawdown.machine.own_jar import LOCAL_FILES, own_jar
 from drawdown.machine.spark_home import spark_home
 
 TRAINING = Path(__file__).with_name("archive_training.py")
@@ -29,7 +30,7 @@ QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 
 
 def driver_class_path(project_root: Path) -> str:
-    """All connector jars, for ``spark.driver.extraClassPath``; MachineError ``jars.missing``."""
+    """All connector jars and our own, for ``spark.driver.extraClassPath``; MachineError ``jars.missing``."""
     return os.pathsep.join(map(str, _connectors(project_root)))
 
 
@@ -89,6 +90,7 @@ def _training(project_root: Path, archive: Path) -> list[str]:
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.ui.enabled": "false",
+        **LOCAL_FILES,
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -115,4 +117,4 @@ def _folder(project_root: Path) -> Path:
 
 
 def _connectors(project_root: Path) -> list[Path]:
-    return jar_paths(project_root / ".drawdown", CONNECTORS)
+    return [*jar_paths(project_root / ".drawdown", CONNECTORS), own_jar(project_root)]

@@ -35,9 +35,9 @@ def main(arguments: list[str]) -> int:
     """Run the command until one of the three ends; the exit code is the command's (128 + n for signal n)."""
     grace, owner, command = float(arguments[0]), arguments[1] == "OWNER", arguments[2:]
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
-    wakeup = _wakeup_on(signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
+    wakeup = wakeup_on(signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
     child = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=_end_with_guard
+        command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_parent
     )
     code = _wait(child.pid, wakeup, owner)
     end_family(child.pid, grace)
@@ -61,14 +61,15 @@ def end_family(first: int, grace: float) -> None:
 def descendants() -> list[int]:
     """Process ids below this one, read from ``/proc/*/stat``; zombies are reaped, not listed."""
     children: dict[int, list[int]] = defaultdict(list)
-    for stat in Path("/proc").glob("[0-9]*/stat"):
+    # Not "[0-9]*/stat": the glob itself would look at a process that has just ended, and raise.
+    for process in Path("/proc").glob("[0-9]*"):
         try:
             # The name (field 2) may hold spaces and brackets: count from the last bracket.
-            state, parent = stat.read_text(errors="replace").rpartition(")")[2].split()[:2]
+            state, parent = (process / "stat").read_text(errors="replace").rpartition(")")[2].split()[:2]
         except (OSError, ValueError):
             continue
         if state != "Z":
-            children[int(parent)].append(int(stat.parent.name))
+            children[int(parent)].append(int(process.name))
     found, queue = [], [os.getpid()]
     while queue:
         below = children.get(queue.pop(), [])
@@ -77,7 +78,7 @@ def descendants() -> list[int]:
     return found
 
 
-def _wakeup_on(*signals: int) -> int:
+def wakeup_on(*signals: int) -> int:
     """A descriptor that receives the number of every signal: one place to wait for all of them."""
     read_end, write_end = os.pipe()
     os.set_blocking(read_end, False)
@@ -88,7 +89,8 @@ def _wakeup_on(*signals: int) -> int:
     return read_end
 
 
-def _end_with_guard() -> None:
+def end_with_parent() -> None:
+    """In a child that was just forked: have the kernel kill it when the thread that forked it ends."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 

@@ -72,7 +72,7 @@ def _executable() -> Path:
                 "java.home-wrong",
                 f"JAVA_HOME is {home}, and there is no bin/java in it",
                 where="environment variable JAVA_HOME",
-                do="unset JAVA_HOME to use the java of PATH, or point it at a Java 17 or later",
+                do="unset JAVA_HOME   # uses the java of PATH; or point it at a Java 17 or later",
             )
         return executable
     if found := shutil.which("java"):

@@ -7,6 +7,8 @@ from contextlib import ExitStack
 
 LOOPBACK = "127.0.0.1"
 
+_ANSWERS_WITHIN = 5.0
+
 
 def free_ports(count: int) -> list[int]:
     """``count`` different ports that nothing listens on now; another process may still take one."""
@@ -15,6 +17,13 @@ def free_ports(count: int) -> list[int]:
         for each in sockets:
             each.bind((LOOPBACK, 0))
         return [each.getsockname()[1] for each in sockets]
+
+
+def listen_and_connect() -> None:
+    """Raises OSError when processes of this machine cannot reach each other: its loopback interface is down,
+    or this user may open no port. A port can be bound even then."""
+    with socket.create_server((LOOPBACK, 0)) as server:
+        socket.create_connection(server.getsockname(), timeout=_ANSWERS_WITHIN).close()
 
 
 def is_free(port: int) -> bool:

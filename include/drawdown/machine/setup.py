@@ -10,20 +10,24 @@ from pathlib import Path
 from drawdown.errors import DrawdownError
 from drawdown.machine.archive import is_settled, make_archive
 from drawdown.machine.jars import check_jars, fetch_jars, read_lock
+from drawdown.machine.own_jar import is_made, make_own_jar
 from drawdown.machine.progress import step
 
 
 def set_up(project_root: Path) -> None:
-    """Fetch what is missing of the locked jars, check all, and make the archive if there is none.
+    """Fetch what is missing of the locked jars, check all, make our own jar and the archive if there is none.
 
-    Raises MachineError ``jars.*`` or ``java.*``. A failed archive is said and otherwise ignored: it saves
-    seconds and nothing depends on it.
+    Raises MachineError ``jars.*``, ``java.*`` or ``setup.own-jar``. A failed archive is said and otherwise
+    ignored: it saves seconds and nothing depends on it.
     """
     state_dir = project_root / ".drawdown"
     logs = state_dir / "logs"
     if missing := check_jars(state_dir, read_lock()):
         with step(f"Fetching {len(missing)} jars", logs / "setup.log"):
             fetch_jars(state_dir, missing)
+    if not is_made(project_root):
+        with step("Compiling Drawdown's own Java classes", logs / "setup.log"):
+            make_own_jar(project_root)
     if not is_settled(project_root):
         with step("Training the driver's class archive", logs / "archive.log"):
             made = make_archive(project_root)

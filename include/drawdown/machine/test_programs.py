@@ -1,8 +1,9 @@
-"""What only the tests need of the system: PostgreSQL for a real server, a browser for Airflow's pages."""
+"""What only the tests need: a real PostgreSQL server, a browser, and Airflow's optional providers."""
 
 from __future__ import annotations
 
 import shutil
+import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,7 +13,12 @@ from drawdown.errors import MachineError
 from drawdown.machine import debian
 from drawdown.machine.progress import step
 
-LOG = Path(__file__).resolve().parents[3] / ".drawdown" / "logs" / "setup.log"
+ROOT = Path(__file__).resolve().parents[3]
+LOG = ROOT / ".drawdown" / "logs" / "setup.log"
+PROVIDERS = ROOT / ".drawdown" / "tests" / "providers"
+"""Airflow's providers of pyproject.toml's extras, apart from the environment that runs everything else."""
+
+_WANTED = ROOT / "tests" / "providers.txt"
 
 
 def has_postgres() -> bool:
@@ -40,6 +46,29 @@ PROGRAMS = (
 )
 
 
+def install_providers(log: Path) -> None:
+    """Put what tests/providers.txt pins into PROVIDERS, unless it is there.
+
+    Raises:
+        MachineError: ``tests.no-providers``.
+    """
+    stamp, wanted = PROVIDERS / "installed.txt", _WANTED.read_text()
+    if stamp.exists() and stamp.read_text() == wanted:
+        return
+    shutil.rmtree(PROVIDERS, ignore_errors=True)
+    command = [sys.executable, "-m", "uv", "pip", "install", "--no-deps", "--target", str(PROVIDERS)]
+    with step("Installing Airflow's optional providers for the tests", log), log.open("ab") as output:
+        done = subprocess.run([*command, "--requirement", str(_WANTED)], stdout=output, stderr=output)
+    if done.returncode:
+        raise MachineError(
+            "tests.no-providers",
+            "the packages of tests/providers.txt could not be installed",
+            where=str(log),
+            do="make setup-tests, when the package index can be reached",
+        )
+    stamp.write_text(wanted)
+
+
 def main() -> int:
     """Install what is missing, where allowed; else say what to install."""
     code = 0
@@ -55,6 +84,11 @@ def main() -> int:
             )
             print(missing, file=sys.stderr)
             code = missing.exit_code
+    try:
+        install_providers(LOG)
+    except MachineError as error:
+        print(error, file=sys.stderr)
+        code = error.exit_code
     return code
 
 

@@ -6,7 +6,7 @@ import pickle
 import sys
 
 from drawdown.application import Application, exit_code
-from drawdown.clusters.local import submit_conf
+from drawdown.clusters.local import local_profile, submit_conf
 from drawdown.metastore import Metastore
 from drawdown.spec import load_pipeline
 
@@ -16,7 +16,7 @@ def main() -> int:
     project, name = pickle.load(sys.stdin.buffer)  # noqa: S301  written by crash.py, our parent
     pipeline = load_pipeline(project, name)
     with Metastore.open(project.metastore_url) as metastore:
-        application = Application(project, metastore, submit_conf(project, project.clusters["local"]))
+        application = Application(project, metastore, submit_conf(project, local_profile(project)))
         return exit_code(application.drain_all([pipeline]))
 
 

@@ -75,7 +75,7 @@ OwnProject = Callable[[Case, str], Project]
 @contextmanager
 def machinery(project: Project, cases: Sequence[Case]) -> Iterator[tuple[SparkSession, OwnProject]]:
     """One session, and a broker and a database server where a case needs one. Raises as run_cases."""
-    from drawdown.clusters.local import submit_conf
+    from drawdown.clusters.local import local_profile, submit_conf
     from drawdown.engine.session import application_session
 
     with ExitStack() as stack:
@@ -83,7 +83,7 @@ def machinery(project: Project, cases: Sequence[Case]) -> Iterator[tuple[SparkSe
         bench = dataclasses.replace(project, storage_root=str(folder))
         if any(speaks_kafka(case.pipeline) for case in cases):
             bench = stack.enter_context(with_broker(bench, folder))
-        session = application_session("drawdown test", submit_conf(project, project.clusters["local"]))
+        session = application_session("drawdown test", submit_conf(project, local_profile(project)))
         stack.callback(session.stop)
         databases = stack.enter_context(database_server(cases))
         yield session, lambda case, name: with_database(_own_project(bench, name), case.pipeline, databases)
