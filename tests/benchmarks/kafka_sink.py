@@ -1,6 +1,6 @@
-"""Rows a second into Kafka: exactly once against Spark's own writer, in one process and session.
+"""Drains into Kafka: exactly once beside Spark's own writer, in one process and session.
 
-``python -m tests.benchmarks.kafka_sink [ROWS]``: drains of the same rows take turns, after one to warm up.
+python -m tests.benchmarks.kafka_sink [ROWS ...]
 """
 
 from __future__ import annotations
@@ -9,19 +9,23 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from statistics import median
+
+from pyspark.sql import SparkSession
 
 from drawdown.machine.broker import Broker
+from tests.benchmarks.comparison import Comparison, in_turns
+from tests.benchmarks.page import present
 from tests.support.spark import ROOT, start_session
 from tests.support.topics import Topic
 from tests.support.workspace import Workspace
 
-ROUNDS = 5
+SIZES = (50_000, 200_000, 800_000)
+RIVAL = "Spark's own writer, at least once"
 SPEC = """
 sources:
-  events: {format: json, path: landing/events, schema: event.ddl}
+  events: {format: json, path: landing/DELIVERY, schema: event.ddl}
 transform: transform.sql
-sink: {format: kafka, topic: DELIVERY, delivery: DELIVERY}
+sink: {format: kafka, topic: TOPIC, delivery: DELIVERY}
 state: {partitions: 2}
 """
 SQL = """
@@ -30,32 +34,37 @@ SQL = """
 """
 
 
-def main(rows: int) -> None:
+def main(*sizes: int) -> int:
     session = start_session()
     with (
         tempfile.TemporaryDirectory() as folder,
         Broker(Path(folder) / "kafka", state_dir=ROOT / ".drawdown") as broker,
     ):
-        workspace = Workspace(Path(folder) / "project", session, kafka=broker.bootstrap_servers)
-        seconds: dict[str, list[float]] = {"exactly_once": [], "at_least_once": []}
-        for delivery in seconds:
-            Topic(broker, delivery, 2)
-            spec = SPEC.replace("DELIVERY", delivery)
-            workspace.pipeline(delivery, spec, event_ddl="id INT", transform_sql=SQL.format(rows=rows))
-        for round in range(ROUNDS + 1):
-            workspace.land_json(f"landing/events/{round}.json", [{"id": 0}], mtime=10 * round + 1)
-            workspace.land_json(f"landing/events/{round}b.json", [{"id": 1}], mtime=10 * round + 2)
-            for delivery, taken in seconds.items():
-                started = time.monotonic()
-                run = workspace.run(delivery)
-                taken.append(time.monotonic() - started)
-                assert run.counts.staged == rows
+        found = [_compare(session, broker, Path(folder) / str(rows), rows) for rows in sizes]
     session.stop()
-    typical = {delivery: median(taken[1:]) for delivery, taken in seconds.items()}
-    for delivery, taken in typical.items():
-        print(f"{delivery}: {taken:.2f} s a drain of {rows:,} rows, {rows / taken:,.0f} rows/s")
-    print(f"ratio {typical['at_least_once'] / typical['exactly_once']:.2f}")
+    return present("kafka_sink", found)
+
+
+def _compare(session: SparkSession, broker: Broker, folder: Path, rows: int) -> Comparison:
+    workspace = Workspace(folder, session, kafka=broker.bootstrap_servers)
+    for delivery in ("exactly_once", "at_least_once"):
+        topic = f"{delivery}-{rows}"
+        Topic(broker, topic, 2)
+        spec = SPEC.replace("DELIVERY", delivery).replace("TOPIC", topic)
+        workspace.pipeline(delivery, spec, event_ddl="id INT", transform_sql=SQL.format(rows=rows))
+
+    def drained(delivery: str, turn: int) -> float:
+        for id in (0, 1):  # a file is a task
+            workspace.land_json(f"landing/{delivery}/{turn}-{id}.json", [{"id": id}])
+        begun = time.monotonic()
+        run = workspace.run(delivery)
+        assert run.counts.staged == rows
+        return time.monotonic() - begun
+
+    pairs = in_turns(lambda turn: drained("exactly_once", turn), lambda turn: drained("at_least_once", turn))
+    ours, rival = ([pair[way] for pair in pairs] for way in (0, 1))
+    return Comparison(f"exactly once into Kafka, {rows:,} rows", RIVAL, "s", ours, rival)
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 400_000)
+    sys.exit(main(*(map(int, sys.argv[1:]) if sys.argv[1:] else SIZES)))

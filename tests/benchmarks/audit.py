@@ -1,14 +1,12 @@
 """What an audit of 14 expectations costs beside one hand-written aggregate over the same slice.
 
-    python -m tests.benchmarks.audit_cost [ROWS]
+    python -m tests.benchmarks.audit [ROWS ...]
 
-Both read the same parquet files in a session of their own, in turns. Prints the median seconds and the Spark
-jobs of both, and their ratio; ends with 1 when that is over 2.
+Both read the same parquet files in a session of their own, in turns.
 """
 
 from __future__ import annotations
 
-import statistics
 import sys
 import tempfile
 import time
@@ -18,11 +16,13 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.quality.audit import GxAuditor
+from tests.benchmarks.comparison import Comparison, in_turns
+from tests.benchmarks.page import present
 from tests.support.quality import pipeline_with
 from tests.support.spark import start_session
 
-ROWS = 1_000_000
-TURNS = 9
+SIZES = (100_000, 1_000_000, 10_000_000)
+RIVAL = "one hand-written aggregate"
 BOUND = 2.0
 
 QUALITY = """
@@ -62,17 +62,17 @@ BY_HAND = [
 ]
 
 
-def main(rows: int) -> int:
-    """Measures, prints, and says whether the audit stays within the bound (0) or not (1)."""
+def main(*sizes: int) -> int:
     spark = start_session()
     try:
         with tempfile.TemporaryDirectory() as folder:
-            return _compare(spark, str(Path(folder) / "slice"), rows)
+            found = [each for rows in sizes for each in _compare(spark, str(Path(folder) / str(rows)), rows)]
     finally:
         spark.stop()
+    return present("audit", found)
 
 
-def _compare(spark: SparkSession, path: str, rows: int) -> int:
+def _compare(spark: SparkSession, path: str, rows: int) -> list[Comparison]:
     flights(spark, rows).write.parquet(path)
     pipeline = pipeline_with(QUALITY)
     slice_ = spark.newSession().read.parquet(path)
@@ -84,17 +84,14 @@ def _compare(spark: SparkSession, path: str, rows: int) -> int:
     def aggregate() -> None:
         slice_.selectExpr(*BY_HAND).collect()
 
-    jobs = {work.__name__: _jobs(spark, work) for work in (audit, aggregate)}
-    seconds: dict[str, list[float]] = {"audit": [], "aggregate": []}
-    for _ in range(TURNS):
-        for work in (audit, aggregate):
-            seconds[work.__name__].append(_seconds(work))
-    median = {name: statistics.median(taken) for name, taken in seconds.items()}
-    ratio = median["audit"] / median["aggregate"]
-    for name, about in (("audit", "audit of 14 expectations"), ("aggregate", "one hand-written aggregate")):
-        print(f"{about}: {median[name]:.3f} s, {jobs[name]} Spark job(s), {rows:,} rows")
-    print(f"ratio {ratio:.2f} (at most {BOUND})")
-    return int(ratio > BOUND)
+    what = f"14 expectations, {rows:,} rows"
+    jobs = [[float(_jobs(spark, work))] for work in (audit, aggregate)]
+    pairs = in_turns(lambda _: _seconds(audit), lambda _: _seconds(aggregate))
+    ours, rival = ([pair[way] for pair in pairs] for way in (0, 1))
+    return [
+        Comparison(what, RIVAL, "s", ours, rival, BOUND),
+        Comparison(f"{what}: Spark jobs", RIVAL, "jobs", *jobs),
+    ]
 
 
 def flights(spark: SparkSession, rows: int) -> DataFrame:
@@ -126,4 +123,4 @@ def _seconds(work: Callable[[], None]) -> float:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else ROWS))
+    sys.exit(main(*(map(int, sys.argv[1:]) if sys.argv[1:] else SIZES)))

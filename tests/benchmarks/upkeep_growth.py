@@ -1,0 +1,165 @@
+"""1,000 runs with upkeep once a day, four runs a day: what is there after 10, 100 and 1,000 of them.
+
+    python -m tests.benchmarks.upkeep_growth [RUNS] [--without]
+
+Not drained by Spark, which would take hours: each run notes its batch, is judged and published by the same
+functions as a drain's, over a file and the logs of a checkpoint that are written here; a day goes by by
+setting the times of files and records back. Prints files and bytes of the table and of all else below the
+storage root, and records of the metastore; ``--without``: the same without upkeep.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from sqlalchemy import func, select
+
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Batch, Counts, Lease, Run, StagedFile, Verdict
+from drawdown.metastore.tables import metadata
+from drawdown.publishing import publish_passed
+from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.publishing.targets import output_uri
+from drawdown.spec import Pipeline
+from tests.support.ageing import grow_old
+from tests.support.tidying import tidied
+from tests.support.workspace import Workspace
+
+NAME = "events"
+A_DAY = 4
+TTL = timedelta(hours=1)
+SPEC = """
+sources:
+  events: {format: json, path: landing/events, schema: event.ddl}
+transform: transform.sql
+sink: {format: delta, path: tables/events, schema: event.ddl}
+"""
+_SCHEMA = {
+    "type": "struct",
+    "fields": [{"name": "id", "type": "long", "nullable": True, "metadata": {}}],
+}
+
+
+@dataclass(frozen=True)
+class Size:
+    """What there is after so many runs."""
+
+    runs: int
+    data_files: int
+    table_files: int
+    table_bytes: int
+    other_files: int
+    records: int
+
+    def __str__(self) -> str:
+        return (
+            f"{self.runs:5} runs: table {self.table_files:5,} files ({self.data_files:,} with rows)"
+            f" {self.table_bytes:9,} bytes;"
+            f" other files {self.other_files:5,}; records {self.records:5,}"
+        )
+
+
+def growth(
+    root: Path, runs: int, *, a_day: int = A_DAY, upkeep: bool = True, more: str = ""
+) -> Iterator[Size]:
+    """The size after each day."""
+    workspace = Workspace(root, more=more)
+    pipeline = workspace.pipeline(NAME, SPEC, event_ddl="id BIGINT", transform_sql="SELECT * FROM events")
+    with workspace.metastore() as metastore:
+        _begin(workspace, metastore, pipeline)
+        for number in range(runs):
+            _run(workspace, metastore, pipeline, number)
+            if number % a_day == a_day - 1:
+                grow_old(workspace, timedelta(days=1))
+                if upkeep:
+                    tidied(workspace, NAME)
+                yield _size(workspace, metastore, number + 1)
+
+
+def _begin(workspace: Workspace, metastore: Metastore, pipeline: Pipeline) -> None:
+    table = DeltaTableFiles(output_uri(workspace.project, pipeline))
+    table.create(json.dumps(_SCHEMA), [], "events")
+    lease = metastore.acquire(NAME, "simulated", "first", TTL)
+    known = {"sink.identity": table.table_id, "source_order": ["events"]}
+    metastore.create_checkpoint(lease, 1, f"_drawdown/{NAME}/checkpoint-1", known)
+    metastore.release(lease)
+    _write(workspace, "metadata", json.dumps({"id": str(uuid.uuid4())}))
+
+
+def _run(workspace: Workspace, metastore: Metastore, pipeline: Pipeline, number: int) -> None:
+    run_id = f"run-{number:06}"
+    lease = metastore.acquire(NAME, "simulated", run_id, TTL)
+    metastore.start_run(Run(run_id, NAME, generation=1, holder="simulated"))
+    _write(workspace, f"offsets/{number}", "v1\n{}\n" + json.dumps({"logOffset": number}))
+    _stage(workspace, metastore, lease, number)
+    _write(workspace, f"commits/{number}", "v1\n" + json.dumps({"nextBatchWatermarkMs": 0}))
+    metastore.mark_committed(lease, 1, number)
+    metastore.record_verdict(lease, Verdict(NAME, 1, run_id, number, number, "pass"))
+    checkpoint = metastore.active_checkpoint(NAME)
+    assert checkpoint is not None
+    done = publish_passed(metastore, lease, workspace.project, pipeline, checkpoint)
+    metastore.finish_run(run_id, "succeeded", batches=1, counts=Counts(published=done.rows))
+    metastore.release(lease)
+
+
+def _stage(workspace: Workspace, metastore: Metastore, lease: Lease, number: int) -> None:
+    path = workspace.storage / "tables/events" / f"part-{number:06}-{uuid.uuid4()}.parquet"
+    pq.write_table(pa.table({"id": [number]}), path)
+    info = path.stat()
+    action = {
+        "path": path.name,
+        "size": info.st_size,
+        "modificationTime": info.st_mtime_ns // 1_000_000,
+        "stats": json.dumps({"numRecords": 1}),
+    }
+    counts = Counts(read=1, fed=1, staged=1)
+    batch = Batch(NAME, 1, number, lease.run_id, lease.epoch, counts=counts)
+    metastore.note_batch(lease, batch, [StagedFile("output", str(path), info.st_size, 1, action)], {})
+
+
+def _write(workspace: Workspace, name: str, text: str) -> None:
+    path = workspace.storage / "_drawdown" / NAME / "checkpoint-1" / name
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+
+
+def _size(workspace: Workspace, metastore: Metastore, runs: int) -> Size:
+    sizes: Counter[str] = Counter()
+    for path, (size, _) in workspace.snapshot().items():
+        where = "table" if path.startswith("tables/") else "other"
+        sizes[f"{where} files"] += 1
+        sizes[f"{where} bytes"] += size
+        sizes["data"] += (
+            path.startswith("tables/") and path.endswith(".parquet") and "/_delta_log/" not in path
+        )
+    with metastore._engine.begin() as conn:
+        records = sum(
+            conn.execute(select(func.count()).select_from(table)).scalar_one()
+            for table in metadata.tables.values()
+        )
+    return Size(
+        runs, sizes["data"], sizes["table files"], sizes["table bytes"], sizes["other files"], records
+    )
+
+
+def main(runs: int, upkeep: bool) -> int:
+    with tempfile.TemporaryDirectory() as folder:
+        for size in growth(Path(folder) / "project", runs, upkeep=upkeep):
+            if size.runs in (12, 100, 200, 400, 600, 800, runs):
+                print(size, flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    numbers = [int(word) for word in sys.argv[1:] if word.isdigit()]
+    sys.exit(main(numbers[0] if numbers else 1_000, "--without" not in sys.argv))
