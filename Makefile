@@ -51,11 +51,7 @@ audit: setup ## Ask PyPI for known weaknesses of the pinned packages (fails when
 	@$(PYTHON) -m uv tool run --from pip-audit==2.10.1 pip-audit --strict --disable-pip --no-deps -r requirements.txt
 lock: setup ## Resolve and pin requirements.txt and jars.lock anew
 	@$(PYTHON) -m drawdown.machine.lock
-bench: setup ## Run the benchmarks
-	@$(PYTHON) -m pytest tests/benchmarks --benchmark-only
-	@$(PYTHON) -m tests.benchmarks.state_growth
-	@$(PYTHON) -m tests.benchmarks.kafka_sink
-	@$(PYTHON) -m tests.benchmarks.audit_cost
-	@$(PYTHON) -m tests.benchmarks.data_docs_cost
+bench: setup-tests ## Run the benchmarks (hours; ONLY="small_runs audit") and write docs/performance.md
+	@$(PYTHON) -m tests.benchmarks $(ONLY)
 clean: down ## Remove what set-up and runs made (.venv, .drawdown)
 	@rm -rf .venv .drawdown

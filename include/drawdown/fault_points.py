@@ -72,7 +72,15 @@ REBUILD_STEPS: Mapping[str, str] = {
 }
 """The same of a rebuild; its drain has the steps of a drain."""
 
-_ALL = (*STEPS, *QUARANTINE_STEPS, *REPLAY_STEPS, *REBUILD_STEPS)
+UPKEEP_STEPS: Mapping[str, str] = {
+    "upkeep.prune": "what no restart needs is gone from the checkpoint's folder",
+    "upkeep.compact": "one commit of a table: many small files are few",
+    "upkeep.vacuum": "files of a table that nobody needs are gone",
+    "upkeep.records": "records that nobody looks at are gone from the metastore",
+}
+"""The same of an upkeep."""
+
+_ALL = (*STEPS, *QUARANTINE_STEPS, *REPLAY_STEPS, *REBUILD_STEPS, *UPKEEP_STEPS)
 
 _ACTIONS = ("kill", "freeze", "fail")
 _WORDS = re.compile(r"(\w+) (before|after) ([a-z.]+)(?: ([1-9]\d{0,8}))?")

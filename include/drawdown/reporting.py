@@ -5,10 +5,10 @@ from __future__ import annotations
 import sys
 from typing import TextIO
 
-from drawdown.application import Report, Watcher
 from drawdown.metastore.records import Batch, Run
 from drawdown.plan.preflight import Preflight
 from drawdown.spec import Pipeline
+from drawdown.watcher import Report, Watcher
 
 
 class LogLines(Watcher):

@@ -117,7 +117,7 @@ def _consume(broker: Broker, count: int) -> list[bytes]:
 def _processes(folder: Path) -> list[int]:
     """Every process whose command line names the folder, except this one."""
     found = []
-    for command in Path("/proc").glob("[0-9]*/cmdline"):
+    for command in (process / "cmdline" for process in Path("/proc").glob("[0-9]*")):
         try:
             if str(folder).encode() in command.read_bytes() and b"kafka.Kafka" in command.read_bytes():
                 found.append(int(command.parent.name))

@@ -1,4 +1,4 @@
-"""Spark's daemons as docker-compose.yaml starts them, without containers.
+"""Spark's daemons and the broker as docker-compose.yaml starts them, without containers.
 
 Only addresses, ports and folders are this machine's: each test says which.
 """
@@ -7,10 +7,16 @@ from __future__ import annotations
 
 import json
 import urllib.request
+from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+from confluent_kafka import Consumer, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from drawdown.machine.broker import Broker
 from drawdown.machine.ports import LOOPBACK, free_ports
+from tests.support.compose import ROOT, resolved
 from tests.support.native_services import Native, made_secrets
 from tests.support.waiting import until
 
@@ -39,3 +45,42 @@ def test_a_spark_worker_registers_with_the_master(tmp_path: Path) -> None:
                 return bool(json.load(answer)["aliveworkers"] == 1)
 
         until(registered, 900)
+
+
+class ComposeBroker(Broker):
+    """The project's broker with the settings that the compose file gives to the image of Apache Kafka."""
+
+    def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:
+        super().__init__(folder, state_dir=ROOT / ".drawdown")
+        self._variables = variables
+
+    def _write_settings(self, port: int, controller: int) -> Path:
+        super()._write_settings(port, controller)
+        moved = {":9092": f":{port}", ":9093": f":{controller}", "kafka:": f"{LOOPBACK}:"}
+        moved |= {"/var/lib/kafka/data": str(self.folder / "data")}
+        lines = []
+        for name, value in self._variables.items():
+            for there, here in moved.items():
+                value = value.replace(there, here)
+            # docker/examples/README.md of Apache Kafka; no setting here holds a `_` or a `-`.
+            lines.append(f"{name.removeprefix('KAFKA_').replace('_', '.').lower()}={value}\n")
+        settings = self.folder / "server.properties"
+        settings.write_text("".join(lines))
+        return settings
+
+
+def test_the_broker_takes_the_transactions_of_an_exactly_once_sink(tmp_path: Path) -> None:
+    variables = resolved(made_secrets(tmp_path))["services"]["kafka"]["environment"]
+    with ComposeBroker(tmp_path / "kafka", variables) as broker:
+        address = {"bootstrap.servers": broker.bootstrap_servers}
+        admin = AdminClient(address)
+        admin.create_topics([NewTopic("out", 1)])["out"].result(60)
+        producer = Producer({**address, "transactional.id": "one"})
+        producer.init_transactions(60)
+        producer.begin_transaction()
+        producer.produce("out", b"row")
+        producer.commit_transaction(60)
+        reader = Consumer({**address, "group.id": "g", "auto.offset.reset": "earliest"})
+        reader.subscribe(["out"])
+        assert until(lambda: reader.poll(1), 900).value() == b"row"
+        reader.close()

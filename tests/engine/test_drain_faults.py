@@ -9,12 +9,13 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from drawdown.application import Application, Report, Watcher
+from drawdown.application import Application
 from drawdown.errors import DrawdownError, RefusedError, SourceError, TransformError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch
 from drawdown.plan.preflight import preflight
 from drawdown.spec import Pipeline, load_pipeline
+from drawdown.watcher import Report, Watcher
 from tests.support.workspace import Workspace
 
 SPEC = """

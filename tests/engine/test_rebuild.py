@@ -6,8 +6,8 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
-from drawdown.engine.drain import RunContext
 from drawdown.engine.rebuild import rebuild
+from drawdown.engine.run_context import RunContext
 from drawdown.errors import RefusedError
 from drawdown.plan.rebuild import wanted
 from drawdown.quality.audit import GxAuditor

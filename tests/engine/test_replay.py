@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import pytest
 from pyspark.sql import DataFrame
 
-from drawdown.engine.drain import RunContext
 from drawdown.engine.replay import replay
+from drawdown.engine.run_context import RunContext
 from drawdown.errors import AuditFailed, DrawdownError
 from drawdown.publishing.held import Decision, decide
 from drawdown.quality.audit import GxAuditor

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from drawdown.engine.drain import RunContext
 from drawdown.engine.replay import replay
+from drawdown.engine.run_context import RunContext
 from drawdown.errors import RefusedError
 from drawdown.machine.postgres import PostgresServer
 from drawdown.metastore.records import StagedFile

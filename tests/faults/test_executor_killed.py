@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-import time
 from collections import Counter
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from tests.support import clusters
+from tests.support.command_line import CommandLine, drawdown
 from tests.support.slow import slow_transform
-from tests.support.spark import ROOT
-from tests.support.standalone import StandaloneCluster
 from tests.support.workspace import Workspace, multiset
 
+PROJECT = """
+clusters:
+  pair: {kind: standalone, workers: {min: 1, max: 2, each: {files: 3}}, worker_memory: 600m}
+"""
 SPEC = """
 sources:
   events:
@@ -27,6 +29,7 @@ sources:
 transform: transform.py
 sink: {format: delta, path: tables/counts, schema: out.ddl, mode: update, keys: [k]}
 state: {partitions: 2}
+cluster: pair
 """
 COUNTED = '.groupBy("k").count().withColumnRenamed("count", "n")'
 FILES, ROWS = 6, 12
@@ -34,50 +37,45 @@ FILES, ROWS = 6, 12
 
 @pytest.mark.fault("F40", "delta")
 def test_a_drain_outlives_one_of_its_executors(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "project")
+    workspace = Workspace(tmp_path / "project", more=PROJECT)
     workspace.pipeline(
         "counts",
         SPEC,
         transform_py=slow_transform("events", "k", "string", 0.1, COUNTED),
         out_ddl="k STRING, n BIGINT",
     )
-    rows = [[{"id": i, "k": "abcde"[(i + file) % 5]} for i in range(ROWS)] for file in range(FILES)]
-    for file, landed in enumerate(rows):
-        workspace.land_json(f"landing/events/{file}.json", landed, mtime=file + 1)
+    rows = [[{"id": i, "k": "abcde"[(i + file) % 5]} for i in range(ROWS)] for file in range(FILES + 1)]
 
-    with StandaloneCluster(tmp_path / "cluster") as cluster:
-        log = tmp_path / "job.log"
-        with log.open("wb") as stream:
-            job = subprocess.Popen(
-                [
-                    *(sys.executable, "-m", "tests.support.clustered_job"),
-                    *(str(workspace.root), "counts", cluster.master),
-                ],
-                cwd=ROOT,
-                env={**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"},
-                stdout=stream,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        try:
-            deadline = time.monotonic() + 400
-            while "counts: batch 1:" not in log.read_text():
-                assert job.poll() is None, log.read_text()
-                assert time.monotonic() < deadline, log.read_text()
-                time.sleep(0.05)
-            before = cluster.executors()
-            assert len(before) == 2
-            os.kill(before[0], signal.SIGKILL)
-            assert job.wait(400) == 0, log.read_text()
-        finally:
-            if job.poll() is None:
-                os.killpg(job.pid, signal.SIGKILL)
-                job.wait()
+    def land(file: int) -> None:
+        workspace.land_json(f"landing/events/{file}.json", rows[file], mtime=file + 1)
 
-    counted = Counter(str(row["k"]) for landed in rows for row in landed)
-    assert multiset(workspace.delta("tables/counts")) == multiset(counted.items())
+    for file in range(FILES):
+        land(file)
+    with CommandLine(workspace.root, "run", "counts") as command:
+        command.until(lambda line: "counts: batch 1:" in line)
+        before = clusters.executors(workspace.root)
+        assert len(before) == 2, "six files, three for each worker"
+        os.kill(before[0], signal.SIGKILL)
+        assert command.ended(400) == 0, "".join(command.said)
+    clusters.until_nothing_is_left(workspace.root)
+    assert counted(workspace) == multiset(Counter(str(r["k"]) for file in rows[:FILES] for r in file).items())
+
+    # The next run has a cluster of its own, of another size, and goes on with the state of this one.
+    land(FILES)
+    assert drawdown(workspace.root, "run", "counts", timeout=400).returncode == 0
+    clusters.until_nothing_is_left(workspace.root)
+    assert counted(workspace) == multiset(Counter(str(r["k"]) for file in rows for r in file).items())
     with workspace.metastore() as metastore:
-        [run] = metastore.runs("counts")
+        [second, first] = metastore.runs("counts")
         batches = metastore.batches("counts", 1)
-    assert (run.state, run.counts.read) == ("succeeded", FILES * ROWS)
-    assert [batch.counts.read for batch in batches] == [ROWS] * FILES
+        applications = metastore.applications.since(first.started_at - timedelta(hours=1))[0]
+    driver = workspace.project.clusters["pair"]
+    assert all(application.cores > driver.cores for application in applications)
+    assert all(application.memory > driver.memory_bytes for application in applications)
+    assert (first.state, first.counts.read) == ("succeeded", FILES * ROWS)
+    assert (second.state, second.counts.read) == ("succeeded", ROWS)
+    assert [batch.counts.read for batch in batches] == [ROWS] * (FILES + 1)
+
+
+def counted(workspace: Workspace) -> object:
+    return multiset(workspace.delta("tables/counts"))

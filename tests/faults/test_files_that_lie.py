@@ -15,11 +15,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.application import Application, Report, Watcher
+from drawdown.application import Application
 from drawdown.errors import RefusedError, SourceError
 from drawdown.metastore.records import Run
 from drawdown.plan.preflight import Preflight
 from drawdown.spec import Pipeline, load_pipeline
+from drawdown.watcher import Report, Watcher
 from tests.support.deaths import die
 from tests.support.refusals import planned, refused
 from tests.support.verdicts import verdicts

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.application import Report
 from drawdown.errors import DrawdownError
+from drawdown.watcher import Report
 from tests.support.small_disk import small_disk
 from tests.support.workspace import Workspace, multiset
 

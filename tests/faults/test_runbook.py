@@ -191,6 +191,17 @@ def test_state_cannot_take_a_change(workspace: Workspace, page: Page) -> None:
     assert workspace.delta("tables/sales") == [(0, 2), (1, 2), (10, 2)], "by the old version"
 
 
+def test_the_storage_grows(workspace: Workspace, page: Page) -> None:
+    look, tidy = page["The storage grows"]
+    sales(workspace)
+    arrive(workspace, *range(8))
+    workspace.run(NAME)
+    before = ids(workspace)
+    assert "to compact" in typed(workspace, look)
+    assert "8 → 1" in typed(workspace, tidy)
+    assert ids(workspace) == before
+
+
 def test_to_another_cluster_or_storage(workspace: Workspace, page: Page) -> None:
     cluster, storage = page["To another cluster or storage"]
     sales(workspace)

@@ -53,6 +53,10 @@ class CommandLine:
     def interrupted(self) -> int:
         """Ctrl-C at the terminal, then its exit code."""
         os.killpg(self._process.pid, signal.SIGINT)
-        rest, _ = self._process.communicate(timeout=90)
+        return self.ended(90)
+
+    def ended(self, seconds: float) -> int:
+        """Its exit code, once it has ended by itself."""
+        rest, _ = self._process.communicate(timeout=seconds)
         self.said.append(rest)
         return self._process.returncode

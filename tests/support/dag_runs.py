@@ -73,7 +73,7 @@ def processes_of(root: Path) -> list[int]:
     """Every process that was started for the project in a folder."""
     mark = f"DRAWDOWN_PROJECT={root}\0".encode()
     found = []
-    for environ in Path("/proc").glob("[0-9]*/environ"):
+    for environ in (process / "environ" for process in Path("/proc").glob("[0-9]*")):
         try:
             if mark in environ.read_bytes():
                 found.append(int(environ.parent.name))

@@ -8,6 +8,7 @@ from pyspark.sql import SparkSession
 
 from drawdown.engine.session import application_session
 from drawdown.machine.archive import driver_conf
+from drawdown.machine.own_jar import LOCAL_FILES
 
 ROOT = Path(__file__).parents[2]
 
@@ -23,6 +24,7 @@ def start_session() -> SparkSession:
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             **driver_conf(ROOT),
+            **LOCAL_FILES,
             "spark.sql.shuffle.partitions": "2",
         },
     )

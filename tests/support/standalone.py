@@ -51,21 +51,6 @@ class StandaloneCluster:
     ) -> None:
         self._stop()
 
-    def executors(self) -> list[int]:
-        """Process ids of the executors that run on this cluster now."""
-        found = []
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                command = path.read_bytes().split(b"\0")
-                folder = str((path.parent / "cwd").readlink())
-            except OSError:
-                continue
-            if b"org.apache.spark.executor.CoarseGrainedExecutorBackend" in command and folder.startswith(
-                str(self._folder)
-            ):
-                found.append(int(path.parent.name))
-        return sorted(found)
-
     def _start(self, background: Background, daemon: str, *arguments: str) -> None:
         command = [str(spark_home() / "bin" / "spark-class"), f"org.apache.spark.deploy.{daemon}", *arguments]
         environment = {

@@ -90,7 +90,7 @@ class SubmittedJob:
 def all_stats() -> dict[int, tuple[str, int, int, int]]:
     """pid -> state, parent, session, start time (proc(5))."""
     found = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
+    for path in (process / "stat" for process in Path("/proc").glob("[0-9]*")):
         try:
             fields = path.read_text(errors="replace").rpartition(")")[2].split()
         except OSError:

@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from drawdown.application import Application, Report, Watcher
+from drawdown.application import Application
 from drawdown.metastore.records import Batch, Run, Verdict
 from drawdown.spec import Pipeline, load_pipeline
 from drawdown.spec.trigger import parse_trigger
+from drawdown.watcher import Report, Watcher
 from tests.support.workspace import Workspace
 
 _SECONDS = 90.0

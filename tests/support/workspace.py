@@ -17,10 +17,11 @@ import duckdb
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from drawdown.application import Application, Report
+from drawdown.application import Application
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Run
 from drawdown.spec import Pipeline, Project, load_pipeline, load_project
+from drawdown.watcher import Report
 
 _PROJECT = """
 storage_root: storage

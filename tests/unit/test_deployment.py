@@ -1,6 +1,6 @@
 """docker-compose.yaml and Dockerfile: no engine runs them here, so what they say is checked by itself.
 
-`tests/airflow/test_deployment_init.py` and `tests/engine/test_deployment_daemons.py` run parts of it.
+`tests/airflow/test_deployment_airflow.py` and `tests/engine/test_deployment_daemons.py` run parts of it.
 """
 
 from __future__ import annotations

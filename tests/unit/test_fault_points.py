@@ -13,7 +13,16 @@ import pytest
 
 from drawdown import fault_points
 from drawdown.errors import SpecError
-from drawdown.fault_points import FAULT, QUARANTINE_STEPS, REBUILD_STEPS, REPLAY_STEPS, STEPS, Fault, durable
+from drawdown.fault_points import (
+    FAULT,
+    QUARANTINE_STEPS,
+    REBUILD_STEPS,
+    REPLAY_STEPS,
+    STEPS,
+    UPKEEP_STEPS,
+    Fault,
+    durable,
+)
 
 INCLUDE = Path(fault_points.__file__).parent
 
@@ -43,7 +52,7 @@ def test_every_step_is_a_place_in_the_code_and_every_place_a_step() -> None:
         if path.name != "fault_points.py"
         for step in re.findall(r"durable\(\"([^\"]+)\"\)", path.read_text())
     ]
-    assert sorted(found) == sorted((*STEPS, *QUARANTINE_STEPS, *REPLAY_STEPS, *REBUILD_STEPS))
+    assert sorted(found) == sorted((*STEPS, *QUARANTINE_STEPS, *REPLAY_STEPS, *REBUILD_STEPS, *UPKEEP_STEPS))
 
 
 @pytest.mark.parametrize(

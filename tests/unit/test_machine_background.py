@@ -114,7 +114,7 @@ def _start_owner(folder: Path, tag: str, *, detached: bool) -> subprocess.Popen[
 
 def _sleepers(tag: str) -> list[int]:
     found = []
-    for command in Path("/proc").glob("[0-9]*/cmdline"):
+    for command in (process / "cmdline" for process in Path("/proc").glob("[0-9]*")):
         try:
             if command.read_bytes().split(b"\0")[:2] == [b"sleep", tag.encode()]:
                 found.append(int(command.parent.name))

@@ -52,7 +52,10 @@ def test_a_store_of_before_later_counts_is_brought_up(store_url: str) -> None:
         with store._writer.begin() as conn:
             for table, count in product(("runs", "batches"), ("sessionless", "lost", "replayed")):
                 conn.execute(text(f"ALTER TABLE {table} DROP COLUMN {count}"))
-            conn.execute(text("ALTER TABLE runs DROP COLUMN notices"))
+            conn.execute(text("DROP INDEX ix_runs_application"))
+            for column in ("notices", "application", "usage"):
+                conn.execute(text(f"ALTER TABLE runs DROP COLUMN {column}"))
+            conn.execute(text("DROP TABLE applications"))
             conn.execute(text("ALTER TABLE verdicts DROP COLUMN measures"))
             for column in ("state", "rebuild"):
                 conn.execute(text(f"ALTER TABLE checkpoints DROP COLUMN {column}"))

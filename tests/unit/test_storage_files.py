@@ -42,6 +42,8 @@ def test_a_listing_says_path_size_and_time(storage: Storage) -> None:
         5,
     )
     assert info.mtime_ms > 1_700_000_000_000
+    assert storage.info("in/x 1%.csv") == info
+    assert storage.info("in/nothing") is None
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ def delta_backlog(table: str, offset: dict[str, Any] | None) -> Finding:
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
     try:
-        version = DeltaTable(table, without_files=True).version()
+        version = DeltaTable(table).version()
     except TableNotFoundError:
         return Finding((f"there is no Delta table at {table}",))
     except (DeltaError, OSError) as error:

@@ -150,6 +150,40 @@ class DeltaTableFiles:
         # A shallow clone names files of another table.
         return {p if "://" in p or p.startswith("/") else f"{self.uri}/{p}" for p in map(unquote, paths)}
 
+    def as_of(self, version: int) -> DeltaTableFiles | None:
+        """The table as it was in a version; None where the log does not reach back to it."""
+        from deltalake import DeltaTable
+        from deltalake.exceptions import DeltaError
+
+        then = DeltaTableFiles(self.uri)
+        try:
+            then.__dict__["_table"] = DeltaTable(self.uri, version=version)
+        except DeltaError:
+            return None
+        return then
+
+    def sizes(self) -> list[tuple[tuple[str, ...], int]]:
+        """Of each file of the current version its partition and its bytes."""
+        import pyarrow as pa
+
+        rows = pa.table(self._table.get_add_actions(flatten=True)).to_pylist()
+        names = [f"partition.{name}" for name in self.partition_by]
+        return [(tuple(str(row[name]) for name in names), int(row["size_bytes"])) for row in rows]
+
+    def compact(self, info: Mapping[str, str]) -> tuple[int, int]:
+        """Put small files together, partition by partition, in one commit that changes no row.
+
+        Returns:
+            The number of files that went into it, and that came out of it.
+        """
+        from deltalake.transaction import CommitProperties
+
+        with self._writing():
+            said = CommitProperties(custom_metadata=dict(info))
+            done = self._table.optimize.compact(commit_properties=said)
+        del self.__dict__["_table"]
+        return int(done["numFilesRemoved"]), int(done["numFilesAdded"])
+
     def append(self, files: Sequence[StagedFile], commit: Commit) -> None:
         """Make staged files visible beside what is there."""
         self._add("append", files, commit)

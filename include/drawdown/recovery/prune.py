@@ -57,25 +57,46 @@ def prune(
     Raises:
         SourceError: the storage cannot be reached.
     """
-    storage, folder = generation.storage, generation.folder
-    removed = {
+    found = prunable(generation, keep=keep, previous=previous)
+    remove(generation, found, current)
+    return found
+
+
+def prunable(
+    generation: Generation,
+    *,
+    keep: int,
+    previous: bool = False,
+    named: Callable[[str], set[str]] = lambda table: DeltaTableFiles(table).referenced(),
+) -> Pruned:
+    """What `prune` would remove.
+
+    Args:
+        named: of a table's address the absolute paths of its files that stay.
+    """
+    found = {
         "batches": list(_old_batches(generation)),
         "state": list(_old_state(generation)),
         "leftovers": list(_leftovers(generation)),
-        "generations": list(_old_generations(generation, previous)),
+        "generations": list(_old_generations(generation, previous, named)),
         "staged": list(_staged(generation)),
         "snapshots": [
             *_old_snapshots(generation, keep),
-            *_old_folders(generation, f"{folder}/repaired", keep),
+            *_old_folders(generation, f"{generation.folder}/repaired", keep),
         ],
     }
-    for infos in removed.values():
+    return Pruned({what: infos for what, infos in found.items() if infos})
+
+
+def remove(generation: Generation, found: Pruned, current: Callable[[], Lease]) -> None:
+    """Remove what `prunable` has found."""
+    storage = generation.storage
+    for infos in found.removed.values():
         for info in infos:
             current()
             delete_with_checksum(storage, info.relative)
-    if removed["staged"]:
+    if "staged" in found.removed:
         sweep(generation.metastore, current(), storage, generation.pipeline, generation.number, ())
-    return Pruned({what: infos for what, infos in removed.items() if infos})
 
 
 def _first_kept(generation: Generation) -> int:
@@ -128,7 +149,9 @@ def _main(checksum: str) -> str:
     return f"{folder}/{name.removeprefix('.').removesuffix('.crc')}"
 
 
-def _old_generations(generation: Generation, previous: bool) -> Iterator[FileInfo]:
+def _old_generations(
+    generation: Generation, previous: bool, named: Callable[[str], set[str]]
+) -> Iterator[FileInfo]:
     storage, retired = generation.storage, _retired(generation, previous)
     for info in storage.walk(generation.folder):
         numbered = _NUMBERED.fullmatch(info.relative[len(generation.folder) + 1 :].split("/")[0])
@@ -137,7 +160,7 @@ def _old_generations(generation: Generation, previous: bool) -> Iterator[FileInf
     for number in retired:
         shadow = generation.pipeline.as_shadow(number, {})
         for uri in (output_uri, quarantine_uri):
-            yield from _left_below(storage, uri(generation.project, generation.pipeline), shadow)
+            yield from _left_below(storage, uri(generation.project, generation.pipeline), shadow, named)
 
 
 def _retired(generation: Generation, previous: bool) -> list[int]:
@@ -151,11 +174,13 @@ def _retired(generation: Generation, previous: bool) -> list[int]:
     ]
 
 
-def _left_below(storage: Storage, table: str, shadow: Pipeline) -> Iterator[FileInfo]:
+def _left_below(
+    storage: Storage, table: str, shadow: Pipeline, named: Callable[[str], set[str]]
+) -> Iterator[FileInfo]:
     """Files of a retired shadow that the table does not name any more."""
     files = list(storage.walk(f"{storage.relative(table)}/{shadow.apart}"))
-    named = DeltaTableFiles(table).referenced() if files else set()
-    yield from (info for info in files if info.path not in named)
+    stay = named(table) if files else set()
+    yield from (info for info in files if info.path not in stay)
 
 
 def _staged(generation: Generation) -> Iterator[FileInfo]:

@@ -64,6 +64,14 @@ def as_run(
     return done
 
 
+TIME = "%Y%m%dT%H%M%S.%fZ"
+
+
 def folder_name() -> str:
     """A name for a folder made now, that sorts by time: 20260131T093000.123456Z."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}"
+    return datetime.now(UTC).strftime(TIME)
+
+
+def time_of(folder: str) -> datetime:
+    """When a folder of such a name was made."""
+    return datetime.strptime(folder, TIME).replace(tzinfo=UTC)

@@ -60,8 +60,14 @@ class Snapshot:
 
 def snapshots(storage: Storage, pipeline: str) -> list[Snapshot]:
     """The finished snapshots of a pipeline, oldest first."""
+    folder = f"_drawdown/{pipeline}/snapshots"
+    return [read_snapshot(storage, f"{folder}/{name}") for name in snapshot_names(storage, pipeline)]
+
+
+def snapshot_names(storage: Storage, pipeline: str) -> list[str]:
+    """Of the finished snapshots of a pipeline, oldest first."""
     found = storage.list_files(f"_drawdown/{pipeline}/snapshots/*/{_MANIFEST}")
-    return [read_snapshot(storage, info.relative.rpartition("/")[0]) for info in found]
+    return [info.relative.split("/")[-2] for info in found]
 
 
 def read_snapshot(storage: Storage, path: str) -> Snapshot:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
 
-from drawdown.spec.duration import PositiveDuration
+from drawdown.spec.duration import Duration, PositiveDuration
 from drawdown.spec.model import Line, Name, OptionValue, SpecModel, problem
 from drawdown.spec.paths import fixed_part, overlaps
 from drawdown.spec.quality import Quality, Rule
@@ -55,10 +55,14 @@ def _known_conf(conf: dict[str, OptionValue]) -> dict[str, OptionValue]:
 
 
 class DrainBounds(SpecModel):
-    """When a drain stops although there is more: after so many batches, or before the batch after so long."""
+    """When a drain stops although there is more: after so many batches, or before the batch after so long.
+
+    One of which nothing has ended for `stuck_after`, no step and no Spark task, is given up.
+    """
 
     max_batches: Annotated[int, Field(ge=1)] | None = None
     max_duration: PositiveDuration | None = None
+    stuck_after: PositiveDuration | None = Duration.parse("1 hour")
 
 
 @dataclass(frozen=True)

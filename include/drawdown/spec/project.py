@@ -10,6 +10,8 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_validator
 
 from drawdown.errors import SpecError
+from drawdown.spec.cluster import LocalCluster, StandaloneCluster
+from drawdown.spec.cluster_kinds import Profile
 from drawdown.spec.database import Database
 from drawdown.spec.duration import Duration, PositiveDuration
 from drawdown.spec.model import (
@@ -18,17 +20,12 @@ from drawdown.spec.model import (
     Name,
     NumberFromText,
     OptionalLine,
-    OptionValue,
     SpecModel,
     problem,
 )
+from drawdown.spec.upkeep import Upkeep
 
 _SCHEMES = ("file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs")
-_SECRET_KEY = re.compile(
-    r"password|secret|token|access\.key|account\.key|credential(?!s\.provider)", re.IGNORECASE
-)
-# The library sets them, and a fingerprint holds them: a profile must not.
-_OWN_CONF = ("spark.sql.session.timeZone", "spark.master", "spark.driver.memory")
 # Hadoop expands globs in the paths of readers; delta-rs decodes %20 and the like.
 _ODD = re.compile(r"[%*?{}\[\]]")
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
@@ -112,29 +109,6 @@ class Broker(SpecModel):
         return self
 
 
-class Cluster(SpecModel):
-    """Where Spark runs: a cluster profile."""
-
-    kind: Literal["local"] = "local"
-    master: Annotated[str, StringConstraints(pattern=r"^local\[([1-9][0-9]{0,3}|\*)\]$")] = "local[2]"
-    driver_memory: Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}[mg]$")] = "1g"
-    conf: dict[Annotated[str, StringConstraints(pattern=r"^spark\.[A-Za-z0-9_.\-]{1,200}$")], OptionValue] = (
-        Field(default_factory=dict)
-    )
-
-    @model_validator(mode="after")
-    def _conf_is_public(self) -> Cluster:
-        for key in self.conf:
-            if _SECRET_KEY.search(key):
-                raise problem(
-                    "secret", "conf is visible to every user of the machine", "conf", key,
-                    do="give credentials through the driver's environment",
-                )  # fmt: skip
-            if key in _OWN_CONF:
-                raise problem("no-effect", "Drawdown sets this itself", "conf", key, do="remove the key")
-        return self
-
-
 class Airflow(SpecModel):
     """What the DAGs use: one shared pool, and how tasks retry."""
 
@@ -142,6 +116,10 @@ class Airflow(SpecModel):
     retries: Annotated[int, NumberFromText, Field(ge=0, le=100)] = 2
     retry_delay: PositiveDuration = Duration.parse("2 minutes")
     execution_timeout: PositiveDuration = Duration.parse("2 hours")
+
+
+def _local_alone() -> dict[str, Profile]:
+    return {"local": LocalCluster()}
 
 
 class ProjectFile(SpecModel):
@@ -153,10 +131,22 @@ class ProjectFile(SpecModel):
     )
     brokers: dict[Name, Broker] = Field(default_factory=dict)
     databases: dict[Name, Database] = Field(default_factory=dict)
-    clusters: dict[Name, Cluster] = Field(default_factory=lambda: {"local": Cluster()}, min_length=1)
+    clusters: dict[Name, Profile] = Field(default_factory=_local_alone, min_length=1)
     airflow: Airflow = Airflow()
     lease_ttl: PositiveDuration = Duration.parse("60 seconds")
     held: PositiveDuration = Duration.parse("6 days")
+    upkeep: Upkeep = Upkeep()
+
+    @model_validator(mode="after")
+    def _vacuum_spares_who_waits_and_who_reads(self) -> ProjectFile:
+        longest = {"held": self.held, "airflow.execution_timeout": self.airflow.execution_timeout}
+        for key, waits in longest.items():
+            if self.upkeep.vacuum.delta <= waits.delta:
+                raise problem(
+                    "contradiction", f"files would go before `{key}:` ({waits}) is over", "upkeep", "vacuum",
+                    do="make it longer than that",
+                )  # fmt: skip
+        return self
 
     @model_validator(mode="after")
     def _retries_outlast_the_lease(self) -> ProjectFile:
@@ -165,6 +155,17 @@ class ProjectFile(SpecModel):
                 "contradiction", "a retry would meet the dead attempt's lease", "airflow", "retry_delay",
                 do=f"make it longer than lease_ttl ({self.lease_ttl})",
             )  # fmt: skip
+        return self
+
+    @model_validator(mode="after")
+    def _clusters_outlast_their_tasks(self) -> ProjectFile:
+        for name, cluster in self.clusters.items():
+            longest = self.airflow.execution_timeout
+            if isinstance(cluster, StandaloneCluster) and cluster.ttl.delta <= longest.delta:
+                raise problem(
+                    "contradiction", "the cluster may end before its task does", "clusters", name, "ttl",
+                    do=f"make it longer than airflow.execution_timeout ({longest})",
+                )  # fmt: skip
         return self
 
 
@@ -177,10 +178,11 @@ class Project:
     metastore_url: str = field(repr=False)
     brokers: dict[str, Broker]
     databases: dict[str, Database]
-    clusters: dict[str, Cluster]
+    clusters: dict[str, Profile]
     airflow: Airflow
     lease_ttl: Duration
     held: Duration
+    upkeep: Upkeep
 
     @property
     def pipelines_dir(self) -> Path:
@@ -215,4 +217,5 @@ class Project:
             file.airflow,
             file.lease_ttl,
             file.held,
+            file.upkeep,
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import types
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -63,17 +63,13 @@ def _sentence(each: Problem) -> str:
 def _problem(model: type[BaseModel], error: dict[str, Any], document: Document) -> Problem:
     location: tuple[str | int, ...] = error["loc"]
     kind, context = error["type"], error.get("ctx", {})
-    if kind == "extra_forbidden":
+    if kind in ("extra_forbidden", "missing"):
         key = str(location[-1])
-        known = _keys(model, location[:-1])
-        return Problem(
-            "spec.unknown-key",
-            f"unknown key, {did_you_mean(key, known)}",
-            location,
-            "correct or remove the key",
-        )
-    if kind == "missing":
-        return Problem("spec.missing-key", "is missing", location, f"add `{location[-1]}:`")
+        at = (*_known_part(location[:-1], document), location[-1])
+        if kind == "missing":
+            return Problem("spec.missing-key", "is missing", at, f"add `{key}:`")
+        known = did_you_mean(key, _keys(model, location[:-1]))
+        return Problem("spec.unknown-key", f"unknown key, {known}", at, "correct or remove the key")
     path = _known_part(location, document)
     if "what" in context:
         return Problem(f"spec.{kind}", context["what"], (*path, *context["at"]), context["do"])
@@ -105,6 +101,8 @@ def _keys(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
 
 
 def _below(kind: Any, part: str | int) -> Any:
+    if (chosen := _member_named(kind, part)) is not None:
+        return chosen
     owner = _model_in(kind)
     if owner is not None:
         fields = {field.alias or name: field.annotation for name, field in owner.model_fields.items()}
@@ -122,5 +120,16 @@ def _model_in(kind: Any) -> type[BaseModel] | None:
     return None
 
 
+def _member_named(kind: Any, part: str | int) -> Any:
+    """The member of a union that Pydantic means by the name of its class."""
+    for member in _members(kind):
+        model = get_args(member)[0] if get_origin(member) is Annotated else member
+        if isinstance(model, type) and issubclass(model, BaseModel) and model.__name__ == part:
+            return model
+    return None
+
+
 def _members(kind: Any) -> tuple[Any, ...]:
+    if get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
     return get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)

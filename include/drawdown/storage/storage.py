@@ -116,7 +116,9 @@ class Storage:
                 for found in local_files.walk(self._local, checked, depth):
                     yield FileInfo(self._spark_path(found.relative), *found)
                 return
-            for inner, info in self._fs.find(self._inner(checked), maxdepth=depth, detail=True).items():
+            for inner, listed in self._fs.find(self._inner(checked), maxdepth=depth, detail=True).items():
+                # Of a path that is a file, fsspec's own `find` gives the name alone.
+                info = listed or self._fs.info(inner)
                 below = inner[len(self._base) :].lstrip("/")
                 yield FileInfo(self._spark_path(below), below, int(info["size"]), self._mtime_ms(info))
 
