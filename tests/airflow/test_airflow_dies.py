@@ -22,19 +22,27 @@ FILES = 12
 
 def kill_everything_of(airflow: LocalAirflow) -> None:
     """Scheduler, its workers and their tasks at once, as when the machine's user is logged out by force."""
-    while _kill_those_of(f"AIRFLOW_HOME={airflow.home}\0".encode()):
+    mark = f"AIRFLOW_HOME={airflow.home}\0".encode()
+    sessions: set[int] = set()
+    while _kill_those_of(mark, sessions):
         pass  # one may have been started while the others were killed
 
 
-def _kill_those_of(mark: bytes) -> int:
-    """How many there were."""
+def _kill_those_of(mark: bytes, sessions: set[int]) -> int:
+    """How many there were; the sessions they were of are added.
+
+    A worker writes its title over its environment, so it is known by its session.
+    """
     killed = 0
-    for environ in (process / "environ" for process in Path("/proc").glob("[0-9]*")):
+    for process in Path("/proc").glob("[0-9]*"):
         try:
-            found = mark in environ.read_bytes()
-            command = (environ.parent / "cmdline").read_bytes()
-            if found and b"SparkSubmit" not in command and b"submit" not in command:
-                os.kill(int(environ.parent.name), signal.SIGKILL)
+            pid, command = int(process.name), (process / "cmdline").read_bytes()
+            found = mark in (process / "environ").read_bytes()
+            if b"SparkSubmit" in command or b"submit" in command:
+                continue
+            if found or (command.startswith(b"airflow worker") and os.getsid(pid) in sessions):
+                sessions.add(os.getsid(pid))
+                os.kill(pid, signal.SIGKILL)
                 killed += 1
         except OSError:
             continue
