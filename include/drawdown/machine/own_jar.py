@@ -88,7 +88,8 @@ def _compile(into: Path) -> None:
     finally:
         gateway.shutdown()
         java.kill()
-        java.communicate()
+        java.wait()
+        java.stdin.close()  # a thread of py4j's closes its output
 
 
 def _first_cause(thrown: Any) -> str:
