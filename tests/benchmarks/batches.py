@@ -74,7 +74,7 @@ def _drains(query: str, folder: Path, batches: int) -> Pairs:
         shutil.rmtree(folder / f"{way}{turn}")
         return taken
 
-    return in_turns(lambda turn: used("ours", turn), lambda turn: used("rival", turn))
+    return in_turns(lambda turn: used("ours", turn), lambda turn: used("rival", turn), warm_up=batches == 1)
 
 
 if __name__ == "__main__":

@@ -56,6 +56,13 @@ def spread(figures: list[float]) -> str:
     return f"{median(figures):,.{digits}f} ({min(figures):,.{digits}f} to {max(figures):,.{digits}f})"
 
 
-def in_turns(ours: Callable[[int], T], rival: Callable[[int], T], pairs: int = PAIRS) -> list[tuple[T, T]]:
-    """Each called with 0, 1, …; the first pair warms the machine's caches and is not returned."""
-    return [(ours(turn), rival(turn)) for turn in range(pairs + 1)][1:]
+def in_turns(
+    ours: Callable[[int], T], rival: Callable[[int], T], *, warm_up: bool = True
+) -> list[tuple[T, T]]:
+    """Each called with 0, 1, …; the first pair warms the machine's caches and is not returned.
+
+    Args:
+        warm_up: False where what was measured before has warmed them.
+    """
+    first = 0 if warm_up else 1
+    return [(ours(turn), rival(turn)) for turn in range(first, PAIRS + 1)][1 - first :]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -52,12 +53,13 @@ def test_figures_come_behind_the_mark_and_others_stay(
     assert "## Audit" in text
 
 
-def test_turns_alternate_and_the_first_pair_does_not_count() -> None:
+@pytest.mark.parametrize(("warm_up", "called"), [(True, 6), (False, 5)])
+def test_turns_alternate_and_a_pair_that_warms_up_does_not_count(warm_up: bool, called: int) -> None:
     taken: list[str] = []
-    pairs = in_turns(
-        lambda turn: taken.append(f"A{turn}") or turn,  # type: ignore[func-returns-value]
-        lambda turn: taken.append(f"B{turn}") or turn,  # type: ignore[func-returns-value]
-        pairs=2,
-    )
-    assert taken == ["A0", "B0", "A1", "B1", "A2", "B2"]
-    assert pairs == [(1, 1), (2, 2)]
+
+    def way(name: str) -> Callable[[int], int]:
+        return lambda turn: taken.append(name) or turn  # type: ignore[func-returns-value]
+
+    pairs = in_turns(way("A"), way("B"), warm_up=warm_up)
+    assert taken == ["A", "B"] * called
+    assert pairs == [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5)]
