@@ -27,6 +27,16 @@ TRAINING_TIMEOUT = 300.0
 CHEAP = "-XX:TieredStopAtLevel=1"
 """What is archived does not depend on the compiler, and the training is too short for the better one."""
 QUIET = "-Xlog:disable -Xlog:all=error:stderr"
+LATE = " ".join(
+    f"-XX:Tier4{threshold}={30 * javas_own}"
+    for threshold, javas_own in {
+        "InvocationThreshold": 5_000,
+        "MinInvocationThreshold": 600,
+        "CompileThreshold": 15_000,
+        "BackEdgeThreshold": 40_000,
+    }.items()
+)
+"""The optimising compiler waits until code is 30 times as hot as Java's defaults ask for (decision 20)."""
 
 
 def driver_class_path(project_root: Path) -> str:
@@ -35,12 +45,15 @@ def driver_class_path(project_root: Path) -> str:
 
 
 def driver_conf(project_root: Path) -> dict[str, str]:
-    """Spark settings of a driver: its class path and, if there is one, the archive."""
-    conf = {"spark.driver.extraClassPath": driver_class_path(project_root)}
+    """Spark settings of a driver: its class path, when Java optimises and, if there is one, the archive."""
+    options = [LATE]
     if archive := archive_path(project_root):
         # Java drops an archive that does not fit; unless told otherwise it says so on standard output.
-        conf["spark.driver.extraJavaOptions"] = f"-XX:SharedArchiveFile={archive} {QUIET}"
-    return conf
+        options += [f"-XX:SharedArchiveFile={archive}", QUIET]
+    return {
+        "spark.driver.extraClassPath": driver_class_path(project_root),
+        "spark.driver.extraJavaOptions": " ".join(options),
+    }
 
 
 def archive_path(project_root: Path) -> Path | None:
