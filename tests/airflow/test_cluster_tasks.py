@@ -17,13 +17,13 @@ from tests.support.dag_runs import Runs
 
 pytestmark = pytest.mark.timeout(900)
 
-PAIR = "clusters: {local: {}, pair: {kind: standalone, workers: 2, worker_memory: 600m}}"
+ONE = "clusters: {local: {}, one: {kind: standalone, workers: 1, worker_memory: 600m}}"
 FAILS = "select id, cast(raise_error('no') as string) as name from events"
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> DagProject:
-    return DagProject(tmp_path / "project", more=PAIR, retries=0)
+    return DagProject(tmp_path / "project", more=ONE, retries=0)
 
 
 @pytest.fixture
@@ -41,7 +41,7 @@ def dag_of(project: DagProject, dag_id: str) -> DAG:
 
 
 def test_a_cluster_goes_up_before_the_drain_and_down_behind_it(project: DagProject) -> None:
-    project.pipeline("events", "cluster: pair")
+    project.pipeline("events", "cluster: one")
     dag = dag_of(project, "events")
     assert {task.task_id: set(task.downstream_task_ids) for task in dag.tasks} == {
         "preflight": {"cluster_up"},
@@ -59,7 +59,7 @@ def test_a_cluster_goes_up_before_the_drain_and_down_behind_it(project: DagProje
 
 
 def test_a_replay_has_a_cluster_too(project: DagProject) -> None:
-    spec = project.pipeline("events", "cluster: pair\nreplay: {interval: 1 day}") / "pipeline.yaml"
+    spec = project.pipeline("events", "cluster: one\nreplay: {interval: 1 day}") / "pipeline.yaml"
     spec.write_text(spec.read_text().replace("publish: audited", "time_column: at"))
     (spec.parent / "schemas" / "events.ddl").write_text("id BIGINT, at TIMESTAMP")
     dag = dag_of(project, "events__replay")
@@ -68,7 +68,7 @@ def test_a_replay_has_a_cluster_too(project: DagProject) -> None:
 
 
 def test_every_run_has_a_cluster_that_is_gone_afterwards_also_when_its_drain_fails(runs: Runs) -> None:
-    folder = runs.project.pipeline("events", "cluster: pair")
+    folder = runs.project.pipeline("events", "cluster: one")
     runs.project.land("events", 1, 2)
     assert runs.run("events") == {
         "preflight": "success",
@@ -90,7 +90,7 @@ def test_every_run_has_a_cluster_that_is_gone_afterwards_also_when_its_drain_fai
 
 
 def test_nothing_new_spins_nothing_up_and_a_set_up_that_fails_leaves_nothing(runs: Runs) -> None:
-    runs.project.pipeline("events", "cluster: pair")
+    runs.project.pipeline("events", "cluster: one")
     (runs.project.storage / "landing" / "events").mkdir(parents=True)
     states = runs.run("events")
     assert states.pop("preflight") == "success"
@@ -103,6 +103,6 @@ def test_nothing_new_spins_nothing_up_and_a_set_up_that_fails_leaves_nothing(run
     assert (states["cluster_up"], states["drain"]) == ("failed", "upstream_failed")
     assert states["cluster_down"] in ("skipped", "upstream_failed")
     assert "cluster.not-up" in runs.log.read_text()
-    assert "Spinning up 2 worker(s)" in runs.log.read_text()
+    assert "Spinning up 1 worker(s)" in runs.log.read_text()
     assert runs.query("select state from dag_run order by id desc limit 1") == [("failed",)]
     clusters.until_nothing_is_left(runs.project.root)

@@ -126,6 +126,7 @@ def test_a_backfill_by_the_rest_api_replaces_its_intervals(
         assert metastore.runs("below") == [], "what reads the table is offered a replay, and starts nothing"
 
 
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_the_same_backfill_again_by_command_gives_the_same_table(
     project: DagProject, drained: LocalAirflow

@@ -55,6 +55,8 @@ def test_a_drain_outlives_one_of_its_executors(tmp_path: Path) -> None:
         command.until(lambda line: "counts: batch 1:" in line)
         before = clusters.executors(workspace.root)
         assert len(before) == 2, "six files, three for each worker"
+        mapped = [Path(f"/proc/{executor}/maps").read_text() for executor in before]
+        assert all("/.drawdown/archive/" in each for each in mapped), "classes are mapped, as the driver's"
         os.kill(before[0], signal.SIGKILL)
         assert command.ended(400) == 0, "".join(command.said)
     clusters.until_nothing_is_left(workspace.root)

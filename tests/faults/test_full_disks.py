@@ -84,7 +84,7 @@ def _case(id: str, sink: str, disk: str, leave: int = 0, *, full: bool = False) 
         _case("F28", "parquet direct", "_drawdown", full=True),
         _case("F29", "delta audited", "tables"),
         _case("F29", "delta direct", "tables", 8192, full=True),
-        _case("F29", "parquet direct", "tables", 8192),
+        _case("F29", "parquet direct", "tables", 8192, full=True),
     ],
 )
 def test_a_full_disk_is_one_error_and_with_space_again_the_next_run_goes_on(

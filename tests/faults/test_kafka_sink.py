@@ -90,6 +90,7 @@ def test_a_publish_dies_between_two_transactions_and_in_the_middle_of_one(
 
 
 @pytest.mark.fault("F04", "kafka")
+@pytest.mark.full
 def test_a_batch_that_readers_see_a_part_of_or_all_is_sent_once(
     kafka_workspace: Workspace, broker: Broker
 ) -> None:

@@ -32,7 +32,7 @@ def move(workspace: Workspace) -> Path:
     "sink",
     [
         pytest.param("delta", marks=pytest.mark.fault("F17", "delta")),
-        pytest.param("parquet", marks=pytest.mark.fault("F17", "files")),
+        pytest.param("parquet", marks=[pytest.mark.fault("F17", "files"), pytest.mark.full]),
     ],
 )
 def test_a_storage_in_another_place_is_refused_until_its_files_are_named_there(
@@ -90,6 +90,7 @@ def test_rows_that_wait_for_a_decision_move_along(tmp_path: Path, spark: SparkSe
 
 
 @pytest.mark.fault("F17", "delta")
+@pytest.mark.full
 def test_a_rebuild_moves_along(workspace: Workspace) -> None:
     events = [rebuilds.event("02T06:10", 1), rebuilds.event("02T07:10", 2), rebuilds.event("02T08:10", 4)]
     rebuilds.live_version(workspace)

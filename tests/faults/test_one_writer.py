@@ -40,7 +40,7 @@ FULL = pytest.mark.full
     ("kind", "where"),
     [
         on("delta append audited", "before batch.note"),
-        on("parquet files", "before batch.stage"),
+        on("parquet files", "before batch.stage", FULL),
         on("delta append audited", "before batch.stage", FULL),
         on("delta append audited", "before publish.commit", FULL),
         on("delta append direct", "before batch.show", FULL),

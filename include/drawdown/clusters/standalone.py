@@ -17,7 +17,7 @@ from drawdown.clusters.keeper import KEEP
 from drawdown.clusters.reaper import reap
 from drawdown.clusters.settings import ON_THIS_MACHINE, Settings, conf_of
 from drawdown.errors import MachineError
-from drawdown.machine.archive import driver_class_path
+from drawdown.machine.archive import driver_class_path, java_options
 from drawdown.machine.background import last_lines
 from drawdown.machine.home import machine_root
 from drawdown.machine.ports import LOOPBACK
@@ -25,6 +25,9 @@ from drawdown.machine.spark_home import spark_home
 from drawdown.spec import Project, StandaloneCluster
 
 _DAEMON_MEMORY = "256m"
+_DAEMON_OPTIONS = "SPARK_DAEMON_JAVA_OPTS"
+_DAEMON_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+"""Master and workers compute nothing; the options of the user's environment come after these."""
 _LOOK_EVERY = 0.05
 
 
@@ -90,14 +93,14 @@ def settings_of(project: Project, profile: StandaloneCluster, key: str, cluster:
     Raises:
         MachineError: ``jars.missing``.
     """
-    folder = ClusterFolder.of(project.state_dir, key)
+    folder, root = ClusterFolder.of(project.state_dir, key), machine_root(project.root)
     conf = {
         "spark.master": cluster.master,
         **ON_THIS_MACHINE,
         "spark.executor.memory": cluster.memory,
-        "spark.executor.extraClassPath": driver_class_path(machine_root(project.root)),
+        "spark.executor.extraClassPath": driver_class_path(root),
         # What a killed executor has unpacked goes with the cluster.
-        "spark.executor.extraJavaOptions": f"-Djava.io.tmpdir={folder.scratch}",
+        "spark.executor.extraJavaOptions": f"{java_options(root)} -Djava.io.tmpdir={folder.scratch}",
         # PySpark hands timestamps to Python code in the time zone of its process.
         "spark.executorEnv.TZ": "UTC",
     }
@@ -197,6 +200,7 @@ def _environment(folder: ClusterFolder) -> dict[str, str]:
         "SPARK_LOCAL_DIRS": str(folder.scratch),
         "TMPDIR": str(folder.scratch),
         "SPARK_DAEMON_MEMORY": _DAEMON_MEMORY,
+        _DAEMON_OPTIONS: f"{_DAEMON_JAVA} {os.environ.get(_DAEMON_OPTIONS, '')}",
         "PYSPARK_PYTHON": sys.executable,
         # Spark's daemons and Python's workers take times from it.
         "TZ": "UTC",

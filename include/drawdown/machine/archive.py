@@ -45,15 +45,19 @@ def driver_class_path(project_root: Path) -> str:
 
 
 def driver_conf(project_root: Path) -> dict[str, str]:
-    """Spark settings of a driver: its class path, when Java optimises and, if there is one, the archive."""
-    options = [LATE]
-    if archive := archive_path(project_root):
-        # Java drops an archive that does not fit; unless told otherwise it says so on standard output.
-        options += [f"-XX:SharedArchiveFile={archive}", QUIET]
+    """Spark settings of a driver: its class path and Java options."""
     return {
         "spark.driver.extraClassPath": driver_class_path(project_root),
-        "spark.driver.extraJavaOptions": " ".join(options),
+        "spark.driver.extraJavaOptions": java_options(project_root),
     }
+
+
+def java_options(project_root: Path) -> str:
+    """Of a driver, or an executor with the same class path: when Java optimises, and the archive if any."""
+    if archive := archive_path(project_root):
+        # Java drops an archive that does not fit; unless told otherwise it says so on standard output.
+        return f"{LATE} -XX:SharedArchiveFile={archive} {QUIET}"
+    return LATE
 
 
 def archive_path(project_root: Path) -> Path | None:
