@@ -88,6 +88,7 @@ def test_a_database_goes_back_by_its_own_backup_and_the_checkpoint_by_a_snapshot
 
 
 @pytest.mark.fault("F14", "kafka")
+@pytest.mark.full
 def test_what_a_topic_has_taken_stays_and_a_snapshot_of_now_brings_a_lost_checkpoint_back(
     tmp_path: Path, spark: SparkSession, broker: Broker
 ) -> None:

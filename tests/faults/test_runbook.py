@@ -102,6 +102,7 @@ def test_an_audit_has_failed(workspace: Workspace, page: Page) -> None:
     assert ids(workspace) == [0, 100], "released, and discarded"
 
 
+@pytest.mark.full
 def test_the_lag_grows(workspace: Workspace, page: Page) -> None:
     look, catch_up = page["The lag grows"]
     bounded = SPEC.replace("SOURCE", CSV) + "drain: {max_batches: 1}\n"
@@ -137,6 +138,7 @@ def test_the_data_have_other_columns(workspace: Workspace, page: Page) -> None:
     ]  # fmt: skip
 
 
+@pytest.mark.full
 def test_records_of_a_topic_are_gone(kafka_workspace: Workspace, page: Page, broker: Broker) -> None:
     look, go_on = page["Records of a topic are gone"]
     workspace = kafka_workspace
@@ -155,6 +157,7 @@ def test_records_of_a_topic_are_gone(kafka_workspace: Workspace, page: Page, bro
     assert ids(workspace) == [0, 3]
 
 
+@pytest.mark.full
 def test_a_checkpoint_is_torn_or_gone(workspace: Workspace, page: Page) -> None:
     snapshot, verify, restore = page["A checkpoint is torn or gone"]
     sales(workspace)
@@ -169,6 +172,7 @@ def test_a_checkpoint_is_torn_or_gone(workspace: Workspace, page: Page) -> None:
     assert ids(workspace) == [0, 1, 100, 101]
 
 
+@pytest.mark.full
 def test_state_cannot_take_a_change(workspace: Workspace, page: Page) -> None:
     look, swap, back = page["State cannot take a change"]
     spec = SPEC.replace("SOURCE", CSV).replace("out.ddl", "out.ddl, mode: update, keys: [id]")
@@ -202,6 +206,7 @@ def test_the_storage_grows(workspace: Workspace, page: Page) -> None:
     assert ids(workspace) == before
 
 
+@pytest.mark.full
 def test_to_another_cluster_or_storage(workspace: Workspace, page: Page) -> None:
     cluster, storage = page["To another cluster or storage"]
     sales(workspace)

@@ -14,6 +14,9 @@ ROOT = Path(__file__).parents[2]
 
 
 def start_session() -> SparkSession:
+    conf = driver_conf(ROOT)
+    # This one lives long enough for the optimising compiler, which tests/conftest.py takes from all others.
+    conf["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=4"
     session = application_session(
         "tests",
         {
@@ -23,7 +26,7 @@ def start_session() -> SparkSession:
             "spark.driver.memory": "1g",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
-            **driver_conf(ROOT),
+            **conf,
             **LOCAL_FILES,
             "spark.sql.shuffle.partitions": "2",
         },
