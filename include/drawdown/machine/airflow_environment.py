@@ -88,7 +88,7 @@ def _settings(project_root: Path, home: Path, port: int) -> dict[str, str]:
         "API_AUTH__JWT_SECRET": keys["jwt_secret"],
         # A small machine with few DAGs: look often instead of waiting long between small tasks.
         "SCHEDULER__SCHEDULER_HEARTBEAT_SEC": "1",
-        "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.2",
+        "SCHEDULER__SCHEDULER_IDLE_SLEEP_TIME": "0.5",
         "SCHEDULER__JOB_HEARTBEAT_SEC": "2",
         "DAG_PROCESSOR__REFRESH_INTERVAL": "10",
         "DAG_PROCESSOR__PARSING_PROCESSES": "1",

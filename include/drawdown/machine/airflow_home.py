@@ -227,7 +227,7 @@ def _state_file(home: Path) -> Path:
 
 def _poll(probe: Callable[[], T | None], timeout: float, found: Callable[[], str], where: Path) -> T:
     """Call ``probe`` until it returns something; MachineError ``airflow.timeout`` saying what was found."""
-    deadline = time.monotonic() + timeout
+    deadline, pause = time.monotonic() + timeout, 0.25
     while True:
         result = probe()
         if result is not None:
@@ -239,7 +239,9 @@ def _poll(probe: Callable[[], T | None], timeout: float, found: Callable[[], str
                 where=str(where),
                 do="read the logs of Airflow's home, or wait longer",
             )
-        time.sleep(0.25)
+        time.sleep(pause)
+        # Each question costs the api-server what the task that is waited for could use.
+        pause = min(1.2 * pause, 1.0)
 
 
 def _as_line(event: Any) -> str:
