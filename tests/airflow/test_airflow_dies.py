@@ -60,7 +60,7 @@ def test_a_drain_outlives_the_death_of_its_scheduler(tmp_path: Path) -> None:
         (folder / "pipeline.yaml").read_text().replace("transform.sql", "transform.py")
     )
     project.land("events", *range(FILES))
-    # A scheduler takes over what a dead one had started, when it has missed that one's heartbeats for a while.
+    # A scheduler takes over what a dead one had started, when that one's heartbeats are missing
     quickly = {
         "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "10",
         "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",

@@ -44,16 +44,21 @@ class Comparison:
         wanted = f" (wanted: at most {self.wanted:.2f})" if self.wanted is not None else ""
         return (
             f"{self.what}: {spread(self.ours)} {self.unit}; {self.rival_is}: {spread(self.rival)}"
-            f" {self.unit}; ratio {self.ratio:.2f}{wanted}"
+            f" {self.unit}; ratio {shown(self.ratio)}{wanted}"
         )
 
 
 def spread(figures: list[float]) -> str:
     """``median (least to most)``."""
-    digits = 0 if median(figures) >= 100 else 2
     if len(figures) == 1:
         return f"{figures[0]:,.0f}"
-    return f"{median(figures):,.{digits}f} ({min(figures):,.{digits}f} to {max(figures):,.{digits}f})"
+    return f"{shown(median(figures))} ({shown(min(figures))} to {shown(max(figures))})"
+
+
+def shown(figure: float) -> str:
+    """With two digits behind the point; more of a small one, none of a large one."""
+    digits = 0 if figure >= 100 else 2 if figure >= 0.1 else 4
+    return f"{figure:,.{digits}f}"
 
 
 def in_turns(

@@ -23,9 +23,9 @@ SIZES = (50_000, 200_000, 800_000)
 RIVAL = "Spark's own writer, at least once"
 SPEC = """
 sources:
-  events: {format: json, path: landing/DELIVERY, schema: event.ddl}
+  events: {format: json, path: landing/NAME, schema: event.ddl}
 transform: transform.sql
-sink: {format: kafka, topic: TOPIC, delivery: DELIVERY}
+sink: {format: kafka, topic: NAME, delivery: DELIVERY}
 state: {partitions: 2}
 """
 SQL = """
@@ -47,17 +47,19 @@ def main(*sizes: int) -> int:
 
 def _compare(session: SparkSession, broker: Broker, folder: Path, rows: int) -> Comparison:
     workspace = Workspace(folder, session, kafka=broker.bootstrap_servers)
-    for delivery in ("exactly_once", "at_least_once"):
-        topic = f"{delivery}-{rows}"
-        Topic(broker, topic, 2)
-        spec = SPEC.replace("DELIVERY", delivery).replace("TOPIC", topic)
-        workspace.pipeline(delivery, spec, event_ddl="id INT", transform_sql=SQL.format(rows=rows))
+    # Named by the rows too: a ledger belongs to the pipeline of its name, and the broker is the same.
+    names = {delivery: f"{delivery}_{rows}" for delivery in ("exactly_once", "at_least_once")}
+    for delivery, name in names.items():
+        Topic(broker, name, 2)
+        spec = SPEC.replace("DELIVERY", delivery).replace("NAME", name)
+        workspace.pipeline(name, spec, event_ddl="id INT", transform_sql=SQL.format(rows=rows))
 
     def drained(delivery: str, turn: int) -> float:
+        name = names[delivery]
         for id in (0, 1):  # a file is a task
-            workspace.land_json(f"landing/{delivery}/{turn}-{id}.json", [{"id": id}])
+            workspace.land_json(f"landing/{name}/{turn}-{id}.json", [{"id": id}])
         begun = time.monotonic()
-        run = workspace.run(delivery)
+        run = workspace.run(name)
         assert run.counts.staged == rows
         return time.monotonic() - begun
 

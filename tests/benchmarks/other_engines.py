@@ -30,7 +30,7 @@ JOB = "windowed.py"
 DUCK = """
 import duckdb, sys
 duckdb.sql(f\"\"\"
-COPY (SELECT time_bucket(INTERVAL 1 HOUR, at) AS hour, k, count(*) AS n, sum(v) AS v
+COPY (SELECT time_bucket(INTERVAL 1 HOUR, "at") AS hour, k, count(*) AS n, sum(v) AS v
       FROM read_parquet('{sys.argv[1]}/*.parquet') GROUP BY ALL) TO '{sys.argv[2]}' (FORMAT parquet)
 \"\"\")
 """

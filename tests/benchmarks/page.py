@@ -15,7 +15,7 @@ from dataclasses import asdict
 from datetime import date
 from pathlib import Path
 
-from tests.benchmarks.comparison import Comparison, spread
+from tests.benchmarks.comparison import Comparison, shown, spread
 from tests.support.spark import ROOT
 
 FIGURES = Path(__file__).with_name("figures")
@@ -58,7 +58,7 @@ def _tables() -> Iterator[str]:
             wanted = "" if each.wanted is None else f"at most {each.wanted:.2f}"
             yield (
                 f"| {each.what} | {spread(each.ours)} {each.unit} | {each.rival_is} |"
-                f" {spread(each.rival)} {each.unit} | {each.ratio:.2f} | {wanted} |"
+                f" {spread(each.rival)} {each.unit} | {shown(each.ratio)} | {wanted} |"
             )
 
 
