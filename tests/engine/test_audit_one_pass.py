@@ -111,7 +111,9 @@ def judged(validator: Any, expectations: list[Any], result_format: str) -> dict[
     }
 
 
-@pytest.mark.parametrize(("seed", "result_format"), [(1, "BASIC"), (2, "BOOLEAN_ONLY")])
+@pytest.mark.parametrize(
+    ("seed", "result_format"), [(1, "BASIC"), pytest.param(2, "BOOLEAN_ONLY", marks=pytest.mark.full)]
+)
 def test_the_verdict_on_any_rows_is_that_of_great_expectations_own_engine(
     spark: SparkSession, tmp_path: Path, seed: int, result_format: str
 ) -> None:

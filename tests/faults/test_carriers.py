@@ -167,7 +167,7 @@ COMMITTED = "before commits.note"
         ("full outer", max, 5, STAGED),
         ("deduplication", min, 5, NOTED),
         pytest.param("join, then window", min, 6, NOTED, marks=pytest.mark.full),
-        ("window over window", max, 7, FLUSHED),
+        pytest.param("window over window", max, 7, FLUSHED, marks=pytest.mark.full),
     ],
     ids=lambda value: getattr(value, "__name__", None) or (value if isinstance(value, str) else ""),
 )
