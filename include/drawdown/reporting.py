@@ -32,12 +32,18 @@ class LogLines(Watcher):
 
     def finished(self, report: Report) -> None:
         if report.error is not None:
-            print(f"{report.pipeline}: {report.error}", file=sys.stderr, flush=True)
+            say(f"{report.pipeline}: {report.error}", sys.stderr)
         elif report.run is not None:
             self._say(report.pipeline, summary(report.run))
 
     def _say(self, who: str, what: str) -> None:
-        print(f"{who}: {what}", file=self._out or sys.stdout, flush=True)
+        say(f"{who}: {what}", self._out or sys.stdout)
+
+
+def say(text: str, out: TextIO) -> None:
+    """In one write with the end of its line: `print` makes two, and Spark's log comes between them."""
+    out.write(f"{text}\n")
+    out.flush()
 
 
 def summary(run: Run) -> str:

@@ -36,11 +36,12 @@ def waits(name):
 def transform(sources):
     return sources["events"].withColumn("name", waits("name"))
 """
-TIMES_OUT = "execution_timeout: 20 seconds"
+TIMES_OUT = "execution_timeout: 25 seconds"
+LEASHES = ".drawdown/runs/*/leash"
 
 
 class Place:
-    """A project with one pipeline whose first batch never ends, and the Airflow that drains it."""
+    """A project with one pipeline whose batches wait to be let go, and the Airflow that drains it."""
 
     def __init__(self, project: DagProject, airflow: LocalAirflow) -> None:
         self.project = project
@@ -129,16 +130,21 @@ def test_a_run_that_is_marked_failed_ends_so_although_all_behind_the_drain_is_sk
     assert "The cluster has ended" in place.airflow.task_log("waits", run_id, "cluster_down")
 
 
-def test_a_drain_that_takes_too_long(place: Place) -> None:
+def test_a_drain_that_takes_too_long_has_failed_although_it_stops_between_two_batches(place: Place) -> None:
+    place.project.land("waits", 2, 3)
     settings = place.project.root / "include" / "project.yaml"
     before = settings.read_text()
     # The task reads it when it starts.
     settings.write_text(before.replace("execution_timeout: 1 hour", TIMES_OUT))
     try:
         run_id = place.trigger()
+        until(lambda: list(place.project.root.glob(LEASHES)), 120)
+        until(lambda: not list(place.project.root.glob(LEASHES)), 120)
+        place.go.touch()
         place.is_over(run_id)
     finally:
         settings.write_text(before)
+        place.go.unlink(missing_ok=True)
     assert "Timeout" in place.airflow.task_log("waits", run_id, "drain")
 
 

@@ -12,10 +12,10 @@ leash = Leash.from_environment()
 spark = SparkSession.builder.getOrCreate()
 # One Python worker, so that pyspark.daemon, which makes a process group of its own, is alive too.
 assert spark.sparkContext.parallelize([1], 1).map(lambda x: x + 1).collect() == [2]
-print("the job is looping", flush=True)
+sys.stdout.write("the job is looping\n")
 while "--stubborn" in sys.argv or not leash.stop_requested.is_set():
     time.sleep(0.05)
-print("the job stopped cleanly", flush=True)
+sys.stdout.write("the job stopped cleanly\n")
 spark.stop()
 wait_until_read()
 sys.exit(int(sys.argv[1]))

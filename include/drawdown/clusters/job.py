@@ -11,6 +11,7 @@ from typing import NoReturn
 from drawdown.clusters.driver_output import wait_until_read
 from drawdown.errors import DrawdownError
 from drawdown.leash import Leash
+from drawdown.reporting import say
 
 
 def run_job(work: Callable[[threading.Event], int]) -> NoReturn:
@@ -25,7 +26,7 @@ def run_job(work: Callable[[threading.Event], int]) -> NoReturn:
     try:
         code = work(stop)
     except DrawdownError as error:
-        print(error, file=sys.stderr)
+        say(str(error), sys.stderr)
         code = error.exit_code
     finally:
         wait_until_read()
