@@ -94,6 +94,23 @@ def test_what_only_looks_needs_no_cluster(tmp_path: Path) -> None:
     assert local_profile(found) == LocalCluster()
 
 
+def test_drivers_optimise_late_unless_the_profile_says_otherwise(tmp_path: Path) -> None:
+    own = "-XX:Tier4CompileThreshold=15000"
+    found = project(tmp_path, "small: {}", f"hot: {{conf: {{spark.driver.extraJavaOptions: '{own}'}}}}")
+    small, hot = (
+        submit_conf(found, found.clusters[name])["spark.driver.extraJavaOptions"].split()
+        for name in ("small", "hot")
+    )
+    late = [option for option in small if option.startswith("-XX:Tier4")]
+    assert late == [
+        "-XX:Tier4InvocationThreshold=150000",
+        "-XX:Tier4MinInvocationThreshold=18000",
+        "-XX:Tier4CompileThreshold=450000",
+        "-XX:Tier4BackEdgeThreshold=1200000",
+    ]
+    assert [option for option in hot if option.startswith("-XX:Tier4")] == [*late, own]
+
+
 def test_a_command_cannot_start_a_driver_elsewhere(tmp_path: Path) -> None:
     found = project(tmp_path, f"big: {{{KUBERNETES}}}")
     run = ForRun("key", {}, None, from_environment)
