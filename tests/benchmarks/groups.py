@@ -18,7 +18,7 @@ from drawdown.clusters.local import submit_conf
 from drawdown.metastore import Metastore
 from drawdown.spec import load_pipeline, load_project
 from tests.benchmarks.comparison import Comparison, in_turns
-from tests.benchmarks.page import present
+from tests.benchmarks.page import keep, present
 from tests.benchmarks.usage import Usage, used_by
 from tests.support.spark import ROOT
 from tests.support.workspace import Workspace
@@ -113,6 +113,7 @@ def main(*sizes: int) -> int:
             group = Group(Path(folder) / str(pipelines), pipelines)
             group.together()  # makes the tables and checkpoints
             found.append(_apart(group))
+            keep("groups", found)
         found += _at_once(group)
     return present("groups", found)
 

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from tests.benchmarks.comparison import Comparison, in_turns
 from tests.benchmarks.contest import TUNED, Contest
-from tests.benchmarks.page import present
+from tests.benchmarks.page import keep, present
 from tests.benchmarks.usage import Usage
 from tests.support.spark import start_session
 
@@ -32,7 +32,10 @@ def main(rows: int) -> int:
     with tempfile.TemporaryDirectory() as folder:
         events = Path(folder) / "events"
         write_events(events, rows)
-        found = [each for query in QUERIES for each in _drains(query, events, Path(folder) / query, rows)]
+        found: list[Comparison] = []
+        for query in QUERIES:
+            found += _drains(query, events, Path(folder) / query, rows)
+            keep("large_runs", found)
     return present("large_runs", found)
 
 

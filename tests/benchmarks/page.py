@@ -27,6 +27,12 @@ def present(about: str, found: list[Comparison]) -> int:
     """Print and keep; 1 when something is not as wanted."""
     for each in found:
         print(each, flush=True)
+    keep(about, found)
+    return int(not all(each.is_as_wanted for each in found))
+
+
+def keep(about: str, found: list[Comparison]) -> None:
+    """What there is so far: later ones may fail, after half an hour."""
     where = f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}"
     kept = {
         "date": date.today().isoformat(),
@@ -35,7 +41,6 @@ def present(about: str, found: list[Comparison]) -> int:
     }
     FIGURES.mkdir(exist_ok=True)
     (FIGURES / f"{about}.json").write_text(json.dumps(kept, indent=1) + "\n")
-    return int(not all(each.is_as_wanted for each in found))
 
 
 def write_page() -> None:
