@@ -1,8 +1,8 @@
-"""The jar of Drawdown's own few Java classes (``jvm/``), compiled at set-up: no process is started for a file.
+"""The jar of Drawdown's own few Java classes (``jvm/``), compiled at set-up: a file costs no process.
 
 Hadoop without its native library, which is in no package registry, starts ``chmod`` for every file and folder
-it makes on local storage, and ``readlink`` for what it renames. The compiler is Janino, which Spark has with it: set-up needs no JDK. A driver that
-is not on this machine has no such jar, and works as Hadoop does.
+it makes on local storage, and ``readlink`` for what it renames. The compiler is Janino, which Spark has with
+it: set-up needs no JDK. A driver that is not on this machine has no such jar, and works as Hadoop does.
 """
 
 from __future__ import annotations
