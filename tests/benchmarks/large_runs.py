@@ -20,7 +20,7 @@ from tests.support.spark import start_session
 
 ROWS = 20_000_000
 QUERIES = {"stateless": ROWS, "windowed": ROWS, "joined": ROWS, "deduplicated": ROWS // 4}
-"""With the rows of each: 20 million that are deduplicated take two minutes a turn, either way."""
+"""With the rows of each: 20 million take the job by hand two minutes to deduplicate."""
 FILES = 20
 MAX_FILES = 5
 """Of a batch: four batches, between which the watermark moves."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from io import StringIO
 
-from drawdown.reporting import say
+from drawdown.reporting import LogLines, say
 
 
 class Out(StringIO):
@@ -22,4 +22,5 @@ class Out(StringIO):
 def test_a_line_and_its_end_go_out_together() -> None:
     out = Out()
     say("two\nlines", out)
-    assert out.writes == ["two\nlines\n"]
+    LogLines(out).starting_spark()
+    assert out.writes == ["two\nlines\n", "spark: starting\n"]

@@ -107,4 +107,7 @@ def _why(run: Run) -> str:
             f"{run.pipeline}: run {run.run_id} was asked to stop before its end; what it had drained is "
             "audited and published, the next run goes on where it stopped"
         )
-    return f"{run.pipeline}: run {run.run_id} is {run.state}: its driver died; the next run settles it"
+    return (
+        f"{run.pipeline}: run {run.run_id} is {run.state}: its driver died, or is still stopping; "
+        "the next run settles it"
+    )
