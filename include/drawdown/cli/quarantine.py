@@ -151,6 +151,8 @@ def drop(
     as_json: Json = False,
 ) -> None:
     """Decide that open rows are not wanted: no replay takes them any more. Needs no Spark."""
+    from dataclasses import replace
+
     from drawdown.application import new_run_id
     from drawdown.metastore import Metastore, this_process
     from drawdown.publishing.dropping import Drop, droppable
@@ -162,9 +164,10 @@ def drop(
     asked = Drop(_choice(rules, batches, files), new_run_id(), this_process(), by or getpass.getuser(), why)
     with Metastore.open(project.metastore_url) as metastore:
         if not yes:
-            rows = len(droppable(metastore, project, pipeline, asked.choice))
+            rows = droppable(metastore, project, pipeline, asked.choice)
             if rows:
-                _ask(f"drop {rows:,} row(s) of the quarantine of {name}?", name)
+                _ask(f"drop {len(rows):,} row(s) of the quarantine of {name}?", name)
+            asked = replace(asked, shown=frozenset(row.key for row in rows))
         dropped = drop_rows(metastore, project, pipeline, asked)
     if as_json:
         return print_json({"run_id": asked.run_id if dropped else None, "rows": dropped})

@@ -22,13 +22,18 @@ _DROPPABLE = ("open", "fed")
 
 @dataclass(frozen=True)
 class Drop:
-    """Which rows are dropped, by whom and why."""
+    """Which rows are dropped, by whom and why.
+
+    Attributes:
+        shown: keys of the rows that somebody has agreed to; None: nobody was asked, all that fit are meant.
+    """
 
     choice: Choice
     run_id: str
     holder: str
     by: str
     why: str
+    shown: frozenset[str] | None = None
 
 
 def droppable(metastore: Metastore, project: Project, pipeline: Pipeline, choice: Choice) -> list[SetAside]:
@@ -47,6 +52,9 @@ def drop(metastore: Metastore, project: Project, pipeline: Pipeline, asked: Drop
     lease = metastore.acquire(pipeline.name, asked.holder, asked.run_id, project.lease_ttl.delta)
     try:
         rows = droppable(metastore, project, pipeline, asked.choice)
+        if asked.shown is not None:
+            # What was set aside since the question was asked is not in the answer.
+            rows = [row for row in rows if row.key in asked.shown]
         if not rows:
             return 0
         origin = {"by": asked.by, "why": asked.why, "rows": len(rows), **asked.choice.said}
