@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -172,10 +173,19 @@ def test_a_rebuild_is_approved_by_an_answer_and_the_asset_knows(
     run_id = airflow.trigger("drawdown__rebuild", conf={"pipeline": "copies"})
     request = Request(airflow, "drawdown__rebuild", run_id, "approve")
     asked = request.opened()
-    assert asked["options"] == ["approve", "reject"]
+    approve, reject = asked["options"]
+    assert (approve.split(" ")[0], reject.split(" ")[0]) == ("approve", "reject")
     assert "columns added: twice" in asked["body"]
     assert "rows: 2 live, 2 rebuilt" in asked["body"]
-    request.answer("approve", "twice is wanted")
+    compared = compare_again(project, "copies", {"rows": {"live": 2, "shadow": 3}})
+    request.answer(approve, "of what is not there any more")
+    assert airflow.wait("drawdown__rebuild", run_id, 240) == "failed"
+    assert "rebuild.another" in airflow.task_log("drawdown__rebuild", run_id, "approve")
+    assert project.ids("copies") == [1, 2]
+    compare_again(project, "copies", compared)
+    clear(airflow, "drawdown__rebuild", run_id, "approve")
+    request.opened()
+    request.answer(approve, "twice is wanted")
     assert airflow.wait("drawdown__rebuild", run_id, 240) == "success"
     table = DeltaTable(str(project.storage / "tables/copies")).to_pyarrow_table()
     assert sorted(table.column("twice").to_pylist()) == [2, 4]
@@ -186,9 +196,20 @@ def test_a_rebuild_is_approved_by_an_answer_and_the_asset_knows(
     [event] = [each for each in asset_events(airflow) if each["extra"].get("rebuilt")]
     assert (event["source_dag_id"], event["extra"]["generation"]) == ("drawdown__rebuild", 2)
 
+    clear(airflow, "drawdown__rebuild", run_id, "swap")
+    assert airflow.wait("drawdown__rebuild", run_id, 240) == "success"
+    assert airflow.task_states("drawdown__rebuild", run_id)["swap"] == "skipped"
+
     project.land("copies", 3)
-    assert airflow.wait("copies", airflow.trigger("copies"), 400) == "success"
+    run_id = airflow.trigger("copies")
+    assert airflow.wait("copies", run_id, 400) == "success"
     assert project.ids("copies") == [1, 2, 3]
+    told = told_of("copies", airflow)
+    assert [(event["batch_ids"], event["rows"]) for event in told] == [([0, 1], 2), ([2, 2], 1)]
+    clear(airflow, "copies", run_id, "publish")
+    assert airflow.wait("copies", run_id, 240) == "success"
+    assert airflow.task_states("copies", run_id)["publish"] == "skipped"
+    assert told_of("copies", airflow) == told
 
 
 def test_a_rebuild_that_cannot_be_made_starts_no_spark(airflow: LocalAirflow) -> None:
@@ -196,6 +217,29 @@ def test_a_rebuild_that_cannot_be_made_starts_no_spark(airflow: LocalAirflow) ->
     assert airflow.wait("drawdown__rebuild", run_id, 240) == "failed"
     assert airflow.task_states("drawdown__rebuild", run_id)["rebuild"] == "upstream_failed"
     assert "rebuild.nothing-live" in airflow.task_log("drawdown__rebuild", run_id, "preflight")
+
+
+def compare_again(project: DagProject, name: str, changes: dict[str, Any]) -> dict[str, Any]:
+    """As `drawdown rebuild start` does, with some other results; what was compared before."""
+    with Metastore.open(load_project(project.root).metastore_url) as metastore:
+        beside = metastore.of_rebuilds
+        shadow = beside.active_checkpoint(name)
+        assert shadow is not None
+        before: dict[str, Any] = shadow.rebuild["comparison"]
+        lease = beside.acquire(name, "here", f"compared-{time.monotonic_ns()}", timedelta(minutes=1))
+        rebuild = {**shadow.rebuild, "comparison": {**before, **changes}}
+        beside.change_generations(lease, {shadow.generation: {"rebuild": rebuild}})
+        beside.release(lease)
+    return before
+
+
+def clear(airflow: LocalAirflow, dag_id: str, run_id: str, task_id: str) -> None:
+    """The task and what follows it, as the button does."""
+    body = {
+        "dry_run": False, "only_failed": False, "dag_run_id": run_id, "task_ids": [task_id],
+        "include_downstream": True, "reset_dag_runs": True,
+    }  # fmt: skip
+    airflow.api.call("POST", "dags", dag_id, "clearTaskInstances", body=body)
 
 
 def drain(airflow: LocalAirflow) -> tuple[str, dict[str, str | None]]:
@@ -232,6 +276,12 @@ def answer_in_a_browser(browser: Browser, run_id: str, choice: str, why: str) ->
     button.scroll_into_view_if_needed()
     browser.picture("held-slice")
     button.click()
+
+
+def told_of(pipeline: str, airflow: LocalAirflow) -> list[dict[str, Any]]:
+    """What the events of its drains carry."""
+    found = [event["extra"] for event in asset_events(airflow)]
+    return [extra for extra in found if extra.get("pipeline") == pipeline and "batch_ids" in extra]
 
 
 def decided(airflow: LocalAirflow) -> list[dict[str, Any]]:

@@ -39,6 +39,12 @@ def test_the_commands_of_the_page_do_what_it_says(workspace: Workspace) -> None:
     assert (shown["generation"], shown["state"]) == (2, "shadow")
     assert shown["comparison"]["only_shadow"] == 2
 
+    before = workspace.everything()
+    for ending in ("approve", "discard"):
+        stale = drawdown(workspace.root, "rebuild", ending, NAME, "--why", "x", "--rebuild", "1-000000000000")
+        refused(stale, 3, "rebuild.another")
+    assert workspace.everything() == before
+    approve = [*approve, "--rebuild", shown["rebuild"]]
     for command, expected in ((approve, new), (rollback, old)):
         said = drawdown(workspace.root, *command)
         assert said.returncode == 0, said.stderr
@@ -54,6 +60,8 @@ def test_the_commands_of_the_page_do_what_it_says(workspace: Workspace) -> None:
     assert kinds == [
         ("drain", None),
         ("rebuild", None),
+        ("rebuild-swap", "x"),
+        ("rebuild-discard", "x"),
         ("rebuild-swap", "sums by key"),
         ("rebuild-rollback", "a reader still expects sums of all keys"),
         ("rebuild", None),

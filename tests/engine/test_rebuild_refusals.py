@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drawdown.errors import AuditFailed, RefusedError
+from drawdown.publishing.rebuild_refusals import rebuild_id
 from tests.support.rebuilds import (
     NAME,
     SPEC,
@@ -104,3 +105,42 @@ def test_a_swap_over_slices_that_wait_is_refused_and_names_the_way(workspace: Wo
         end(workspace, "approve")
     assert refused.value.id == "rebuild.waiting"
     assert "drawdown release hourly" in str(refused.value.do)
+
+
+def test_a_decision_is_about_the_rebuild_that_was_shown(workspace: Workspace) -> None:
+    live_version(workspace)
+    land(workspace, 1, [event("02T06:10"), event("02T08:10")])
+    workspace.run(NAME)
+    next_version(workspace)
+    rebuilt(workspace)
+    shown = shadow(workspace)
+
+    land(workspace, 2, [event("02T08:40", 4), event("02T10:10")])
+    workspace.run(NAME)
+    rebuilt(workspace)
+    assert refused_as_another(workspace, shown) == ["rebuild.another"] * 2, "it was compared again"
+
+    shown = shadow(workspace)
+    end(workspace, "discard", 2, shown)
+    rebuilt(workspace)
+    assert refused_as_another(workspace, shown) == ["rebuild.another"] * 2, "it is another generation"
+    assert end(workspace, "approve", 3, shadow(workspace)).state == "succeeded"
+
+
+def shadow(workspace: Workspace) -> str:
+    """What names the rebuild there is."""
+    with workspace.metastore() as metastore:
+        found = metastore.of_rebuilds.active_checkpoint(NAME)
+        assert found is not None
+        return rebuild_id(found)
+
+
+def refused_as_another(workspace: Workspace, about: str) -> list[str]:
+    """Ids of what refuses both decisions; nothing is touched."""
+    before, ids = workspace.everything(), []
+    for number, choice in enumerate(("approve", "discard")):
+        with pytest.raises(RefusedError) as refused:
+            end(workspace, choice, hash((about, number)), about)
+        ids.append(refused.value.id)
+    assert workspace.everything() == before
+    return ids

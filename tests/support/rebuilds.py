@@ -59,10 +59,10 @@ def rebuilt(workspace: Workspace) -> Run:
     return report.run
 
 
-def end(workspace: Workspace, choice: Any, number: int = 1) -> Run:
+def end(workspace: Workspace, choice: Any, number: int = 1, about: str | None = None) -> Run:
     """`drawdown rebuild approve`, `discard` or `rollback`."""
     with workspace.metastore() as metastore:
-        asked = Asked(choice, f"{choice}-{number}", this_process(), "ada", "a test")
+        asked = Asked(choice, f"{choice}-{number}", this_process(), "ada", "a test", about=about)
         return end_rebuild(metastore, workspace.project, wanted(workspace.project, NAME), asked)
 
 

@@ -52,6 +52,7 @@ def decide_dag(project: Project) -> DAG:
     decide = DecideOperator(
         task_id="decide",
         project_root=root,
+        inlets=[DECIDED],
         outlets=[DECIDED],
         # An answer that came too late fails `choose`; what was decided on the command line is told here.
         trigger_rule=TriggerRule.ALL_DONE,

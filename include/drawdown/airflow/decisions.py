@@ -14,6 +14,7 @@ from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOpe
 from airflow.sdk import AssetAlias, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
+from drawdown.airflow.asset_events import is_told
 from drawdown.airflow.documentation import request_body
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.reasoned_request import ReasonedRequest
@@ -95,7 +96,7 @@ class ChooseOperator(ReasonedRequest):
             self.body = request_body(held, metastore.run(held.verdict.run_id))
         super().execute(context)
 
-    def refuse_late_answer(self, context: Context) -> None:
+    def refuse_late_answer(self, context: Context, chosen: str) -> None:
         pipeline, key = _asked(context)
         with open_metastore(self.project_root) as metastore:
             if key not in [held.key for held in metastore.held_slices(pipeline)]:
@@ -107,7 +108,7 @@ class DecideOperator(BaseOperator):
     """Carries the choice out, and updates the pipeline's asset with what became visible.
 
     While a drain holds the lease, or an earlier slice waits for its decision, it waits by retries.
-    Skipped when nothing became visible. Its outlet must be DECIDED.
+    Skipped when nothing became visible that was not told before. Its inlet and its outlet must be DECIDED.
     """
 
     def __init__(self, *, project_root: str, **kwargs: Any) -> None:
@@ -132,6 +133,8 @@ class DecideOperator(BaseOperator):
             raise kind(str(error)) from None
         if not event["rows"]:
             raise AirflowSkipException(f"{pipeline}: decided; nothing became visible by it")
+        if is_told(run, context["inlet_events"][DECIDED]):
+            raise AirflowSkipException(f"{pipeline}: its asset was told of {run.run_id} before")
         context["outlet_events"][DECIDED].add(asset_of(pipeline), extra=event)
         self.log.info("%s: %d rows became visible", pipeline, event["rows"])
         return event

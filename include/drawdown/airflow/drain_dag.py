@@ -50,7 +50,10 @@ def drain_dag(project: Project, dag_id: str, pipelines: Sequence[Pipeline]) -> D
         doc_md=dag_documentation(project, pipelines),
         default_args=_defaults(project, first),
     )
-    preflight = PreflightOperator(task_id="preflight", project_root=root, pipelines=names, dag=dag)
+    assets = [asset_of(name) for name in names]
+    preflight = PreflightOperator(
+        task_id="preflight", project_root=root, pipelines=names, inlets=assets, dag=dag
+    )
     drain = job_behind(preflight, project, pipelines, DrainOperator, dag)
     for pipeline in pipelines:
         _reports(dag, root, pipeline, drain, grouped=first.group is not None)
@@ -67,7 +70,9 @@ def _reports(dag: DAG, root: str, pipeline: Pipeline, drain: BaseOperator, *, gr
     if grouped:
         common["task_group"] = TaskGroup(pipeline.name, dag=dag, tooltip=pipeline.description)
     audit = AuditOperator(task_id="audit", trigger_rule=TriggerRule.ALL_DONE, **common)
-    publish = PublishOperator(task_id="publish", outlets=[asset_of(pipeline.name)], **common)
+    told = [asset_of(pipeline.name)]
+    rule = TriggerRule.NONE_FAILED
+    publish = PublishOperator(task_id="publish", inlets=told, outlets=told, trigger_rule=rule, **common)
     audit.set_upstream(drain)
     publish.set_upstream(audit)
     if pipeline.may_be_held:

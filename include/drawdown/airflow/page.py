@@ -14,7 +14,7 @@ from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import Depends, FastAPI
 from fastapi.responses import HTMLResponse
 
-from drawdown.airflow.records import runs_of_dag_run, verdict_of
+from drawdown.airflow.records import runs_of_dag_run
 from drawdown.cost.bill import bill_of
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Run, Verdict
@@ -51,7 +51,7 @@ def run_records(dag_id: str, dag_run_id: str) -> str:
     """One row per run, every try of a retried drain among them."""
     with Metastore.open(load_project().metastore_url) as metastore:
         runs = runs_of_dag_run(metastore, dag_id, dag_run_id)
-        verdicts = [verdict_of(metastore, run) for run in runs]
+        verdicts = [metastore.verdict_of(run) for run in runs]
     title = escape(f"{dag_id} · {dag_run_id}")
     return _PAGE.format(title=title, body=_table(runs) + "".join(map(_details, runs, verdicts)))
 

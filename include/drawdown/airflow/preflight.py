@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.standard.utils.skipmixin import SkipMixin
 from airflow.sdk import BaseOperator
 
+from drawdown.airflow.asset_events import news_of
 from drawdown.airflow.decisions import AskOperator
 from drawdown.airflow.freshness import FreshnessOperator
 from drawdown.airflow.logins import look_up
+from drawdown.airflow.schedules import asset_of
+from drawdown.airflow.verdicts import PublishOperator
 from drawdown.credentials import with_logins
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
@@ -22,6 +25,8 @@ if TYPE_CHECKING:
 
 class PreflightOperator(BaseOperator, SkipMixin):
     """Looks at every pipeline of the DAG; skips all that follows when none has anything to do.
+
+    Its inlets must be their assets.
 
     Returns:
         Per pipeline ``{"work": bool, "reasons": [text], "backlog": {source: {...}}}``, as XCom.
@@ -42,20 +47,23 @@ class PreflightOperator(BaseOperator, SkipMixin):
             # skip() ends the task by an exception, so the answer is pushed before.
             context["ti"].xcom_push("return_value", found)
             # Whatever their trigger rule: audit runs also after a drain that failed.
-            watching = self._watching(project)
+            watching = self._watching(project, context)
             after = self.get_flat_relatives(upstream=False)
             self.skip(context["ti"], [task for task in after if task.task_id not in watching])
         return found
 
-    def _watching(self, project: Project) -> set[str]:
-        """Tasks that have something to look at although nothing is new: held slices, freshness."""
+    def _watching(self, project: Project, context: Context) -> set[str]:
+        """Tasks that have something to do although nothing is new: held slices, freshness, asset events."""
+        events = context["inlet_events"]
         with Metastore.open(project.metastore_url) as metastore:
             held = {name for name in self.pipelines if metastore.held_slices(name)}
+            untold = {n for n in self.pipelines if news_of(metastore, n, events[asset_of(n)]).rows}
         return {
             task.task_id
             for task in self.get_flat_relatives(upstream=False)
             if isinstance(task, FreshnessOperator)
             or (isinstance(task, AskOperator) and task.pipeline in held)
+            or (isinstance(task, PublishOperator) and task.pipeline in untold)
         }
 
     def _look(self, project: Project, name: str) -> dict[str, Any]:

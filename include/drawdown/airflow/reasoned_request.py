@@ -34,14 +34,14 @@ class ReasonedRequest(HITLOperator):
         self.project_root = project_root
 
     @abstractmethod
-    def refuse_late_answer(self, context: Context) -> None:
-        """Raise AirflowFailException when what was asked about is settled."""
+    def refuse_late_answer(self, context: Context, chosen: str) -> None:
+        """Raise AirflowFailException when what was asked about is settled, or is another by now."""
 
     def execute_complete(self, context: Context, event: dict[str, Any]) -> dict[str, str] | None:
         if event.get("error_type") == "timeout":
             self.execute(context)
             return None
-        self.refuse_late_answer(context)
+        self.refuse_late_answer(context, event["chosen_options"][0])
         answer = super().execute_complete(context, event)
         why = str(answer["params_input"].get("why", "")).strip()
         if not why:

@@ -36,7 +36,8 @@ trigger this DAG with the name of the pipeline.
 
 - `rebuild` computes the output anew from the beginning, beside the drains, which go on with the old version.
 - `approve` asks: open it, or *Required Actions*, read how both outputs differ, choose and say why.
-  **approve** swaps the new output in by one commit, **reject** deletes it.
+  **approve** swaps the new output in by one commit, **reject** deletes it. Either names the rebuild that is
+  shown, and is refused when it was made or compared again since: then trigger this DAG once more.
 - `swap` carries it out without Spark and updates the asset of the pipeline.
 - By command: `drawdown rebuild start | show | approve | discard NAME`; back again:
   `drawdown rebuild rollback NAME --why ...`.
@@ -69,7 +70,14 @@ def rebuild_dag(project: Project) -> DAG:
             **common,
         ),
         ApproveOperator(task_id="approve", **common),
-        SwapOperator(task_id="swap", outlets=[REBUILT], retries=_TRIES, retry_delay=_WAIT, **common),
+        SwapOperator(
+            task_id="swap",
+            inlets=[REBUILT],
+            outlets=[REBUILT],
+            retries=_TRIES,
+            retry_delay=_WAIT,
+            **common,
+        ),
     ]
     for before, after in pairwise(tasks):
         after.set_upstream(before)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import AssetAlias, BaseOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
 
+from drawdown.airflow.asset_events import is_told
 from drawdown.airflow.documentation import rebuild_body
 from drawdown.airflow.drain import JobOperator
 from drawdown.airflow.logins import look_up
@@ -21,10 +22,11 @@ from drawdown.airflow.records import open_metastore
 from drawdown.airflow.schedules import asset_of
 from drawdown.application import new_run_id
 from drawdown.credentials import with_logins
-from drawdown.errors import DrawdownError
+from drawdown.errors import DrawdownError, RefusedError
 from drawdown.metastore import this_process
 from drawdown.plan.rebuild import wanted
 from drawdown.publishing.rebuild import KINDS, Asked, end_rebuild
+from drawdown.publishing.rebuild_refusals import rebuild_id, refuse_another
 from drawdown.spec import load_project
 
 if TYPE_CHECKING:
@@ -38,8 +40,6 @@ REBUILT = AssetAlias("drawdown.rebuilt")
 
 PIPELINE = "pipeline"
 """The parameter of the DAG: whose rebuild it is."""
-
-_ENDINGS_LOOKED_THROUGH = 1_000
 
 
 class RebuildPreflightOperator(BaseOperator):
@@ -85,7 +85,11 @@ class RebuildOperator(JobOperator):
 
 
 class ApproveOperator(ReasonedRequest):
-    """Asks whether a rebuild is to take the place of what is live."""
+    """Asks whether a rebuild is to take the place of what is live.
+
+    Airflow keeps a request as it was first shown, however often its task is cleared. So each choice names
+    the rebuild that is shown, and with it the answer does.
+    """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(subject="Swap a rebuild in?", options=["approve", "reject"], **kwargs)
@@ -98,11 +102,23 @@ class ApproveOperator(ReasonedRequest):
             return
         self.subject = f"{name}: let generation {shadow.generation} take the place of what is live?"
         self.body = rebuild_body(name, shadow)
+        self.options = [f"{choice} {rebuild_id(shadow)}" for choice in self.options]
         super().execute(context)
 
-    def refuse_late_answer(self, context: Context) -> None:
-        if self._shadow(_name(context)) is None:
+    def validate_chosen_options(self, chosen_options: list[str]) -> None:
+        super().validate_chosen_options([_choice_about(chosen)[0] for chosen in chosen_options])
+
+    def refuse_late_answer(self, context: Context, chosen: str) -> None:
+        shadow = self._shadow(_name(context))
+        if shadow is None:
             raise AirflowFailException("this answer came too late: the rebuild was ended by command")
+        try:
+            refuse_another(shadow, _choice_about(chosen)[1])
+        except RefusedError as error:
+            raise AirflowFailException(
+                f"this answer came too late and changes nothing: {error}\n"
+                "or trigger this DAG again: it goes on with that rebuild and asks about it"
+            ) from None
 
     def _shadow(self, name: str) -> Checkpoint | None:
         with open_metastore(self.project_root) as metastore:
@@ -113,7 +129,7 @@ class SwapOperator(BaseOperator):
     """Carries the answer out, without Spark, and updates the pipeline's asset after a swap.
 
     While a drain holds the lease it waits by retries. Skipped when nothing became visible.
-    Its outlet must be REBUILT.
+    Its inlet and its outlet must be REBUILT.
     """
 
     def __init__(self, *, project_root: str, **kwargs: Any) -> None:
@@ -126,11 +142,17 @@ class SwapOperator(BaseOperator):
             raise AirflowSkipException(f"{name}: its rebuild was ended by command")
         try:
             with open_metastore(self.project_root) as metastore:
-                run = self._done(metastore, name, context) or self._end(metastore, name, chosen, context)
+                asked = self._asked(chosen, context)
+                run = self._done(metastore, name, asked)
+                if run is None:
+                    project = load_project(Path(self.project_root))
+                    run = end_rebuild(metastore, project, wanted(project, name), asked)
         except DrawdownError as error:
             raise _of_airflow(error) from None
         if run.kind != KINDS["approve"]:
             raise AirflowSkipException(f"{name}: {run.stop_reason}")
+        if is_told(run, context["inlet_events"][REBUILT]):
+            raise AirflowSkipException(f"{name}: its asset was told of {run.run_id} before")
         event = {
             "pipeline": name,
             "run_id": run.run_id,
@@ -143,25 +165,29 @@ class SwapOperator(BaseOperator):
         self.log.info("%s: %s", name, run.stop_reason)
         return event
 
-    def _end(self, metastore: Metastore, name: str, chosen: dict[str, str], context: Context) -> Run:
-        project, ti = load_project(Path(self.project_root)), context["ti"]
-        asked = Asked(
-            "approve" if chosen["choice"] == "approve" else "discard",
+    def _asked(self, chosen: dict[str, str], context: Context) -> Asked:
+        ti = context["ti"]
+        choice, about = _choice_about(chosen["choice"])
+        return Asked(
+            "approve" if choice == "approve" else "discard",
             new_run_id(),
             this_process(),
             chosen["by"],
             chosen["why"],
-            {"dag_id": ti.dag_id, "dag_run_id": ti.run_id},
+            {"dag_id": ti.dag_id, "dag_run_id": ti.run_id, "about": about},
+            about,
         )
-        return end_rebuild(metastore, project, wanted(project, name), asked)
 
-    def _done(self, metastore: Metastore, name: str, context: Context) -> Run | None:
-        """What an earlier try has done, that died after it."""
-        for run in metastore.runs(name, limit=_ENDINGS_LOOKED_THROUGH):
-            here = run.origin.get("dag_run_id") == context["ti"].run_id
-            if here and run.kind in KINDS.values() and run.state == "succeeded":
-                return run
-        return None
+    def _done(self, metastore: Metastore, name: str, asked: Asked) -> Run | None:
+        """What an earlier try has done, that died after it; a run that was cleared may be about another."""
+        found = metastore.runs_of_origin(asked.origin, pipeline=name, kinds=KINDS.values())
+        return next((run for run in found if run.state == "succeeded"), None)
+
+
+def _choice_about(chosen: str) -> tuple[str, str | None]:
+    """What was chosen, and about which rebuild; a request of an older Drawdown does not say that."""
+    choice, _, about = chosen.partition(" ")
+    return choice, about or None
 
 
 def _name(context: Context) -> str:

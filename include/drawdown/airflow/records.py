@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,9 +13,6 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Run, Verdict
 from drawdown.spec import load_project
 
-_RECENT = 50
-"""Runs and verdicts looked through: a DAG run is audited right after it was drained."""
-
 
 @contextmanager
 def open_metastore(project_root: str) -> Iterator[Metastore]:
@@ -24,30 +21,31 @@ def open_metastore(project_root: str) -> Iterator[Metastore]:
         yield metastore
 
 
-def run_of(metastore: Metastore, pipeline: str, dag_id: str, dag_run_id: str) -> Run | None:
-    """The last run of a pipeline that this DAG run asked for; None if its drain never came to it.
+def runs_of(metastore: Metastore, pipeline: str, dag_id: str, dag_run_id: str) -> list[Run]:
+    """The runs of a pipeline that this DAG run asked for, every try, newest first.
 
-    A task that is run again after it succeeded changes nothing of what the first try came to.
+    A task that is run again after it succeeded changes nothing of what the first try came to: runs that
+    found nothing new are not among them.
     """
-    for run in metastore.runs(pipeline, limit=_RECENT):
-        if run.stop_reason == NOTHING_NEW:
-            continue
-        if run.origin.get("dag_id") == dag_id and run.origin.get("dag_run_id") == dag_run_id:
-            return run
-    return None
+    found = metastore.runs_of_origin(_origin(dag_id, dag_run_id), pipeline=pipeline)
+    return [run for run in found if run.stop_reason != NOTHING_NEW]
 
 
 def runs_of_dag_run(metastore: Metastore, dag_id: str, dag_run_id: str) -> list[Run]:
     """All runs that a DAG run asked for, every pipeline and every try, newest first."""
-    recent = metastore.runs(limit=_RECENT * 10)
-    return [
-        r for r in recent if r.origin.get("dag_id") == dag_id and r.origin.get("dag_run_id") == dag_run_id
-    ]
+    return metastore.runs_of_origin(_origin(dag_id, dag_run_id))
 
 
-def verdict_of(metastore: Metastore, run: Run) -> Verdict | None:
-    """What the run's audit said; None when there was no slice, or no audit."""
-    return next((v for v in metastore.verdicts(run.pipeline, limit=_RECENT) if v.run_id == run.run_id), None)
+def verdict_of(metastore: Metastore, runs: Iterable[Run]) -> Verdict | None:
+    """The newest verdict of some runs, newest first: the last try may publish what another audited.
+
+    None when there was no slice, or no audit.
+    """
+    return next((found for run in runs if (found := metastore.verdict_of(run)) is not None), None)
+
+
+def _origin(dag_id: str, dag_run_id: str) -> dict[str, str]:
+    return {"dag_id": dag_id, "dag_run_id": dag_run_id}
 
 
 def decision_event(metastore: Metastore, run: Run) -> dict[str, Any]:
@@ -91,18 +89,3 @@ class Slice:
     @property
     def rows(self) -> int:
         return sum(batch.counts.staged for batch in self.batches)
-
-    def as_event(self) -> dict[str, Any]:
-        """What the asset event carries: of constant size, however many batches there were."""
-        first, last = self.batches[0], self.batches[-1]
-        return {
-            "pipeline": self.verdict.pipeline,
-            "run_id": self.verdict.run_id,
-            "generation": self.verdict.generation,
-            "rows": self.rows,
-            "batch_ids": [first.batch_id, last.batch_id],
-            "offsets_from": first.offsets_from,
-            "offsets_to": last.offsets_to,
-            "verdict": self.verdict.outcome,
-            "watermark": last.watermark.isoformat() if last.watermark else None,
-        }

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from drawdown.airflow.asset_events import is_told
 from drawdown.airflow.clusters import job_behind
 from drawdown.airflow.drain import JobOperator
 from drawdown.airflow.logins import look_up
@@ -85,9 +86,8 @@ def replay_dag(project: Project, pipeline: Pipeline) -> DAG:
     replay = job_behind(preflight, project, [pipeline], ReplayOperator, dag)
     audit = AuditOperator(task_id="audit", pipeline=pipeline.name, **common)
     audit.set_upstream(replay)
-    publish = ReplayedOperator(
-        task_id="publish", pipeline=pipeline.name, outlets=[asset_of(pipeline.name)], **common
-    )
+    told = [asset_of(pipeline.name)]
+    publish = ReplayedOperator(task_id="publish", pipeline=pipeline.name, inlets=told, outlets=told, **common)
     publish.set_upstream(audit)
     return dag
 
@@ -141,11 +141,17 @@ class ReplayOperator(JobOperator):
 
 
 class ReplayedOperator(RecordOperator):
-    """Updates the pipeline's asset: the event says which interval was replaced, and what else might be."""
+    """Updates the pipeline's asset: the event says which interval was replaced, and what else might be.
 
-    def report(self, context: Context, metastore: Metastore, run: Run | None) -> dict[str, Any]:
+    Its inlet and its outlet must be that asset.
+    """
+
+    def report(self, context: Context, metastore: Metastore, runs: Sequence[Run]) -> dict[str, Any]:
+        run = next((run for run in runs if run.counts.published or run.state == "succeeded"), None)
         if run is None:
             raise AirflowSkipException(f"{self.pipeline}: nothing was replayed")
+        if is_told(run, context["inlet_events"][asset_of(self.pipeline)]):
+            raise AirflowSkipException(f"{self.pipeline}: its asset was told of {run.run_id} before")
         event = {
             "pipeline": self.pipeline,
             "run_id": run.run_id,

@@ -6,13 +6,15 @@ mostly pays for. These tasks read the metastore, so what they say holds also whe
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from drawdown.airflow.asset_events import news_of
 from drawdown.airflow.links import RunRecordLink
-from drawdown.airflow.records import Slice, open_metastore, run_of, verdict_of
+from drawdown.airflow.records import Slice, open_metastore, runs_of, verdict_of
 from drawdown.airflow.schedules import asset_of
 
 if TYPE_CHECKING:
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class RecordOperator(BaseOperator):
-    """Opens the metastore and finds the pipeline's run."""
+    """Opens the metastore and finds the pipeline's runs: one of each try, newest first."""
 
     operator_extra_links = (RunRecordLink(),)
 
@@ -35,10 +37,10 @@ class RecordOperator(BaseOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         ti = context["ti"]
         with open_metastore(self.project_root) as metastore:
-            run = run_of(metastore, self.pipeline, ti.dag_id, ti.run_id)
-            return self.report(context, metastore, run)
+            runs = runs_of(metastore, self.pipeline, ti.dag_id, ti.run_id)
+            return self.report(context, metastore, runs)
 
-    def report(self, context: Context, metastore: Metastore, run: Run | None) -> dict[str, Any]:
+    def report(self, context: Context, metastore: Metastore, runs: Sequence[Run]) -> dict[str, Any]:
         raise NotImplementedError
 
 
@@ -49,10 +51,10 @@ class AuditOperator(RecordOperator):
     had nothing to do is skipped.
     """
 
-    def report(self, context: Context, metastore: Metastore, run: Run | None) -> dict[str, Any]:
-        if run is None:
+    def report(self, context: Context, metastore: Metastore, runs: Sequence[Run]) -> dict[str, Any]:
+        if not runs:
             raise self._no_run(context)
-        verdict = verdict_of(metastore, run)
+        run, verdict = runs[0], verdict_of(metastore, runs)
         if verdict is not None and verdict.outcome in ("fail", "error"):
             raise AirflowFailException(f"audit of {self.pipeline}: {verdict.outcome}\n{verdict.text}")
         if run.state != "succeeded":
@@ -74,26 +76,35 @@ class PublishOperator(RecordOperator):
     """Verifies that what passed is visible and updates the pipeline's asset; skipped when nothing is new.
 
     The asset event carries rows, batch ids (first and last), offsets and the verdict, so a pipeline
-    that is scheduled by it knows what is new. Its outlet must be that asset.
+    that is scheduled by it knows what is new. It covers what no event has told so far, of earlier tries and
+    of runs that never came to this task too. Its inlet and its outlet must be that asset; its trigger rule is
+    NONE_FAILED: something may have to be told although nothing was drained.
     """
 
-    def report(self, context: Context, metastore: Metastore, run: Run | None) -> dict[str, Any]:
-        verdict = verdict_of(metastore, run) if run is not None else None
-        judged = Slice.of(metastore, verdict) if verdict is not None else None
-        if judged is None or not judged.rows:
-            raise AirflowSkipException(f"{self.pipeline}: no rows to publish")
-        held = metastore.held_slices(self.pipeline)
-        if judged.unpublished and held and held[0].batch_ids[0] < judged.unpublished[0]:
-            raise AirflowSkipException(f"{self.pipeline}: {judged.rows} rows wait behind held {held[0]}")
-        if judged.unpublished:
-            raise AirflowFailException(
-                f"{self.pipeline}: batches {judged.unpublished[:20]} passed and are not published; "
-                "the next drain publishes them"
-            )
-        event = judged.as_event()
-        context["outlet_events"][asset_of(self.pipeline)].extra.update(event)
-        self.log.info("%s: %d rows are visible", self.pipeline, judged.rows)
+    def report(self, context: Context, metastore: Metastore, runs: Sequence[Run]) -> dict[str, Any]:
+        waits = self._waits(metastore, runs)
+        asset = asset_of(self.pipeline)
+        news = news_of(metastore, self.pipeline, context["inlet_events"][asset])
+        if not news.rows:
+            raise AirflowSkipException(f"{self.pipeline}: {waits or 'no rows that no event has told of'}")
+        event = news.as_event()
+        context["outlet_events"][asset].extra.update(event)
+        self.log.info("%s: %d rows are visible", self.pipeline, news.rows)
         return event
+
+    def _waits(self, metastore: Metastore, runs: Sequence[Run]) -> str | None:
+        """What of the slice waits behind a held one. Raises when it should be visible and is not."""
+        verdict = verdict_of(metastore, runs)
+        judged = Slice.of(metastore, verdict) if verdict is not None else None
+        if judged is None or not judged.rows or not judged.unpublished:
+            return None
+        held = metastore.held_slices(self.pipeline)
+        if held and held[0].batch_ids[0] < judged.unpublished[0]:
+            return f"{judged.rows} rows wait behind held {held[0]}"
+        raise AirflowFailException(
+            f"{self.pipeline}: batches {judged.unpublished[:20]} passed and are not published; "
+            "the next drain publishes them"
+        )
 
 
 def _why(run: Run) -> str:

@@ -21,6 +21,12 @@ app = typer.Typer(
 Name = Annotated[str, typer.Argument(metavar="PIPELINE", show_default=False)]
 Why = Annotated[str, typer.Option("--why", help="Kept in the run record.", show_default=False)]
 By = Annotated[str | None, typer.Option("--by", help="Who decides; by default the user.", show_default=False)]
+About = Annotated[
+    str | None,
+    typer.Option(
+        "--rebuild", help="Only this one, as `show` names it; else whichever there is.", show_default=False
+    ),
+]
 Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
 
 
@@ -85,26 +91,30 @@ def show(name: Name, as_json: Json = False) -> None:
 
 
 @app.command()
-def approve(name: Name, why: Why, by: By = None, as_json: Json = False) -> None:
+def approve(name: Name, why: Why, by: By = None, rebuild: About = None, as_json: Json = False) -> None:
     """Swap the rebuild in: one commit, after which readers see its rows and drains go on with it."""
-    _end("approve", name, why, by, as_json)
+    _end("approve", name, (why, by, rebuild), as_json)
 
 
 @app.command()
-def discard(name: Name, why: Why, by: By = None, as_json: Json = False) -> None:
+def discard(name: Name, why: Why, by: By = None, rebuild: About = None, as_json: Json = False) -> None:
     """Give a rebuild up: its checkpoint and its rows are deleted."""
-    _end("discard", name, why, by, as_json)
+    _end("discard", name, (why, by, rebuild), as_json)
 
 
 @app.command()
 def rollback(name: Name, why: Why, by: By = None, as_json: Json = False) -> None:
     """Take a swap back: the table as it was before it, and the generation that was live then."""
-    _end("rollback", name, why, by, as_json)
+    _end("rollback", name, (why, by, None), as_json)
 
 
 def _end(
-    choice: Literal["approve", "discard", "rollback"], name: str, why: str, by: str | None, as_json: bool
+    choice: Literal["approve", "discard", "rollback"],
+    name: str,
+    said: tuple[str, str | None, str | None],
+    as_json: bool,
 ) -> None:
+    """`said`: why, by whom, and about which rebuild."""
     from drawdown.application import new_run_id
     from drawdown.metastore import Metastore, this_process
     from drawdown.plan.rebuild import wanted
@@ -112,7 +122,8 @@ def _end(
     from drawdown.spec import load_project
 
     project = load_project()
-    asked = Asked(choice, new_run_id(), this_process(), by or getpass.getuser(), why)
+    why, by, about = said
+    asked = Asked(choice, new_run_id(), this_process(), by or getpass.getuser(), why, about=about)
     with Metastore.open(project.metastore_url) as metastore:
         run = end_rebuild(metastore, project, wanted(project, name), asked)
     if as_json:
@@ -122,7 +133,10 @@ def _end(
 
 
 def _values(checkpoint: Checkpoint) -> dict[str, Any]:
+    from drawdown.publishing.rebuild_refusals import rebuild_id
+
     return {
+        "rebuild": rebuild_id(checkpoint),
         "generation": checkpoint.generation,
         "state": checkpoint.state,
         "comparison": checkpoint.rebuild.get("comparison"),
@@ -134,7 +148,8 @@ def _values(checkpoint: Checkpoint) -> dict[str, Any]:
 def _print(name: str, values: dict[str, Any]) -> None:
     from drawdown.plan.comparison_text import comparison_lines, sample_lines
 
-    out().print(f"{name}, generation {values['generation']}: {values['state']}", markup=False)
+    what = f"rebuild {values['rebuild']}, generation {values['generation']}: {values['state']}"
+    out().print(f"{name}, {what}", markup=False, highlight=False)
     if values["comparison"] is None:
         out().print("not compared yet", markup=False)
         return

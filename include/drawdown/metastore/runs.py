@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Text, insert, select, type_coerce, update
 
 from drawdown.errors import RefusedError
 from drawdown.metastore import counts
@@ -16,6 +18,9 @@ from drawdown.metastore.tables import runs
 
 PROGRESS_KEPT = 20
 """Progress entries kept per run, the last ones: a run's row stays small however many batches it has."""
+
+PUBLISHED = "published"
+"""Key in the origin of a run: the batches that it made visible, whichever run had drained them."""
 
 REPLAY, REBUILD = "replay", "rebuild"
 BESIDE = (REPLAY, REBUILD)
@@ -108,6 +113,54 @@ def read(conn: Connection, pipeline: str | None, limit: int) -> list[Run]:
     if pipeline is not None:
         query = query.where(runs.c.pipeline == pipeline)
     return [_run(row._mapping) for row in conn.execute(query)]
+
+
+def note_published(conn: Connection, run_id: str, generation: int, batch_ids: Iterable[int]) -> None:
+    """Keeps in a run's origin which batches it has made visible, as [generation, first, last]."""
+    origin = conn.execute(select(runs.c.origin).where(runs.c.run_id == run_id).with_for_update()).scalar()
+    if origin is None:
+        return
+    ranges = [list(each) for each in origin.get(PUBLISHED, ())]
+    for batch_id in sorted(batch_ids):
+        if ranges and ranges[-1][0] == generation and ranges[-1][2] == batch_id - 1:
+            ranges[-1][2] = batch_id
+        else:
+            ranges.append([generation, batch_id, batch_id])
+    conn.execute(update(runs).where(runs.c.run_id == run_id).values(origin={**origin, PUBLISHED: ranges}))
+
+
+def read_published(conn: Connection, pipeline: str, since: datetime | None) -> list[Run]:
+    """The runs that began at `since` or later and made batches visible, oldest first."""
+    query = select(runs).where(
+        runs.c.pipeline == pipeline,
+        type_coerce(runs.c.origin, Text).contains(_json(PUBLISHED), autoescape=True),
+    )
+    if since is not None:
+        query = query.where(runs.c.started_at >= since)
+    found = (_run(row._mapping) for row in conn.execute(query.order_by(runs.c.started_at, runs.c.run_id)))
+    return [run for run in found if PUBLISHED in run.origin]
+
+
+def read_by_origin(
+    conn: Connection, origin: Mapping[str, Any], pipeline: str | None, kinds: Collection[str]
+) -> list[Run]:
+    """Every run, however old, whose origin has these values, newest first."""
+    # What a row of text can rule out is ruled out in the store: a pipeline may have 100,000 runs.
+    text = type_coerce(runs.c.origin, Text)
+    wanted = [text.contains(_json(key), autoescape=True) for key in origin]
+    wanted += [text.contains(_json(value), autoescape=True) for value in origin.values()]
+    if pipeline is not None:
+        wanted.append(runs.c.pipeline == pipeline)
+    if kinds:
+        wanted.append(runs.c.kind.in_(kinds))
+    query = select(runs).where(*wanted).order_by(runs.c.started_at.desc(), runs.c.run_id.desc())
+    found = (_run(row._mapping) for row in conn.execute(query))
+    return [run for run in found if origin.items() <= run.origin.items()]
+
+
+def _json(value: Any) -> str:
+    """As the column keeps it."""
+    return json.dumps(value, separators=(",", ":"))
 
 
 def last_published(conn: Connection, pipeline: str) -> datetime | None:

@@ -227,7 +227,9 @@ class Metastore:
     def mark_published(self, lease: Lease, generation: int, batch_ids: Iterable[int]) -> None:
         """passed or held (a person released it) -> published. Raises RefusedError batch.unjudged."""
         with self.fenced(lease) as conn:
-            batches.mark_published(conn, lease.pipeline, generation, batch_ids)
+            ids = list(batch_ids)
+            batches.mark_published(conn, lease.pipeline, generation, ids)
+            runs.note_published(conn, lease.run_id, generation, ids)
 
     def discard_batches(self, lease: Lease, generation: int, batch_ids: Iterable[int]) -> None:
         """Any status but published -> discarded. Raises RefusedError batch.published."""
@@ -315,6 +317,11 @@ class Metastore:
         with self._engine.begin() as conn:
             return verdicts.read(conn, pipeline, limit)
 
+    def verdict_of(self, run: Run) -> Verdict | None:
+        """The last verdict of a run, however old; None when it judged no slice."""
+        with self._engine.begin() as conn:
+            return verdicts.read_last_of(conn, run.pipeline, run.run_id)
+
     def slice_history(self, pipeline: str, limit: int) -> list[dict[str, Any]]:
         """Measures of the last ``limit`` published slices, newest first: the next is compared with them."""
         with self._engine.begin() as conn:
@@ -383,6 +390,19 @@ class Metastore:
         """The last runs of a pipeline, or of all, newest first."""
         with self._engine.begin() as conn:
             return runs.read(conn, pipeline, limit)
+
+    def runs_that_published(self, pipeline: str, since: datetime | None = None) -> list[Run]:
+        """The runs, begun at `since` or later, that made batches of their own or of others visible, oldest
+        first; none of before that was noted."""
+        with self._engine.begin() as conn:
+            return runs.read_published(conn, pipeline, since)
+
+    def runs_of_origin(
+        self, origin: Mapping[str, Any], *, pipeline: str | None = None, kinds: Collection[str] = ()
+    ) -> list[Run]:
+        """Every run, however old, whose origin has these values, newest first; of these kinds, or of all."""
+        with self._engine.begin() as conn:
+            return runs.read_by_origin(conn, origin, pipeline, kinds)
 
 
 def _known(run: Run | None, run_id: str) -> Run:

@@ -18,7 +18,6 @@ from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 
 Choice = Literal["release", "discard"]
-_DECISIONS_LOOKED_THROUGH = 1_000
 
 
 @dataclass(frozen=True)
@@ -93,8 +92,8 @@ def decide(metastore: Metastore, project: Project, pipeline: Pipeline, decision:
 
 def decision_about(metastore: Metastore, pipeline: str, key: str) -> Run | None:
     """The run record of the decision about a slice; None when nobody has decided."""
-    for run in metastore.runs(pipeline, limit=_DECISIONS_LOOKED_THROUGH):
-        if run.kind in get_args(Choice) and run.state == "succeeded" and key in run.origin.get("slices", ()):
+    for run in metastore.runs_of_origin({}, pipeline=pipeline, kinds=get_args(Choice)):
+        if run.state == "succeeded" and key in run.origin["slices"]:
             return run
     return None
 

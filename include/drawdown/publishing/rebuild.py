@@ -23,7 +23,13 @@ from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint, GenerationState, Lease, Run
 from drawdown.publishing.delta_table import DeltaTableFiles
-from drawdown.publishing.rebuild_refusals import last_batch, live_of, refuse_roll_back, refuse_swap
+from drawdown.publishing.rebuild_refusals import (
+    last_batch,
+    live_of,
+    refuse_another,
+    refuse_roll_back,
+    refuse_swap,
+)
 from drawdown.publishing.shadow_tables import ShadowTable, shadow_tables
 from drawdown.publishing.staging import staging_folder
 from drawdown.publishing.targets import output_uri, quarantine_uri
@@ -40,7 +46,11 @@ KINDS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to become of a rebuild, by whom and why; `origin`: what the run record keeps beside that."""
+    """What is to become of a rebuild, by whom and why; `origin`: what the run record keeps beside that.
+
+    Attributes:
+        about: `rebuild_id` of what was shown to whoever decided; None: whichever rebuild there is.
+    """
 
     choice: Literal["approve", "discard", "rollback"]
     run_id: str
@@ -48,6 +58,7 @@ class Asked:
     by: str
     why: str
     origin: Mapping[str, Any] = field(default_factory=dict)
+    about: str | None = None
 
 
 def end_rebuild(metastore: Metastore, project: Project, pipeline: Pipeline, asked: Asked) -> Run:
@@ -58,7 +69,7 @@ def end_rebuild(metastore: Metastore, project: Project, pipeline: Pipeline, aske
 
     Raises:
         BusyError: a drain, a rebuild or the commit of a replay is under way.
-        RefusedError: ``rebuild.none``, and see rebuild_refusals.py; nothing is changed.
+        RefusedError: ``rebuild.none``, ``rebuild.another``, and see rebuild_refusals.py; nothing is changed.
         SourceError: a table cannot be reached; the same call completes it.
     """
     with _leases(metastore, project, pipeline.name, asked) as (lease, shadow_lease):
@@ -102,6 +113,7 @@ class _Ending:
         shadow = self._found("swapping")
         if shadow is None:
             shadow = self._shadow()
+            refuse_another(shadow, self.asked.about)
             live = live_of(self.metastore, self.pipeline.name)
             refuse_swap(self.project, self.pipeline, self.metastore, live, shadow)
             shadow = self._begin_swap(live, shadow)
@@ -169,6 +181,7 @@ class _Ending:
 
     def discard(self) -> tuple[int, str]:
         shadow = self._shadow()
+        refuse_another(shadow, self.asked.about)
         with durable("rebuild.discard"):
             self.metastore.change_generations(self.shadow_lease, {shadow.generation: {"state": "retired"}})
         remove_shadow(self.project, self._as_shadow(shadow), shadow.generation)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Callable
 
 from drawdown.checkpoint import CheckpointFiles
@@ -62,6 +64,25 @@ def refuse_rebuild(project: Project, pipeline: Pipeline, metastore: Metastore) -
     _refuse_gone(project, pipeline, live, shadow)
     if shadow is None:
         _refuse_gone_offsets(project, pipeline, live)
+
+
+def rebuild_id(shadow: Checkpoint) -> str:
+    """Names a rebuild as it was compared: another generation or comparison has another."""
+    compared = json.dumps(shadow.rebuild.get("comparison"), sort_keys=True)
+    return f"{shadow.generation}-{hashlib.sha256(compared.encode()).hexdigest()[:12]}"
+
+
+def refuse_another(shadow: Checkpoint, about: str | None) -> None:
+    """Raises RefusedError ``rebuild.another``: a decision is about another rebuild, or another comparison."""
+    if about in (None, rebuild_id(shadow)):
+        return
+    name = shadow.pipeline
+    raise _refused(
+        name, "another",
+        f"the decision is about rebuild {about} of {name}, and there is {rebuild_id(shadow)} now: it was made"
+        " or compared again",
+        f"`drawdown rebuild show {name}` shows it; decide about that",
+    )  # fmt: skip
 
 
 def refuse_swap(
