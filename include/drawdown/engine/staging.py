@@ -1,4 +1,4 @@
-"""What a run stages, as changes in the register: begun before its first file is written, closed in the end."""
+"""What a run stages, as changes in the register: begun before its first file, closed when the run ends."""
 
 from __future__ import annotations
 
