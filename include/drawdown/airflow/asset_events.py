@@ -65,8 +65,8 @@ def news_of(metastore: Metastore, pipeline: str, events: InletEventsAccessor) ->
 
     What a decision about a held slice made visible is told by that.
     """
-    told = next((event for event in _newest_first(events) if _is_of_drain(event.extra)), None)
-    last = metastore.run(str(told.extra["run_id"])) if told is not None else None
+    told = next((event for event in _newest_first(events) if _is_of_drain(_extra(event))), None)
+    last = metastore.run(str(_extra(told)["run_id"])) if told is not None else None
     since = None if told is None else last.started_at if last is not None else told.timestamp
     behind = (since, last.run_id if last is not None else "")
     runs = tuple(
@@ -82,8 +82,12 @@ def news_of(metastore: Metastore, pipeline: str, events: InletEventsAccessor) ->
 def is_told(run: Run, events: InletEventsAccessor) -> bool:
     """Whether an event has told of a decision, a replay or a swap."""
     assert run.started_at is not None
-    since = events.after(run.started_at - _CLOCKS_DIFFER)
-    return any(event.extra.get("run_id") == run.run_id for event in since)
+    since = events.after((run.started_at - _CLOCKS_DIFFER).isoformat())
+    return any(_extra(event).get("run_id") == run.run_id for event in since)
+
+
+def _extra(event: AssetEventResult) -> dict[str, Any]:
+    return event.extra or {}
 
 
 def _is_of_drain(extra: dict[str, Any]) -> bool:

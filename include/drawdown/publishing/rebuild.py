@@ -121,10 +121,9 @@ class _Ending:
             clean_up_changes(self.metastore, self.shadow_lease, self.project, self._as_shadow(shadow))
 
     def approve(self) -> tuple[int, str]:
-        shadow = self._found("swapping")
-        if shadow is None:
-            shadow = self._shadow()
-            refuse_another(shadow, self.asked.about)
+        shadow = self._found("swapping") or self._shadow()
+        refuse_another(shadow, self.asked.about)
+        if shadow.state != "swapping":
             live = live_of(self.metastore, self.pipeline.name)
             refuse_swap(self.project, self.pipeline, self.metastore, live, shadow)
             shadow = self._begin_swap(live, shadow)
