@@ -93,12 +93,13 @@ class Drain:
     metastore: Metastore
     run_id: str
     dag_run_id: str
+    kind: str = "drain"
     lease: Lease = field(init=False)
 
     def __post_init__(self) -> None:
         self.lease = self.metastore.acquire(NAME, "here", self.run_id, TTL)
         origin = {"dag_id": NAME, "dag_run_id": self.dag_run_id}
-        self.metastore.start_run(Run(self.run_id, NAME, origin=origin))
+        self.metastore.start_run(Run(self.run_id, NAME, kind=self.kind, origin=origin))
 
     def audit(self, *ids: int, outcome: Outcome = "pass") -> None:
         for batch_id in ids:
@@ -206,6 +207,14 @@ def test_what_a_decision_made_visible_is_told_by_the_decision(metastore: Metasto
     assert not is_told(decided, asset.inlet)
     asset.tell({"run_id": "released", "batch_ids": [0, 1], "decision": "release"})
     assert is_told(decided, asset.inlet), "`decide` was cleared"
+
+
+def test_what_a_rebuild_drained_is_told_by_the_swap(metastore: Metastore, asset: Asset) -> None:
+    drain = Drain(metastore, "a", "day-1", kind="rebuild")
+    drain.audit(0)
+    drain.publish(0)
+    drain.end()
+    assert told(asset, "day-1") is None
 
 
 def test_what_was_rewound_with_the_sink_is_not_told(metastore: Metastore, asset: Asset) -> None:

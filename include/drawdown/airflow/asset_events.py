@@ -14,12 +14,15 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Run
-from drawdown.metastore.runs import PUBLISHED
+from drawdown.metastore.runs import PUBLISHED, REBUILD
 from drawdown.publishing.held import Choice
 
 if TYPE_CHECKING:
     from airflow.sdk.execution_time.comms import AssetEventResult
     from airflow.sdk.execution_time.context import InletEventsAccessor
+
+_TOLD_OTHERWISE = {REBUILD, *get_args(Choice)}
+"""Kinds of runs whose rows the decision about them tells: the swap, the release or the discard."""
 
 _PAGE = 50
 _CLOCKS_DIFFER = timedelta(days=1)
@@ -63,7 +66,7 @@ class News:
 def news_of(metastore: Metastore, pipeline: str, events: InletEventsAccessor) -> News:
     """What drains of a pipeline, by whomever, made visible since the last event that told of a drain.
 
-    What a decision about a held slice made visible is told by that.
+    What a decision made visible, about a held slice or about a rebuild, is told by that.
     """
     told = next((event for event in _newest_first(events) if _is_of_drain(_extra(event))), None)
     last = metastore.run(str(_extra(told)["run_id"])) if told is not None else None
@@ -72,7 +75,7 @@ def news_of(metastore: Metastore, pipeline: str, events: InletEventsAccessor) ->
     runs = tuple(
         run
         for run in metastore.runs_that_published(pipeline, since)
-        if run.kind not in get_args(Choice)
+        if run.kind not in _TOLD_OTHERWISE
         and (since is None or (run.started_at, run.run_id) > behind)
         and not _goes_on(metastore, run)
     )

@@ -1,0 +1,121 @@
+"""Refusals that need neither Spark nor a run: each is brought about by the mistake that it is for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drawdown.cli.cases.case import load_cases
+from drawdown.cli.init import init
+from drawdown.cli.quarantine import show
+from drawdown.cli.run import run
+from drawdown.engine.sources.files import existing_path
+from drawdown.errors import DrawdownError
+from drawdown.machine.deployment import main as bring_up
+from drawdown.metastore import Metastore
+from drawdown.recovery.generation import Generation
+from drawdown.recovery.restore import named_snapshot
+from drawdown.recovery.snapshots import take_snapshot
+from drawdown.spec import iter_pipelines, load_project
+from drawdown.storage import Storage
+from tests.support.spec_folders import PIPELINE, PROJECT, SpecFolders
+
+FOLLOWS = PIPELINE.replace(
+    "format: csv\n    path: landing/departures\n    schema: schemas/departures.ddl\n"
+    "    options: {header: true, maxFilesPerTrigger: 20}",
+    "format: delta\n    path: tables/hourly",
+).replace("replay: {interval: 1 day, lookback: 2 hours, lookahead: 2 hours}\n", "")
+
+
+@pytest.fixture
+def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SpecFolders:
+    monkeypatch.chdir(tmp_path)
+    return SpecFolders(tmp_path)
+
+
+def id_of(call: object, *arguments: object, **named: object) -> str:
+    """Of the error that a call ends with."""
+    assert callable(call)
+    with pytest.raises(DrawdownError) as caught:
+        call(*arguments, **named)
+    assert caught.value.what
+    return caught.value.id
+
+
+def ids(folders: SpecFolders) -> list[str]:
+    """Of all pipelines, by name: the name of a sound one, the id of what is wrong with another."""
+    return [getattr(each, "id", None) or each.name for each in iter_pipelines(folders.project)]
+
+
+def test_files_of_a_spec(folders: SpecFolders) -> None:
+    folder = folders.add()
+    (folder / "schemas/hourly.ddl").write_text(" \n")
+    assert id_of(folders.load) == "spec.empty-schema"
+    (folder / "pipeline.yaml").write_text("#" * 300_000)
+    assert id_of(folders.load) == "spec.file-too-large"
+    folders.project_file.write_text("storage_root: 'a?b'\n")
+    assert id_of(load_project, folders.root) == "project.storage-root"
+
+
+def test_pipelines_that_contradict_each_other(folders: SpecFolders) -> None:
+    folders.add("a", PIPELINE + "group: both\n")
+    folders.add("b", PIPELINE.replace("5 * * * *", "6 * * * *") + "group: both\n")
+    assert ids(folders) == ["spec.group-schedule"] * 2
+    folders.add("c", PIPELINE.replace('"5 * * * *"', '["asset:nobody"]'))
+    assert ids(folders)[2] == "spec.unknown-asset"
+
+
+def test_a_stream_over_a_table_that_replays_change(folders: SpecFolders) -> None:
+    folders.add("hourly")
+    folders.add("follows", FOLLOWS)
+    assert "spec.replayed-source" in ids(folders)
+
+
+def test_what_a_source_of_files_needs(folders: SpecFolders) -> None:
+    folders.add("hourly")
+    pipeline = folders.load()
+    assert id_of(existing_path, folders.project, pipeline, "departures") == "source.missing"
+
+
+def test_commands(folders: SpecFolders) -> None:
+    folders.project_file.write_text(PROJECT + "clusters: {local: {kind: local}, wide: {kind: local}}\n")
+    folders.add("hourly")
+    folders.add("daily", PIPELINE.replace("cluster: local", "cluster: wide"))
+    assert id_of(run, ["hourly", "daily"]) == "cli.several-clusters"
+    assert id_of(show, "hourly", states=["opened"]) == "quarantine.state"
+    (folders.root / "include/pipelines/daily/pipeline.yaml").write_text(
+        PIPELINE.replace("tables/departures_hourly", "tables/weekly")
+    )
+    before = sorted(folders.root.rglob("*"))
+    assert id_of(init, "weekly") == "init.sink-taken"
+    assert sorted(folders.root.rglob("*")) == before
+
+
+def test_tests_of_a_pipeline(folders: SpecFolders) -> None:
+    case = folders.add() / "tests" / "first"
+    case.mkdir(parents=True)
+    (case / "case.yaml").write_text("waves: []\n")
+    assert id_of(load_cases, folders.load(), "frist") == "test.no-case"
+
+
+def test_stores(folders: SpecFolders) -> None:
+    assert id_of(Storage(str(folders.root)).delete, "") == "storage.delete-root"
+    with Metastore.open(f"sqlite:///{folders.root}/metastore.db") as metastore:
+        assert id_of(metastore.update_run, "nobody", batches=1) == "run.unknown"
+
+
+def test_snapshots(folders: SpecFolders) -> None:
+    folders.add("hourly")
+    with Metastore.open(f"sqlite:///{folders.root}/metastore.db") as metastore:
+        generation = Generation.of(folders.project, folders.load(), metastore)
+        assert id_of(named_snapshot, generation, "latest") == "checkpoint.no-snapshot"
+        assert id_of(take_snapshot, generation, lambda: None) == "checkpoint.none"
+
+
+def test_a_deployment_without_its_login(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE", raising=False)
+    assert bring_up() == 8
+    assert "deployment.variable" in capsys.readouterr().err
