@@ -204,7 +204,7 @@ class DeltaTableFiles:
 
         same = " AND ".join(f'(t."{key}" IS NOT DISTINCT FROM s."{key}")' for key in keys)
         with self._writing():
-            source = rows.cast(pa.schema(self._table.schema().to_arrow()))
+            source = _fitting(rows, pa.schema(self._table.schema().to_arrow()))
             merger = self._table.merge(
                 source, same, source_alias="s", target_alias="t", commit_properties=_properties(commit)
             )
@@ -229,7 +229,7 @@ class DeltaTableFiles:
         from deltalake.transaction import CommitProperties
 
         schema = pa.schema(self._table.schema().to_arrow())
-        fitting = (pa.table(batch).cast(schema) for batch in rows)
+        fitting = (_fitting(pa.table(batch), schema) for batch in rows)
         batches = (each for table in fitting for each in table.to_batches())
         with self._writing():
             try:
@@ -291,6 +291,21 @@ class DeltaTableFiles:
         except (DeltaError, OSError) as cause:
             said = " ".join(_COLOUR.sub("", str(cause)).replace("↳", "").split())
             raise SourceError(error_id, f"the Delta table {what}: {said}", where=self.uri, do=do) from None
+
+
+def _fitting(rows: Any, schema: Any) -> Any:
+    """A pyarrow Table as a table with this schema takes it: its columns by name, in its types and its order.
+
+    A column that the rows lack, as those do that were staged before it was added, is NULL.
+    """
+    import pyarrow as pa
+
+    there = set(rows.column_names)
+    columns = [
+        rows[field.name].cast(field.type) if field.name in there else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _within(column: str, kind: Any, interval: Interval) -> str:
