@@ -129,6 +129,8 @@ class BatchStep:
                 EPOCH + timedelta(milliseconds=self.files.offsets(batch_id).planned_ms),
             )
         passed = {n: self.losses.note(n, *self._moved(n, before, now)) for n in observed}
+        maxima = _maxima(observed, replays)
+        until_now = self._until_now(maxima)
 
         output_rows = plan.output_rows()
         staged = output_rows if output_rows is not None else sum(file.rows for file in output)
@@ -146,11 +148,14 @@ class BatchStep:
                 Counts(staged=staged, sessionless=plan.sessionless(), lost=lost_offsets(passed.values()))
                 + _replayed(replays),
             ),
-            by_source={n: {**_by_source(seen, late[n]), **passed[n]} for n, seen in observed.items()},
+            by_source={
+                n: {**_by_source(seen, late[n]), **until_now.get(n, {}), **passed[n]}
+                for n, seen in observed.items()
+            },
         )
         with durable("batch.note"):
             # Asked once more: the rows may have taken so long that the run was given up.
-            self.metastore.note_batch(self.lease(), batch, [*output, *rejected], _maxima(observed, replays))
+            self.metastore.note_batch(self.lease(), batch, [*output, *rejected], maxima)
         if self.pipeline.sink.publish == "direct":
             publish_batch(self.metastore, lease, self.project, self.pipeline, batch)
         if counted:
@@ -228,6 +233,12 @@ class BatchStep:
         if boundary.late_before == watermark:
             return seen.late_at_start
         return boundary.late_rows(plan.source_frame(name), watermark)
+
+    def _until_now(self, shown: Mapping[str, datetime]) -> dict[str, dict[str, str]]:
+        """By source the greatest event time that this batch or one before it was fed, as a batch notes it."""
+        known = self.metastore.maxima(self.pipeline.name, self.checkpoint.generation)
+        greatest = {**known, **{name: max(at, known.get(name, at)) for name, at in shown.items()}}
+        return {name: {"greatest": at.isoformat()} for name, at in greatest.items()}
 
     def _judged_by(self, batch_id: int) -> datetime:
         """The watermark that late rows of a batch are late against."""

@@ -1,7 +1,8 @@
 """Up to which event time a source had given rows by some batch: from then on a replay does without them.
 
-What a file or an offset holds of an interval nobody has noted. But when a batch had moved the watermark, the
-rows that it and those before it were fed are not newer than watermark and delay.
+What a file or an offset holds of an interval nobody has noted. But each batch notes the greatest event time
+that it and those before it were fed. The watermark and the delay that is declared today do not tell it: the
+delay may have been another one then.
 """
 
 from __future__ import annotations
@@ -13,23 +14,21 @@ from drawdown.plan.replay import Basis, replay_of
 from drawdown.spec import Pipeline
 from drawdown.spec.interval import Interval, shown
 
-_BATCHES_UNTIL_NOTED = 2
-
 
 def newest_until(
     metastore: Metastore, pipeline: Pipeline, basis: Basis, name: str, batch_id: int
 ) -> datetime | None:
-    """No row of a source that this batch or one before it read is newer; None when nobody knows a bound.
+    """No row of a source that this batch or one before it was fed is newer; None when nobody knows a bound.
 
-    With several watermarks the query's is that of the slowest source, and bounds no other.
+    A batch of before such notes, or one that was pruned, has the bound of the next one that has it.
     """
-    mark = pipeline.sources[name].watermark
-    if mark is None or (len(pipeline.watermarked_sources) > 1 and pipeline.watermark_policy == "min"):
+    if pipeline.sources[name].watermark is None:
         return None
-    first = batch_id + _BATCHES_UNTIL_NOTED
-    later = metastore.batches(pipeline.name, basis.checkpoint.generation, first_batch=first)
-    found = next((batch.watermark for batch in later if batch.watermark), None)
-    return (found or basis.closed) + mark.delay.delta
+    generation = basis.checkpoint.generation
+    for batch in metastore.batches(pipeline.name, generation, first_batch=batch_id):
+        if noted := batch.by_source.get(name, {}).get("greatest"):
+            return datetime.fromisoformat(noted)
+    return metastore.maxima(pipeline.name, generation).get(name)
 
 
 def does_without(pipeline: Pipeline, interval: Interval, bound: datetime | None) -> bool:

@@ -201,7 +201,7 @@ class DeltaTableFiles:
 
         same = " AND ".join(f'(t."{key}" IS NOT DISTINCT FROM s."{key}")' for key in keys)
         with self._writing():
-            source = rows.cast(pa.schema(self._table.schema().to_arrow()))
+            source = _fitting(rows, pa.schema(self._table.schema().to_arrow()))
             merger = self._table.merge(
                 source, same, source_alias="s", target_alias="t", commit_properties=_of(commit)
             )
@@ -228,7 +228,7 @@ class DeltaTableFiles:
         from deltalake.exceptions import CommitFailedError
 
         schema = pa.schema(self._table.schema().to_arrow())
-        fitting = (pa.table(batch).cast(schema) for batch in rows)
+        fitting = (_fitting(pa.table(batch), schema) for batch in rows)
         batches = (each for table in fitting for each in table.to_batches())
         with self._writing():
             try:
@@ -325,6 +325,21 @@ class DeltaTableFiles:
 
 def _plain(cause: Exception) -> str:
     return " ".join(_COLOUR.sub("", str(cause)).replace("↳", "").split())
+
+
+def _fitting(rows: Any, schema: Any) -> Any:
+    """A pyarrow Table as a table with this schema takes it: its columns by name, in its types and its order.
+
+    A column that the rows lack, as those do that were staged before it was added, is NULL.
+    """
+    import pyarrow as pa
+
+    there = set(rows.column_names)
+    columns = [
+        rows[field.name].cast(field.type) if field.name in there else pa.nulls(rows.num_rows, field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=schema)
 
 
 def _within(column: str, kind: Any, interval: Interval) -> str:
