@@ -6,6 +6,7 @@ The rule under test: no is only said when a Spark started now would find nothing
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -15,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from drawdown.checkpoint import CheckpointFiles
+from drawdown.errors import SourceError
 from drawdown.metastore.records import Batch, BatchStatus, Run
 from drawdown.plan.file_listing import list_source_files
 from drawdown.plan.preflight import Preflight, preflight
@@ -291,6 +293,27 @@ def test_a_delta_source_is_work_when_the_table_moved_on(workspace: Workspace, sp
     assert flights.look().work
     flights.drain(spark.readStream.format("delta").load(table))
     assert not flights.look().work, "a commit without data must not start Spark for ever"
+
+
+def test_a_delta_table_that_was_made_again_is_another_one_however_few_versions_it_has(
+    workspace: Workspace, spark: SparkSession
+) -> None:
+    flights = Flights(workspace, DELTA.format(path="tables/in", options="{}"))
+    flights.metastore.release(flights.lease)
+    table = str(workspace.storage / "tables/in")
+    row = spark.createDataFrame([("x",)], "value string")
+    for _ in range(3):
+        row.write.format("delta").mode("append").save(table)
+    workspace.run("flights")
+    assert not flights.look().work
+    shutil.rmtree(table)
+    row.write.format("delta").save(table)
+    (reason,) = flights.look().reasons
+    assert reason == f"left: the Delta table at {table} is another one than was read: it was made again"
+    with pytest.raises(SourceError) as error:
+        workspace.run("flights")
+    assert error.value.id == "source.made-again"
+    assert "drawdown checkpoint" in str(error.value.do)
 
 
 # Cost

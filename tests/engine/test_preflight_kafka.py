@@ -12,10 +12,12 @@ from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from pyspark.sql import SparkSession
 
+from drawdown.errors import SourceError
 from drawdown.machine.broker import Broker as LocalBroker
 from drawdown.plan.preflight import Preflight
 from drawdown.spec.broker_options import spark_options
 from tests.support.plain_drain import Flights
+from tests.support.topics import Topic
 from tests.support.workspace import Workspace
 
 STATE_DIR = Path(__file__).parents[2] / ".drawdown"
@@ -157,6 +159,33 @@ def test_a_topic_that_was_made_anew_is_left_for_the_drain(
     assert any(
         "made again after it had been read up to offset 2" in reason for reason in flights.look().reasons
     )
+
+
+def test_a_topic_made_again_with_as_many_offsets_is_told_by_its_id(
+    tmp_path: Path, spark: SparkSession, broker: LocalBroker
+) -> None:
+    topic = Topic(broker, "as-many")
+    flights = kafka_flights(tmp_path, spark, broker, "subscribe: as-many")
+    flights.metastore.release(flights.lease)
+    folder = flights.workspace.root / "include/pipelines/flights"
+    (folder / "transform.sql").write_text("select value from left")
+    topic.write(["a", "b"])
+    flights.workspace.run("flights")
+    assert not flights.look().work
+    topic.make_again()
+    topic.write(["c", "d"])
+    (reason,) = flights.look().reasons
+    assert "topic as-many was made again after it had been read up to offset 2" in reason
+    with pytest.raises(SourceError, match=r"source\.data-lost"):
+        flights.workspace.run("flights")
+
+    # With the loss accepted, a drain would find nothing to read, and note nothing: no run is worth it.
+    spec = folder / "pipeline.yaml"
+    spec.write_text(spec.read_text().replace("earliest}", "earliest, failOnDataLoss: false}"))
+    assert flights.look().reasons == []
+    topic.write(["e"])
+    assert flights.workspace.run("flights").counts.lost == 2
+    assert not flights.look().work
 
 
 @pytest.mark.parametrize("way", ["subscribe: {topic}", "assign: '{{\"{topic}\": [0]}}'"])

@@ -65,6 +65,20 @@ def test_a_topic_is_read_from_its_beginning_and_refused_when_that_has_expired(
     assert rows(workspace) == sums(FIRST + SECOND, "02T09", by_key=False)
 
 
+def test_a_topic_that_was_made_again_does_not_have_what_was_read_however_many_offsets_it_has(
+    workspace: Workspace, broker: Broker
+) -> None:
+    topic = Topic(broker, "remade")
+    spec = OF_A_TOPIC.replace("subscribe: rebuilt", "subscribe: remade")
+    live_version(workspace, spec)
+    topic.write(map(json.dumps, FIRST))
+    workspace.run(NAME)
+    topic.make_again()
+    topic.write(map(json.dumps, FIRST + SECOND))
+    next_version(workspace, spec)
+    assert refusal(workspace) == "rebuild.offsets-gone"
+
+
 def refusal(workspace: Workspace) -> str:
     with pytest.raises(RefusedError) as refused:
         rebuilt(workspace)

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
+from sqlalchemy import delete
 
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.machine.broker import Broker
+from drawdown.metastore.tables import batches
 from drawdown.publishing.replay import refuse_replay
 from drawdown.spec import load_pipeline
 from drawdown.spec.interval import Interval
@@ -125,4 +127,45 @@ def test_a_topic_that_was_made_again_has_not_what_was_read(workspace: Workspace,
     assert error.id == "replay.offsets-gone"
     assert "what topic again held before it was made again" in error.what
     replayed(workspace, "2024-01-05", "2024-01-06")
+    assert totals(workspace) == before
+
+
+def test_a_topic_of_a_pattern_that_was_deleted_is_missed_only_where_it_was_read(
+    workspace: Workspace, broker: Broker
+) -> None:
+    topic, other = Topic(broker, "pattern-1"), Topic(broker, "pattern-2")
+    hourly(workspace, "x", ", failOnDataLoss: false")
+    spec = workspace.root / "include/pipelines/hourly/pipeline.yaml"
+    spec.write_text(spec.read_text().replace("subscribe: x", 'subscribePattern: "pattern-.*"'))
+    other.write([event(1, 6)])
+    topic.write([event(1, 7, "b")])
+    workspace.run("hourly")
+    other.delete()
+    for day in (3, 4, 5, 6):
+        topic.write([event(day, 6)])
+        workspace.run("hourly")
+    before = totals(workspace)
+    error = refusal(workspace, *FIRST_DAY)
+    assert error.id == "replay.offsets-gone"
+    assert "of partition 0 of topic pattern-2" in error.what
+    replayed(workspace, "2024-01-05", "2024-01-06")
+    assert totals(workspace) == before
+
+
+def test_a_partition_that_was_added_is_read_from_its_beginning_when_its_first_batch_is_pruned(
+    workspace: Workspace, broker: Broker
+) -> None:
+    topic = Topic(broker, "grown")
+    hourly(workspace, "grown")
+    topic.write([event(1, 6)])
+    workspace.run("hourly")
+    topic.grow(2)
+    for batch in ([event(1, 7, "b")], [event(1, 8, "c")], [event(3, 6)], [event(4, 6)]):
+        topic.write(batch, partition=1)
+        workspace.run("hourly")
+    before = totals(workspace)
+    with workspace.metastore() as metastore, metastore._writer.begin() as conn:
+        # As an earlier version pruned: nothing is left of the batches around the new partition.
+        conn.execute(delete(batches).where(batches.c.batch_id.in_([1, 2, 3])))
+    replayed(workspace, *FIRST_DAY)
     assert totals(workspace) == before

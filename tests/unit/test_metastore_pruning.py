@@ -51,13 +51,15 @@ def drained(
     *,
     outcome: Outcome = "pass",
     by_source: dict[str, Any] | None = None,
+    offsets_to: list[Any] | None = None,
     publish: bool = True,
 ) -> None:
     """One run of one batch of ten rows, judged and published."""
     run = f"run-{batch_id:04}"
     store.start_run(Run(run, NAME, generation=1))
     batch = Batch(NAME, 1, batch_id, run, 1, counts=Counts(read=10, fed=10, late=1))
-    batch = replace(batch, offsets_to=[{"t": {"0": batch_id + 1}}], by_source=by_source or {})
+    offsets_to = offsets_to or [{"t": {"0": batch_id + 1}}]
+    batch = replace(batch, offsets_to=offsets_to, by_source=by_source or {})
     store.note_batch(lease, batch, [StagedFile("output", f"part-{batch_id}", 1, 10)], {})
     store.mark_committed(lease, 1, batch_id)
     store.record_verdict(
@@ -177,6 +179,15 @@ def test_where_a_topic_was_made_again_and_what_was_lost_is_still_known(
     first = metastore.batch(NAME, 1, 0)
     assert first is not None
     assert first.by_source["events"] == {"topic_ids": {"t": "old"}, "lost": [lost]}
+
+
+def test_where_partitions_were_added_is_still_known(metastore: Metastore, lease: Lease) -> None:
+    for batch_id in range(8):
+        partitions = {"0": batch_id} if batch_id < 4 else {"0": batch_id, "1": 5}
+        drained(metastore, lease, batch_id, offsets_to=[{"logOffset": batch_id}, None, {"t": partitions}])
+    records_grow_old(metastore, YEAR)
+    pruned(metastore, lease)
+    assert ids(metastore) == [0, 3, 4]
 
 
 def test_batches_that_took_rows_of_the_quarantine_stay(metastore: Metastore, lease: Lease) -> None:

@@ -13,12 +13,11 @@ from drawdown.errors import SourceError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint
 from drawdown.plan.kafka_client import no_answer
-from drawdown.plan.kafka_losses import Loss, headroom, kafka_losses
-from drawdown.plan.kafka_offsets import lower_case_options, topic_ids, topic_offsets
+from drawdown.plan.kafka_losses import TOPIC_IDS, Loss, headroom, kafka_losses, made_again, noted_ids
+from drawdown.plan.kafka_offsets import is_lossy, topic_ids, topic_offsets
 from drawdown.plan.verdicts import PlanVerdict
 from drawdown.spec import Pipeline, Project
 
-_IDS = "topic_ids"
 # Ranges that an error names one by one.
 _SHOWN = 5
 
@@ -62,7 +61,7 @@ class Losses:
         passed = [loss.within(before or {}, now or {}) for loss in self.found.get(source, ())]
         lost = [entry for entry in passed if entry is not None]
         ids = self.ids.get(source)
-        return {**({"lost": lost} if lost else {}), **({_IDS: dict(ids)} if ids else {})}
+        return {**({"lost": lost} if lost else {}), **({TOPIC_IDS: dict(ids)} if ids else {})}
 
 
 def lost_offsets(notes: Iterable[Mapping[str, Any]]) -> int:
@@ -87,7 +86,7 @@ def find_losses(
     ids: dict[str, dict[str, str]] = {}
     room: dict[str, dict[str, int]] = {}
     stands = _stands(pipeline, checkpoint, files) if checkpoint is not None else {}
-    noted = _noted(metastore, checkpoint, files) if checkpoint is not None else {}
+    noted = noted_ids(metastore, checkpoint, files) if checkpoint is not None else {}
     for name, source in pipeline.streaming_sources.items():
         if source.format != "kafka":
             continue
@@ -100,11 +99,9 @@ def find_losses(
             raise no_answer(broker, "source.broker", whose, cause) from None
         if stands.get(name) is None:
             continue
-        then = noted.get(name, {}).get(_IDS, {})
-        again = [topic for topic, id in ids[name].items() if then.get(topic, id) != id]
-        found[name] = kafka_losses(stands[name], now, again)
+        found[name] = kafka_losses(stands[name], now, made_again(noted.get(name, {}), ids[name]))
         room[name] = headroom(stands[name], now)
-        if str(lower_case_options(source).get("failondataloss", True)).lower() != "false":
+        if not is_lossy(source):
             _refuse(pipeline, name, found[name])
     return Losses(found, ids, room)
 
@@ -130,10 +127,3 @@ def _stands(pipeline: Pipeline, checkpoint: Checkpoint, files: CheckpointFiles) 
     kafka = [name for name, source in pipeline.streaming_sources.items() if source.format == "kafka"]
     numbers = {name: number for number, name in enumerate(dict.fromkeys(order))}
     return {name: files.kafka_start(numbers[name]) for name in kafka if name in numbers}
-
-
-def _noted(metastore: Metastore, checkpoint: Checkpoint, files: CheckpointFiles) -> Mapping[str, Any]:
-    """What the last committed batch noted of each source."""
-    last = files.last_commit_batch()
-    batch = None if last is None else metastore.batch(checkpoint.pipeline, checkpoint.generation, last)
-    return {} if batch is None else batch.by_source

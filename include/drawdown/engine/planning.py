@@ -36,8 +36,10 @@ from drawdown.errors import DrawdownError, RefusedError, TransformError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint, QuarantineDecision
 from drawdown.plan.changes import change_verdicts, changes, refusal
+from drawdown.plan.delta_backlog import refuse_made_again
 from drawdown.plan.fingerprint import spec_fingerprint
 from drawdown.plan.moved import refuse_moved
+from drawdown.plan.preflight import Past
 from drawdown.plan.verdicts import Level, PlanVerdict
 from drawdown.recovery.generation import Generation
 from drawdown.spec import Pipeline, Project
@@ -114,6 +116,7 @@ def plan_pipeline(
     if not is_asynchronous(pipeline):
         found.of(lambda: refuse_gaps(pipeline, files, storage.path(path)))
     found.of(lambda: refuse_second_socket(pipeline, checkpoint, files))
+    found.of(lambda: _refuse_other_tables(storage, pipeline, checkpoint))
     late_before = found.of(lambda: _late_before(files))
     replays = found.of(lambda: pending_replays(pipeline, metastore, checkpoint, files, trigger)) or []
     found.of(lambda: listener_of(pipeline))
@@ -158,6 +161,11 @@ def plan_pipeline(
         found.in_order(),
         tuple(found.errors),
     )
+
+
+def _refuse_other_tables(storage: Storage, pipeline: Pipeline, checkpoint: Checkpoint | None) -> None:
+    if any(source.format in ("delta", "table") for source in pipeline.streaming_sources.values()):
+        refuse_made_again(storage, pipeline, Past.read(storage, checkpoint).offsets_of(pipeline))
 
 
 @dataclass

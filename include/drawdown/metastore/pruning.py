@@ -141,13 +141,13 @@ def _thin(
     here = [batches.c.pipeline == pipeline, batches.c.generation == generation]
     of_run = runs.c.run_id == batches.c.run_id
     query = (
-        select(batches.c.batch_id, batches.c.by_source, runs.c.run_id, runs.c.ended_at)
+        select(batches.c.batch_id, batches.c.by_source, batches.c.offsets_to, runs.c.run_id, runs.c.ended_at)
         .outerjoin(runs, of_run)
         .where(*here, batches.c.batch_id < first)
         .order_by(batches.c.batch_id)
     )
     rows = conn.execute(query).all()
-    stay = {*spared, *_decided(conn, pipeline, generation), *_around_new_topics(rows)}
+    stay = {*spared, *_decided(conn, pipeline, generation), *_around_other_partitions(rows)}
     stay |= {row.batch_id for row in rows[:1]}
     # A batch whose run is gone is as old as that.
     ended = (row for row in rows if row.run_id is None or (row.ended_at is not None and row.ended_at < old))
@@ -161,17 +161,32 @@ def _thin(
             removed[table.name] += conn.execute(delete(table).where(*of)).rowcount
 
 
-def _around_new_topics(rows: Sequence[_Row]) -> Iterator[int]:
-    """Batches between which a topic was made again: a replay begins to read it there."""
+def _around_other_partitions(rows: Sequence[_Row]) -> Iterator[int]:
+    """Batches between which a topic was made again, or partitions came: a replay begins to read there."""
     before: _Row | None = None
     for row in rows:
-        if before is not None and _topics(row) != _topics(before):
+        if before is not None and (_topics(row), _partitions(row)) != (_topics(before), _partitions(before)):
             yield from (before.batch_id, row.batch_id)
         before = row
 
 
 def _topics(row: _Row) -> dict[str, Any]:
     return {source: noted.get("topic_ids") for source, noted in row.by_source.items()}
+
+
+def _partitions(row: _Row) -> list[set[tuple[str, str]]]:
+    """By source the partitions of its offset, which is {topic: {partition: next offset}} at Kafka sources."""
+    return [
+        {
+            (topic, number)
+            for topic, numbers in (offset or {}).items()
+            if isinstance(numbers, dict)
+            for number in numbers
+        }
+        if isinstance(offset, dict)
+        else set()
+        for offset in row.offsets_to
+    ]
 
 
 def _take_up(conn: Connection, here: list[Any], first: _Row, gone: Sequence[_Row]) -> None:

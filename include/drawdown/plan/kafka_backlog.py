@@ -7,39 +7,70 @@ its beginning).
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
 from drawdown.plan.findings import Finding
-from drawdown.plan.kafka_losses import kafka_losses
-from drawdown.plan.kafka_offsets import Offsets, TopicOffsets, flat, lower_case_options, topic_offsets
+from drawdown.plan.kafka_losses import Loss, kafka_losses, made_again
+from drawdown.plan.kafka_offsets import (
+    Offsets,
+    TopicOffsets,
+    flat,
+    is_lossy,
+    lower_case_options,
+    topic_ids,
+    topic_offsets,
+)
 from drawdown.spec import Broker, Source
 from drawdown.spec.kafka_source import trigger_delay
 
 
-def kafka_backlog(
-    broker: Broker, source: Source, committed: Offsets | None, read_at: datetime | None
-) -> Finding:
-    """Records behind the committed offsets (None: no checkpoint yet), per topic.
+@dataclass(frozen=True)
+class KafkaPast:
+    """What is known of the reading of a Kafka source.
 
-    Fewer than minOffsetsPerTrigger wait for more, at most maxTriggerDelay after `read_at`, when the last
-    batch was planned. Spark itself forgets with each run when that was, so there the option says little.
+    Attributes:
+        offsets: that are committed; None: no checkpoint yet.
+        ids: of its topics, as the last committed batch has noted them.
+        planned_at: when that batch was planned.
+    """
+
+    offsets: Offsets | None
+    ids: Mapping[str, str]
+    planned_at: datetime | None
+
+
+def kafka_backlog(broker: Broker, source: Source, past: KafkaPast) -> Finding:
+    """Records behind the committed offsets, per topic, and topics that are others than were read.
+
+    Fewer than minOffsetsPerTrigger wait for more, at most maxTriggerDelay after the last batch was
+    planned. Spark itself forgets with each run when that was, so there the option says little.
 
     A broker that does not answer within TIMEOUT is a reason to run: the drain says what is wrong.
     """
     from confluent_kafka import KafkaException
 
-    if committed is None and not _starts_at_the_beginning(lower_case_options(source)):
+    if past.offsets is None and not _starts_at_the_beginning(lower_case_options(source)):
         return Finding(("the first run fixes where reading of the topics starts",))
     try:
         found = topic_offsets(broker, source)
+        ids = topic_ids(broker, past.ids.keys() & {topic for topic, _ in found.latest})
     except KafkaException as error:
         return Finding((f"Kafka at {broker.bootstrap_servers} does not answer: {error.args[0].str()}",))
     except (ValueError, re.error) as error:
         return Finding((f"the topics cannot be read: {error}",))
-    finding = _compare(committed, found)
-    return Finding((), finding.backlog) if _may_wait(source, finding, read_at) else finding
+    losses = () if past.offsets is None else kafka_losses(past.offsets, found, made_again(past.ids, ids))
+    if is_lossy(source):
+        losses = [loss for loss in losses if _moves_on(loss, found)]
+    finding = _compare(past.offsets, found, losses)
+    return Finding((), finding.backlog) if _may_wait(source, finding, past.planned_at) else finding
+
+
+def _moves_on(loss: Loss, found: TopicOffsets) -> bool:
+    """Whether the source's next offsets change: else Spark plans no batch, and none could note the loss."""
+    return found.latest.get((loss.topic, loss.partition)) != loss.stands
 
 
 def _may_wait(source: Source, finding: Finding, read_at: datetime | None) -> bool:
@@ -57,7 +88,7 @@ def _starts_at_the_beginning(options: Mapping[str, Any]) -> bool:
     return not by_time and str(options.get("startingoffsets", "earliest")).lower() == "earliest"
 
 
-def _compare(committed: Offsets | None, found: TopicOffsets) -> Finding:
+def _compare(committed: Offsets | None, found: TopicOffsets, losses: Sequence[Loss]) -> Finding:
     known = flat(committed)
     waiting: dict[str, int] = {}
     for partition, end in found.latest.items():
@@ -68,5 +99,5 @@ def _compare(committed: Offsets | None, found: TopicOffsets) -> Finding:
     if committed is not None:
         new = sorted(found.latest.keys() - known.keys())
         reasons += [f"partition {number} of topic {topic} is new" for topic, number in new]
-        reasons += [str(loss) for loss in kafka_losses(committed, found)]
+        reasons += [str(loss) for loss in losses]
     return Finding(tuple(reasons), {"offsets": waiting})

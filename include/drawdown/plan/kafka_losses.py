@@ -12,7 +12,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from drawdown.checkpoint import CheckpointFiles
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Checkpoint
 from drawdown.plan.kafka_offsets import Offsets, Partition, TopicOffsets, flat
+
+TOPIC_IDS = "topic_ids"
+"""Key in ``Batch.by_source``: by topic its id when the batch was planned."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +79,20 @@ def kafka_losses(committed: Offsets, found: TopicOffsets, made_again: Iterable[s
     again = frozenset(made_again)
     losses = [*_of_known(flat(committed), found, again), *_of_new(flat(committed), found)]
     return sorted(losses, key=lambda loss: (loss.topic, loss.partition))
+
+
+def noted_ids(
+    metastore: Metastore, checkpoint: Checkpoint, files: CheckpointFiles
+) -> Mapping[str, Mapping[str, str]]:
+    """By source and topic the ids that the last committed batch has noted."""
+    last = files.last_commit_batch()
+    batch = None if last is None else metastore.batch(checkpoint.pipeline, checkpoint.generation, last)
+    return {} if batch is None else {name: note.get(TOPIC_IDS, {}) for name, note in batch.by_source.items()}
+
+
+def made_again(noted: Mapping[str, str], ids: Mapping[str, str]) -> list[str]:
+    """Topics that have another id than was noted; without both, nobody can tell."""
+    return [topic for topic, id in ids.items() if noted.get(topic, id) != id]
 
 
 def headroom(committed: Offsets, found: TopicOffsets) -> dict[str, int]:

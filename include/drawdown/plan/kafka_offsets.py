@@ -103,6 +103,11 @@ def lower_case_options(source: Source) -> dict[str, Any]:
     return {name.lower(): value for name, value in source.options.items()}
 
 
+def is_lossy(source: Source) -> bool:
+    """Whether a source goes on without what is gone (failOnDataLoss: false; Spark's default is true)."""
+    return str(lower_case_options(source).get("failondataloss", True)).lower() == "false"
+
+
 # UNKNOWN_TOPIC_OR_PARTITION of Kafka's protocol.
 _NO_TOPIC = 3
 

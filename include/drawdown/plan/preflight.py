@@ -7,7 +7,7 @@ it lets the drain start and say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -19,7 +19,8 @@ from drawdown.metastore.records import BatchStatus, Checkpoint, FileMark
 from drawdown.plan.delta_backlog import delta_backlog
 from drawdown.plan.file_backlog import file_backlog
 from drawdown.plan.findings import Finding
-from drawdown.plan.kafka_backlog import kafka_backlog
+from drawdown.plan.kafka_backlog import KafkaPast, kafka_backlog
+from drawdown.plan.kafka_losses import noted_ids
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 
@@ -114,6 +115,17 @@ class Past:
         offset = self.offset(name)
         return self.kafka_start(name) if offset is None else offset
 
+    def offsets_of(self, pipeline: Pipeline) -> dict[str, Any]:
+        """The committed offsets by streaming source, see `offset`."""
+        return {name: self.offset(name) for name in pipeline.streaming_sources}
+
+    def of_kafka(self, metastore: Metastore, name: str) -> KafkaPast:
+        """What is known of the reading of a Kafka source."""
+        ids: Mapping[str, str] = {}
+        if self.checkpoint is not None and self.files is not None:
+            ids = noted_ids(metastore, self.checkpoint, self.files).get(name, {})
+        return KafkaPast(self.kafka_offset(name), ids, self.planned_at)
+
     def kafka_start(self, name: str) -> Any:
         """The offsets that the first run of a Kafka source has fixed; None before it."""
         if self.files is None or name not in self.source_order:
@@ -202,7 +214,7 @@ def _look(
     if source.format in FILE_FORMATS:
         return file_backlog(storage, source, past.read_files(name), past.marks(metastore, name))
     if source.format == "kafka":
-        return kafka_backlog(project.brokers[source.broker], source, past.kafka_offset(name), past.planned_at)
+        return kafka_backlog(project.brokers[source.broker], source, past.of_kafka(metastore, name))
     if source.format in ("delta", "table"):
         return delta_backlog(storage.path(source.path or ""), past.offset(name))
     return Finding((f"only Spark can tell what a {source.format} source has",))

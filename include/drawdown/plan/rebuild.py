@@ -8,17 +8,27 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from drawdown.checkpoint import plain_path
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint
 from drawdown.plan.changes import changes
+from drawdown.plan.delta_backlog import made_again as tables_made_again
 from drawdown.plan.file_listing import list_source_files
 from drawdown.plan.fingerprint import spec_fingerprint
 from drawdown.plan.kafka_client import no_answer
-from drawdown.plan.kafka_offsets import flat, lower_case_options, topic_offsets
+from drawdown.plan.kafka_losses import TOPIC_IDS, made_again
+from drawdown.plan.kafka_offsets import (
+    Partition,
+    flat,
+    is_lossy,
+    lower_case_options,
+    topic_ids,
+    topic_offsets,
+)
 from drawdown.plan.preflight import FILE_FORMATS, Past
-from drawdown.spec import Pipeline, Project, load_next, load_pipeline
+from drawdown.spec import Pipeline, Project, Source, load_next, load_pipeline
 from drawdown.storage import Storage
 
 _BOUNDS = {"kafka": ("maxOffsetsPerTrigger",)} | dict.fromkeys(
@@ -90,11 +100,9 @@ def gone_files(
         FileNotFoundError, RefusedError, SourceError: as list_source_files.
     """
     past, had = Past.read(storage, reader), Past.read(storage, other)
-    now = spec_fingerprint(pipeline)
     found: dict[str, Sequence[str]] = {}
-    for name, source in pipeline.streaming_sources.items():
-        key = f"sources.{name}"
-        if source.format not in FILE_FORMATS or reader.fingerprint.get(key) != now[key]:
+    for name, source in _same_sources(reader, pipeline):
+        if source.format not in FILE_FORMATS:
             continue
         given = lower_case_options(source)
         there = {plain_path(info.path) for info in list_source_files(storage, source.path or "", given)}
@@ -104,28 +112,74 @@ def gone_files(
     return found
 
 
-def gone_offsets(project: Project, reader: Checkpoint, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    """Source and partition of which `reader` has read offsets that are not there any more.
+def gone_offsets(
+    project: Project, metastore: Metastore, reader: Checkpoint, pipeline: Pipeline
+) -> Iterator[tuple[str, str]]:
+    """Source, and of what: `reader` has read of it what is not there any more, also of topics made again.
 
-    A source that says ``failOnDataLoss: false`` does without them.
+    A source that says ``failOnDataLoss: false`` does without it.
 
     Raises:
         SourceError: the broker does not answer.
     """
     from confluent_kafka import KafkaException
 
-    past, now = Past.read(Storage(project.storage_root), reader), spec_fingerprint(pipeline)
-    for name, source in pipeline.streaming_sources.items():
-        lossy = str(lower_case_options(source).get("failondataloss", True)).lower() == "false"
-        other = reader.fingerprint.get(f"sources.{name}") != now[f"sources.{name}"]
-        if source.format != "kafka" or lossy or other:
+    past = Past.read(Storage(project.storage_root), reader)
+    for name, source in _same_sources(reader, pipeline):
+        if source.format != "kafka" or is_lossy(source) or name not in past.source_order:
             continue
+        read = _read(metastore, reader, name, past)
         broker = project.brokers[source.broker]
         try:
-            earliest = topic_offsets(broker, source).earliest
+            found = topic_offsets(broker, source)
+            ids = topic_ids(broker, {topic for topic, _ in read.ends})
         except KafkaException as cause:
             raise no_answer(broker, "source.broker", f"source {name} of {pipeline.name}", cause) from None
+        again = {topic for noted in read.ids for topic in made_again(noted, ids)}
+        for topic in sorted(again):
+            yield name, f"topic {topic}, which was made again,"
         first = flat(past.kafka_start(name))
-        for partition, end in flat(past.offset(name)).items():
-            if first.get(partition, 0) < min(earliest.get(partition, end), end):
-                yield name, f"partition {partition[1]} of topic {partition[0]}"
+        for (topic, number), end in read.ends.items():
+            begins, ends = found.earliest.get((topic, number), end), found.latest.get((topic, number), 0)
+            begin = first.get((topic, number), 0)
+            if topic not in again and begin < end and (begin < begins or ends < end):
+                yield name, f"partition {number} of topic {topic}"
+
+
+@dataclass
+class _Read:
+    """What batches have read of a Kafka source: by partition the offset behind the last, and noted ids."""
+
+    ends: dict[Partition, int]
+    ids: list[Mapping[str, str]] = field(default_factory=list)
+
+
+def _read(metastore: Metastore, reader: Checkpoint, name: str, past: Past) -> _Read:
+    """Of all batches that are noted, not of the last one only: it does not name topics that are gone."""
+    read = _Read(flat(past.offset(name)))
+    for batch in metastore.batches(reader.pipeline, reader.generation):
+        read.ids.append(batch.by_source.get(name, {}).get(TOPIC_IDS, {}))
+        offsets = batch.offsets_to[past.source_order.index(name)] if batch.offsets_to else None
+        for partition, end in flat(offsets).items():
+            read.ends[partition] = max(end, read.ends.get(partition, 0))
+    return read
+
+
+def other_tables(storage: Storage, reader: Checkpoint, pipeline: Pipeline) -> Iterator[str]:
+    """The Delta sources whose table `reader` has read and that was made again since.
+
+    One that says ``failOnDataLoss: false`` does without the rows of the old table.
+    """
+    offsets = Past.read(storage, reader).offsets_of(pipeline)
+    same = dict(_same_sources(reader, pipeline))
+    for name in tables_made_again(storage, pipeline, offsets):
+        if name in same and not is_lossy(same[name]):
+            yield name
+
+
+def _same_sources(reader: Checkpoint, pipeline: Pipeline) -> Iterator[tuple[str, Source]]:
+    """The streaming sources that are none other than `reader` knows: else nobody expects the same rows."""
+    now = spec_fingerprint(pipeline)
+    for name, source in pipeline.streaming_sources.items():
+        if reader.fingerprint.get(f"sources.{name}") == now[f"sources.{name}"]:
+            yield name, source

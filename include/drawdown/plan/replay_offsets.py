@@ -14,6 +14,7 @@ from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch
 from drawdown.plan.kafka_client import no_answer
+from drawdown.plan.kafka_losses import TOPIC_IDS, made_again
 from drawdown.plan.kafka_offsets import Partition, TopicOffsets, flat, topic_ids, topic_offsets
 from drawdown.plan.replay import Basis
 from drawdown.plan.replay_bound import does_without, from_then_on, newest_until
@@ -106,16 +107,17 @@ class _History:
         before = flat(batch.offsets_from[number]) if batch.offsets_from else {}
         now = flat(batch.offsets_to[number])
         noted = batch.by_source.get(self.name, {})
-        for topic, id in noted.get("topic_ids", {}).items():
-            if self.ids.get(topic, id) != id:
-                self.again[topic] = batch.batch_id
+        for topic in made_again(noted.get(TOPIC_IDS, {}), self.ids):
+            self.again[topic] = batch.batch_id
         for partition, end in now.items():
             if self.again.get(partition[0]) == batch.batch_id:
                 self.start.pop(partition, None)
             elif partition not in self.start:
-                # Of a topic that was made again with fewer records, Spark goes on behind its end.
-                begin = before.get(partition, self.first.get(partition, 0))
-                self.start[partition] = min(begin, end)
+                # A partition that came later is read from its beginning: its first batch may be pruned, and
+                # what a later one began with says nothing. A topic that was made again is gone on with behind
+                # the old offset, or its end.
+                begins = before if partition[0] in self.again else self.first
+                self.start[partition] = min(begins.get(partition, 0), end)
         self.ends.append((batch.batch_id, now))
         self.lost += noted.get("lost", ())
 
@@ -124,7 +126,9 @@ class _History:
             yield _Gone(f"what topic {topic} held before it was made again", batch_id)
         for (topic, number), begin in self.start.items():
             place = f"of partition {number} of topic {topic}"
-            end = self.ends[-1][1][topic, number]
+            # The last batch does not name topics that are gone.
+            behind = self.again.get(topic, -1)
+            end = max(ends.get((topic, number), 0) for id, ends in self.ends if id > behind)
             begins = found.earliest.get((topic, number), end)
             first, after = self._behind_losses(topic, number, begin), min(begins, end)
             if first < after:

@@ -10,7 +10,7 @@ from drawdown.checkpoint import CheckpointFiles
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import UNPUBLISHED, Checkpoint
-from drawdown.plan.rebuild import gone_files, gone_offsets
+from drawdown.plan.rebuild import gone_files, gone_offsets, other_tables
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.targets import output_uri
 from drawdown.spec import Pipeline, Project
@@ -38,7 +38,8 @@ def refuse_rebuild(project: Project, pipeline: Pipeline, metastore: Metastore) -
 
     Raises:
         RefusedError: ``rebuild.nothing-live``, ``rebuild.sink``, ``rebuild.other-sink``,
-            ``rebuild.files-gone``, ``rebuild.offsets-gone``, ``rebuild.starts-latest``.
+            ``rebuild.files-gone``, ``rebuild.offsets-gone``, ``rebuild.other-table``,
+            ``rebuild.starts-latest``.
         SourceError: the sink or a source cannot be reached.
     """
     live = live_of(metastore, pipeline.name)
@@ -63,7 +64,8 @@ def refuse_rebuild(project: Project, pipeline: Pipeline, metastore: Metastore) -
     shadow = metastore.of_rebuilds.active_checkpoint(pipeline.name)
     _refuse_gone(project, pipeline, live, shadow)
     if shadow is None:
-        _refuse_gone_offsets(project, pipeline, live)
+        _refuse_gone_offsets(project, pipeline, metastore, live)
+        _refuse_other_tables(project, pipeline, live)
 
 
 def rebuild_id(shadow: Checkpoint) -> str:
@@ -180,13 +182,26 @@ def _refuse_gone(project: Project, pipeline: Pipeline, reader: Checkpoint, other
         )  # fmt: skip
 
 
-def _refuse_gone_offsets(project: Project, pipeline: Pipeline, live: Checkpoint) -> None:
-    for source, where in gone_offsets(project, live, pipeline):
+def _refuse_gone_offsets(
+    project: Project, pipeline: Pipeline, metastore: Metastore, live: Checkpoint
+) -> None:
+    for source, where in gone_offsets(project, metastore, live, pipeline):
         raise _refused(
             pipeline.name, "offsets-gone",
             f"source {source} of {pipeline.name}: {where} no longer has all that the live query has read",
             "accept their loss with `options: {failOnDataLoss: false}` in the version that is wanted: what"
             " they gave is missing then",
+        )  # fmt: skip
+
+
+def _refuse_other_tables(project: Project, pipeline: Pipeline, live: Checkpoint) -> None:
+    for source in other_tables(Storage(project.storage_root), live, pipeline):
+        raise _refused(
+            pipeline.name, "other-table",
+            f"the table of source {source} of {pipeline.name} was deleted and made again since the live query"
+            " read it: it does not have those rows",
+            "bring the old table back, or accept their loss with `options: {failOnDataLoss: false}` in the"
+            " version that is wanted: what they gave is missing then",
         )  # fmt: skip
 
 
