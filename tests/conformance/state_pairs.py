@@ -89,7 +89,7 @@ PAIRS: Mapping[str, Pair] = {
         _TWO.format("hi, lo"), _TWO.format("hi, 0 AS lo"), "error", "update", True
     ),
     "aggregates swapped in what is selected": Pair(
-        _TWO.format("hi x, lo y"), _TWO.format("lo x, hi y"), "equal", "update"
+        _TWO.format("hi x, lo y"), _TWO.format("lo x, hi y"), "wrong", "update"
     ),
     "aggregates swapped where they are computed": Pair(
         _by_key("max(v) x, min(v) y"), _by_key("min(v) x, max(v) y"), "wrong", "update", True

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import shutil
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -81,9 +80,9 @@ class Laboratory:
         for key, value in {
             "spark.sql.shuffle.partitions": "1",
             "spark.sql.session.timeZone": "UTC",
-            "spark.sql.streaming.stateStore.providerClass": (
-                "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-            ),
+            # A few rows are not worth compiled code.
+            "spark.sql.codegen.wholeStage": "false",
+            "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         }.items():
             self._session.conf.set(key, value)
         for wave, tables in _WAVES.items():
@@ -135,6 +134,9 @@ class Laboratory:
     def _drain(self, query: QueryText, wave: str, mode: OutputMode, checkpoint: Path) -> Counter[str]:
         rows: Counter[str] = Counter()
         frame = self._frame(query, wave)
+        # Only append mode waits for a batch behind the watermark.
+        waits = str(mode == "append").lower()
+        self._session.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", waits)
         writer = frame.writeStream.outputMode(mode).trigger(availableNow=True)
         writer = writer.option("checkpointLocation", str(checkpoint))
         writer.foreachBatch(
@@ -157,5 +159,5 @@ class Laboratory:
 
 
 @pytest.fixture(scope="module")
-def laboratory(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Laboratory]:
-    yield Laboratory(tmp_path_factory.mktemp("laboratory"), spark)
+def laboratory(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Laboratory:
+    return Laboratory(tmp_path_factory.mktemp("laboratory"), spark)

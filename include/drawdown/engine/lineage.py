@@ -97,7 +97,7 @@ class InputLineage:
         return in_words(text)
 
     def typed(self, expression: Any) -> str:
-        """The same with its type, and whether it is never NULL: state of one is not always read as the other."""
+        """The same with its type, and whether it is never NULL: Spark compares both with what is in state."""
         text = self.of(expression)
         if not text.startswith(("window(", "session_window(")):
             text = f"{text} {expression.dataType().simpleString()}"
@@ -135,7 +135,7 @@ def _defined(node: Node, below: InputLineage) -> Iterator[tuple[int, str]]:
 
 
 def _is_unasked(branch: Node) -> bool:
-    """Whether a branch of a union is the product's own: carriers, rows of the quarantine that are fed again."""
+    """Whether a branch of a union is the product's own: carriers, or replayed rows of the quarantine."""
     return branch.streaming and not any(boundary_name(node.java) for node in branch.walk())
 
 

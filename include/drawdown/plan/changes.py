@@ -78,9 +78,8 @@ def _other_state_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> t
 
 
 def _other_keys(before: list[str], now: list[str]) -> tuple[bool, str]:
-    """Columns of a table have no case, and keys no order."""
-    if sorted(map(str.lower, before)) == sorted(map(str.lower, now)):
-        return True, "the keys are the same columns"
+    if sorted(before) == sorted(now):
+        return True, "the order of the keys makes no difference"
     return (
         False,
         "rows that were published as different ones would be overwritten, or stand beside each other",

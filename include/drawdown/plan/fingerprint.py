@@ -1,8 +1,8 @@
 """The fingerprint: what of a spec is noted with a checkpoint, so that the next run can tell what changed.
 
 What a change to each part means is in changes.py. The engine adds what only the analysed query shows:
-``source_order``, ``state.operators``, ``state.kept`` and ``sink.schema``; and what only a run shows: ``sink.identity``,
-``versions`` and ``state.formats``.
+``source_order``, ``state.operators``, ``state.kept`` and ``sink.schema``; and what only a run shows:
+``sink.identity``, ``versions`` and ``state.formats``.
 """
 
 from __future__ import annotations
