@@ -20,6 +20,7 @@ from drawdown.engine.operators import describe_function
 from drawdown.spec.sink import OutputMode
 
 Kept = dict[str, Any]
+_SOME_WATERMARK = 2**40
 
 
 def kept_state(frame: DataFrame, mode: OutputMode) -> list[Kept]:
@@ -62,11 +63,8 @@ def _aggregate(session: SparkSession, columns: InputLineage, node: Node) -> Kept
 
 
 def _deduplicate(session: SparkSession, columns: InputLineage, node: Node) -> Kept:
-    within = " within the watermark" if node.name == "DeduplicateWithinWatermark" else ""
-    return {
-        "operator": f"deduplicate{within}",
-        "keys": [columns.typed(each) for each in items(node.java.keys())],
-    }
+    within = "within the watermark" if node.name == "DeduplicateWithinWatermark" else "ever"
+    return {"operator": f"first {within}", "keys": [columns.typed(each) for each in items(node.java.keys())]}
 
 
 def _join(session: SparkSession, columns: InputLineage, node: Node) -> Kept:
@@ -94,13 +92,14 @@ def _until(session: SparkSession, node: Node) -> dict[str, int | None]:
     left, right = node.java.left(), node.java.right()
     condition = node.java.condition()
     helper = _jvm(session).org.apache.spark.sql.catalyst.analysis.StreamingJoinHelper
-    zero = _jvm(session).scala.Option.apply(0)
+    # Py4J makes a Long of what is too great for an Integer.
+    watermark = _jvm(session).scala.Option.apply(_SOME_WATERMARK)
 
     def forgets(side: Any, other: Any) -> int | None:
         if condition.isEmpty() or not any(is_watermarked(a) for a in items(other.output())):
             return None
-        found = helper.getStateValueWatermark(side.outputSet(), other.outputSet(), condition, zero)
-        return int(found.get()) if found.isDefined() else None
+        found = helper.getStateValueWatermark(side.outputSet(), other.outputSet(), condition, watermark)
+        return int(found.get()) - _SOME_WATERMARK if found.isDefined() else None
 
     return {"left": forgets(left, right), "right": forgets(right, left)}
 

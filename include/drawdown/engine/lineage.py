@@ -18,6 +18,8 @@ from drawdown.engine.meaning import in_words
 _NUMBER = re.compile(r"#\d+L?(-T\d+ms)?")
 # Seeds are drawn when a query is analysed, so they differ from run to run.
 _SEED = re.compile(r"\b(randn?|uuid|shuffle)\((.*?)(, )?(Some\(-?\d+\)|-?\d{10,})\)")
+_COMMUTATIVE = frozenset({"Add", "Multiply", "And", "Or", "EqualTo", "EqualNullSafe"})
+_SIGNS = (" + ", " * ", " AND ", " OR ", " = ", " <=> ")
 _Columns = dict[int, str]
 
 
@@ -88,19 +90,30 @@ class InputLineage:
     columns: _Columns
 
     def of(self, expression: Any) -> str:
-        """An expression (Java Expression) in words of the sources' columns."""
+        """An expression (Java Expression) in words of the sources' columns; ``b + a`` as ``a + b``."""
+        text = in_words(self._as_written(expression))
+        if text.startswith(("window(", "session_window(")) or not any(sign in text for sign in _SIGNS):
+            return text
+        for child in items(expression.children()):
+            text = text.replace(self._as_written(child), self.of(child))
+        if expression.getClass().getSimpleName() in _COMMUTATIVE:
+            sides = sorted(self.of(child) for child in items(expression.children()))
+            return f"({f' {expression.symbol()} '.join(sides)})"
+        return text
+
+    def _as_written(self, expression: Any) -> str:
         text = str(expression.toString())
         for attribute in items(expression.references().toSeq()):
             parts = re.split(rf"(?<!\w){re.escape(str(attribute.toString()))}(?!\d)", text)
             text = self.columns.get(_id(attribute), str(attribute.name())).join(parts)
-        text = _SEED.sub(r"\1(\2)", _NUMBER.sub("", text))
-        return in_words(text)
+        return _SEED.sub(r"\1(\2)", _NUMBER.sub("", text))
 
     def typed(self, expression: Any) -> str:
         """The same with its type, and whether it is never NULL: Spark compares both with what is in state."""
         text = self.of(expression)
-        if not text.startswith(("window(", "session_window(")):
-            text = f"{text} {expression.dataType().simpleString()}"
+        if text.startswith(("window(", "session_window(")):
+            return text
+        text = f"{text} {expression.dataType().simpleString()}"
         return text if expression.nullable() else f"{text} not null"
 
 

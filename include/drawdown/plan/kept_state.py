@@ -10,6 +10,7 @@ from itertools import zip_longest
 from typing import Any
 
 _NEVER_NULL = " not null"
+_SIDES = ("left", "right")
 _LISTS = ("values", "keys", "left_keys", "right_keys", "left", "right")
 
 
@@ -29,14 +30,10 @@ def said(operator: Mapping[str, Any]) -> str:
     if "values" in operator:
         values = ", ".join(operator["values"]) or "no aggregate"
         return f"{values} by {', '.join(operator['keys']) or 'nothing'}"
-    return (
-        f"{operator['operator']} by {', '.join(operator['keys'])}"
-        if "keys" in operator
-        else str(operator["operator"])
-    )
-
-
-_SIDES = ("left", "right")
+    if "keys" in operator:
+        first, how = operator["operator"].split(" ", 1)
+        return f"{first} of {', '.join(operator['keys'])} {how}"
+    return str(operator["operator"])
 
 
 def _bound(operator: Mapping[str, Any], side: str) -> str:
