@@ -163,9 +163,10 @@ def _commit(
         # A sink that shows its batches itself has done it: only the metastore is behind.
         return _Committed()
     generation = batches[0].generation
+    keys = _noted_keys(metastore, pipeline, generation)
     app_id = transaction_id(pipeline.name, generation, table)
     for attempt in range(_ATTEMPTS):
-        target = target_of(project, pipeline, table)
+        target = target_of(project, pipeline, table, keys)
         assert target is not None
         done = target.published_batch(app_id)
         seen = done if once is None else target.published_batch(once)
@@ -202,3 +203,15 @@ def _is_in(project: Project, pipeline: Pipeline, table: StagedTable, change: Cha
     with suppress(SourceError):
         return target is not None and target.holds(change, app_id)
     return False
+
+
+def _noted_keys(metastore: Metastore, pipeline: Pipeline, generation: int) -> list[str] | None:
+    """The keys under which a generation's batches were staged, whatever the spec says by now.
+
+    None where an older Drawdown did not note them.
+    """
+    every = metastore.generations(pipeline.name)
+    keys: list[str] | None = next(
+        (each.fingerprint.get("sink.keys") for each in every if each.generation == generation), None
+    )
+    return keys
