@@ -122,6 +122,12 @@ class Boundary:
         """Whether late rows, which are fed all the same, are copied to the quarantine."""
         return self.source.watermark is not None and self.source.watermark.late == "keep"
 
+    @property
+    def may_end_a_run(self) -> bool:
+        """Whether a row of this source can be one that no run goes on with."""
+        ends = self.source.can_be_malformed and self.source.malformed == "fail"
+        return ends or any(rule.on_fail == "fail" for rule in self.rules)
+
     def observe(self, frame: DataFrame) -> DataFrame:
         """From a frame of sources.py to the rows fed to the transform, with the user's columns."""
         user = [c for c in frame.columns if c not in SYSTEM_COLUMNS]
