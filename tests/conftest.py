@@ -19,6 +19,11 @@ from tests.support.workspace import Workspace
 # they take half the processor time (measured).
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
+# Sub-processes import this checkout too, whatever is installed.
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, (str(Path(__file__).parents[1] / "include"), os.environ.get("PYTHONPATH")))
+)
+
 _outcomes: dict[str, str] = {}
 _scratch = pytest.StashKey[Path]()
 

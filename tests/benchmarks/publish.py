@@ -30,6 +30,7 @@ from drawdown.spec import Database
 from drawdown.storage import Storage
 from tests.benchmarks.comparison import Comparison, in_turns
 from tests.benchmarks.page import present
+from tests.support.registered import change
 from tests.support.spark import start_session
 
 SIZES = (20_000, 200_000, 2_000_000)
@@ -91,7 +92,9 @@ def _into_delta(spark: SparkSession, folder: Path, rows: int) -> Comparison:
         table.create(frame.schema.json(), [], "rows")
         staged = _staged(place, rows, action=True)
         begun = time.monotonic()
-        DeltaTarget(Storage(str(folder)), table).make_visible(staged, Commit("benchmark", 0, next(numbers)))
+        DeltaTarget(Storage(str(folder)), table).make_visible(
+            staged, Commit("benchmark", next(numbers), change())
+        )
         return time.monotonic() - begun
 
     def rival(turn: int) -> float:
@@ -131,7 +134,7 @@ def _publish(server: PostgresServer, folder: Path, staged: Staged) -> float:
         Ledger("public", "out").claim(connection)
     target = PostgresTarget(Storage(str(folder)), database, PostgresTable("public", "out"))
     begun = time.monotonic()
-    target.make_visible(staged, Commit("benchmark", 0, 1))
+    target.make_visible(staged, Commit("benchmark", 0, change()))
     return time.monotonic() - begun
 
 

@@ -32,7 +32,9 @@ expectations:
 class DiesAfterTheCommit(Metastore):
     """The process is killed when the table has its commit and the metastore does not know it yet."""
 
-    def mark_published(self, lease: Lease, generation: int, batch_ids: Iterable[int]) -> None:
+    def mark_published(
+        self, lease: Lease, generation: int, batch_ids: Iterable[int], change_ids: Iterable[str] = ()
+    ) -> None:
         raise KeyboardInterrupt
 
 

@@ -21,6 +21,7 @@ from drawdown.spec import Broker as BrokerSpec
 from drawdown.spec.sink import Sink
 from drawdown.storage import Storage
 from tests.support.login_broker import LoginBroker
+from tests.support.registered import change
 from tests.support.spark import ROOT
 from tests.support.topics import Topic, records
 
@@ -60,7 +61,7 @@ class Publishing:
         return Staged([batch_id], files)
 
     def commit(self, version: int, epoch: int = 1) -> Commit:
-        return Commit(self.app_id, version, epoch)
+        return Commit(self.app_id, version, change(epoch))
 
 
 def test_a_second_call_sends_nothing_and_a_smaller_epoch_is_refused(broker: Broker, tmp_path: Path) -> None:
@@ -90,7 +91,7 @@ def test_a_part_of_a_batch_goes_on_behind_its_marker_and_only_with_the_same_file
 
     staged = own.staged(0, a=rows)
     with pytest.raises(RefusedError):
-        own.target().make_visible(staged, Commit(own.app_id, 0, 1, still_ours=lost_after_one))
+        own.target().make_visible(staged, Commit(own.app_id, 0, change(), still_ours=lost_after_one))
     after = own.target()
     assert (after.published_batch(own.app_id), after.begun_batch(own.app_id)) == (-1, 0)
     with pytest.raises(RefusedError) as refused:

@@ -23,6 +23,7 @@ from drawdown.spec import Database
 from drawdown.spec.sink import OutputMode
 from drawdown.storage import Storage
 from tests.support.database import TestDatabase
+from tests.support.registered import change
 
 pytest_plugins = ("tests.fixtures.postgres",)
 
@@ -58,7 +59,7 @@ class Bench:
 
     def publish(self, *files: tuple[int, StagedFile], epoch: int = 1) -> None:
         ids = [batch_id for batch_id, _ in files]
-        self.target.make_visible(Staged(ids, files), Commit(APP, max(ids), epoch))
+        self.target.make_visible(Staged(ids, files), Commit(APP, max(ids), change(epoch)))
 
     def rows(self) -> list[tuple[object, ...]]:
         return self.read.execute('SELECT k, n FROM "odd ""schema; --".out ORDER BY k, n')
@@ -114,7 +115,7 @@ def test_a_lease_that_was_lost_meanwhile_is_noticed_under_the_ledgers_lock(bench
 
     file = bench.file(0, [("a", 1)])
     with pytest.raises(RefusedError):
-        bench.target.make_visible(Staged([0], [file]), Commit(APP, 0, 1, still_ours=lost))
+        bench.target.make_visible(Staged([0], [file]), Commit(APP, 0, change(), still_ours=lost))
     assert bench.rows() == []
     assert bench.target.published_batch(APP) == -1
 

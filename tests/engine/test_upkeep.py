@@ -61,7 +61,7 @@ def ids(workspace: Workspace, table: str = "events") -> list[int]:
 
 
 def data_files(workspace: Workspace, table: str = "events") -> set[Path]:
-    return set((workspace.storage / f"tables/{table}").glob("*.parquet"))
+    return set((workspace.storage / f"tables/{table}").rglob("*.parquet"))
 
 
 def decided(workspace: Workspace, choice: str) -> None:

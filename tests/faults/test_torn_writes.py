@@ -36,7 +36,7 @@ from pyspark.sql import functions as F
 def seen(id):
     folder = os.environ.get("DIE_BESIDE")
     if folder and id == 1500:
-        while not any(file.stat().st_size for file in Path(folder).glob("*.parquet")):
+        while not any(file.stat().st_size for file in Path(folder).rglob("*.parquet")):
             time.sleep(0.05)
         os.killpg(os.getsid(0), signal.SIGKILL)
     return id

@@ -223,7 +223,7 @@ def _strays(workspace: Workspace, noted: set[str]) -> list[str]:
         known = noted | _ever_added(folder)
         found += [
             path.name
-            for path in folder.glob("*.parquet")
+            for path in folder.rglob("*.parquet")
             if path.name not in known and pq.read_metadata(path).num_rows
         ]
     return found

@@ -56,6 +56,7 @@ def test_a_store_of_before_later_counts_is_brought_up(store_url: str) -> None:
             for column in ("notices", "application", "usage"):
                 conn.execute(text(f"ALTER TABLE runs DROP COLUMN {column}"))
             conn.execute(text("DROP TABLE applications"))
+            conn.execute(text("DROP TABLE changes"))
             conn.execute(text("ALTER TABLE verdicts DROP COLUMN measures"))
             for column in ("state", "rebuild"):
                 conn.execute(text(f"ALTER TABLE checkpoints DROP COLUMN {column}"))

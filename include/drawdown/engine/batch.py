@@ -196,23 +196,24 @@ class BatchStep:
     def _settle_earlier_attempt(self, lease: Lease, batch_id: int) -> list[StagedFile]:
         """Remove the files of an attempt at this batch that noted them and died before Spark's commit.
 
-        Fenced: a run that slept and lost its lease would remove its successor's files.
+        Looked up under the lease: a run that slept and lost it would remove its successor's files.
 
         Returns:
             Its output files instead, when readers see them already.
         """
         generation = self.checkpoint.generation
         with self.metastore.fenced(lease):
-            staged = self.metastore.batches(self.pipeline.name, generation, statuses=("staged",))
-            if all(batch.batch_id != batch_id for batch in staged):
-                return []
+            noted = self.metastore.batch(self.pipeline.name, generation, batch_id)
             files = self.metastore.staged_files(self.pipeline.name, generation, [batch_id])
-            output = [file for _, file in files if file.table == "output"]
-            self.quarantine.remove([file for _, file in files if file.table == "quarantine"])
-            if self.sink.holds(generation, batch_id):
-                return output
-            self.sink.remove(output)
+        if noted is None or noted.status != "staged":
             return []
+        # Outside the lock: these files are an older attempt's, and no newer one names them.
+        output = [file for _, file in files if file.table == "output"]
+        self.quarantine.remove([file for _, file in files if file.table == "quarantine"])
+        if self.sink.holds(generation, batch_id):
+            return output
+        self.sink.remove(output)
+        return []
 
     def _java_execution(self) -> Any:
         """IncrementalExecution of the batch under way; the session runs this one query only."""

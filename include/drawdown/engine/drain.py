@@ -3,7 +3,8 @@
  1  load and validate the spec (the caller has done it: a Pipeline is valid)
  2  take the lease
  3  open the checkpoint's generation and plan (planning.py): refuse, or go on
- 4  settle the past: Spark's commit log is the truth; dead runs are marked, their leftovers swept
+ 4  settle the past: Spark's commit log is the truth; changes that dead runs left open are closed, the runs
+    marked; begin a change of its own, with the place where its files go
  5  note the end: what the sources hold now is the backlog that progress is measured against
  6  start the query in a session of its own
  7  per batch: check the lease, stage, count, note (batch.py)
@@ -44,10 +45,11 @@ from drawdown.engine.query import Query
 from drawdown.engine.rejects import QUARANTINE_SCHEMA
 from drawdown.engine.run_context import RunContext
 from drawdown.engine.session import reading_session
-from drawdown.engine.settle import bury_dead_runs, settle
+from drawdown.engine.settle import clean_up_crashed_runs, settle
 from drawdown.engine.sinks import DeltaSink, Sink, sink_for
 from drawdown.engine.slice import Auditor, SliceDesk, not_passed
 from drawdown.engine.sources.inference import keep_schemas
+from drawdown.engine.staging import Staging
 from drawdown.engine.versions import state_formats
 from drawdown.errors import DrawdownError, TransformError
 from drawdown.fault_points import durable
@@ -146,6 +148,7 @@ class Drain:
         self.noted = False
         self.notices: list[dict[str, Any]] = []
         self.batch_files: BatchFiles | None = None
+        self.staging: Staging | None = None
 
     def run(self) -> Run:
         query = self._open()
@@ -185,9 +188,18 @@ class Drain:
             self.checkpoint = found or self.metastore.create_checkpoint(
                 self.keeper.lease, plan.generation, plan.path, self.fingerprint
             )
-        of = self.metastore, self.keeper.lease, self.storage, self.pipeline, self.checkpoint
         with durable("past.settle"):
-            bury_dead_runs(*of, [self.sink, self.quarantine])
+            clean_up_crashed_runs(
+                self.metastore, self.keeper.lease, self.project, self.pipeline, self.checkpoint, self.sink
+            )
+        committed = self.files.last_commit_batch()
+        self.staging = Staging.begin(
+            self.metastore,
+            self.keeper.lease,
+            self.checkpoint,
+            [self.quarantine, self.sink],
+            first_batch=0 if committed is None else committed + 1,
+        )
         return query
 
     # 5 to 8
@@ -373,6 +385,8 @@ class Drain:
             duplicates=self.progress.duplicates if self.progress else 0,
             published=self.published,
         )
+        if self.staging is not None and self.context.given_up() is None:
+            self.staging.end(self.storage, self.keeper.lease)
         watermark = None
         if committed is not None:
             millis = self.files.commit(committed).get("nextBatchWatermarkMs", 0)

@@ -39,6 +39,7 @@ from drawdown.metastore.lease_keeper import LeaseKeeper, when_free
 from drawdown.metastore.records import Counts, Run, RunState, Verdict
 from drawdown.metastore.runs import REPLAY
 from drawdown.plan.replay import Basis
+from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.publishing.replay import Replacement, replace_interval, staged_folder, stand_on
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.interval import Interval
@@ -172,14 +173,12 @@ class _Replay:
     # 7 and 8
 
     def _replace(self, basis: Basis) -> bool:
-        info = {
-            "drawdown.pipeline": self.pipeline.name,
-            "drawdown.run": self.context.run_id,
-            "drawdown.replay": str(self.interval),
-        }
+        info = {"drawdown.replay": str(self.interval)}
         replacement = Replacement(self.interval, basis, self.folder, info)
-        with self.in_turn(f"{self.pipeline.name}#replay"), durable("replay.commit"):
-            return replace_interval(self.metastore, self.project, self.pipeline, replacement)
+        with self.in_turn(f"{self.pipeline.name}#replay") as turn:
+            clean_up_changes(self.metastore, turn.lease, self.project, self.pipeline)
+            with durable("replay.commit"):
+                return replace_interval(self.metastore, turn.lease, self.project, self.pipeline, replacement)
 
     def finish(self, state: RunState, **values: Any) -> Run:
         """Close the run record with what is known by now."""

@@ -10,14 +10,15 @@ from dataclasses import replace
 
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.engine.carriers import carried_sources, carrier_folder
-from drawdown.engine.sinks import Sink
+from drawdown.engine.sinks import SelfStagingSink, Sink
 from drawdown.engine.uncounted import complete_offsets, note_baseline, uncounted_watch
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import UNPUBLISHED, Batch, Checkpoint, Counts, Lease
+from drawdown.metastore.records import UNPUBLISHED, Checkpoint, Counts, Lease
+from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.recovery.advice import copy_back, refuse_torn
 from drawdown.recovery.generation import Generation
-from drawdown.spec import Pipeline
+from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 
 
@@ -122,40 +123,36 @@ def settle(
                 storage.delete(info.relative)
 
 
-def bury_dead_runs(
+def clean_up_crashed_runs(
     metastore: Metastore,
     lease: Lease,
-    storage: Storage,
+    project: Project,
     pipeline: Pipeline,
     checkpoint: Checkpoint,
-    sinks: list[Sink],
-) -> int:
-    """Remove the files that dead runs wrote and did not live to note, then mark those runs as crashed.
+    sink: Sink,
+) -> None:
+    """Close the changes that dead runs left open (see clean_up.py), then mark those runs as crashed.
 
     Their records get the counts of the batches that they saw committed: every row is in one run's counts.
 
-    In this order: a run that is killed between the two leaves the marking, and with it the sweeping,
+    In this order: a run that is killed between the two leaves the marking, and with it the cleaning up,
     to the next.
-
-    Returns:
-        The number of files removed.
     """
+    clean_up_changes(metastore, lease, project, pipeline)
     dead = [
         run
         for run in metastore.open_runs(pipeline.name)
         if run.run_id != lease.run_id and run.started_at is not None
     ]
-    leftovers: list[str] = []
-    batches: list[Batch] = []
-    if dead:
+    batches = metastore.batches(pipeline.name, checkpoint.generation) if dead else []
+    if dead and isinstance(sink, SelfStagingSink):
         since_ms = int(min(run.started_at for run in dead if run.started_at).timestamp() * 1_000)
-        batches = metastore.batches(pipeline.name, checkpoint.generation)
         ids = [b.batch_id for b in batches]
         known = [file for _, file in metastore.staged_files(pipeline.name, checkpoint.generation, ids)]
-        leftovers = [path for sink in sinks for path in sink.leftovers(known, since_ms)]
-    # Fenced: a run that slept since it looked would delete what its successor is staging.
-    with metastore.fenced(lease):
+        storage, leftovers = Storage(project.storage_root), sink.leftovers(known, since_ms)
+        # Asked behind the listing: a run that slept since would delete what its successor is writing.
         for path in leftovers:
+            metastore.check_lease(lease)
             storage.delete(path)
     for run in dead:
         done = [b for b in batches if b.run_id == run.run_id and b.status != "staged"]
@@ -163,4 +160,3 @@ def bury_dead_runs(
         counts = replace(sum((b.counts for b in done), Counts()), published=published)
         metastore.update_run(run.run_id, generation=checkpoint.generation, batches=len(done), counts=counts)
     metastore.crash_runs(lease)
-    return len(leftovers)

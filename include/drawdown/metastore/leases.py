@@ -67,9 +67,9 @@ def acquire(
     return lease
 
 
-def check(conn: Connection, lease: Lease) -> None:
-    """Locks the lease's row until the transaction ends. Raises RefusedError lease.lost unless it is ours."""
-    row = conn.execute(_row(lease.name).with_for_update()).one_or_none()
+def check(conn: Connection, lease: Lease, *, lock: bool = True) -> None:
+    """Raises RefusedError lease.lost unless it is ours; `lock` keeps its row until the transaction ends."""
+    row = conn.execute(_row(lease.name).with_for_update() if lock else _row(lease.name)).one_or_none()
     if row is not None and row.epoch == lease.epoch and not row.released:
         return
     if row is None or row.released:
@@ -82,11 +82,6 @@ def check(conn: Connection, lease: Lease) -> None:
         where=f"pipeline {lease.pipeline}",
         do=f"nothing was written; see `drawdown runs {lease.pipeline}`, then run again",
     )
-
-
-def lock(conn: Connection, pipeline: str) -> None:
-    """Locks the lease's row until the transaction ends, whoever has the lease."""
-    conn.execute(_row(pipeline).with_for_update()).all()
 
 
 def renew(conn: Connection, lease: Lease, ttl: timedelta) -> Lease:

@@ -22,6 +22,7 @@ from drawdown.metastore.store import Metastore
 from drawdown.metastore.tables import (
     applications,
     batches,
+    changes,
     leases,
     maxima,
     quarantine_decisions,
@@ -104,6 +105,8 @@ def _prune(conn: Connection, pipeline: str, retention: Retention, removed: Count
     removed["verdicts"] += _prune_verdicts(conn, pipeline, kept, old, [row.verdict_id for row in history])
     removed["runs"] += _prune_runs(conn, pipeline, kept, old)
     removed["applications"] += _prune_applications(conn, old)
+    over = changes.c.pipeline == pipeline, changes.c.state != "open", changes.c.ended_at < old
+    removed["changes"] += conn.execute(delete(changes).where(*over)).rowcount
     # Each interval that was ever replayed has one; its epoch fences nobody who slept that long.
     ended = leases.c.released, leases.c.renewed_at < old
     replays = leases.c.pipeline.startswith(f"{pipeline}#replay ", autoescape=True)

@@ -18,6 +18,8 @@ StagedTable = Literal["output", "quarantine"]
 DecisionKind = Literal["replay", "drop"]
 GenerationState = Literal["live", "shadow", "swapping", "leaving", "retired"]
 Side = Literal["live", "shadow"]
+ChangeKind = Literal["drain", "publish", "replay", "swap", "rollback", "restore", "compaction"]
+ChangeState = Literal["open", "committed", "given-up"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,3 +280,29 @@ class HeldSlice:
     def __str__(self) -> str:
         first, last = self.batch_ids[0], self.batch_ids[-1]
         return f"batch {first}" if first == last else f"batches {first} to {last}"
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One change of a sink's table, noted before its first file is written; see drawdown.changes.
+
+    ``scope`` says what it changes: ``batches`` (ids), ``interval`` (two ISO times), ``generation`` or
+    ``version``. ``based_on``: the version of a Delta table that it was decided on, None for other sinks.
+    ``place``: the folder that all its files are in, relative to the storage root; None when the sink's own
+    library names them. ``lease`` and ``epoch``: the right it is made under. The store sets both times.
+    """
+
+    change_id: str
+    pipeline: str
+    table: StagedTable
+    generation: int
+    kind: ChangeKind
+    run_id: str
+    lease: str = ""
+    epoch: int = 0
+    scope: dict[str, Any] = field(default_factory=dict)
+    based_on: int | None = None
+    place: str | None = None
+    state: ChangeState = "open"
+    begun_at: datetime | None = None
+    ended_at: datetime | None = None

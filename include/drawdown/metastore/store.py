@@ -19,6 +19,7 @@ from sqlalchemy import Connection, Engine
 from drawdown.errors import BusyError, RefusedError
 from drawdown.metastore import (
     batches,
+    changes,
     checkpoints,
     decisions,
     generations,
@@ -35,6 +36,8 @@ from drawdown.metastore.migrate import migrate
 from drawdown.metastore.records import (
     Batch,
     BatchStatus,
+    Change,
+    ChangeState,
     Checkpoint,
     FileMark,
     HeldSlice,
@@ -135,13 +138,27 @@ class Metastore:
             leases.check(conn, lease)
             yield conn
 
-    @contextmanager
-    def apart_from(self, pipeline: str) -> Iterator[None]:
-        """One transaction that holds the row of a pipeline's lease, whoever has it: nothing of it publishes
-        meanwhile. Keep it short: others wait 15 s for it, with SQLite those of other pipelines too."""
+    def check_lease(self, lease: Lease) -> None:
+        """Raises RefusedError lease.lost when the lease was released or taken over; takes no lock."""
+        with self._engine.begin() as conn:
+            leases.check(conn, lease, lock=False)
+
+    # Changes of sinks' tables
+
+    def begin_change(self, lease: Lease, change: Change) -> Change:
+        """Notes a change as under way, before any file of it is written. Raises RefusedError lease.lost."""
+        with self.fenced(lease) as conn:
+            return changes.begin(conn, lease, change)
+
+    def end_changes(self, change_ids: Iterable[str], state: ChangeState) -> None:
+        """Closes open changes. Needs no lease: the sink has said what became of them."""
         with self._writer.begin() as conn:
-            leases.lock(conn, pipeline)
-            yield
+            changes.end(conn, change_ids, state)
+
+    def open_changes(self, pipeline: str) -> list[Change]:
+        """The changes of a pipeline's tables that nobody has closed, oldest first."""
+        with self._engine.begin() as conn:
+            return changes.read_open(conn, pipeline)
 
     # Checkpoints
 
@@ -224,10 +241,16 @@ class Metastore:
         with self.fenced(lease) as conn:
             batches.mark_committed(conn, lease.pipeline, generation, last_batch)
 
-    def mark_published(self, lease: Lease, generation: int, batch_ids: Iterable[int]) -> None:
-        """passed or held (a person released it) -> published. Raises RefusedError batch.unjudged."""
+    def mark_published(
+        self, lease: Lease, generation: int, batch_ids: Iterable[int], change_ids: Iterable[str] = ()
+    ) -> None:
+        """passed or held (a person released it) -> published, by these changes, which are closed with it.
+
+        Raises RefusedError batch.unjudged.
+        """
         with self.fenced(lease) as conn:
             batches.mark_published(conn, lease.pipeline, generation, batch_ids)
+            changes.end(conn, change_ids, "committed")
 
     def discard_batches(self, lease: Lease, generation: int, batch_ids: Iterable[int]) -> None:
         """Any status but published -> discarded. Raises RefusedError batch.published."""

@@ -176,3 +176,24 @@ verdicts = Table(
     Column("measures", JsonText, nullable=False),
     Index("ix_verdicts_pipeline", "pipeline", "verdict_id"),
 )
+
+changes = Table(
+    "changes",
+    metadata,
+    Column("change_id", Text, primary_key=True),
+    Column("pipeline", Text, nullable=False),
+    Column("table_name", Text, nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("scope", JsonText, nullable=False),
+    Column("based_on", BigInteger),
+    Column("place", Text),
+    Column("run_id", Text, nullable=False),
+    Column("lease", Text, nullable=False),
+    Column("epoch", BigInteger, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("begun_at", UtcTime, nullable=False),
+    Column("ended_at", UtcTime),
+    # Who takes a lease asks what its dead holders left open.
+    Index("ix_changes_pipeline_state", "pipeline", "state"),
+)

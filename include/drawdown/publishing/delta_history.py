@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
-from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.metastore.records import Change
+from drawdown.publishing.delta_table import DeltaTableFiles, commit_properties
 
 
 class DeltaHistory:
@@ -30,24 +32,25 @@ class DeltaHistory:
                     return version, held
         raise AssertionError("version 0 of a table holds no batch")
 
-    def restore(self, version: int, batch: int, app_id: str) -> None:
-        """Bring the rows of a version back, in one commit that says again which batch they end with.
+    @property
+    def newest(self) -> int:
+        """The version that is the newest now."""
+        return DeltaTableFiles(self._files.uri).version
 
-        A plain RESTORE leaves the transaction id at the newest batch, and the sink would skip the batches
+    def restore(self, version: int, change: Change, batches: Mapping[str, int]) -> None:
+        """Bring the rows of a version back, in one commit that says again which batches they end with.
+
+        A plain RESTORE leaves the transaction ids at the newest batches, and the sink would skip the batches
         that come again.
-        """
-        from deltalake.transaction import CommitProperties, Transaction
 
-        info = {"drawdown.restored": str(version)}
+        Args:
+            batches: by transaction id the last batch that the table holds behind it.
+        """
         with self._files.reaching(
             "sink.unwritable", "cannot go back", "look whether its files were vacuumed"
         ):
-            self._open().restore(
-                version,
-                commit_properties=CommitProperties(
-                    custom_metadata=info, app_transactions=[Transaction(app_id, batch)]
-                ),
-            )
+            said = commit_properties(change, batches, {"drawdown.restored": str(version)})
+            self._open().restore(version, commit_properties=said)
 
     def _reading(self) -> AbstractContextManager[None]:
         return self._files.reaching(

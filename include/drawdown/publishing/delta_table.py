@@ -10,15 +10,15 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from datetime import UTC
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
 from drawdown.errors import SourceError
-from drawdown.metastore.records import StagedFile
-from drawdown.publishing.target import Commit
+from drawdown.metastore.records import Change, Lease, StagedFile
+from drawdown.publishing.target import ChangedMeanwhileError, Commit, fence_id, info_of
 from drawdown.spec.interval import Interval
 
 if TYPE_CHECKING:
@@ -170,17 +170,14 @@ class DeltaTableFiles:
         names = [f"partition.{name}" for name in self.partition_by]
         return [(tuple(str(row[name]) for name in names), int(row["size_bytes"])) for row in rows]
 
-    def compact(self, info: Mapping[str, str]) -> tuple[int, int]:
+    def compact(self, change: Change) -> tuple[int, int]:
         """Put small files together, partition by partition, in one commit that changes no row.
 
         Returns:
             The number of files that went into it, and that came out of it.
         """
-        from deltalake.transaction import CommitProperties
-
         with self._writing():
-            said = CommitProperties(custom_metadata=dict(info))
-            done = self._table.optimize.compact(commit_properties=said)
+            done = self._table.optimize.compact(commit_properties=commit_properties(change, {}, {}))
         del self.__dict__["_table"]
         return int(done["numFilesRemoved"]), int(done["numFilesAdded"])
 
@@ -206,12 +203,14 @@ class DeltaTableFiles:
         with self._writing():
             source = rows.cast(pa.schema(self._table.schema().to_arrow()))
             merger = self._table.merge(
-                source, same, source_alias="s", target_alias="t", commit_properties=_properties(commit)
+                source, same, source_alias="s", target_alias="t", commit_properties=_of(commit)
             )
             merger.when_matched_update_all().when_not_matched_insert_all().execute()
         del self.__dict__["_table"]
 
-    def replace(self, column: str, interval: Interval, rows: Any, info: Mapping[str, str]) -> bool:
+    def replace(
+        self, column: str, interval: Interval, rows: Any, change: Change, info: Mapping[str, str]
+    ) -> bool:
         """One commit that puts `rows` in place of those whose `column` is in the interval.
 
         Files that lie partly in it are written again without them. The table is as it was when it was
@@ -219,6 +218,7 @@ class DeltaTableFiles:
 
         Args:
             rows: pyarrow RecordBatches, all of the interval; times of it need no zone.
+            info: further notes for the table's history.
 
         Returns:
             False when another commit has touched the interval since then; nothing is changed.
@@ -226,7 +226,6 @@ class DeltaTableFiles:
         import pyarrow as pa
         from deltalake import write_deltalake
         from deltalake.exceptions import CommitFailedError
-        from deltalake.transaction import CommitProperties
 
         schema = pa.schema(self._table.schema().to_arrow())
         fitting = (pa.table(batch).cast(schema) for batch in rows)
@@ -238,7 +237,7 @@ class DeltaTableFiles:
                     pa.RecordBatchReader.from_batches(schema, batches),
                     mode="overwrite",
                     predicate=_within(column, schema.field(column).type, interval),
-                    commit_properties=CommitProperties(custom_metadata=dict(info)),
+                    commit_properties=commit_properties(change, {}, info),
                 )
             except CommitFailedError:
                 return False
@@ -273,13 +272,43 @@ class DeltaTableFiles:
                 mode=mode,
                 schema=(like or self)._table.schema(),
                 partition_by=self.partition_by,
-                commit_properties=_properties(commit),
+                commit_properties=_of(commit),
             )
         del self.__dict__["_table"]
 
-    def _writing(self) -> AbstractContextManager[None]:
+    def has_change(self, change: Change) -> bool:
+        """Whether a commit behind what the change is based on carries it out."""
+        since = -1 if change.based_on is None else change.based_on
+        newer = self.version - since
+        with self.reaching("sink.unreadable", "cannot be read", "look whether it was moved or deleted"):
+            entries = self._table.history(limit=newer) if newer > 0 else []
+        return any(entry.get("drawdown.change") == change.change_id for entry in entries)
+
+    def fence(self, lease: Lease) -> None:
+        """A commit that changes nothing, and lets every commit fail that was begun under an older epoch."""
+        from deltalake.transaction import CommitProperties, Transaction
+
+        said = CommitProperties(
+            custom_metadata={"drawdown.fence": lease.run_id},
+            app_transactions=[Transaction(fence_id(lease.name), lease.epoch)],
+        )
+        with self._writing():
+            self._table.create_write_transaction(
+                [], "append", self._table.schema(), self.partition_by, commit_properties=said
+            )
+        del self.__dict__["_table"]
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Raises ChangedMeanwhileError for a conflict with another commit."""
+        from deltalake.exceptions import CommitFailedError
+
         do = "check that it is a folder, and that this user may write there; nothing was published"
-        return self.reaching("sink.unwritable", "cannot be written", do)
+        with self.reaching("sink.unwritable", "cannot be written", do):
+            try:
+                yield
+            except CommitFailedError as conflict:
+                raise ChangedMeanwhileError(_plain(conflict)) from None
 
     @contextmanager
     def reaching(self, error_id: str, what: str, do: str) -> Iterator[None]:
@@ -289,8 +318,13 @@ class DeltaTableFiles:
         try:
             yield
         except (DeltaError, OSError) as cause:
-            said = " ".join(_COLOUR.sub("", str(cause)).replace("↳", "").split())
-            raise SourceError(error_id, f"the Delta table {what}: {said}", where=self.uri, do=do) from None
+            raise SourceError(
+                error_id, f"the Delta table {what}: {_plain(cause)}", where=self.uri, do=do
+            ) from None
+
+
+def _plain(cause: Exception) -> str:
+    return " ".join(_COLOUR.sub("", str(cause)).replace("↳", "").split())
 
 
 def _within(column: str, kind: Any, interval: Interval) -> str:
@@ -307,9 +341,15 @@ def _within(column: str, kind: Any, interval: Interval) -> str:
     return f"\"{column}\" >= '{first}' AND \"{column}\" < '{behind}'"
 
 
-def _properties(commit: Commit) -> Any:
+def _of(commit: Commit) -> Any:
+    ids = [commit.app_id] if commit.once is None else [commit.app_id, commit.once]
+    return commit_properties(commit.change, dict.fromkeys(ids, commit.version), commit.info)
+
+
+def commit_properties(change: Change, versions: Mapping[str, int], info: Mapping[str, str]) -> Any:
+    """Of a commit: its change, the batches by transaction id, and what fences older holders of its lease."""
     from deltalake.transaction import CommitProperties, Transaction
 
-    ids = [commit.app_id] if commit.once is None else [commit.app_id, commit.once]
-    transactions = [Transaction(app_id, commit.version) for app_id in ids]
-    return CommitProperties(custom_metadata=dict(commit.info), app_transactions=transactions)
+    ids = {**versions, fence_id(change.lease): change.epoch}
+    transactions = [Transaction(app_id, version) for app_id, version in ids.items()]
+    return CommitProperties(custom_metadata={**info_of(change), **info}, app_transactions=transactions)

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
-from drawdown.metastore.records import StagedFile
+from drawdown.metastore.records import Change, Lease, StagedFile
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.target import Commit, NewRows, Staged
 from drawdown.publishing.upsert import latest_rows
@@ -25,7 +25,10 @@ class DeltaTarget:
     table: DeltaTableFiles
     mode: OutputMode = "append"
     keys: Sequence[str] = ()
-    atomic: ClassVar[bool] = True
+
+    @property
+    def based_on(self) -> int | None:
+        return self.table.version
 
     def published_batch(self, app_id: str) -> int:
         return self.table.published_version(app_id)
@@ -44,11 +47,18 @@ class DeltaTarget:
         elif files:
             self.table.append(files, commit)
 
+    def holds(self, change: Change, app_id: str) -> bool:
+        return self.table.has_change(change)
+
+    def fence(self, lease: Lease) -> None:
+        self.table.fence(lease)
+
     def replace(self, new: NewRows) -> bool:
         # The first look at the table: what touches the interval from here on, `replace` sees.
         if new.overtaken(self.table.published_version(new.app_id)):
             return False
-        return self.table.replace(new.column, new.interval, self._rows(new.files), new.info)
+        change = new.begin(self.table.version)
+        return self.table.replace(new.column, new.interval, self._rows(new.files), change, new.info)
 
     def _rows(self, files: Sequence[StagedFile]) -> Iterator[Any]:
         """As pyarrow RecordBatches, file by file."""
@@ -62,12 +72,11 @@ class DeltaTarget:
     def _replace_all(self, staged: Staged, commit: Commit) -> None:
         """The last batch's snapshot takes the place of all rows; those before it will never be seen.
 
-        They go first: once the commit is there, nobody could tell a snapshot that was never visible from
-        one that was, and that one belongs to the table's history. A crash in between changes nothing: the
-        same last batch is published by the next try.
+        They go last: until the commit is there, a rewind may make one of them the last again. What a crash
+        leaves of them is in no version of the table and has no batch that waits: upkeep removes it.
         """
         last = staged.batch_ids[-1]
+        self.table.overwrite([file for batch_id, file in staged.files if batch_id == last], commit)
         for batch_id, file in staged.files:
             if batch_id != last:
                 self.storage.delete(self.storage.relative(file.path))
-        self.table.overwrite([file for batch_id, file in staged.files if batch_id == last], commit)

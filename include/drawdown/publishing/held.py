@@ -13,6 +13,7 @@ from typing import Any, Literal, get_args
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Counts, HeldSlice, Lease, Run
+from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.publishing.publish import Published, is_visible, publish_held, publish_passed
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
@@ -59,6 +60,7 @@ def decide(metastore: Metastore, project: Project, pipeline: Pipeline, decision:
     """
     lease = metastore.acquire(pipeline.name, decision.holder, decision.run_id, project.lease_ttl.delta)
     try:
+        clean_up_changes(metastore, lease, project, pipeline)
         held = _chosen(metastore, pipeline, decision)
         ids = [batch_id for slice_ in held for batch_id in slice_.batch_ids]
         who = {

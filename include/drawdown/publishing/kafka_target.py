@@ -18,7 +18,7 @@ from typing import Any
 
 from drawdown.errors import DrawdownError, RefusedError, SourceError
 from drawdown.fault_points import durable
-from drawdown.metastore.records import StagedFile
+from drawdown.metastore.records import Change, Lease, StagedFile
 from drawdown.plan.kafka_client import client_config
 from drawdown.publishing.kafka_ledger import Ledger, Marker
 from drawdown.publishing.kafka_records import Portion, portions
@@ -49,7 +49,7 @@ class KafkaTarget:
     Asking it fences every older producer of the same transaction id, so who asks holds the lease.
     """
 
-    atomic = False
+    based_on = None
 
     def __init__(self, storage: Storage, broker: Broker, pipeline: str, sink: Sink) -> None:
         self._storage = storage
@@ -65,6 +65,13 @@ class KafkaTarget:
 
     def begun_batch(self, app_id: str) -> int:
         return self._open(app_id)[1].batch
+
+    def holds(self, change: Change, app_id: str) -> bool:
+        batches: list[int] = change.scope.get("batches", [])
+        return bool(batches) and self.published_batch(app_id) >= max(batches)
+
+    def fence(self, lease: Lease) -> None:
+        """Nothing more to do: who asked what it holds has fenced every older producer."""
 
     def make_visible(self, staged: Staged, commit: Commit) -> None:
         producer, marker = self._open(commit.app_id)

@@ -113,6 +113,15 @@ class Ledger:
         )
         return True
 
+    def fence(self, connection: Connection[Any], epoch: int) -> None:
+        """No publish under a smaller epoch is let through any more; waits for one that is under way."""
+        connection.execute(
+            sql.SQL("UPDATE {} SET epoch = greatest(epoch, %s) WHERE relation = to_regclass(%s)").format(
+                self._ledger
+            ),
+            [epoch, self._relation(connection)],
+        )
+
     @property
     def name(self) -> str:
         return f"{self.schema}.{self.table}"

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from psycopg import Connection, sql
 
 from drawdown.fault_points import durable
-from drawdown.metastore.records import StagedFile
+from drawdown.metastore.records import Change, Lease, StagedFile
 from drawdown.publishing.postgres_copy import columns_of, csv_parts
 from drawdown.publishing.postgres_database import connected
 from drawdown.publishing.postgres_ledger import Ledger
@@ -27,9 +27,9 @@ _BATCH = sql.Identifier("_dd_batch")
 class PostgresTarget:
     """A table that takes batches in one output mode; see Target and Replaceable for the methods.
 
-    Not atomic with the metastore, whose lock a long COPY must not hold: the ledger fences instead. It is
-    locked after the rows were sent: a holder that freezes while it sends them holds no lock that its
-    successor waits for, and finds the successor's epoch when it wakes up. The lease is asked for under it.
+    The ledger fences. It is locked after the rows were sent: a holder that freezes while it sends them holds
+    no lock that its successor waits for, and finds the successor's epoch when it wakes up. The lease is asked
+    for under it.
     """
 
     storage: Storage
@@ -37,7 +37,7 @@ class PostgresTarget:
     table: PostgresTable
     mode: OutputMode = "append"
     keys: Sequence[str] = ()
-    atomic: ClassVar[bool] = False
+    based_on: ClassVar[None] = None
 
     def published_batch(self, app_id: str) -> int:
         with connected(self.database, self.table.name) as connection:
@@ -64,6 +64,15 @@ class PostgresTarget:
                 self._move(connection, columns)
             commit.still_ours()
 
+    def holds(self, change: Change, app_id: str) -> bool:
+        """Of a replay it cannot be told, and need not: the same replay again gives the same table."""
+        batches: list[int] = change.scope.get("batches", [])
+        return bool(batches) and self.begun_batch(app_id) >= max(batches)
+
+    def fence(self, lease: Lease) -> None:
+        with connected(self.database, self.table.name) as connection:
+            self._ledger.fence(connection, lease.epoch)
+
     def replace(self, new: NewRows) -> bool:
         """The rows are sent before the ledger is locked: a publish waits only for the server's own work."""
         with connected(self.database, self.table.name) as connection:
@@ -71,6 +80,7 @@ class PostgresTarget:
             if new.overtaken(self._ledger.published_batch(connection, new.app_id, lock=True)):
                 connection.rollback()
                 return False
+            new.begin(None)
             connection.execute(
                 sql.SQL("DELETE FROM {0} WHERE {1} >= %s AND {1} < %s").format(
                     self.table.identifier, sql.Identifier(new.column)

@@ -1,26 +1,30 @@
 """Publish: passed batches become visible in order, each table in one commit.
 
-A publish is fenced: it runs inside the metastore transaction that has checked the lease's epoch, so a
-stale holder that wakes up cannot commit (a Target that is not atomic fences itself). It is idempotent: the
-sink itself remembers the last batch under a transaction id that names the pipeline and the checkpoint's
-generation.
+No lock of the metastore is held meanwhile, so a commit may take as long as it needs. It is fenced by the sink
+itself (see Target), and idempotent: the sink remembers the last batch under a transaction id that names the
+pipeline and the checkpoint's generation. When nobody knows whether a commit was made, the sink is asked.
 """
 
 from __future__ import annotations
 
 import itertools
+import uuid
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
+from drawdown.errors import SourceError
 from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Batch, Checkpoint, HeldSlice, Lease, StagedTable
-from drawdown.publishing.staging import sweep
-from drawdown.publishing.target import Commit, Staged, transaction_id
+from drawdown.metastore.records import Batch, Change, Checkpoint, HeldSlice, Lease, StagedTable
+from drawdown.publishing.staging import remove_merged
+from drawdown.publishing.target import ChangedMeanwhileError, Commit, Staged, conflicts_told, transaction_id
 from drawdown.publishing.targets import target_of
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
+
+_ATTEMPTS = 5
+"""A commit that another one came in between of is made again; others are a replay's, or a person's."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +96,7 @@ def publish_batch(
         RefusedError, SourceError: as publish_passed.
     """
     with durable("batch.show"):
-        _commit(metastore, lease, project, pipeline, "output", [batch])
+        _end(metastore, _commit(metastore, lease, project, pipeline, "output", [batch]))
 
 
 def publish_quarantine(
@@ -107,7 +111,13 @@ def publish_quarantine(
     late = any(s.watermark and s.watermark.late == "keep" for s in pipeline.sources.values())
     rejected = [b for b in batches if b.counts.read != b.counts.fed or (late and b.counts.late)]
     with durable("quarantine.publish"):
-        return _commit(metastore, lease, project, pipeline, "quarantine", rejected)
+        return _end(metastore, _commit(metastore, lease, project, pipeline, "quarantine", rejected))
+
+
+def _end(metastore: Metastore, committed: _Committed) -> Published:
+    if committed.change is not None:
+        metastore.end_changes([committed.change], "committed")
+    return Published(committed.batch_ids, committed.rows)
 
 
 def _publish(
@@ -122,13 +132,22 @@ def _publish(
         return Published()
     generation, ids = batches[0].generation, [batch.batch_id for batch in batches]
     with durable("publish.commit"):
-        _commit(metastore, lease, project, pipeline, "output", batches, once)
+        change = _commit(metastore, lease, project, pipeline, "output", batches, once).change
     if pipeline.sink.staged_apart:
-        # Before the note: a publish that dies in between is tried again, and sweeps again.
-        sweep(metastore, lease, Storage(project.storage_root), pipeline, generation, ids)
+        # Before the note: a publish that dies in between is tried again, and removes them again.
+        remove_merged(metastore, Storage(project.storage_root), pipeline.name, generation, ids)
     with durable("publish.note"):
-        metastore.mark_published(lease, generation, ids)
+        metastore.mark_published(lease, generation, ids, [change] if change else ())
     return Published(tuple(ids), sum(batch.counts.staged for batch in batches))
+
+
+@dataclass(frozen=True)
+class _Committed:
+    """What one commit made visible, and its entry in the register; nothing when all of it was there."""
+
+    batch_ids: tuple[int, ...] = ()
+    rows: int = 0
+    change: str | None = None
 
 
 def _commit(
@@ -139,27 +158,47 @@ def _commit(
     table: StagedTable,
     batches: Sequence[Batch],
     once: str | None = None,
-) -> Published:
-    target = target_of(project, pipeline, table)
-    if target is None or not batches:
+) -> _Committed:
+    if not batches or target_of(project, pipeline, table) is None:
         # A sink that shows its batches itself has done it: only the metastore is behind.
-        return Published()
+        return _Committed()
     generation = batches[0].generation
     app_id = transaction_id(pipeline.name, generation, table)
-
-    def still_ours() -> None:
-        with metastore.fenced(lease):
-            pass
-
-    still_ours()
-    with metastore.fenced(lease) if target.atomic else nullcontext():
+    for attempt in range(_ATTEMPTS):
+        target = target_of(project, pipeline, table)
+        assert target is not None
         done = target.published_batch(app_id)
         seen = done if once is None else target.published_batch(once)
         new = [b.batch_id for b in batches if b.batch_id > seen]
         if not new:
-            return Published()
+            return _Committed()
         files = metastore.staged_files(pipeline.name, generation, new, table=table)
-        info = {"drawdown.pipeline": pipeline.name, "drawdown.run": lease.run_id}
-        commit = Commit(app_id, max(done, *new), lease.epoch, info, still_ours, once)
-        target.make_visible(Staged(new, files), commit)
-    return Published(tuple(new), sum(file.rows for _, file in files))
+        change = metastore.begin_change(
+            lease,
+            Change(
+                uuid.uuid4().hex, pipeline.name, table, generation, "publish", lease.run_id,
+                scope={"batches": new}, based_on=target.based_on,
+            ),
+        )  # fmt: skip
+        commit = Commit(
+            app_id, max(done, *new), change, once=once, still_ours=lambda: metastore.check_lease(lease)
+        )
+        try:
+            with conflicts_told(pipeline.name, table) if attempt + 1 == _ATTEMPTS else nullcontext():
+                target.make_visible(Staged(new, files), commit)
+        except ChangedMeanwhileError:
+            metastore.end_changes([change.change_id], "given-up")
+            continue
+        except SourceError:
+            if not _is_in(project, pipeline, table, change, app_id):
+                raise
+        return _Committed(tuple(new), sum(file.rows for _, file in files), change.change_id)
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _is_in(project: Project, pipeline: Pipeline, table: StagedTable, change: Change, app_id: str) -> bool:
+    """Whether a commit was made whose outcome never came; False also where the sink does not answer."""
+    target = target_of(project, pipeline, table)
+    with suppress(SourceError):
+        return target is not None and target.holds(change, app_id)
+    return False

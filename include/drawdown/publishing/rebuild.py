@@ -13,6 +13,7 @@ the tables' logs say. A roll back has the same steps the other way round.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -21,10 +22,11 @@ from typing import Any, Literal
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Checkpoint, GenerationState, Lease, Run
+from drawdown.metastore.records import Change, ChangeKind, Checkpoint, GenerationState, Lease, Run
+from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.rebuild_refusals import last_batch, live_of, refuse_roll_back, refuse_swap
-from drawdown.publishing.shadow_tables import ShadowTable, shadow_tables
+from drawdown.publishing.shadow_tables import Begin, ShadowTable, shadow_tables
 from drawdown.publishing.staging import staging_folder
 from drawdown.publishing.targets import output_uri, quarantine_uri
 from drawdown.spec import Pipeline, Project
@@ -61,13 +63,15 @@ def end_rebuild(metastore: Metastore, project: Project, pipeline: Pipeline, aske
         RefusedError: ``rebuild.none``, and see rebuild_refusals.py; nothing is changed.
         SourceError: a table cannot be reached; the same call completes it.
     """
-    with _leases(metastore, project, pipeline.name, asked) as (lease, shadow_lease):
+    with _leases(metastore, project, pipeline.name, asked) as leases:
+        lease, shadow_lease, replay_lease = leases
         who = {**asked.origin, "by": asked.by, "why": asked.why}
         metastore.start_run(
             Run(asked.run_id, pipeline.name, kind=KINDS[asked.choice], holder=asked.holder, origin=who)
         )
         work = _Ending(metastore, project, pipeline, asked, lease, shadow_lease)
         try:
+            work.clean_up(replay_lease)
             generation, said = getattr(work, asked.choice)()
         except DrawdownError as error:
             metastore.finish_run(asked.run_id, "failed", error=error.as_dict())
@@ -76,7 +80,7 @@ def end_rebuild(metastore: Metastore, project: Project, pipeline: Pipeline, aske
 
 
 @contextmanager
-def _leases(metastore: Metastore, project: Project, name: str, asked: Asked) -> Iterator[tuple[Lease, Lease]]:
+def _leases(metastore: Metastore, project: Project, name: str, asked: Asked) -> Iterator[list[Lease]]:
     ttl = project.lease_ttl.delta
     with ExitStack() as stack:
         taken = []
@@ -84,7 +88,7 @@ def _leases(metastore: Metastore, project: Project, name: str, asked: Asked) -> 
         for store, of in ((metastore, name), (metastore.of_rebuilds, name), (metastore, f"{name}#replay")):
             taken.append(store.acquire(of, asked.holder, asked.run_id, ttl))
             stack.callback(store.release, taken[-1])
-        yield taken[0], taken[1]
+        yield taken
 
 
 @dataclass(frozen=True)
@@ -98,6 +102,13 @@ class _Ending:
     lease: Lease
     shadow_lease: Lease
 
+    def clean_up(self, replay_lease: Lease) -> None:
+        """Close what died under any of the leases; a shadow's changes are of its own tables."""
+        for lease in (self.lease, replay_lease):
+            clean_up_changes(self.metastore, lease, self.project, self.pipeline)
+        if (shadow := self._found("shadow")) is not None:
+            clean_up_changes(self.metastore, self.shadow_lease, self.project, self._as_shadow(shadow))
+
     def approve(self) -> tuple[int, str]:
         shadow = self._found("swapping")
         if shadow is None:
@@ -109,8 +120,8 @@ class _Ending:
         last = last_batch(self.metastore, shadow)
         try:
             for table in tables:
-                with durable("rebuild.swap"), self.metastore.fenced(self.lease):
-                    table.swap(last, self.lease.epoch, self._info())
+                with durable("rebuild.swap"), self._changing(table, "swap") as begin:
+                    table.swap(last, begin)
         except DrawdownError:
             if not any(table.is_swapped for table in tables):
                 self._note({shadow.generation: {"state": "shadow"}})
@@ -152,8 +163,8 @@ class _Ending:
         before, tables = live.rebuild["before"], self._tables(live)
         try:
             for table in tables:
-                with durable("rollback.commit"), self.metastore.fenced(self.lease):
-                    table.go_back(before[table.table])
+                with durable("rollback.commit"), self._changing(table, "rollback") as begin:
+                    table.go_back(before[table.table], begin)
         except DrawdownError:
             if not any(table.is_back for table in tables):
                 self._note({live.generation: {"state": "live"}})
@@ -200,8 +211,21 @@ class _Ending:
     def _note(self, changes: Mapping[int, Mapping[str, Any]]) -> None:
         self.metastore.change_generations(self.lease, changes)
 
-    def _info(self) -> dict[str, str]:
-        return {"drawdown.pipeline": self.pipeline.name, "drawdown.run": self.asked.run_id}
+    @contextmanager
+    def _changing(self, table: ShadowTable, kind: ChangeKind) -> Iterator[Begin]:
+        """The table's change in the register: open until the block has ended without an error."""
+        begun: list[Change] = []
+
+        def begin(based_on: int) -> Change:
+            change = Change(
+                uuid.uuid4().hex, self.pipeline.name, table.table, table.generation, kind, self.asked.run_id,
+                scope={"generation": table.generation}, based_on=based_on,
+            )  # fmt: skip
+            begun.append(self.metastore.begin_change(self.lease, change))
+            return begun[-1]
+
+        yield begin
+        self.metastore.end_changes([change.change_id for change in begun], "committed")
 
 
 def remove_shadow(project: Project, shadow: Pipeline, generation: int) -> None:

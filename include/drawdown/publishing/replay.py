@@ -8,14 +8,14 @@ replaced. Replacing the same interval twice gives the same table.
 from __future__ import annotations
 
 import json
+import uuid
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import UNPUBLISHED, StagedFile
+from drawdown.metastore.records import UNPUBLISHED, Change, Lease, StagedFile
 from drawdown.plan.replay import Basis, basis_at, refuse_open, replay_of
 from drawdown.plan.replay_files import refuse_gone_files
 from drawdown.plan.replay_offsets import refuse_gone_offsets
@@ -101,16 +101,18 @@ class Replacement:
 
 
 def replace_interval(
-    metastore: Metastore, project: Project, pipeline: Pipeline, replacement: Replacement
+    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, replacement: Replacement
 ) -> bool:
     """Make the recomputed rows visible in place of those of the interval.
 
-    The caller holds the lease under which replays of the pipeline commit, one at a time.
+    Args:
+        lease: that under which replays of the pipeline commit, one at a time.
 
     Returns:
         False when the replay was overtaken.
 
     Raises:
+        RefusedError: ``lease.lost``.
         SourceError: the sink cannot be reached or written; the same call may be made again.
     """
     generation, storage = replacement.basis.checkpoint.generation, Storage(project.storage_root)
@@ -127,11 +129,24 @@ def replace_interval(
     target, column = replaceable_of(project, pipeline), str(pipeline.sink.time_column)
     app_id = transaction_id(pipeline.name, generation, "output")
     files = _staged(storage, replacement.folder)
-    new = NewRows(replacement.interval, files, column, app_id, overtaken, replacement.info)
-    # A MERGE of a drain would fail when its files were taken away meanwhile; an append reads none.
-    merges = target.atomic and pipeline.sink.mode == "update"
-    with metastore.apart_from(pipeline.name) if merges else nullcontext():
-        return target.replace(new)
+    begun: list[Change] = []
+
+    def begin(based_on: int | None) -> Change:
+        scope = {
+            "interval": [each.isoformat() for each in (replacement.interval.start, replacement.interval.end)]
+        }
+        change = Change(
+            uuid.uuid4().hex, pipeline.name, "output", generation, "replay", lease.run_id,
+            scope=scope, based_on=based_on,
+        )  # fmt: skip
+        begun.append(metastore.begin_change(lease, change))
+        return begun[-1]
+
+    done = target.replace(
+        NewRows(replacement.interval, files, column, app_id, overtaken, begin, replacement.info)
+    )
+    metastore.end_changes([change.change_id for change in begun], "committed" if done else "given-up")
+    return done
 
 
 def _staged(storage: Storage, folder: str) -> list[StagedFile]:

@@ -8,19 +8,22 @@ table's log alone: a commit that was made is not made again.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 from drawdown.errors import SourceError
-from drawdown.metastore.records import StagedFile, StagedTable
+from drawdown.metastore.records import Change, StagedFile, StagedTable
 from drawdown.publishing.delta_history import DeltaHistory
 from drawdown.publishing.delta_table import DeltaTableFiles
-from drawdown.publishing.target import Commit, transaction_id
+from drawdown.publishing.target import Commit, conflicts_told, transaction_id
 from drawdown.publishing.targets import output_uri, quarantine_uri
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
+
+Begin = Callable[[int], Change]
+"""Begins a change in the register, given the version of the table that was looked at."""
 
 
 @dataclass(frozen=True)
@@ -65,22 +68,24 @@ class ShadowTable:
         """Whether it has lost it again."""
         return DeltaTableFiles(self.uri).published_version(f"{self._id}/rolled-back") >= 0
 
-    def swap(self, last: int, epoch: int, info: Mapping[str, str]) -> None:
+    def swap(self, last: int, begin: Begin) -> None:
         """Put the shadow in place of all rows.
 
         Args:
             last: the last batch of its generation, which goes on behind it.
         """
-        if self.is_swapped:
-            return
         shadow, table = DeltaTableFiles(self._shadow_uri), DeltaTableFiles(self.uri)
-        commit = Commit(self._id, last, epoch, info, once=f"{self._id}/swapped")
-        table.overwrite(self._files(shadow), commit, like=shadow)
+        if table.published_version(f"{self._id}/swapped") >= 0:
+            return
+        commit = Commit(self._id, last, begin(table.version), once=f"{self._id}/swapped")
+        with conflicts_told(self.shadow.name, self.table):
+            table.overwrite(self._files(shadow), commit, like=shadow)
 
-    def go_back(self, version: int) -> None:
+    def go_back(self, version: int, begin: Begin) -> None:
         """Bring a version of the table back that it had before the swap."""
         if not self.is_back:
-            DeltaHistory(self.uri).restore(version, 0, f"{self._id}/rolled-back")
+            history = DeltaHistory(self.uri)
+            history.restore(version, begin(history.newest), {f"{self._id}/rolled-back": 0})
 
     def _files(self, shadow: DeltaTableFiles) -> list[StagedFile]:
         """The files of the shadow as the table in use names them: with the statistics of their own log."""

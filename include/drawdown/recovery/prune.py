@@ -18,11 +18,12 @@ from drawdown.checkpoint import StateFiles, checksum_path, delete_with_checksum
 from drawdown.checkpoint.state_files import immutable_files
 from drawdown.metastore.records import UNPUBLISHED, Lease
 from drawdown.publishing.delta_table import DeltaTableFiles
-from drawdown.publishing.staging import staging_folder, sweep
+from drawdown.publishing.staging import staging_folder
 from drawdown.publishing.targets import output_uri, quarantine_uri
 from drawdown.recovery.generation import Generation
 from drawdown.recovery.snapshots import snapshots
 from drawdown.spec import Pipeline
+from drawdown.spec.pipeline import SHADOWS
 from drawdown.spec.query_settings import BATCHES_TO_RETAIN
 from drawdown.storage import FileInfo, Storage
 
@@ -95,8 +96,6 @@ def remove(generation: Generation, found: Pruned, current: Callable[[], Lease]) 
         for info in infos:
             current()
             delete_with_checksum(storage, info.relative)
-    if "staged" in found.removed:
-        sweep(generation.metastore, current(), storage, generation.pipeline, generation.number, ())
 
 
 def _first_kept(generation: Generation) -> int:
@@ -184,11 +183,15 @@ def _left_below(
 
 
 def _staged(generation: Generation) -> Iterator[FileInfo]:
+    """Files that no waiting batch names, in no place of a change under way; a rebuild's are its own."""
     of, metastore = (generation.pipeline.name, generation.number), generation.metastore
     waiting = [batch.batch_id for batch in metastore.batches(*of, statuses=UNPUBLISHED)]
     kept = {file.path for _, file in metastore.staged_files(*of, waiting, table="output")}
-    for info in generation.storage.walk(staging_folder(generation.pipeline), depth=1):
-        if info.path not in kept and info.name.endswith(".parquet"):
+    folder = staging_folder(generation.pipeline)
+    places = [change.place for change in metastore.open_changes(generation.pipeline.name) if change.place]
+    apart = tuple(f"{place}/" for place in (f"{folder}/{SHADOWS}", *places))
+    for info in generation.storage.walk(folder):
+        if info.path not in kept and not info.relative.startswith(apart) and info.name.endswith(".parquet"):
             yield info
 
 

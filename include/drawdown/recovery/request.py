@@ -10,6 +10,7 @@ from typing import TypeVar
 from drawdown.errors import DrawdownError
 from drawdown.metastore.lease_keeper import LeaseKeeper
 from drawdown.metastore.records import Lease, Run
+from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.recovery.generation import Generation
 
 _Done = TypeVar("_Done")
@@ -54,6 +55,7 @@ def as_run(
             return keeper.lease
 
         try:
+            clean_up_changes(metastore, lease, generation.project, generation.pipeline)
             done = work(current)
         except DrawdownError as error:
             metastore.finish_run(request.run_id, "failed", error=error.as_dict())

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
+
 from drawdown.checkpoint import FileLog, delete_with_checksum
 from drawdown.errors import RefusedError
-from drawdown.metastore.records import Lease, StagedTable
+from drawdown.metastore.records import Change, Lease, StagedTable
 from drawdown.publishing.delta_history import DeltaHistory
 from drawdown.publishing.target import transaction_id
 from drawdown.publishing.targets import output_uri, quarantine_uri
@@ -24,14 +26,22 @@ def take_sink_back(generation: Generation, last: int, lease: Lease) -> None:
         SourceError: the sink cannot be reached, or the files of that version are vacuumed.
     """
     refuse_stuck(generation, last)
-    with generation.metastore.fenced(lease):
-        for table in _ahead(generation, last):
-            if table == "output" and generation.sink_log is not None:
-                _cut_log(generation, generation.sink_log, last)
-            else:
-                app_id = transaction_id(generation.pipeline.name, generation.number, table)
-                history = _history(generation, table)
-                history.restore(*history.version_with(app_id, last), app_id)
+    metastore, name = generation.metastore, generation.pipeline.name
+    for table in _ahead(generation, last):
+        if table == "output" and generation.sink_log is not None:
+            metastore.check_lease(lease)
+            _cut_log(generation, generation.sink_log, last)
+            continue
+        app_id = transaction_id(name, generation.number, table)
+        history = _history(generation, table)
+        version, held = history.version_with(app_id, last)
+        change = Change(
+            uuid.uuid4().hex, name, table, generation.number, "restore", lease.run_id,
+            scope={"version": version, "batch": last}, based_on=history.newest,
+        )  # fmt: skip
+        change = metastore.begin_change(lease, change)
+        history.restore(version, change, {app_id: held})
+        metastore.end_changes([change.change_id], "committed")
 
 
 def refuse_stuck(generation: Generation, last: int) -> None:

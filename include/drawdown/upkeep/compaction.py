@@ -7,10 +7,11 @@ stay where they are until `vacuum`.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from drawdown.fault_points import durable
+from drawdown.metastore.records import Change
 from drawdown.publishing.delta_table import DeltaTableFiles
 
 _SMALL = 16 * 2**20
@@ -27,11 +28,11 @@ class Compacted:
     after: int = 0
 
 
-def compact(table: DeltaTableFiles, info: Mapping[str, str], *, dry: bool) -> Compacted:
+def compact(table: DeltaTableFiles, begin: Callable[[int], Change], *, dry: bool) -> Compacted:
     """Compact the table when it is worth it; the caller holds the leases of drains and of replays' commits.
 
     Args:
-        info: notes for the history of the table.
+        begin: begins the change in the register, given the table's version.
 
     Raises:
         SourceError: ``sink.unreadable``, ``sink.unwritable``; the same call may be made again.
@@ -41,5 +42,5 @@ def compact(table: DeltaTableFiles, info: Mapping[str, str], *, dry: bool) -> Co
     if not worth or dry:
         return Compacted(worth)
     with durable("upkeep.compact"):
-        before, after = table.compact(info)
+        before, after = table.compact(begin(table.version))
     return Compacted(before, after)

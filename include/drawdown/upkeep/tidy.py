@@ -12,6 +12,7 @@ Each step can be done again: killed anywhere, the next upkeep goes on, and no ru
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -24,8 +25,10 @@ from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
 from drawdown.metastore.lease_keeper import LeaseKeeper
 from drawdown.metastore.pruning import prune_records
-from drawdown.metastore.records import Lease, Run, RunState, StagedTable
+from drawdown.metastore.records import Change, Lease, Run, RunState, StagedTable
 from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.publishing.table_log import TableLog
+from drawdown.publishing.target import conflicts_told
 from drawdown.publishing.targets import output_uri, quarantine_uri
 from drawdown.recovery.generation import Generation
 from drawdown.recovery.prune import Pruned, prunable, remove
@@ -36,7 +39,6 @@ from drawdown.upkeep.leftovers import leftovers
 from drawdown.upkeep.needed import Needed, oldest_needed
 from drawdown.upkeep.readers import Readers
 from drawdown.upkeep.retention import retention_of
-from drawdown.upkeep.table_log import TableLog
 from drawdown.upkeep.vacuum import unneeded_files
 
 KIND = "upkeep"
@@ -227,9 +229,19 @@ class _Work:
         except BusyError:
             self.tidied.notes.append(f"the {table} is not compacted: a replay is being committed")
             return
-        self.current()
-        with LeaseKeeper(metastore, replays, ttl):
-            done = compact(files, {"drawdown.upkeep": asked.run_id}, dry=asked.dry)
+        lease, begun = self.current(), list[Change]()
+
+        def begin(based_on: int) -> Change:
+            change = Change(
+                uuid.uuid4().hex, lease.pipeline, table, self.generation.number, "compaction", asked.run_id,
+                based_on=based_on,
+            )  # fmt: skip
+            begun.append(metastore.begin_change(lease, change))
+            return begun[-1]
+
+        with LeaseKeeper(metastore, replays, ttl), conflicts_told(lease.pipeline, table):
+            done = compact(files, begin, dry=asked.dry)
+        metastore.end_changes([change.change_id for change in begun], "committed")
         if done.before:
             self.tidied.compacted[table] = done
 

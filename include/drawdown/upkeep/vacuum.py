@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from datetime import datetime
 
 from drawdown.metastore.records import UNPUBLISHED
+from drawdown.publishing.table_log import TableLog
 from drawdown.recovery.generation import Generation
 from drawdown.spec.pipeline import SHADOWS
 from drawdown.storage import FileInfo
 from drawdown.upkeep.needed import Needed
-from drawdown.upkeep.table_log import TableLog
 
 _CHANGES = "_change_data"
 _LOG = "_delta_log"

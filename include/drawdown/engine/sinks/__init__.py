@@ -21,12 +21,14 @@ from drawdown.engine.sinks.function import ForeachBatchSink, ForeachSink
 from drawdown.engine.sinks.kafka import KafkaSink
 from drawdown.engine.sinks.kafka_exactly_once import ExactlyOnceKafkaSink
 from drawdown.engine.sinks.memory import MemorySink
-from drawdown.engine.sinks.protocol import Sink
+from drawdown.engine.sinks.protocol import SelfStagingSink, Sink, StagingSink
 from drawdown.engine.sinks.token import BatchToken
 from drawdown.metastore import Metastore
 from drawdown.spec import Pipeline, Project
 
-__all__ = ["BatchToken", "DeltaSink", "NativeFileSink", "Sink", "sink_for"]
+__all__ = [
+    "BatchToken", "DeltaSink", "NativeFileSink", "SelfStagingSink", "Sink", "StagingSink", "sink_for",
+]  # fmt: skip
 
 
 _DELIVERED: dict[str, type[DeliveringSink]] = {

@@ -50,9 +50,6 @@ class DeliveringSink(ABC):
     def remove(self, files: Sequence[StagedFile]) -> None:
         assert not files, "what was delivered cannot be taken back"
 
-    def leftovers(self, known: Sequence[StagedFile], since_ms: int) -> list[str]:
-        return []
-
     def rows_of(
         self, session: SparkSession, schema: StructType, files: Sequence[tuple[int, StagedFile]]
     ) -> DataFrame:

@@ -33,8 +33,9 @@ class DeltaSink:
         self._partition_by = list(partition_by)
         self._storage = Storage(project.storage_root)
         self._files = DeltaTableFiles(uri)
-        # Beside the table's own files: an append only has to name them later.
-        self._staging = UncommittedFiles(self._storage, self._files, table)
+        # Below the table's own folder: an append only has to name them later.
+        folder = self._storage.relative(uri)
+        self._staging = UncommittedFiles(self._storage, f"{folder}/data", folder, table)
 
     @classmethod
     def output(cls, project: Project, pipeline: Pipeline) -> DeltaSink:
@@ -95,6 +96,23 @@ class DeltaSink:
         given = {name: option_text(value) for name, value in sink.options.items()}
         return {"drawdown.mode": sink.mode, **given, **kept}
 
+    @property
+    def places(self) -> str:
+        return self._staging.folder
+
+    @property
+    def staged_table(self) -> StagedTable:
+        return self._table
+
+    @property
+    def based_on(self) -> int | None:
+        return self._files.version
+
+    def stage_in(self, place: str) -> None:
+        self._staging.open(
+            place, self._files.schema_json, self._files.partition_by, self._files.configuration
+        )
+
     def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
         if self.holds(generation, batch_id):
             # Published by an attempt that died before Spark's commit.
@@ -108,9 +126,6 @@ class DeltaSink:
 
     def remove(self, files: Sequence[StagedFile]) -> None:
         self._staging.remove(files)
-
-    def leftovers(self, known: Sequence[StagedFile], since_ms: int) -> list[str]:
-        return self._staging.leftovers(known, since_ms)
 
     def rows_of(
         self, session: SparkSession, schema: StructType, files: Sequence[tuple[int, StagedFile]]

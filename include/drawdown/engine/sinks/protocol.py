@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from drawdown.metastore.records import Checkpoint, StagedFile
+from drawdown.metastore.records import Checkpoint, StagedFile, StagedTable
 
 
 class Sink(Protocol):
@@ -46,14 +46,6 @@ class Sink(Protocol):
     def remove(self, files: Sequence[StagedFile]) -> None:
         """Take away what an attempt staged that never was committed."""
 
-    def leftovers(self, known: Sequence[StagedFile], since_ms: int) -> list[str]:
-        """What a dead run wrote without noting it: paths relative to the storage root.
-
-        Args:
-            known: the files that the metastore has noted.
-            since_ms: when the first of the dead runs started, milliseconds since 1970 UTC.
-        """
-
     def rows_of(
         self, session: SparkSession, schema: StructType, files: Sequence[tuple[int, StagedFile]]
     ) -> DataFrame:
@@ -61,4 +53,37 @@ class Sink(Protocol):
 
         Args:
             files: with their batch ids, in the order of the batches.
+        """
+
+
+@runtime_checkable
+class StagingSink(Sink, Protocol):
+    """A sink whose runs stage files, each in a place of its own."""
+
+    @property
+    def places(self) -> str:
+        """The folder that holds the places, relative to the storage root."""
+
+    @property
+    def staged_table(self) -> StagedTable:
+        """Which table of the pipeline the files are for."""
+
+    @property
+    def based_on(self) -> int | None:
+        """The version of the Delta table that may come to name staged files; None for other targets."""
+
+    def stage_in(self, place: str) -> None:
+        """After `bind`: from here on files are staged in this place."""
+
+
+@runtime_checkable
+class SelfStagingSink(Sink, Protocol):
+    """A sink whose own writer names its files, so that only its log tells what of them counts."""
+
+    def leftovers(self, known: Sequence[StagedFile], since_ms: int) -> list[str]:
+        """What a dead run wrote without noting it: paths relative to the storage root.
+
+        Args:
+            known: the files that the metastore has noted.
+            since_ms: when the first of the dead runs started, milliseconds since 1970 UTC.
         """

@@ -1,14 +1,12 @@
 """Sinks whose rows wait in a folder apart from the target, until a publish has taken them there.
 
-The folder is a Delta table that never gets a commit but its first: writing there gives each file's size and
-row count, and neither readers of the target nor a VACUUM ever meet the files. Who adds such a sink
+Neither readers of the target nor a VACUUM ever meet the files. Who adds such a sink
 writes `check_target`, `bind_target` and `holds` here, a Target in publishing/, and names its format in
 `spec.Sink.staged_apart`.
 """
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import reduce
@@ -20,8 +18,7 @@ from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 from drawdown.engine.sinks.schema import declared
 from drawdown.engine.sinks.uncommitted import UncommittedFiles, execute
 from drawdown.errors import SpecError, TransformError
-from drawdown.metastore.records import Checkpoint, StagedFile
-from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.metastore.records import Checkpoint, StagedFile, StagedTable
 from drawdown.publishing.staging import staging_folder
 from drawdown.publishing.upsert import duplicate_keys
 from drawdown.spec import Pipeline, Project
@@ -37,8 +34,9 @@ class StagedFilesSink(ABC):
         self._project = project
         self._pipeline = pipeline
         self._storage = Storage(project.storage_root)
-        folder = DeltaTableFiles(self._storage.path(staging_folder(pipeline)))
-        self._staging = UncommittedFiles(self._storage, folder, "output")
+        folder = staging_folder(pipeline)
+        self._staging = UncommittedFiles(self._storage, folder, folder, "output")
+        self._schema = StructType()
         self._keys = pipeline.sink.keys
 
     @abstractmethod
@@ -64,20 +62,24 @@ class StagedFilesSink(ABC):
         identity = self.bind_target(schema, checkpoint)
         if checkpoint is None:
             self._storage.delete(staging_folder(self._pipeline))
-        self._forget_other_columns(schema)
-        if not self._staging.folder.exists():
-            # Not partitioned: each file then holds all columns, as a publish reads them.
-            about = f"staged rows of pipeline {self._pipeline.name}"
-            self._staging.folder.create(schema.json(), [], about)
+        self._schema = schema
         return identity
 
-    def _forget_other_columns(self, schema: StructType) -> None:
-        """A target that takes other columns than before: files that wait keep theirs, new ones have these."""
-        folder = DeltaTableFiles(self._staging.folder.uri)
-        if folder.exists():
-            found = StructType.fromJson(json.loads(folder.schema_json))
-            if found.simpleString() != schema.simpleString():
-                self._storage.delete(f"{staging_folder(self._pipeline)}/_delta_log")
+    @property
+    def places(self) -> str:
+        return self._staging.folder
+
+    @property
+    def staged_table(self) -> StagedTable:
+        return "output"
+
+    @property
+    def based_on(self) -> int | None:
+        return None
+
+    def stage_in(self, place: str) -> None:
+        """Not partitioned: each file then holds all columns, as a publish reads them."""
+        self._staging.open(place, self._schema.json(), [], {})
 
     def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
         if self.holds(generation, batch_id):
@@ -108,9 +110,6 @@ class StagedFilesSink(ABC):
 
     def remove(self, files: Sequence[StagedFile]) -> None:
         self._staging.remove(files)
-
-    def leftovers(self, known: Sequence[StagedFile], since_ms: int) -> list[str]:
-        return self._staging.leftovers(known, since_ms)
 
     def rows_of(
         self, session: SparkSession, schema: StructType, files: Sequence[tuple[int, StagedFile]]

@@ -4,5 +4,5 @@ The list stands here, apart from Alembic, so that opening a current metastore im
 compares it with the revision files.
 """
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010")
 HEAD = REVISIONS[-1]

@@ -1,0 +1,99 @@
+"""What a holder of a lease left under way is brought to its end by the next holder, before it does anything.
+
+Each change of a table is in the register before its first file is written. Who takes a lease finds those
+that older holders of it left open, and closes each in the one way that its kind has:
+
+- a drain staged files in a folder of its own: what no batch has noted and no version names goes;
+- any other change is one commit: the sink is asked whether it has it. If not, the sink is fenced, so that a
+  holder who only slept cannot make it any more.
+
+Nothing is told by the times of files. What the register does not list, older files and those of others, is
+left alone here: upkeep removes what nobody names once it is older than its retention.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Change, ChangeState, Lease, StagedFile
+from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.publishing.table_log import TableLog
+from drawdown.publishing.target import transaction_id
+from drawdown.publishing.targets import target_of
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+
+
+def clean_up_changes(
+    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline
+) -> list[Change]:
+    """Close every change that an older holder of this lease left open.
+
+    Returns:
+        Those changes.
+
+    Raises:
+        SourceError: a sink does not answer; the same call may be made again.
+        RefusedError: ``lease.lost``.
+    """
+    left = [
+        change
+        for change in metastore.open_changes(pipeline.name)
+        if change.lease == lease.name and change.epoch < lease.epoch
+    ]
+    for change in left:
+        metastore.check_lease(lease)
+        metastore.end_changes([change.change_id], _closed(metastore, lease, project, pipeline, change))
+    return left
+
+
+def _closed(
+    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, change: Change
+) -> ChangeState:
+    if change.kind == "drain":
+        storage = Storage(project.storage_root)
+        generation = metastore.batches(change.pipeline, change.generation)
+        noted = metastore.staged_files(
+            change.pipeline, change.generation, [batch.batch_id for batch in generation]
+        )
+        remove_unnoted(storage, change, (file for _, file in noted))
+        return "given-up"
+    target = target_of(project, pipeline, change.table)
+    app_id = transaction_id(change.pipeline, change.generation, change.table)
+    if target is None or target.holds(change, app_id):
+        return "committed"
+    target.fence(lease)
+    # A holder who was not dead may have made it before the fence.
+    again = target_of(project, pipeline, change.table)
+    return "committed" if again is not None and again.holds(change, app_id) else "given-up"
+
+
+def remove_unnoted(storage: Storage, change: Change, noted: Iterable[StagedFile]) -> int:
+    """Remove what is in the folder of a drain that is over and that nobody can name; how many files.
+
+    Args:
+        noted: files of batches of its generation; those that are elsewhere do not matter.
+    """
+    assert change.place is not None
+    infos = list(storage.walk(change.place))
+    keep = {file.path for file in noted} | _named(storage, change) if infos else set()
+    gone = [info for info in infos if info.path not in keep]
+    if len(gone) == len(infos):
+        storage.delete(change.place)
+        return len(gone)
+    for info in gone:
+        storage.delete(info.relative)
+    # The log of staging.py's table; a folder with a log of its own would be taken for somebody's table.
+    storage.delete(f"{change.place}/_delta_log")
+    return len(gone)
+
+
+def _named(storage: Storage, change: Change) -> set[str]:
+    """What the table's versions name since the drain began, whatever the metastore knows (an older copy of
+    it may have been restored)."""
+    assert change.place is not None
+    folder = change.place.rsplit("/", 2)[0]
+    if change.based_on is None or not DeltaTableFiles(storage.path(folder)).exists():
+        return set()
+    return TableLog(storage, storage.path(folder)).named_since(change.based_on)
