@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from drawdown.errors import RefusedError
+from drawdown.errors import DrawdownError, RefusedError
+from drawdown.metastore import Metastore
+from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.dropping import Drop, drop
 from drawdown.publishing.set_aside import Choice
 from drawdown.spec import load_pipeline
-from tests.support.deaths import free_lease
 from tests.support.replays import replayed
 from tests.support.set_aside import NAME, replay, rows
 from tests.support.workspace import Workspace
@@ -123,3 +124,27 @@ def test_a_patched_record_that_is_not_in_the_source_as_it_was_is_refused(filled:
         replayed(filled, *DAY)
     assert refused.value.id in ("replay.decided", "replay.files-gone")
     assert filled.delta("tables/out") == before
+
+
+@pytest.mark.parametrize(
+    ("part", "method", "committed"),
+    [(DeltaTableFiles, "replace", False), (Metastore, "end_changes", True)],
+    ids=["before the commit", "after the commit"],
+)
+def test_a_replay_that_died_around_its_commit_leaves_each_row_in_one_place(
+    filled: Workspace, monkeypatch: pytest.MonkeyPatch, part: type, method: str, committed: bool
+) -> None:
+    judge_by(filled, 35)
+    with monkeypatch.context() as death:
+
+        def dies(*_: object, **__: object) -> None:
+            raise OSError("dead")
+
+        death.setattr(part, method, dies)
+        with pytest.raises(DrawdownError):
+            replayed(filled, *DAY)
+    assert (3 in values(filled)) == committed
+    assert states(filled) == {3: "replaying", 4: "open", 5: "open"}
+    assert replay(filled).counts.replayed == (1 if committed else 2)
+    assert values(filled) == {1: 1, 2: 2, 3: 30, 5: 30}
+    assert states(filled) == {3: "replayed", 4: "open", 5: "replayed"}

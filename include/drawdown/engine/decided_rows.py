@@ -2,7 +2,7 @@
 
 What was decided about a record holds: one that was dropped stays out, one that waits for a batch behind the
 basis comes with that, and one that went in patched goes in patched. The others are judged like any record;
-those that were open and pass now are in the interval from the replay's commit on, and so are not open any more.
+those that were open and pass now are in the interval from the replay's commit on, and not open any more.
 A record of Kafka is known by its place, one of a file by the file and its columns.
 """
 
@@ -173,9 +173,9 @@ class DecidedRows:
         if found < expected:
             raise RefusedError(
                 "replay.decided",
-                f"{expected - found} record(s) of source {name} of {self.pipeline.name} were patched or dropped"
-                f" in the quarantine, and are not in the source as they were set aside",
+                f"{expected - found} record(s) of source {name} of {self.pipeline.name} were patched or"
+                " dropped in the quarantine, and are not in the source as they were set aside",
                 where=f"pipeline {self.pipeline.name}, source {name}, {self.interval}",
-                do=f"`drawdown quarantine show {self.pipeline.name} --state replayed` and `--state dropped` show"
-                " them: bring their files and the schema of then back, or replay other intervals",
+                do=f"`drawdown quarantine show {self.pipeline.name} --state replayed` (or dropped) shows"
+                " them: bring back their files, and the columns that the schema had",
             )

@@ -241,8 +241,8 @@ class QuarantineDecision:
     ``feeds``: of a replay by source what goes into batch ``batch_id``, which is planned at ``planned_ms``
     (milliseconds since 1970 UTC): ``path``, ``rows``, ``late`` rows and the ``greatest`` event time
     (microseconds since 1970 UTC, or None). ``origin`` says by whom and why, and how rows were chosen and
-    patched. Of an interval ``decision_id`` is the id of its change, which tells whether the decision holds, and
-    ``batch_id`` the last batch that readers saw then. The store sets ``decided_at``.
+    patched. Of an interval ``decision_id`` is the id of its change, which tells whether the decision holds,
+    and ``batch_id`` the last batch that readers saw then. The store sets ``decided_at``.
     """
 
     decision_id: str

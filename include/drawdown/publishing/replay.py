@@ -179,7 +179,8 @@ def _note_now_in(
         return
     keys = write_keys(storage, folder_of(pipeline, change.change_id), replacement.now_in)
     decision = QuarantineDecision(
-        change.change_id, pipeline.name, "interval", change.generation, len(replacement.now_in), keys, visible,
+        change.change_id, pipeline.name, "interval", change.generation, len(replacement.now_in), keys,
+        visible,
         origin={"run": change.run_id, **change.scope},
     )  # fmt: skip
     metastore.note_decision(lease, decision)

@@ -32,7 +32,7 @@ RowState = Literal["open", "fed", "replaying", "replayed", "dropped"]
 STATES: Mapping[RowState, str] = {
     "open": "waits for a decision",
     "fed": "a late row: the transform was given it when it came, this is a copy",
-    "replaying": "goes into a batch that is not committed yet: the next run completes it; or into an interval",
+    "replaying": "goes into a batch or an interval that is not committed yet: the next run completes it",
     "replayed": "went into a batch later on, or the replay of its interval brought it from the source",
     "dropped": "somebody decided that it is not wanted",
 }
