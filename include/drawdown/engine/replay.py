@@ -3,7 +3,8 @@
  1  take the interval's lease: a second replay of it waits
  2  find the basis: the last batch that readers see, and refuse what the live query is not finished with
  3  plan the pipeline as a drain does, and look how far its state reaches
- 4  read what the live query had read by then, [start - lookback, end + lookahead), through the same boundary
+ 4  read what the live query had read by then, [start - lookback, end + lookahead), through the same boundary;
+    what was decided about rows of the quarantine holds (decided_rows.py)
  5  run the same transform over it, keep the rows whose time_column is in [start, end), stage them apart
  6  audit exactly those rows
  7  replace the interval in one commit; overtaken by a batch that holds rows of it: again from 2
@@ -156,8 +157,15 @@ class _Replay:
     def _stage(self, query: Query, basis: Basis) -> None:
         """Write what the transform makes of the sources; nothing before their rows are accounted for."""
         of = self.metastore, basis, self.interval
+        # What people have decided about rows of the quarantine holds here, too.
         decided = self.decided = DecidedRows.read(
-            query.session, self.project, self.pipeline, *of, f"{self.folder}-decided"
+            query.session,
+            self.project,
+            self.pipeline,
+            self.metastore,
+            basis,
+            self.interval,
+            f"{self.folder}-decided",
         )
         judged = {
             name: boundary.judge(
