@@ -11,8 +11,9 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from drawdown.machine.broker import Broker
-from tests.support.set_aside import replay
+from tests.support.set_aside import replay, rows
 from tests.support.spark import ROOT
+from tests.support.topics import Topic
 from tests.support.workspace import Workspace
 
 SPEC = """
@@ -63,3 +64,43 @@ def test_a_record_comes_back_whole(tmp_path: Path, spark: SparkSession, broker: 
         ("EWR", -9.0, "00:00.123456", None, None, 2),
         ("EWR", 1.5, "00:00.123456", "k", "v", 0),
     ]
+
+
+def test_a_value_that_is_no_text_is_kept_byte_by_byte(
+    tmp_path: Path, spark: SparkSession, broker: Broker
+) -> None:
+    workspace = Workspace(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
+    workspace.pipeline("hourly", SPEC.replace("subscribe: hourly", "subscribe: latin"), **FILES)
+    topic = Topic(broker, "latin")
+    bad = '{"station": "M\u00fcnchen", "celsius": 1, "at": "2024-01-01T10:00:00Z"}'.encode("latin-1")
+    topic.write([bad, bad.decode("latin-1").replace("\u00fc", "ue")])
+    run = workspace.run("hourly")
+    assert (run.counts.fed, run.counts.malformed) == (1, 1)
+    assert [row.raw for row in rows(workspace)] == [bad]
+    assert replay(workspace).origin["left"] == {"malformed": 1}
+    assert replay(workspace, patch=("station = 'M\u00fcnchen'",)).counts.replayed == 1
+    assert [row[0] for row in workspace.delta("tables/readings")] == ["Muenchen", "M\u00fcnchen"]
+
+
+def test_a_string_value_that_is_no_text_comes_back_with_its_key(
+    tmp_path: Path, spark: SparkSession, broker: Broker
+) -> None:
+    workspace = Workspace(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
+    workspace.pipeline(
+        "hourly",
+        """
+sources:
+  readings: {format: kafka, value: string, options: {subscribe: lines}}
+transform: transform.sql
+sink: {format: delta, path: tables/lines, schema: out.ddl}
+state: {partitions: 2}
+""",
+        out_ddl="key STRING, value STRING, offset BIGINT",
+        transform_sql="SELECT key, value, offset FROM readings",
+    )
+    Topic(broker, "lines").write(["plain", "M\u00fcnchen".encode("latin-1")], key="k")
+    assert workspace.run("hourly").counts.malformed == 1
+    assert workspace.delta("tables/lines") == [("k", "plain", 0)]
+    assert replay(workspace).counts.replayed == 0
+    replay(workspace, patch=("value = decode(cast(value as binary), 'ISO-8859-1')",))
+    assert workspace.delta("tables/lines") == [("k", "M\u00fcnchen", 1), ("k", "plain", 0)]

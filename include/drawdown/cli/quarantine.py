@@ -5,7 +5,6 @@ from __future__ import annotations
 import getpass
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -81,7 +80,7 @@ def show(
 
     rows = _rows(name, _choice(rules, batches, files, states))
     if as_json:
-        return print_json([asdict(row) for row in rows[:limit]])
+        return print_json([row.values for row in rows[:limit]])
     for row in rows[:limit]:
         out().print(row_lines(row), soft_wrap=True)
     if len(rows) > limit:

@@ -52,7 +52,8 @@ def row_lines(row: SetAside) -> Text:
     )
     head = f"{row.state}  {', '.join(row.reasons)}"
     found = f"  {row.source}  {place}  batch {row.batch_id}  run {row.run_id}"
-    return Text.assemble((head, "bold"), found, "\n    ", _readable(row.payload))
+    lossy = "" if row.raw is None else f"\n    ({len(row.raw):,} bytes that are no UTF-8: --json has them)"
+    return Text.assemble((head, "bold"), found, "\n    ", _readable(row.payload), lossy)
 
 
 def _readable(payload: str | None) -> str:

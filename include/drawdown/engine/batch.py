@@ -3,7 +3,8 @@
  a  stop here when asked to, when the bound is reached, when nothing but a timer asked for the batch,
     when the lease is lost or when a file of the batch is gone or another (batch_files.py): nothing is written
  b  take away what an earlier attempt at this batch staged
- c  stage the rows: the one action that executes the batch
+ c  stage the rows: the one action that executes the batch. A sink that stages nothing is handed them here,
+    for good: rows that end the run are looked for first, by a read of their own
  d  read the counts that this execution collected at the source boundaries
  e  fetch and stage the rejected rows, and count late rows, where d says that there are any
  f  note batch, files, offsets, counts and maxima in one fenced transaction
@@ -106,11 +107,13 @@ class BatchStep:
             frame.write.format("noop").mode("overwrite").save()
             return
         visible = self._settle_earlier_attempt(lease, batch_id)
+        plan = BatchPlan(self._java_execution(), self.reading)
+        if has_data and not self.pipeline.sink.staged:
+            self._judge_before_delivery(plan)
 
         # Nothing is written when readers see the batch already; its files are those noted then.
         with durable("batch.stage"):
             output = self.sink.write(frame, self.checkpoint.generation, batch_id) or visible
-        plan = BatchPlan(self._java_execution(), self.reading)
         metrics = plan.metrics()
         observed = {name: self._observed(plan, metrics, name, has_data) for name in self.query.boundaries}
         refuse_rows(self.pipeline, self.query.boundaries, observed)
@@ -161,6 +164,12 @@ class BatchStep:
         if counted:
             self.batches.append(batch)
         self.on_batch(batch)
+
+    def _judge_before_delivery(self, plan: BatchPlan) -> None:
+        """Raise as `refuse_rows` while the sink has nothing of the batch yet."""
+        strict = {name: each for name, each in self.query.boundaries.items() if each.may_end_a_run}
+        observed = {name: each.count(plan.source_frame(name)) for name, each in strict.items()}
+        refuse_rows(self.pipeline, strict, observed)
 
     def _idle(self, batch_id: int) -> str | None:
         """``drained`` for a batch without data and with the watermark of its predecessor of this run.

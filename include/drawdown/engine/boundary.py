@@ -18,7 +18,17 @@ from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import ArrayType, DataType, IntegerType, LongType, StringType, TimestampType
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
 
 from drawdown.engine.sources import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS
 from drawdown.errors import SourceError
@@ -42,9 +52,12 @@ REJECTED_COLUMNS: Mapping[str, DataType] = {
     "partition": IntegerType(),
     "offset": LongType(),
     "parsed": StringType(),
+    "raw": BinaryType(),
 }
 # Read again by the default formatter, which takes what this writes; its own writing ends at milliseconds.
-_EXACT_TIMES = {
+# Their parsers decode what they read: characters that they cannot read are others then, but they are text.
+_MAKES_TEXT = ("csv", "json", "xml")
+EXACT_TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
@@ -129,6 +142,12 @@ class Boundary:
         """Whether late rows, which are fed all the same, are copied to the quarantine."""
         return self.source.watermark is not None and self.source.watermark.late == "keep"
 
+    @property
+    def may_end_a_run(self) -> bool:
+        """Whether a row of this source can be one that no run goes on with."""
+        ends = self.source.can_be_malformed and self.source.malformed == "fail"
+        return ends or any(rule.on_fail == "fail" for rule in self.rules)
+
     def observe(self, frame: DataFrame) -> DataFrame:
         """From a frame of sources.py to the rows fed to the transform, with the user's columns."""
         user = [c for c in frame.columns if c not in SYSTEM_COLUMNS]
@@ -136,7 +155,7 @@ class Boundary:
 
     def judge(self, frame: DataFrame) -> DataFrame:
         """A frame of sources.py with the fate of each row as FATE."""
-        return frame.withColumn(FATE, self._fate())
+        return frame.withColumn(FATE, self._fate(frame.schema))
 
     def observed(self, metrics: Mapping[str, Sequence[Any]]) -> Observed:
         """This source's row of the metrics that the batch's execution collected."""
@@ -165,15 +184,19 @@ class Boundary:
         # A file's record is put together again; a Kafka record came with its value, or without one.
         columns = F.struct(*[F.col(f"`{c}`") for c in user])
         record = F.when(F.col(f"{ORIGIN}.topic").isNull(), F.to_json(columns))
-        parsed = F.when(F.col(FATE) != MALFORMED, F.to_json(columns, dict(_EXACT_TIMES)))
+        # Without a parser even a malformed row has its columns.
+        was_read = (F.col(FATE) != MALFORMED) | F.lit(not self.source.can_be_malformed)
+        parsed = F.when(was_read, F.to_json(columns, dict(EXACT_TIMES)))
         event_time = F.col(self.source.watermark.column) if self.source.watermark else F.lit(None)
+        came = F.coalesce(F.nullif(F.col(CORRUPT), F.lit("")), F.col(PAYLOAD), record)
         return batch.where(keep).select(
             F.lit(self.name).alias("source"),
             self._reasons().alias("reasons"),
-            F.coalesce(F.nullif(F.col(CORRUPT), F.lit("")), F.col(PAYLOAD), record).alias("payload"),
+            F.make_valid_utf8(came).alias("payload"),
             event_time.cast("timestamp").alias("event_time"),
             *[F.col(f"{ORIGIN}.{part}").alias(part) for part in ("file", "topic", "partition", "offset")],
             parsed.alias("parsed"),
+            F.when(~F.is_valid_utf8(came), came.cast("binary")).alias("raw"),
         )
 
     def late_rows(self, batch: DataFrame, watermark: datetime) -> int:
@@ -189,8 +212,12 @@ class Boundary:
         assert self.source.watermark is not None
         return (F.col(FATE) == FED) & (F.col(self.source.watermark.column) <= F.lit(watermark))
 
-    def _fate(self) -> Column:
-        fate = F.when(self._is_aside(), DRIFTED).when(F.col(CORRUPT).isNotNull(), MALFORMED)
+    def _fate(self, schema: StructType) -> Column:
+        malformed = F.col(CORRUPT).isNotNull()
+        if self.source.format not in _MAKES_TEXT:
+            # One such value makes a parquet file that Spark alone can read.
+            malformed = reduce(Column.__or__, [no_text(f.name) for f in _texts(schema)], malformed)
+        fate = F.when(self._is_aside(), DRIFTED).when(malformed, MALFORMED)
         if self.max_future is not None and self.source.watermark is not None:
             # In a stream this is the time in the offset log: a replay judges as the first attempt did.
             limit = F.current_timestamp() + F.lit(self.max_future)
@@ -259,6 +286,17 @@ class Boundary:
         """A rule is counted on the rows it could have decided about."""
         fate = FED if rule.on_fail == "warn" else RULED_OUT
         return (F.col(FATE) == fate) & _broken(rule)
+
+
+def no_text(column: str) -> Column:
+    """Whether a STRING column holds bytes that are no UTF-8."""
+    return ~F.coalesce(F.is_valid_utf8(F.col(f"`{column}`")), F.lit(True))
+
+
+def _texts(schema: StructType) -> list[StructField]:
+    """The user's columns that are text; a Kafka record's key is a place, and may be anything."""
+    of_record = [field for field in schema.fields if field.name not in (*SYSTEM_COLUMNS, "key")]
+    return [field for field in of_record if isinstance(field.dataType, StringType)]
 
 
 def _broken(rule: Rule) -> Column:

@@ -110,7 +110,7 @@ def build_query(
     schema = result.schema
     prepare_queries(session, pipeline, schema, frames)
     result = count_sessionless(session, result)
-    if pipeline.sink.format != "delta" and not pipeline.sink.staged_apart:
+    if not pipeline.sink.staged:
         result = result.observe(OUTPUT_METRICS, F.count(F.lit(1)).alias("rows"))
     _refuse_not_streaming(pipeline, result)
     plan = result._jdf.queryExecution().analyzed()

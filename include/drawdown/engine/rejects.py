@@ -15,13 +15,14 @@ from drawdown.engine.sinks import DeltaSink
 from drawdown.errors import SourceError
 from drawdown.metastore.records import StagedFile
 
-_LATER = ("parsed",)
+_LATER = ("parsed", "raw")
 QUARANTINE_SCHEMA = StructType(
     [StructField(name, kind) for name, kind in REJECTED_COLUMNS.items() if name not in _LATER]
     + [StructField("batch_id", LongType()), StructField("run_id", StringType())]
     # What tables of before do not have is at the end, where Delta adds it to them.
-    + [StructField(name, REJECTED_COLUMNS[name]) for name in _LATER]
+    + [StructField("parsed", REJECTED_COLUMNS["parsed"])]
     + [StructField("generation", IntegerType()), StructField("set_aside_at", TimestampType())]
+    + [StructField("raw", REJECTED_COLUMNS["raw"])]
 )
 """docs/quarantine.md says where each column comes from."""
 
@@ -50,7 +51,8 @@ def stage_rejected(
     """
     kept = {name: _kept(boundaries[name], seen, late[name]) for name, seen in observed.items()}
     expected = sum(kept.values())
-    if expected == 0:
+    # The table has them already: the batch is repeated for Spark alone, as its output is (Sink.write).
+    if expected == 0 or quarantine.holds(generation, batch_id):
         return []
     frames = [
         boundary.rejected(plan.source_frame(name), watermark)

@@ -3,7 +3,8 @@
  1  take the interval's lease: a second replay of it waits
  2  find the basis: the last batch that readers see, and refuse what the live query is not finished with
  3  plan the pipeline as a drain does, and look how far the rows of the interval reach beyond it
- 4  read what the live query had read by then, [start - lookback, end + lookahead), through the same boundary
+ 4  read what the live query had read by then, [start - lookback, end + lookahead), through the same boundary;
+    what was decided about rows of the quarantine holds (decided_rows.py)
  5  run the same transform over it, keep the rows whose time_column is in [start, end), stage them apart;
     in update mode without state batch by batch, and keep the last row of each key
  6  audit exactly those rows
@@ -18,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,6 +28,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 
 from drawdown.engine.boundary import FATE, FED, fed_rows
 from drawdown.engine.bounded import bounded_output, last_of_keys
+from drawdown.engine.decided_rows import DecidedRows
 from drawdown.engine.failures import of_run
 from drawdown.engine.planning import plan_pipeline
 from drawdown.engine.query import Query
@@ -95,6 +97,7 @@ class _Replay:
     auditor: Auditor
     interval: Interval
     context: RunContext
+    decided: DecidedRows = field(init=False)
 
     def __post_init__(self) -> None:
         self.storage = Storage(self.project.storage_root)
@@ -118,6 +121,7 @@ class _Replay:
                     break
             finally:
                 self.storage.delete(self.folder)
+                self.storage.delete(f"{self.folder}-decided")
             self.context.on_notice(f"a batch brought rows of {self.interval} meanwhile: once more")
         else:
             raise SourceError(
@@ -161,9 +165,20 @@ class _Replay:
     def _stage(self, query: Query, basis: Basis, undated: bool) -> None:
         """Write what the transform makes of the sources; nothing before their rows are accounted for."""
         of = self.metastore, basis, self.interval, undated
+        # What people have decided about rows of the quarantine holds here, too.
+        decided = self.decided = DecidedRows.read(
+            query.session,
+            self.project,
+            self.pipeline,
+            self.metastore,
+            basis,
+            self.interval,
+            f"{self.folder}-decided",
+        )
         read = {
-            name: read_bounded(
-                query.session, self.project, self.pipeline, name, query.inferred.get(name), *of
+            name: decided.obeyed(
+                name,
+                read_bounded(query.session, self.project, self.pipeline, name, query.inferred.get(name), *of),
             )
             for name in query.boundaries
         }
@@ -171,6 +186,8 @@ class _Replay:
         observed = {name: query.boundaries[name].count(frame) for name, frame in judged.items()}
         refuse_rows(self.pipeline, query.boundaries, observed)
         self.counts = sum((seen.counts(late=0) for seen in observed.values()), Counts())
+        for name, frame in judged.items():
+            decided.judged(name, frame)
         if self.pipeline.sink.keys and not query.operators:
             self._write_by_arrival(query, judged, basis)
         else:
@@ -211,7 +228,9 @@ class _Replay:
 
     def _replace(self, basis: Basis) -> bool:
         info = {"drawdown.replay": str(self.interval)}
-        replacement = Replacement(self.interval, basis, self.rows, info)
+        replacement = Replacement(
+            self.interval, basis, self.rows, info, self.decided.now_in, frozenset(self.decided.decisions)
+        )
         with self.in_turn(f"{self.pipeline.name}#replay") as turn:
             clean_up_changes(self.metastore, turn.lease, self.project, self.pipeline)
             with durable("replay.commit"):

@@ -17,6 +17,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from drawdown.engine.boundary import no_text
 from drawdown.engine.sources import CORRUPT, ORIGIN, PAYLOAD
 from drawdown.engine.sources.columns import options, with_corrupt
 from drawdown.engine.sql_bounds import asks_a_query
@@ -27,6 +28,8 @@ from drawdown.spec import Pipeline
 KEY = "_dd_key"
 _TYPED, _TEXT = "_dd_typed", "_dd_text"
 _READ_AGAIN = ("csv", "json")
+# What stands in place of bytes that are no UTF-8.
+_REPLACED = "\ufffd"
 _DELIVERY = "_kafka"
 
 
@@ -105,6 +108,9 @@ class SetAsideColumns:
         """Of records that could not be read when they came."""
         source = self.pipeline.sources[self.name]
         form = source.value if source.format == "kafka" else source.format
+        kept = kept.withColumn("payload", self._record())
+        if not source.can_be_malformed:
+            return self._without_parser(kept)
         record = StructType([field for field in self.schema.fields if field.name != _DELIVERY])
         if form not in _READ_AGAIN:
             columns = {f.name: F.lit(None).cast(f.dataType) for f in self.schema.fields}
@@ -122,10 +128,39 @@ class SetAsideColumns:
             else:
                 columns[field.name] = F.coalesce(typed, _of_folder(field))
                 broken.append(typed.isNull() & text.isNotNull())
+                # The parser of a single value does not say what it could not decode.
+                broken.append(no_text("payload") & text.contains(_REPLACED))
         corrupt = F.when(
             F.coalesce(reduce(Column.__or__, broken), F.lit(True)), F.coalesce("payload", F.lit(""))
         )
         return self._system(read, columns, corrupt)
+
+    def _record(self) -> Column:
+        """The record as it came, in the encoding that the source's options name now."""
+        given = {key.lower(): value for key, value in options(self.pipeline.sources[self.name]).items()}
+        encoding = given.get("encoding", given.get("charset", "UTF-8"))
+        raw = F.col("raw").cast("string") if encoding.upper() == "UTF-8" else F.decode("raw", encoding)
+        return F.coalesce(raw, F.col("payload"))
+
+    def _without_parser(self, kept: DataFrame) -> DataFrame:
+        """Rows that had all their columns when they came, one of which was no text."""
+        read = kept.withColumn(_TYPED, F.from_json("parsed", self.schema))
+        columns, broken = {}, [F.lit(False)]
+        for field in self.schema.fields:
+            column = F.col(f"{_TYPED}.`{field.name}`")
+            whole = self._whole == field.name
+            # The bytes of a line are kept, for a patch to decode; of any other column what could be read.
+            columns[field.name] = F.coalesce("payload", column) if whole else column
+            if field.name not in self.patch and isinstance(field.dataType, StringType):
+                broken.append(no_text("payload") if whole else column.contains(_REPLACED))
+        lost = F.coalesce(reduce(Column.__or__, broken), F.lit(False))
+        return self._system(read, columns, F.when(lost, F.col("payload")))
+
+    @property
+    def _whole(self) -> str | None:
+        """The column that is the whole record, where there is one."""
+        source = self.pipeline.sources[self.name]
+        return "value" if source.format == "text" or source.value == "string" else None
 
     @property
     def _patches(self) -> bool:

@@ -8,12 +8,13 @@ one, and every choice takes them together.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import io
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any, Literal
 from urllib.parse import unquote
@@ -31,21 +32,25 @@ RowState = Literal["open", "fed", "replaying", "replayed", "dropped"]
 STATES: Mapping[RowState, str] = {
     "open": "waits for a decision",
     "fed": "a late row: the transform was given it when it came, this is a copy",
-    "replaying": "goes into a batch that is not committed yet: the next run completes it",
-    "replayed": "went into a batch later on",
+    "replaying": "goes into a batch or an interval that is not committed yet: the next run completes it",
+    "replayed": "went into a batch later on, or the replay of its interval brought it from the source",
     "dropped": "somebody decided that it is not wanted",
 }
 LATE, DRIFT, MALFORMED = "late", "drift", "malformed"
 
 _KEPT = (
     "source", "reasons", "payload", "parsed", "event_time", "file", "topic", "partition", "offset",
-    "generation", "batch_id", "run_id", "set_aside_at",
+    "generation", "batch_id", "run_id", "set_aside_at", "raw",
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class SetAside:
-    """One row; `decision_id` is the decision that covers it. Columns that an older table lacks are None."""
+    """One row; `decision_id` is the decision that covers it. Columns that an older table lacks are None.
+
+    Attributes:
+        raw: the record's bytes where they are no UTF-8; `payload` shows them with replacement characters.
+    """
 
     key: str
     state: RowState
@@ -63,6 +68,13 @@ class SetAside:
     batch_id: int
     run_id: str
     set_aside_at: datetime | None
+    raw: bytes | None
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """For a JSON document: `raw` in Base64."""
+        raw = None if self.raw is None else base64.b64encode(self.raw).decode()
+        return {**asdict(self), "raw": raw}
 
 
 @dataclass(frozen=True)
@@ -145,11 +157,12 @@ def write_keys(storage: Storage, folder: str, rows: Sequence[SetAside]) -> str:
 
 
 def write_rows(storage: Storage, path: str, rows: Sequence[SetAside]) -> str:
-    """Rows as a parquet file for Spark: key, whether it is malformed, payload, parsed, and where from."""
+    """Rows as a parquet file for Spark: key, if malformed, payload, raw, parsed, and where from."""
     import pyarrow as pa
 
     text = ("key", "payload", "parsed", "file", "topic")
     columns = {name: pa.array([getattr(row, name) for row in rows], pa.string()) for name in text}
+    columns["raw"] = pa.array([row.raw for row in rows], pa.binary())
     columns["malformed"] = pa.array([MALFORMED in row.reasons for row in rows], pa.bool_())
     columns["partition"] = pa.array([row.partition for row in rows], pa.int32())
     columns["offset"] = pa.array([row.offset for row in rows], pa.int64())
@@ -170,9 +183,17 @@ def _covered(
 ) -> dict[str, tuple[RowState, QuarantineDecision]]:
     """By row key what was decided."""
     found: dict[str, tuple[RowState, QuarantineDecision]] = {}
-    for decision in metastore.decisions(pipeline.name):
+    decisions = metastore.decisions(pipeline.name)
+    of_intervals = [each.decision_id for each in decisions if each.kind == "interval"]
+    changes = metastore.states_of_changes(of_intervals) if of_intervals else {}
+    for decision in decisions:
         state: RowState = "dropped"
-        if decision.kind == "replay":
+        if decision.kind == "interval":
+            change = changes.get(decision.decision_id, "given-up")
+            if change == "given-up":
+                continue
+            state = "replayed" if change == "committed" else "replaying"
+        elif decision.kind == "replay":
             batch = metastore.batch(pipeline.name, decision.generation, decision.batch_id)
             state = "replaying" if batch is None or batch.status == "staged" else "replayed"
         keys = read_parquet(storage, decision.keys_path).column("key").to_pylist()
@@ -184,7 +205,9 @@ def _row(values: Mapping[str, Any], covered: Mapping[str, tuple[RowState, Quaran
     kept: dict[str, Any] = {name: values.get(name) for name in _KEPT}
     kept["reasons"] = tuple(kept["reasons"] or ())
     told = ("reasons", "source", "payload", "file", "topic", "partition", "offset", "generation", "batch_id")
-    identity = json.dumps([kept[name] for name in (*told, "run_id")])
+    # Records of other bytes may look the same as text.
+    bytes_of = [] if kept["raw"] is None else [kept["raw"].hex()]
+    identity = json.dumps([*(kept[name] for name in (*told, "run_id")), *bytes_of])
     key = hashlib.sha256(identity.encode()).hexdigest()
     if key in covered:
         state, decision = covered[key]

@@ -117,6 +117,11 @@ class Sink(SpecModel):
         return stages or (self.format == "delta" and self.mode == "update")
 
     @property
+    def staged(self) -> bool:
+        """Whether no reader sees a row before a publish: what a batch has written can be taken back."""
+        return self.format == "delta" or self.staged_apart
+
+    @property
     def test_only(self) -> str | None:
         """Why no schedule may use it; None when one may."""
         return _TEST_ONLY.get(self.format)

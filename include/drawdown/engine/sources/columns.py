@@ -3,6 +3,7 @@
 The system columns of a streaming frame:
     _dd_corrupt  STRING   the raw record when the parser could not read it, else NULL
     _dd_payload  STRING   the record as it came (Kafka value) or NULL (files: see boundary.py)
+                          Spark checks no STRING: these two may hold bytes that are no UTF-8
     _dd_origin   STRUCT<file STRING, topic STRING, partition INT, offset BIGINT>
 """
 
@@ -23,7 +24,7 @@ def with_system_columns(
     frame: DataFrame, *, corrupt: str | None = None, file: str | None = None
 ) -> DataFrame:
     """A frame with SYSTEM_COLUMNS after its own; `corrupt` and `file` are SQL of the frame, or NULL."""
-    user = [c for c in frame.columns if c != corrupt]
+    user = [c for c in frame.columns if c not in (corrupt, *SYSTEM_COLUMNS)]
     null = "cast(null as string)"
     return frame.selectExpr(
         *[f"`{c}`" for c in user],

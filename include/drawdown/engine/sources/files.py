@@ -74,7 +74,9 @@ def _read_as(source: Source, schema: StructType | None) -> StructType | None:
 
 
 def _with_origin(frame: DataFrame, source: Source) -> DataFrame:
-    corrupt = CORRUPT if source.format in _PARSED else None
+    # A line of text needs no parser, but what reads the sink later takes text for UTF-8.
+    lines = "if(is_valid_utf8(value), null, value)" if source.format == "text" else None
+    corrupt = CORRUPT if source.format in _PARSED else lines
     return with_system_columns(frame, corrupt=corrupt, file="_metadata.file_path")
 
 

@@ -84,8 +84,8 @@ def _columns(session: SparkSession, pipeline: Pipeline, name: str, raw: DataFram
     if source.value == "string":
         text = F.col("value").cast("string")
         others = [c for c in raw.columns if c not in ("key", "value")]
-        never = F.lit(None).cast("string").alias(CORRUPT)
-        return raw.select(key, text.alias("value"), *others, never, text.alias(PAYLOAD), origin)
+        broken = F.when(~F.is_valid_utf8(text), text).alias(CORRUPT)
+        return raw.select(key, text.alias("value"), *others, broken, text.alias(PAYLOAD), origin)
     value = read_value(session, pipeline, name)
     frame = raw.select(
         value.parsed.alias(_VALUE),
@@ -93,8 +93,13 @@ def _columns(session: SparkSession, pipeline: Pipeline, name: str, raw: DataFram
         value.payload.alias(PAYLOAD),
         origin,
     )
-    # A record without a value (a tombstone) has no row to give: it counts as malformed.
-    corrupt = F.when(F.col(PAYLOAD).isNull(), F.lit("")).otherwise(value.corrupt(_VALUE))
+    # A record without a value (a tombstone) has no row to give: it counts as malformed. So does one that is
+    # no UTF-8: Spark's parsers would put other characters in place of what they cannot read.
+    corrupt = (
+        F.when(F.col(PAYLOAD).isNull(), F.lit(""))
+        .when(~F.is_valid_utf8(PAYLOAD), F.col(PAYLOAD))
+        .otherwise(value.corrupt(_VALUE))
+    )
     return frame.select(
         *[F.col(f"{_VALUE}.`{c}`").alias(c) for c in value.columns],
         "_kafka",
