@@ -456,14 +456,19 @@ def _either(one: Times, other: Times) -> Times:
 
 
 def _expanded(node: Node, rows: Rows) -> dict[int, Column]:
-    """A sliding window is an Expand: one projection for each window that a row falls into."""
-    projections = [items(each) for each in items(node.java.projections())]
+    """A sliding window is an Expand: one projection for each window that a row falls into, all alike."""
+    projections = items(node.java.projections())
     columns: dict[int, Column] = {}
     for place, output in enumerate(items(node.java.output())):
-        values = [each[place] for each in projections if each[place].nodeName() != "Literal"]
-        first, *others = [_value(each, rows.columns) for each in values] or [None]
-        if first is not None and all(each == first for each in others):
+        first = _value(projections[0].apply(place), rows.columns)
+        if isinstance(first, Window):
             columns[_id(output)] = first
+            continue
+        # Of grouping sets: the column where it is grouped by, else NULL.
+        values = (each.apply(place) for each in projections)
+        found = [_value(each, rows.columns) for each in values if each.nodeName() != "Literal"]
+        if found and found[0] is not None and all(each == found[0] for each in found):
+            columns[_id(output)] = found[0]
     return columns
 
 
