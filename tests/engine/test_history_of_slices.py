@@ -58,7 +58,7 @@ class Line:
 
     def history(self) -> list[dict[str, Any]]:
         with self.workspace.metastore() as metastore:
-            return metastore.slice_history("events", 10)
+            return metastore.slice_history("events", {"volume": 10})
 
 
 def test_a_slice_is_held_when_its_volume_leaves_the_published_history(workspace: Workspace) -> None:

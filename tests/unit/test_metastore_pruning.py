@@ -53,18 +53,18 @@ def drained(
     by_source: dict[str, Any] | None = None,
     offsets_to: list[Any] | None = None,
     publish: bool = True,
+    measures: dict[str, Any] | None = None,
 ) -> None:
     """One run of one batch of ten rows, judged and published."""
     run = f"run-{batch_id:04}"
     store.start_run(Run(run, NAME, generation=1))
     batch = Batch(NAME, 1, batch_id, run, 1, counts=Counts(read=10, fed=10, late=1))
+    measures = {"volume": batch_id} if measures is None else measures
     offsets_to = offsets_to or [{"t": {"0": batch_id + 1}}]
     batch = replace(batch, offsets_to=offsets_to, by_source=by_source or {})
     store.note_batch(lease, batch, [StagedFile("output", f"part-{batch_id}", 1, 10)], {})
     store.mark_committed(lease, 1, batch_id)
-    store.record_verdict(
-        lease, Verdict(NAME, 1, run, batch_id, batch_id, outcome, measures={"volume": batch_id})
-    )
+    store.record_verdict(lease, Verdict(NAME, 1, run, batch_id, batch_id, outcome, measures=measures))
     if publish:
         store.mark_published(lease, 1, [batch_id])
     store.finish_run(run, "succeeded", counts=Counts(published=10))
@@ -140,9 +140,10 @@ def test_what_slices_are_compared_with_stays(metastore: Metastore, lease: Lease)
     for batch_id in range(3 * FEW):
         drained(metastore, lease, batch_id)
     records_grow_old(metastore, YEAR)
-    before = metastore.slice_history(NAME, 2 * FEW)
-    removed = pruned(metastore, lease, history=2 * FEW)
-    assert metastore.slice_history(NAME, 2 * FEW) == before
+    wanted = {"volume": 2 * FEW}
+    before = metastore.slice_history(NAME, wanted)
+    removed = pruned(metastore, lease, history=wanted)
+    assert metastore.slice_history(NAME, wanted) == before
     assert removed["verdicts"] == FEW
     assert removed["runs"] == FEW
 
@@ -162,6 +163,20 @@ def test_the_newest_runs_and_the_last_that_published_stay(metastore: Metastore, 
     assert pruned(metastore, lease)["runs"] == FEW
     assert metastore.last_published(NAME) == last - YEAR
     assert metastore.run("other") is not None, "of another pipeline"
+
+
+def test_slices_without_a_value_take_no_place_of_those_with_one(metastore: Metastore, lease: Lease) -> None:
+    for batch_id in range(12):
+        with_rows = {"volume": batch_id, "mean(v)": None if batch_id % 2 else 1.0}
+        measures = with_rows if batch_id < 6 else {}
+        drained(metastore, lease, batch_id, outcome="warn", measures=measures)
+    wanted = {"volume": 2, "mean(v)": 2}
+    found = metastore.slice_history(NAME, wanted)
+    assert [each["volume"] for each in found] == [5, 4, 2]
+    assert metastore.slice_history(NAME, {}) == []
+    records_grow_old(metastore, YEAR)
+    pruned(metastore, lease, history=wanted)
+    assert metastore.slice_history(NAME, wanted) == found
 
 
 def test_where_a_topic_was_made_again_and_what_was_lost_is_still_known(

@@ -16,10 +16,12 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
+from sqlalchemy.event import listen
 
 import drawdown.metastore.migrations as migrations
 from drawdown.errors import DrawdownError, MachineError, SourceError, SpecError
 from drawdown.metastore import Metastore, connect
+from drawdown.metastore.migrate import migrate
 from drawdown.metastore.records import Run
 from drawdown.metastore.tables import VERSION_TABLE, metadata
 from tests.fixtures.postgres import PostgresServer
@@ -209,3 +211,26 @@ def test_a_sqlite_metastore_makes_its_folder_private_and_writes_ahead(tmp_path: 
     assert path.parent.stat().st_mode & 0o777 == 0o700
     with sqlite3.connect(path) as connection:
         assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+
+
+def test_a_fresh_database_that_another_process_fills_meanwhile_is_not_taken_for_foreign(
+    postgres_server: PostgresServer,
+) -> None:
+    url = postgres_server.create_database()
+    engine = connect.connect(url)
+    opened: list[str] = []
+
+    def fill(conn: object, cursor: object, statement: str, *rest: object) -> None:
+        # Right behind the first look at the tables, before whatever comes next.
+        if "pg_class" in statement and not opened:
+            opened.append(statement)
+            program = (
+                "import sys; from drawdown.metastore import Metastore; Metastore.open(sys.argv[1]).close()"
+            )
+            subprocess.run([sys.executable, "-c", program, url], check=True)
+
+    listen(engine, "after_cursor_execute", fill)
+    migrate(engine)
+    engine.dispose()
+    assert opened
+    Metastore.open(url).close()

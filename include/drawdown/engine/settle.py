@@ -11,7 +11,7 @@ from dataclasses import replace
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.engine.carriers import carried_sources, carrier_folder
 from drawdown.engine.sinks import SelfStagingSink, Sink
-from drawdown.engine.uncounted import complete_offsets, note_baseline, uncounted_watch
+from drawdown.engine.uncounted import complete_offsets, note_baseline
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import UNPUBLISHED, Checkpoint, Counts, Lease
@@ -64,7 +64,7 @@ def refuse_older_metastore(
     if checkpoint is None or last_commit is None:
         return
     noted = metastore.batch(pipeline.name, checkpoint.generation, last_commit)
-    if noted is None and uncounted_watch(metastore, checkpoint) is None:
+    if noted is None and metastore.uncounted_watch(pipeline.name, checkpoint.generation) is None:
         raise RefusedError(
             "metastore.behind",
             f"Spark committed batch {last_commit} of {pipeline.name} and the metastore never heard of it",

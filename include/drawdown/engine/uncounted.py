@@ -13,36 +13,19 @@ import time
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Batch, Checkpoint, Lease, Run
+from drawdown.metastore.records import Batch, Checkpoint, Lease
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
-
-UNCOUNTED = "uncounted"
-"""Key in the origin of a run: why its batches are not counted."""
-
-_RECENT_RUNS = 100
-
-
-def uncounted_watch(metastore: Metastore, checkpoint: Checkpoint) -> Run | None:
-    """The newest uncounted watch over a checkpoint that began after the last noted batch was written."""
-    noted = metastore.batches(checkpoint.pipeline, checkpoint.generation)
-    last = metastore.run(noted[-1].run_id) if noted else None
-    for run in metastore.runs(checkpoint.pipeline, limit=_RECENT_RUNS):
-        if last is not None and run.run_id == last.run_id:
-            return None
-        if UNCOUNTED in run.origin and run.generation == checkpoint.generation:
-            return run
-    return None
 
 
 def note_baseline(metastore: Metastore, lease: Lease, checkpoint: Checkpoint, files: CheckpointFiles) -> None:
     """Note the last committed batch as the end of an uncounted watch, when there was one."""
-    last, watch = files.last_commit_batch(), uncounted_watch(metastore, checkpoint)
+    of = checkpoint.pipeline, checkpoint.generation
+    last, watch = files.last_commit_batch(), metastore.uncounted_watch(*of)
     if last is None or watch is None:
         return
     baseline = Batch(
-        checkpoint.pipeline,
-        checkpoint.generation,
+        *of,
         last,
         watch.run_id,
         lease.epoch,

@@ -17,10 +17,9 @@ from drawdown.engine.drain import ASKED_TO_STOP, Drain, under_lease
 from drawdown.engine.progress import RunProgress
 from drawdown.engine.run_context import RunContext
 from drawdown.engine.slice import Auditor, not_passed
-from drawdown.engine.uncounted import UNCOUNTED
 from drawdown.engine.uncounted_watch import UncountedWatch
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Run
+from drawdown.metastore.records import UNCOUNTED, Run
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.trigger import Trigger, is_uncounted
 

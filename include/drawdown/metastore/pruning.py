@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Row, Table, delete, func, select, update
 from drawdown.metastore import counts
 from drawdown.metastore.clock import read_clock
 from drawdown.metastore.records import UNPUBLISHED, Counts, Lease
+from drawdown.metastore.runs import read_uncounted
 from drawdown.metastore.store import Metastore
 from drawdown.metastore.tables import (
     applications,
@@ -49,14 +50,14 @@ class Retention:
         age: whatever ended less than so long ago, by the store's clock.
         first_kept: by generation the first batch that something may go back to; without one, all stay.
         gone: generations whose checkpoint is gone: their batches go, whatever their age.
-        history: so many of the last published slices, which the next is compared with.
+        history: by measure so many of its last values in published slices, which the next is compared with.
         every_batch: batches and the files they wrote stay, whatever their age.
     """
 
     age: timedelta
     first_kept: Mapping[int, int]
     gone: Collection[int] = ()
-    history: int = 0
+    history: Mapping[str, int] = field(default_factory=dict)
     every_batch: bool = False
 
 
@@ -241,6 +242,9 @@ def _prune_runs(conn: Connection, pipeline: str, kept: Mapping[int, int], old: d
     stay = set(conn.execute(newest_first.limit(NEWEST_RUNS)).scalars())
     # Freshness is told by it.
     stay |= set(conn.execute(newest_first.where(runs.c.published > 0).limit(1)).scalars())
+    # What excuses batches that nobody noted.
+    watches = (read_uncounted(conn, pipeline, generation) for generation in kept)
+    stay |= {watch.run_id for watch in watches if watch is not None}
     for table, column in ((verdicts, "run_id"), (quarantine_decisions, "decision_id")):
         stay |= set(conn.execute(select(table.c[column]).where(table.c.pipeline == pipeline)).scalars())
     c = batches.c

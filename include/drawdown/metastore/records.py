@@ -100,6 +100,10 @@ class Checkpoint:
     rebuild: dict[str, Any] = field(default_factory=dict)
 
 
+UNCOUNTED = "uncounted"
+"""Key in the origin of a run: why its batches are not counted."""
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One attempt to drain, replay or rebuild.

@@ -13,8 +13,8 @@ from sqlalchemy import ColumnElement, Connection, Text, insert, select, type_coe
 from drawdown.errors import RefusedError
 from drawdown.metastore import counts
 from drawdown.metastore.clock import read_clock, store_now
-from drawdown.metastore.records import Run, RunState, Side
-from drawdown.metastore.tables import runs
+from drawdown.metastore.records import UNCOUNTED, Run, RunState, Side
+from drawdown.metastore.tables import batches, runs
 
 PROGRESS_KEPT = 20
 """Progress entries kept per run, the last ones: a run's row stays small however many batches it has."""
@@ -161,6 +161,27 @@ def read_by_origin(
 def _json(value: Any) -> str:
     """As the column keeps it."""
     return json.dumps(value, separators=(",", ":"))
+
+
+def read_uncounted(conn: Connection, pipeline: str, generation: int) -> Run | None:
+    """The newest uncounted watch over a generation that began after the run of its last noted batch.
+
+    However many runs were since: a backfill may add hundreds.
+    """
+    noted = (
+        select(batches.c.run_id)
+        .where(batches.c.pipeline == pipeline, batches.c.generation == generation)
+        .order_by(batches.c.batch_id.desc())
+        .limit(1)
+    )
+    last = conn.execute(noted).scalar()
+    since = conn.execute(select(runs.c.started_at).where(runs.c.run_id == last)).scalar()
+    query = select(runs).where(runs.c.pipeline == pipeline, runs.c.generation == generation)
+    if since is not None:
+        query = query.where(runs.c.started_at >= since, runs.c.run_id != last)
+    query = query.order_by(runs.c.started_at.desc(), runs.c.run_id.desc())
+    with conn.execute(query.execution_options(yield_per=100)) as found:
+        return next((_run(row._mapping) for row in found if UNCOUNTED in row.origin), None)
 
 
 def last_published(conn: Connection, pipeline: str) -> datetime | None:

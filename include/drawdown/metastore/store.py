@@ -350,10 +350,14 @@ class Metastore:
         with self._engine.begin() as conn:
             return verdicts.read_last_of(conn, run.pipeline, run.run_id)
 
-    def slice_history(self, pipeline: str, limit: int) -> list[dict[str, Any]]:
-        """Measures of the last ``limit`` published slices, newest first: the next is compared with them."""
+    def slice_history(self, pipeline: str, wanted: Mapping[str, int]) -> list[dict[str, Any]]:
+        """Measures of published slices, newest first, with which the next is compared.
+
+        Args:
+            wanted: by measure how many of its last values.
+        """
         with self._engine.begin() as conn:
-            return verdicts.published_measures(conn, pipeline, limit)
+            return verdicts.published_measures(conn, pipeline, wanted)
 
     def held_slices(self, pipeline: str) -> list[HeldSlice]:
         """What of the generation in use waits for a person to release or discard it, in order."""
@@ -413,6 +417,11 @@ class Metastore:
         """When a run last made rows visible; when the first run began if none has, None before it."""
         with self._engine.begin() as conn:
             return runs.last_published(conn, pipeline)
+
+    def uncounted_watch(self, pipeline: str, generation: int) -> Run | None:
+        """The newest uncounted watch over a generation that began after the run of its last noted batch."""
+        with self._engine.begin() as conn:
+            return runs.read_uncounted(conn, pipeline, generation)
 
     def runs(self, pipeline: str | None = None, limit: int = 50) -> list[Run]:
         """The last runs of a pipeline, or of all, newest first."""

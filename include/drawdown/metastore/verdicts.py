@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from itertools import groupby
 from typing import Any
@@ -21,6 +21,8 @@ AFTER: dict[Outcome, BatchStatus] = {
     "error": "committed",
 }
 """The status of a committed batch after each outcome; after ``error`` the slice is audited again."""
+
+_AT_ONCE = 200  # rows of the history that are read at once
 
 
 def record(conn: Connection, verdict: Verdict) -> Verdict:
@@ -78,14 +80,24 @@ def slices(conn: Connection, pipeline: str, held: list[Batch]) -> list[HeldSlice
     ]
 
 
-def published_measures(conn: Connection, pipeline: str, limit: int) -> list[dict[str, Any]]:
-    """Measures of the last slices that were published, newest first; held and discarded ones are none."""
-    return [row.measures for row in published_slices(conn, pipeline, limit) if row.measures]
+def published_measures(conn: Connection, pipeline: str, wanted: Mapping[str, int]) -> list[dict[str, Any]]:
+    """Measures of the published slices, newest first, that give each measure its last values.
+
+    Args:
+        wanted: by measure how many of its values.
+    """
+    return [row.measures for row in published_slices(conn, pipeline, wanted)]
 
 
-def published_slices(conn: Connection, pipeline: str, limit: int) -> Sequence[Row[*tuple[Any, ...]]]:
-    """The last slices that were published, newest first: verdict_id, generation, last_batch, measures."""
-    found = conn.execute(
+def published_slices(
+    conn: Connection, pipeline: str, wanted: Mapping[str, int]
+) -> list[Row[*tuple[Any, ...]]]:
+    """The same as rows: verdict_id, generation, last_batch, measures; held and discarded slices are none.
+
+    A slice without rows has no measures, and one may lack a value: neither takes the place of one that has.
+    """
+    missing = dict(wanted)
+    query = (
         select(verdicts.c.verdict_id, verdicts.c.generation, verdicts.c.last_batch, verdicts.c.measures)
         .join(
             batches,
@@ -99,9 +111,22 @@ def published_slices(conn: Connection, pipeline: str, limit: int) -> Sequence[Ro
             batches.c.status == "published",
         )
         .order_by(verdicts.c.verdict_id.desc())
-        .limit(limit)
+        .execution_options(yield_per=_AT_ONCE)
     )
-    return found.all()
+    found = []
+    with conn.execute(query) as rows:
+        for row in rows:
+            if not any(missing.values()):
+                break
+            values = row.measures or {}
+            given = [
+                key for key, left in missing.items() if left and isinstance(values.get(key), int | float)
+            ]
+            for key in given:
+                missing[key] -= 1
+            if given:
+                found.append(row)
+    return found
 
 
 def _of(pipeline: str) -> Select[Any]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
     from pyspark.sql import DataFrame
 
-    from drawdown.spec import Pipeline
+    from drawdown.spec.history import values_needed
+from drawdown.spec import Pipeline
 
 __all__ = ["GxAuditor", "prefetch"]
 
@@ -50,7 +51,7 @@ _WITH_SAMPLES = {
 _ONE_AT_A_TIME = threading.Lock()
 
 
-def _no_history(pipeline: str, limit: int) -> list[dict[str, Any]]:
+def _no_history(pipeline: str, wanted: Mapping[str, int]) -> list[dict[str, Any]]:
     return []
 
 
@@ -59,10 +60,11 @@ class GxAuditor:
     """Judges slices; holds nothing between them, so one serves all pipelines of a process.
 
     Attributes:
-        past: gives the measures of a pipeline's last published slices, newest first, at most so many.
+        past: gives the measures of a pipeline's published slices, newest first, that have so many of the
+            last values of each measure.
     """
 
-    past: Callable[[str, int], list[dict[str, Any]]] = _no_history
+    past: Callable[[str, Mapping[str, int]], list[dict[str, Any]]] = _no_history
 
     def __call__(self, slice: DataFrame, pipeline: Pipeline, rows: int) -> AuditOutcome:
         """The verdict on ``slice``; never raises.
@@ -88,14 +90,16 @@ class GxAuditor:
 
     def _judge(self, slice: DataFrame, pipeline: Pipeline, rows: int) -> AuditOutcome:
         history = pipeline.quality.history
-        past = self.past(pipeline.name, max(one.runs for one in history)) if history else []
+        past = self.past(pipeline.name, values_needed(history)) if history else []
         if rows == 0:
             # A maximum of no rows fails in Great Expectations. Only time goes on without rows.
             results = judge_history(history, {}, past)
-            if _outcome(results) == "pass":
+            outcome = _outcome(results)
+            if outcome == "pass":
                 return AuditOutcome("empty", results, "empty: the slice has no rows")
-            # There is no row that could be held.
-            return AuditOutcome("warn", results, describe("warn", results, rows))
+            if outcome == "fail":
+                outcome = "warn"  # there is no row that could be held
+            return AuditOutcome(outcome, results, describe(outcome, results, rows))
         results = _examine(slice, pipeline, rows) if pipeline.quality.expectations else []
         results += judge_queries(slice, pipeline.quality.queries)
         measured = measure(slice, pipeline, rows)

@@ -76,7 +76,9 @@ class Mending:
         """Whether a file that can be read says what is known from elsewhere, where anything is known."""
         if fault.part == "offsets" and fault.number is not None:
             noted = self._noted(fault.number)
-            return noted is None or noted.offsets_to == self._files.offsets(fault.number).offsets
+            entry = self._files.offsets(fault.number)
+            agrees = noted is None or noted.offsets_to == entry.offsets
+            return agrees and self._replayed_at(fault.number) in (None, entry.planned_ms)
         if fault.part == "commits" and fault.number is not None:
             watermark = self._watermark_after(fault.number)
             said = self._files.commit(fault.number).get("nextBatchWatermarkMs", 0)
@@ -122,8 +124,7 @@ class Mending:
         first, metadata, names = neighbour
         if len(names) != len(noted.offsets_to):
             return None
-        path = f"{self._path}/offsets/{batch}"
-        metadata = {**metadata, "batchWatermarkMs": watermark, "batchTimestampMs": self._written_at(path)}
+        metadata = {**metadata, "batchWatermarkMs": watermark, "batchTimestampMs": self._planned_at(batch)}
         offsets = [
             "-" if each is None else json.dumps(each, separators=(",", ":")) for each in noted.offsets_to
         ]
@@ -145,8 +146,17 @@ class Mending:
             return content.decode().partition("\n")[0].strip(), entry.metadata, list(entry.by_source)
         return None
 
-    def _written_at(self, path: str) -> int:
+    def _planned_at(self, batch: int) -> int:
+        """The batch's time: as noted where rows of the quarantine go in by it, else when it was written."""
+        if (replayed := self._replayed_at(batch)) is not None:
+            return replayed
+        path = f"{self._path}/offsets/{batch}"
         return next((info.mtime_ms for info in self._generation.storage.walk(path)), 0)
+
+    def _replayed_at(self, batch: int) -> int | None:
+        of = self._generation.pipeline.name, self._generation.number
+        replays = self._generation.metastore.replays(*of, first_batch=batch)
+        return next((each.planned_ms for each in replays if each.batch_id == batch), None)
 
     def _unseen(self, batch: int) -> bool:
         """Whether a batch was planned and no more: nothing committed it, and the sink does not hold it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
@@ -64,3 +65,8 @@ class HistoryExpectation(SpecModel):
         if self.measure == "freshness" and "runs" in self.model_fields_set:
             raise problem("no-effect", "freshness is judged by the clock", "runs", do="remove the key")
         return self
+
+
+def values_needed(history: Sequence[HistoryExpectation]) -> dict[str, int]:
+    """By measure how many of its last values the expectations compare with."""
+    return {each.key: max(other.runs for other in history if other.key == each.key) for each in history}

@@ -9,6 +9,7 @@ from drawdown.metastore.pruning import Retention
 from drawdown.metastore.records import Checkpoint
 from drawdown.recovery.generation import Generation
 from drawdown.recovery.snapshots import snapshots
+from drawdown.spec.history import values_needed
 
 
 def retention_of(generation: Generation) -> Retention:
@@ -23,7 +24,7 @@ def retention_of(generation: Generation) -> Retention:
         generation.project.upkeep.records.delta,
         _first_kept(generation, every),
         gone=[each.generation for each in retired if not _files(generation, each).exists],
-        history=max((each.runs for each in generation.pipeline.quality.history), default=0),
+        history=values_needed(generation.pipeline.quality.history),
         # The log of a file sink can be mended from all that it has ever written.
         every_batch=generation.sink_log is not None,
     )
