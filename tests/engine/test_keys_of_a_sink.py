@@ -29,6 +29,7 @@ def test_other_keys_are_refused_and_a_held_slice_is_released_under_its_own(works
     assert workspace.delta("tables/out") == [("a", "x", 1), ("a", "y", 2)]
 
     write(workspace, TRANSFORM, sink=SINK.format("k"))
+    land(workspace, "3", ("b", "x", 3))
     assert "sink.keys was k, j and is now k" in change_refused(workspace)
     pipeline = load_pipeline(workspace.project, "changed")
     decision = Decision("release", "r2", "this process", "ada", "looked at")

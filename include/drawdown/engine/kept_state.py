@@ -30,7 +30,7 @@ def kept_state(frame: DataFrame, mode: OutputMode) -> list[Kept]:
     fixed = _with_batch_times(session, analysed)
     optimised = Node(session._jsparkSession.sessionState().optimizer().execute(fixed))
     lineage = ColumnLineage(Node(analysed))
-    found = []
+    found: list[Kept | None] = []
     for node in optimised.walk():
         if not node.streaming or not all(child.streaming for child in _inputs(node)):
             continue
@@ -44,7 +44,7 @@ def kept_state(frame: DataFrame, mode: OutputMode) -> list[Kept]:
             function = describe_function(node, lineage.below(node))
             if function is not None:
                 found.append({"operator": function})
-    return found
+    return [each for each in found if each is not None]
 
 
 def _inputs(node: Node) -> tuple[Node, ...]:
@@ -52,8 +52,10 @@ def _inputs(node: Node) -> tuple[Node, ...]:
     return node.children[:1] if node.name.startswith("TransformWithState") else node.children
 
 
-def _aggregate(session: SparkSession, columns: InputLineage, node: Node) -> Kept:
-    planned = _planning(session).PhysicalAggregation.unapply(node.java).get()
+def _aggregate(session: SparkSession, columns: InputLineage, node: Node) -> Kept | None:
+    planned = _planned(_planning(session).PhysicalAggregation, node)
+    if planned is None:
+        return None
     return {
         "operator": "aggregate",
         # A count of rows is never NULL, and its place in state is nullable all the same.
@@ -67,8 +69,10 @@ def _deduplicate(session: SparkSession, columns: InputLineage, node: Node) -> Ke
     return {"operator": f"first {within}", "keys": [columns.typed(each) for each in items(node.java.keys())]}
 
 
-def _join(session: SparkSession, columns: InputLineage, node: Node) -> Kept:
-    planned = _planning(session).ExtractEquiJoinKeys.unapply(node.java).get()
+def _join(session: SparkSession, columns: InputLineage, node: Node) -> Kept | None:
+    planned = _planned(_planning(session).ExtractEquiJoinKeys, node)
+    if planned is None:
+        return None
     kind = str(node.java.joinType().sql()).lower()
     rest = [planned._4().get()] if planned._4().isDefined() else []
     left, right = items(node.java.left().output()), items(node.java.right().output())
@@ -155,6 +159,12 @@ class _BatchTimes:
         implements = ("scala.PartialFunction",)
 
 
+def _planned(pattern: Any, node: Node) -> Any | None:
+    """What Spark plans a node by; None where it has no streaming plan: examine/ refuses that."""
+    found = pattern.unapply(node.java)
+    return found.get() if found.isDefined() else None
+
+
 def _planning(session: SparkSession) -> Any:
     return _jvm(session).org.apache.spark.sql.catalyst.planning
 
@@ -165,7 +175,7 @@ def _jvm(session: SparkSession) -> Any:
     return jvm
 
 
-_DESCRIBED: Mapping[str, Callable[[SparkSession, InputLineage, Node], Kept]] = {
+_DESCRIBED: Mapping[str, Callable[[SparkSession, InputLineage, Node], Kept | None]] = {
     "Aggregate": _aggregate,
     "Deduplicate": _deduplicate,
     "DeduplicateWithinWatermark": _deduplicate,
