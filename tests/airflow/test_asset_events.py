@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,7 @@ from drawdown.airflow.records import runs_of, runs_of_dag_run, verdict_of
 from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.verdicts import AuditOperator, PublishOperator
 from drawdown.application import NOTHING_NEW
+from drawdown.cli.runs import runs as show_runs
 from drawdown.metastore import Metastore, runs
 from drawdown.metastore.records import Batch, Counts, Lease, Outcome, Run, Verdict
 from drawdown.publishing.held import decided_text, decision_about
@@ -261,3 +263,19 @@ def test_an_audit_that_a_dead_try_failed_is_not_passed_by_the_next(metastore: Me
     audit = AuditOperator(task_id="audit", project_root="", pipeline=NAME)
     with pytest.raises(AirflowFailException, match="as it was judged"):
         audit.report({}, metastore, runs_of(metastore, NAME, NAME, "day-1"))
+
+
+def test_the_command_shows_the_verdict_of_an_old_run(
+    metastore: Metastore,
+    project: DagProject,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for number in range(55):
+        drain = Drain(metastore, f"run-{number}", f"day-{number}")
+        drain.audit(number)
+        drain.end()
+    monkeypatch.chdir(project.root)
+    show_runs(run_id="run-0", as_json=True)
+    [verdict] = json.loads(capsys.readouterr().out)["verdicts"]
+    assert verdict["text"] == "as it was judged"

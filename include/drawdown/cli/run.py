@@ -72,8 +72,9 @@ class _Ended:
 
     def runs(self, metastore: Metastore) -> dict[str, Run]:
         """The run records this command left, of failed runs too, by pipeline."""
-        found = [run for report in self.reports for run in metastore.runs(report.pipeline, limit=5)]
-        return {run.pipeline: run for run in found if run.origin.get("command_id") == self.command_id}
+        of = {"command_id": self.command_id}
+        found = (metastore.runs_of_origin(of, pipeline=report.pipeline) for report in self.reports)
+        return {run.pipeline: run for runs in found for run in runs}
 
 
 def _drain(project: Project, metastore: Metastore, pipelines: Sequence[Pipeline], *, quiet: bool) -> _Ended:

@@ -74,7 +74,7 @@ def _show_one(metastore: Metastore, run_id: str, as_json: bool) -> None:
     run = metastore.run(run_id)
     if run is None:
         raise SpecError("cli.no-run", f"there is no run {run_id}", do="`drawdown runs` lists them")
-    verdicts = [verdict for verdict in metastore.verdicts(run.pipeline) if verdict.run_id == run_id]
+    verdicts = metastore.verdicts_of(run)
     if as_json:
         return print_json({**run_values(run), "verdicts": [asdict(verdict) for verdict in verdicts]})
     out().print(run_table([(run.pipeline, run)], ids=True))

@@ -347,8 +347,12 @@ class Metastore:
 
     def verdict_of(self, run: Run) -> Verdict | None:
         """The last verdict of a run, however old; None when it judged no slice."""
+        return next(iter(self.verdicts_of(run, limit=1)), None)
+
+    def verdicts_of(self, run: Run, limit: int = 50) -> list[Verdict]:
+        """The last verdicts of a run, however old, newest first; a watch has one for each slice."""
         with self._engine.begin() as conn:
-            return verdicts.read_last_of(conn, run.pipeline, run.run_id)
+            return verdicts.read_of(conn, run.pipeline, run.run_id, limit)
 
     def slice_history(self, pipeline: str, wanted: Mapping[str, int]) -> list[dict[str, Any]]:
         """Measures of published slices, newest first, with which the next is compared.

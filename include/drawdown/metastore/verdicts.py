@@ -48,11 +48,11 @@ def read(conn: Connection, pipeline: str, limit: int) -> list[Verdict]:
     return [Verdict(**row._mapping) for row in found]
 
 
-def read_last_of(conn: Connection, pipeline: str, run_id: str) -> Verdict | None:
-    """The last verdict of a run."""
-    query = _of(pipeline).where(verdicts.c.run_id == run_id).order_by(verdicts.c.verdict_id.desc()).limit(1)
-    row = conn.execute(query).one_or_none()
-    return None if row is None else Verdict(**row._mapping)
+def read_of(conn: Connection, pipeline: str, run_id: str, limit: int) -> list[Verdict]:
+    """The last verdicts of a run, newest first."""
+    of_run = _of(pipeline).where(verdicts.c.run_id == run_id)
+    found = conn.execute(of_run.order_by(verdicts.c.verdict_id.desc()).limit(limit))
+    return [Verdict(**row._mapping) for row in found]
 
 
 def slices(conn: Connection, pipeline: str, held: list[Batch]) -> list[HeldSlice]:
