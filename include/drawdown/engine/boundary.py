@@ -57,7 +57,7 @@ REJECTED_COLUMNS: Mapping[str, DataType] = {
 # Read again by the default formatter, which takes what this writes; its own writing ends at milliseconds.
 # Their parsers decode what they read: characters that they cannot read are others then, but they are text.
 _MAKES_TEXT = ("csv", "json", "xml")
-_EXACT_TIMES = {
+EXACT_TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
     "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
 }
@@ -179,7 +179,7 @@ class Boundary:
         record = F.when(F.col(f"{ORIGIN}.topic").isNull(), F.to_json(columns))
         # Without a parser even a malformed row has its columns.
         was_read = (F.col(FATE) != MALFORMED) | F.lit(not self.source.can_be_malformed)
-        parsed = F.when(was_read, F.to_json(columns, dict(_EXACT_TIMES)))
+        parsed = F.when(was_read, F.to_json(columns, dict(EXACT_TIMES)))
         event_time = F.col(self.source.watermark.column) if self.source.watermark else F.lit(None)
         came = F.coalesce(F.nullif(F.col(CORRUPT), F.lit("")), F.col(PAYLOAD), record)
         return batch.where(keep).select(

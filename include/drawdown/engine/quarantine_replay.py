@@ -33,7 +33,9 @@ from drawdown.engine.transforms import spark_sentence
 from drawdown.errors import RefusedError, SpecError, TransformError
 from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
+from drawdown.metastore.lease_keeper import when_free
 from drawdown.metastore.records import QuarantineDecision, Run
+from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.publishing.set_aside import (
     DRIFT,
     Choice,
@@ -150,17 +152,22 @@ class Replay(Drain):
             self.context.on_notice(f"an earlier replay died: its {rows} row(s) go in now, and no others")
             return super().run()
         batch_id = self._next_batch(plan)
-        self._sweep(plan)
-        folder = folder_of(self.pipeline, self.context.run_id)
-        with durable("replay.judge"):
-            judged = _judge(plan, self.project, self.pipeline, self.metastore, self.asked, folder)
-        self.origin |= {"rows": len(judged.taken), "left": dict(judged.left)}
-        self.metastore.update_run(self.context.run_id, origin=self.origin)
-        self.context.on_notice(judged.said)
-        if not judged.taken:
-            self.storage.delete(folder)
-            return self.finish("succeeded", stop_reason=f"nothing to replay: {judged.said}")
-        self._note(plan, batch_id, folder, judged)
+        # No replay of an interval commits meanwhile: it would bring rows that are judged here, too.
+        ttl, of = self.project.lease_ttl.delta, (self.context.holder, self.context.run_id)
+        turn = f"{self.pipeline.name}#replay"
+        with when_free(self.metastore, turn, *of, ttl, self.context.stop) as replays:
+            clean_up_changes(self.metastore, replays.lease, self.project, self.pipeline)
+            self._sweep(plan)
+            folder = folder_of(self.pipeline, self.context.run_id)
+            with durable("replay.judge"):
+                judged = _judge(plan, self.project, self.pipeline, self.metastore, self.asked, folder)
+            self.origin |= {"rows": len(judged.taken), "left": dict(judged.left)}
+            self.metastore.update_run(self.context.run_id, origin=self.origin)
+            self.context.on_notice(judged.said)
+            if not judged.taken:
+                self.storage.delete(folder)
+                return self.finish("succeeded", stop_reason=f"nothing to replay: {judged.said}")
+            self._note(plan, batch_id, folder, judged)
         return super().run()
 
     def _next_batch(self, plan: PipelinePlan) -> int:

@@ -3,7 +3,8 @@
  1  take the interval's lease: a second replay of it waits
  2  find the basis: the last batch that readers see, and refuse what the live query is not finished with
  3  plan the pipeline as a drain does, and look how far its state reaches
- 4  read what the live query had read by then, [start - lookback, end + lookahead), through the same boundary
+ 4  read what the live query had read by then, [start - lookback, end + lookahead), through the same boundary;
+    what was decided about rows of the quarantine holds (decided_rows.py)
  5  run the same transform over it, keep the rows whose time_column is in [start, end), stage them apart
  6  audit exactly those rows
  7  replace the interval in one commit; overtaken by a batch that holds rows of it: again from 2
@@ -16,7 +17,7 @@ replay again gives the same table.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +25,7 @@ from pyspark.sql import functions as F
 
 from drawdown.engine.boundary import fed_rows
 from drawdown.engine.bounded import bounded_output
+from drawdown.engine.decided_rows import DecidedRows
 from drawdown.engine.failures import of_run
 from drawdown.engine.planning import plan_pipeline
 from drawdown.engine.query import Query
@@ -90,6 +92,7 @@ class _Replay:
     auditor: Auditor
     interval: Interval
     context: RunContext
+    decided: DecidedRows = field(init=False)
 
     def __post_init__(self) -> None:
         self.storage = Storage(self.project.storage_root)
@@ -112,6 +115,7 @@ class _Replay:
                     break
             finally:
                 self.storage.delete(self.folder)
+                self.storage.delete(f"{self.folder}-decided")
             self.context.on_notice(f"a batch brought rows of {self.interval} meanwhile: once more")
         else:
             raise SourceError(
@@ -153,15 +157,32 @@ class _Replay:
     def _stage(self, query: Query, basis: Basis) -> None:
         """Write what the transform makes of the sources; nothing before their rows are accounted for."""
         of = self.metastore, basis, self.interval
+        # What people have decided about rows of the quarantine holds here, too.
+        decided = self.decided = DecidedRows.read(
+            query.session,
+            self.project,
+            self.pipeline,
+            self.metastore,
+            basis,
+            self.interval,
+            f"{self.folder}-decided",
+        )
         judged = {
             name: boundary.judge(
-                read_bounded(query.session, self.project, self.pipeline, name, query.inferred.get(name), *of)
+                decided.obeyed(
+                    name,
+                    read_bounded(
+                        query.session, self.project, self.pipeline, name, query.inferred.get(name), *of
+                    ),
+                )
             )
             for name, boundary in query.boundaries.items()
         }
         observed = {name: query.boundaries[name].count(frame) for name, frame in judged.items()}
         refuse_rows(self.pipeline, query.boundaries, observed)
         self.counts = sum((seen.counts(late=0) for seen in observed.values()), Counts())
+        for name, frame in judged.items():
+            decided.judged(name, frame)
         fed = {name: fed_rows(frame) for name, frame in judged.items()}
         with bounded_output(query.session, self.project, self.pipeline, fed) as output:
             self._within(output).write.mode("overwrite").parquet(self.storage.path(self.folder))
@@ -174,7 +195,9 @@ class _Replay:
 
     def _replace(self, basis: Basis) -> bool:
         info = {"drawdown.replay": str(self.interval)}
-        replacement = Replacement(self.interval, basis, self.folder, info)
+        replacement = Replacement(
+            self.interval, basis, self.folder, info, self.decided.now_in, frozenset(self.decided.decisions)
+        )
         with self.in_turn(f"{self.pipeline.name}#replay") as turn:
             clean_up_changes(self.metastore, turn.lease, self.project, self.pipeline)
             with durable("replay.commit"):

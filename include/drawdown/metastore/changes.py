@@ -37,6 +37,12 @@ def read_open(conn: Connection, pipeline: str) -> list[Change]:
     return sorted(found, key=lambda change: (change.begun_at, change.change_id))
 
 
+def read_states(conn: Connection, change_ids: Iterable[str]) -> dict[str, ChangeState]:
+    """What became of these changes; those that are not in the register are left out."""
+    query = select(changes.c.change_id, changes.c.state).where(changes.c.change_id.in_(list(change_ids)))
+    return {row.change_id: row.state for row in conn.execute(query)}
+
+
 def _change(values: dict[str, object]) -> Change:
     values["table"] = values.pop("table_name")
     return Change(**values)  # type: ignore[arg-type]

@@ -48,6 +48,6 @@ def forget_replays(conn: Connection, pipeline: str, generation: int, last_batch:
             c.pipeline == pipeline,
             c.generation == generation,
             c.batch_id > last_batch,
-            c.kind == "replay",
+            c.kind.in_(("replay", "interval")),
         )
     )

@@ -15,7 +15,7 @@ BatchStatus = Literal["staged", "committed", "passed", "held", "published", "dis
 UNPUBLISHED: tuple[BatchStatus, ...] = ("staged", "committed", "passed", "held")
 Outcome = Literal["pass", "warn", "fail", "error", "empty"]
 StagedTable = Literal["output", "quarantine"]
-DecisionKind = Literal["replay", "drop"]
+DecisionKind = Literal["replay", "drop", "interval"]
 GenerationState = Literal["live", "shadow", "swapping", "leaving", "retired"]
 Side = Literal["live", "shadow"]
 ChangeKind = Literal["drain", "publish", "replay", "swap", "rollback", "restore", "compaction"]
@@ -234,13 +234,15 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True)
 class QuarantineDecision:
-    """What was decided about rows of a quarantine: to replay them with one batch, or to drop them.
+    """What was decided about rows of a quarantine: to replay them with one batch, or to drop them; or that
+    the replay of an interval (``interval``) brings them from the sources, see `Change`.
 
     ``keys_path``, relative to the storage root: a parquet file with the row keys that it covers.
     ``feeds``: of a replay by source what goes into batch ``batch_id``, which is planned at ``planned_ms``
     (milliseconds since 1970 UTC): ``path``, ``rows``, ``late`` rows and the ``greatest`` event time
     (microseconds since 1970 UTC, or None). ``origin`` says by whom and why, and how rows were chosen and
-    patched. The store sets ``decided_at``.
+    patched. Of an interval ``decision_id`` is the id of its change, which tells whether the decision holds,
+    and ``batch_id`` the last batch that readers saw then. The store sets ``decided_at``.
     """
 
     decision_id: str

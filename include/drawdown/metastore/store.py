@@ -160,6 +160,11 @@ class Metastore:
         with self._engine.begin() as conn:
             return changes.read_open(conn, pipeline)
 
+    def states_of_changes(self, change_ids: Iterable[str]) -> dict[str, ChangeState]:
+        """What became of these changes; those that are not in the register are left out."""
+        with self._engine.begin() as conn:
+            return changes.read_states(conn, change_ids)
+
     # Checkpoints
 
     def create_checkpoint(
@@ -419,5 +424,6 @@ def _known(run: Run | None, run_id: str) -> Run:
 
 
 def _same_pipeline(lease: Lease, pipeline: str) -> None:
-    if lease.pipeline != pipeline:
+    # Replays of intervals have leases of their own, behind a #.
+    if lease.pipeline.partition("#")[0] != pipeline:
         raise ValueError(f"the lease of {lease.pipeline} does not cover {pipeline}")

@@ -21,8 +21,9 @@ from drawdown.spec.tables import LEDGER
 _DDL = """
 CREATE TABLE IF NOT EXISTS {ledger} (
   relation regclass PRIMARY KEY, binding text NOT NULL, app_id text, last_batch bigint NOT NULL,
-  epoch bigint NOT NULL, updated_at timestamptz NOT NULL DEFAULT now())
+  epoch bigint NOT NULL, updated_at timestamptz NOT NULL DEFAULT now(), last_replay text)
 """
+_LATER_COLUMN = "last_replay"
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,37 @@ class Ledger:
             ),
             [epoch, self._relation(connection)],
         )
+
+    def keeps_replays(self, connection: Connection[Any]) -> bool:
+        """Whether it has the column for them, which one of an older Drawdown lacks."""
+        query = (
+            "SELECT 1 FROM information_schema.columns"
+            " WHERE table_schema = %s AND table_name = %s AND column_name = %s"
+        )
+        return connection.execute(query, [self.schema, LEDGER, _LATER_COLUMN]).fetchone() is not None
+
+    def keep_replays(self, connection: Connection[Any]) -> None:
+        """Add that column; in a transaction of its own, for which all tables of the schema wait."""
+        connection.execute(
+            sql.SQL("ALTER TABLE {} ADD COLUMN IF NOT EXISTS {} text").format(
+                self._ledger, sql.Identifier(_LATER_COLUMN)
+            )
+        )
+
+    def note_replay(self, connection: Connection[Any], change_id: str) -> None:
+        """In the transaction that replaces an interval. Replays commit in turn: the last one is enough."""
+        connection.execute(
+            sql.SQL("UPDATE {} SET last_replay = %s WHERE relation = to_regclass(%s)").format(self._ledger),
+            [change_id, self._relation(connection)],
+        )
+
+    def last_replay(self, connection: Connection[Any]) -> str | None:
+        """The change of the last replay; waits for one that is under way."""
+        if not self.keeps_replays(connection):
+            return None
+        query = sql.SQL("SELECT last_replay FROM {} WHERE relation = to_regclass(%s) FOR UPDATE")
+        row = connection.execute(query.format(self._ledger), [self._relation(connection)]).fetchone()
+        return None if row is None else row[0]
 
     @property
     def name(self) -> str:

@@ -65,7 +65,9 @@ class PostgresTarget:
             commit.still_ours()
 
     def holds(self, change: Change, app_id: str) -> bool:
-        """Of a replay it cannot be told, and need not: the same replay again gives the same table."""
+        if change.kind == "replay":
+            with connected(self.database, self.table.name) as connection:
+                return self._ledger.last_replay(connection) == change.change_id
         batches: list[int] = change.scope.get("batches", [])
         return bool(batches) and self.begun_batch(app_id) >= max(batches)
 
@@ -76,11 +78,14 @@ class PostgresTarget:
     def replace(self, new: NewRows) -> bool:
         """The rows are sent before the ledger is locked: a publish waits only for the server's own work."""
         with connected(self.database, self.table.name) as connection:
+            if not self._ledger.keeps_replays(connection):
+                self._ledger.keep_replays(connection)
+        with connected(self.database, self.table.name) as connection:
             columns = self._stage(connection, Staged([0], [(0, file) for file in new.files]))
             if new.overtaken(self._ledger.published_batch(connection, new.app_id, lock=True)):
                 connection.rollback()
                 return False
-            new.begin(None)
+            change = new.begin(None)
             connection.execute(
                 sql.SQL("DELETE FROM {0} WHERE {1} >= %s AND {1} < %s").format(
                     self.table.identifier, sql.Identifier(new.column)
@@ -89,6 +94,7 @@ class PostgresTarget:
             )
             if columns:
                 self._move(connection, columns)
+            self._ledger.note_replay(connection, change.change_id)
         return True
 
     @property

@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import UNPUBLISHED, Change, Lease, StagedFile
+from drawdown.metastore.records import UNPUBLISHED, Change, Lease, QuarantineDecision, StagedFile
 from drawdown.plan.replay import Basis, basis_at, refuse_open, replay_of
 from drawdown.plan.replay_files import refuse_gone_files
 from drawdown.plan.replay_offsets import refuse_gone_offsets
 from drawdown.plan.replay_versions import refuse_gone_versions
+from drawdown.publishing.set_aside import SetAside, folder_of, write_keys
 from drawdown.publishing.target import NewRows, transaction_id
 from drawdown.publishing.targets import replaceable_of, target_of
 from drawdown.spec import Pipeline, Project
@@ -92,12 +93,22 @@ class Replacement:
 
     Attributes:
         info: notes for the history of the table.
+        now_in: open rows of the quarantine that are among the recomputed ones.
+        decided: the decisions about rows of the quarantine that were obeyed, see `decided_rows`.
     """
 
     interval: Interval
     basis: Basis
     folder: str
     info: Mapping[str, str]
+    now_in: Sequence[SetAside] = ()
+    decided: frozenset[str] = frozenset()
+
+
+def decided_rows(metastore: Metastore, pipeline: Pipeline) -> dict[str, QuarantineDecision]:
+    """What people decided about rows of the quarantine, by id: a replay must obey all of it."""
+    decisions = metastore.decisions(pipeline.name)
+    return {each.decision_id: each for each in decisions if each.kind != "interval"}
 
 
 def replace_interval(
@@ -122,6 +133,9 @@ def replace_interval(
         if live is None or live.generation != generation:
             # A rebuild was swapped in meanwhile.
             return True
+        if decided_rows(metastore, pipeline).keys() != replacement.decided:
+            return True
+        visible.append(last)
         newer = range(replacement.basis.batch.batch_id + 1, last + 1)
         files = metastore.staged_files(pipeline.name, generation, newer, table="output")
         return any(_may_hold(file, column, replacement.interval) for _, file in files)
@@ -130,6 +144,7 @@ def replace_interval(
     app_id = transaction_id(pipeline.name, generation, "output")
     files = _staged(storage, replacement.folder)
     begun: list[Change] = []
+    visible: list[int] = []
 
     def begin(based_on: int | None) -> Change:
         scope = {
@@ -140,6 +155,7 @@ def replace_interval(
             scope=scope, based_on=based_on,
         )  # fmt: skip
         begun.append(metastore.begin_change(lease, change))
+        _note_now_in(metastore, lease, storage, pipeline, begun[-1], visible[-1], replacement)
         return begun[-1]
 
     done = target.replace(
@@ -147,6 +163,27 @@ def replace_interval(
     )
     metastore.end_changes([change.change_id for change in begun], "committed" if done else "given-up")
     return done
+
+
+def _note_now_in(
+    metastore: Metastore,
+    lease: Lease,
+    storage: Storage,
+    pipeline: Pipeline,
+    change: Change,
+    visible: int,
+    replacement: Replacement,
+) -> None:
+    """Before the commit: these rows are not open any more if it is made, and as they were if it is not."""
+    if not replacement.now_in:
+        return
+    keys = write_keys(storage, folder_of(pipeline, change.change_id), replacement.now_in)
+    decision = QuarantineDecision(
+        change.change_id, pipeline.name, "interval", change.generation, len(replacement.now_in), keys,
+        visible,
+        origin={"run": change.run_id, **change.scope},
+    )  # fmt: skip
+    metastore.note_decision(lease, decision)
 
 
 def _staged(storage: Storage, folder: str) -> list[StagedFile]:

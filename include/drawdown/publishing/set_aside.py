@@ -32,8 +32,8 @@ RowState = Literal["open", "fed", "replaying", "replayed", "dropped"]
 STATES: Mapping[RowState, str] = {
     "open": "waits for a decision",
     "fed": "a late row: the transform was given it when it came, this is a copy",
-    "replaying": "goes into a batch that is not committed yet: the next run completes it",
-    "replayed": "went into a batch later on",
+    "replaying": "goes into a batch or an interval that is not committed yet: the next run completes it",
+    "replayed": "went into a batch later on, or the replay of its interval brought it from the source",
     "dropped": "somebody decided that it is not wanted",
 }
 LATE, DRIFT, MALFORMED = "late", "drift", "malformed"
@@ -183,9 +183,17 @@ def _covered(
 ) -> dict[str, tuple[RowState, QuarantineDecision]]:
     """By row key what was decided."""
     found: dict[str, tuple[RowState, QuarantineDecision]] = {}
-    for decision in metastore.decisions(pipeline.name):
+    decisions = metastore.decisions(pipeline.name)
+    of_intervals = [each.decision_id for each in decisions if each.kind == "interval"]
+    changes = metastore.states_of_changes(of_intervals) if of_intervals else {}
+    for decision in decisions:
         state: RowState = "dropped"
-        if decision.kind == "replay":
+        if decision.kind == "interval":
+            change = changes.get(decision.decision_id, "given-up")
+            if change == "given-up":
+                continue
+            state = "replayed" if change == "committed" else "replaying"
+        elif decision.kind == "replay":
             batch = metastore.batch(pipeline.name, decision.generation, decision.batch_id)
             state = "replaying" if batch is None or batch.status == "staged" else "replayed"
         keys = read_parquet(storage, decision.keys_path).column("key").to_pylist()
