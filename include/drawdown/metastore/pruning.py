@@ -105,11 +105,11 @@ def _prune(conn: Connection, pipeline: str, retention: Retention, removed: Count
     removed["verdicts"] += _prune_verdicts(conn, pipeline, kept, old, [row.verdict_id for row in history])
     removed["runs"] += _prune_runs(conn, pipeline, kept, old)
     removed["applications"] += _prune_applications(conn, old)
-    over = changes.c.pipeline == pipeline, changes.c.state != "open", changes.c.ended_at < old
     # By its change it is told whether a decision holds.
-    decided = select(quarantine_decisions.c.decision_id).where(quarantine_decisions.c.pipeline == pipeline)
-    spared = changes.c.change_id.not_in(decided)
-    removed["changes"] += conn.execute(delete(changes).where(*over, spared)).rowcount
+    told = select(quarantine_decisions.c.decision_id).where(quarantine_decisions.c.pipeline == pipeline)
+    over = changes.c.pipeline == pipeline, changes.c.state != "open", changes.c.ended_at < old
+    unneeded = changes.c.change_id.not_in(told)
+    removed["changes"] += conn.execute(delete(changes).where(*over, unneeded)).rowcount
     # Each interval that was ever replayed has one; its epoch fences nobody who slept that long.
     ended = leases.c.released, leases.c.renewed_at < old
     replays = leases.c.pipeline.startswith(f"{pipeline}#replay ", autoescape=True)
