@@ -105,8 +105,9 @@ sink: {format: foreach_batch, function: places.py}
         transform_sql="SELECT id FROM events",
         places_py=f"""
 def write(batch, token):
-    with open({str(flag)!r}, "a") as out:
+    with open({str(given)!r}, "a") as out:
         out.write(f"{{token}}: {{batch.count()}}\\n")
+    open({str(flag)!r}, "w").close()
 """,
     )
     workspace.land_json("landing/events/a.json", [{"id": 1}])
@@ -147,19 +148,21 @@ sink: {format: delta, path: tables/out, schema: events.ddl}
         events = [{"at": f"2024-01-01T{each}Z"} for each in times]
         workspace.land_json(f"landing/events/{name}.json", events, mtime=name)
 
+    # Each batch is judged by the watermark that the one before it ran with (Spark's own rule).
     land_times(1, "12:01:00", "11:00:00")
-    land_times(2, "12:00:00", "12:00:00.001", "11:59:59.999", "13:01:00")
-    land_times(3, "12:30:00", "13:00:00", "13:00:00.001", "12:59:59.999", "13:00:30")
+    land_times(2, "12:00:00", "13:01:00")
+    land_times(3, "12:00:00", "12:00:00.001", "11:59:59.999", "14:01:00")
+    land_times(4, "13:00:00", "13:00:00.001", "12:00:00.001", "12:30:00")
     run = workspace.run("out")
-    land_times(4, "13:00:00", "13:00:00.001")
+    land_times(5, "14:00:00", "14:00:00.001")
     again = workspace.run("out")
     with workspace.metastore() as metastore:
         late = [
             batch.by_source["events"]["late"] for batch in metastore.batches("out", 1) if batch.counts.read
         ]
-    assert late == [0, 2, 3, 1]
+    assert late == [0, 0, 2, 3, 1]
     assert (run.counts.late, again.counts.late) == (5, 1)
-    assert run.counts.fed == 11, "without state every row is fed and written"
+    assert run.counts.fed == 12, "without state every row is fed and written"
 
 
 def test_rejected_rows_that_the_quarantine_has_are_not_staged_again(workspace: Workspace) -> None:

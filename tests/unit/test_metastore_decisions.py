@@ -9,7 +9,7 @@ import pytest
 
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Lease, QuarantineDecision
+from drawdown.metastore.records import Change, Lease, QuarantineDecision
 
 pytest_plugins = ("tests.fixtures.metastores",)
 
@@ -65,3 +65,18 @@ def test_a_snapshot_brings_back_decisions_that_a_lost_metastore_took_along(
     dropped = metastore.note_decision(lease, replace(later, decision_id="drop", kind="drop", batch_id=-1))
     metastore.replace_generation(lease, 1, exported, last_batch=3)
     assert metastore.decisions("flights") == [noted, dropped], "what was decided meanwhile stays"
+
+
+def test_what_a_replayed_interval_brought_is_open_again_behind_a_batch_that_is_taken_back(
+    metastore: Metastore, lease: Lease
+) -> None:
+    turn = metastore.acquire("flights#replay", "host pid 1", "r2", timedelta(minutes=1))
+    for change_id, visible in (("c3", 3), ("c4", 4)):
+        metastore.begin_change(turn, Change(change_id, "flights", "output", 1, "replay", "r2"))
+        noted = QuarantineDecision(change_id, "flights", "interval", 1, 1, "keys.parquet", visible)
+        metastore.note_decision(turn, noted)
+    metastore.end_changes(["c3"], "committed")
+    assert metastore.states_of_changes(["c3", "c4", "c5"]) == {"c3": "committed", "c4": "open"}
+    assert metastore.replays("flights", 1, first_batch=0) == [], "no batch has to take them"
+    metastore.forget_batches(lease, 1, 3)
+    assert [each.decision_id for each in metastore.decisions("flights")] == ["c3"]
