@@ -310,7 +310,7 @@ PAIRS: Mapping[str, Pair] = {
     "the sides of a join swapped": Pair(
         _inner("e.v x, n.v y"), _inner("e.v x, n.v y", left="n", right="e"), "wrong"
     ),
-    "a left join of an inner one": Pair(_bounded("", 1), _bounded("LEFT", 1), "wrong", common=True),
+    "a left join of an inner one": Pair(_bounded("", 1), _bounded("LEFT", 1), "error", common=True),
     "an inner join of a left one": Pair(_bounded("LEFT", 1), _bounded("", 1), "equal", by_guide=True),
     "a right join of a left one": Pair(_bounded("LEFT", 1), _bounded("RIGHT", 1), "wrong"),
     "a full join of a left one": Pair(_bounded("LEFT", 1), _bounded("FULL", 1), "wrong"),
