@@ -312,11 +312,11 @@ PAIRS: Mapping[str, Pair] = {
     ),
     "a left join of an inner one": Pair(_bounded("", 1), _bounded("LEFT", 1), "error", common=True),
     "an inner join of a left one": Pair(_bounded("LEFT", 1), _bounded("", 1), "equal", by_guide=True),
-    "a right join of a left one": Pair(_bounded("LEFT", 1), _bounded("RIGHT", 1), "wrong"),
-    "a full join of a left one": Pair(_bounded("LEFT", 1), _bounded("FULL", 1), "wrong"),
+    "a right join of a left one": Pair(_bounded("LEFT", 1), _bounded("RIGHT", 1), "error"),
+    "a full join of a left one": Pair(_bounded("LEFT", 1), _bounded("FULL", 1), "error"),
     "a left join of a full one": Pair(_bounded("FULL", 1), _bounded("LEFT", 1), "equal", by_guide=True),
     "a semi join of an inner one": Pair(
-        _bounded("", 1, "e.k, e.v"), _bounded("LEFT SEMI", 1, "e.k, e.v"), "error"
+        _bounded("", 1, "e.k, e.v"), _bounded("LEFT SEMI", 1, "e.k, e.v"), "equal", by_guide=True
     ),
     "a wider bound of a join": Pair(_bounded("", 1), _bounded("", 3), "wrong", common=True),
     "a narrower bound of a join": Pair(_bounded("", 3), _bounded("", 1), "equal", common=True),
