@@ -367,8 +367,8 @@ PAIRS: Mapping[str, Pair] = {
         "update",
     ),
     "a Python function of another column": Pair(
-        lambda frames: frames["e"].groupBy(_tenfold("v")).agg(F.count("k").alias("s")),
-        lambda frames: frames["e"].groupBy(_tenfold("w")).agg(F.count("k").alias("s")),
+        lambda frames: frames["e"].groupBy(_tenfold(F.expr("v % 3"))).agg(F.count("k").alias("s")),
+        lambda frames: frames["e"].groupBy(_tenfold(F.expr("w % 3"))).agg(F.count("k").alias("s")),
         "wrong",
         "update",
     ),

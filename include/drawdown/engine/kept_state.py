@@ -133,7 +133,7 @@ def _with_batch_times(session: SparkSession, plan: Any) -> Any:
     if not any(each in text for each in ("current_", "now(", "localtimestamp(")):
         return plan
     gateway = session.sparkContext._gateway
-    ensure_callback_server_started(gateway)
+    ensure_callback_server_started(gateway)  # type: ignore[no-untyped-call]
     return plan.transformAllExpressions(_BatchTimes(session))
 
 
