@@ -202,3 +202,4 @@ def test_other_keys_of_a_sink_are_refused(tmp_path: Path, sink: str, now: list[s
 
     (change,) = changes(noted(["k", "day"]), noted(now))
     assert (change.key, change.allowed) == ("sink.keys", allowed)
+    assert str(change) == f"sink.keys was k, day and is now {', '.join(now)}"

@@ -36,7 +36,9 @@ class Change:
     why: str
 
     def __str__(self) -> str:
-        before, now = _differing(self.before, self.now)
+        # Keys are keys together: both lists whole.
+        whole = self.key == "sink.keys"
+        before, now = (_text(self.before), _text(self.now)) if whole else _differing(self.before, self.now)
         return f"{self.key} was {before} and is now {now}"
 
 
