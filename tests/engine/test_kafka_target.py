@@ -100,6 +100,29 @@ def test_a_part_of_a_batch_goes_on_behind_its_marker_and_only_with_the_same_file
     assert [value for _, _, value, _ in records(broker, own.topic.name)] == rows
 
 
+def test_every_transaction_holds_the_rows_that_its_marker_covers(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Publishing(broker, tmp_path, "together")
+    seen: list[tuple[int, int, bool]] = []
+
+    class Looking(Producer):
+        """Looks at what readers see behind each commit."""
+
+        def commit_transaction(self, *timeout: float) -> None:
+            super().commit_transaction(*timeout)
+            visible = len(list(records(broker, own.topic.name)))
+            marker = own.ledger.last_marker(own.app_id, 30)
+            seen.append((visible, marker.rows, marker.whole))
+
+    monkeypatch.setattr("confluent_kafka.Producer", Looking)
+    rows = 60_000  # more than one transaction takes
+    own.target().make_visible(own.staged(0, a=[str(n) for n in range(rows)]), own.commit(0))
+    assert len(seen) > 1
+    assert [visible for visible, _, _ in seen] == [covered for _, covered, _ in seen]
+    assert seen[-1] == (rows, rows, True)
+
+
 def test_what_another_generation_left_open_is_waited_for(broker: Broker, tmp_path: Path) -> None:
     own = Publishing(broker, tmp_path, "open")
     settings = {"transactional.id": "drawdown/open/0/output", "transaction.timeout.ms": 2_000, "log_level": 0}
