@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from drawdown.errors import RefusedError, SourceError
 from drawdown.machine.broker import Broker
@@ -100,6 +101,21 @@ def test_a_part_of_a_batch_goes_on_behind_its_marker_and_only_with_the_same_file
     assert [value for _, _, value, _ in records(broker, own.topic.name)] == rows
 
 
+def wait_until_decided(broker: Broker, topic: str) -> None:
+    """Until no transaction is open in partition 0: a commit returns before its end is in every partition."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    deadline = time.monotonic() + 30
+    while True:
+        ends = []
+        for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
+            asked = {TopicPartition(topic, 0): OffsetSpec.latest()}  # type: ignore[no-untyped-call]
+            [answer] = admin.list_offsets(asked, isolation_level=level).values()
+            ends.append(answer.result(30).offset)
+        if ends[0] == ends[1]:
+            return
+        assert time.monotonic() < deadline
+
+
 def test_every_transaction_holds_the_rows_that_its_marker_covers(
     broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,6 +127,7 @@ def test_every_transaction_holds_the_rows_that_its_marker_covers(
 
         def commit_transaction(self, *timeout: float) -> None:
             super().commit_transaction(*timeout)
+            wait_until_decided(broker, own.topic.name)
             visible = len(list(records(broker, own.topic.name)))
             marker = own.ledger.last_marker(own.app_id, 30)
             seen.append((visible, marker.rows, marker.whole))
