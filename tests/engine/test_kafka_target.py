@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from confluent_kafka import Producer
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import IsolationLevel, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
 from drawdown.errors import RefusedError, SourceError
 from drawdown.machine.broker import Broker
@@ -99,6 +100,45 @@ def test_a_part_of_a_batch_goes_on_behind_its_marker_and_only_with_the_same_file
     assert refused.value.id == "sink.other-files"
     own.target().make_visible(staged, own.commit(0))
     assert [value for _, _, value, _ in records(broker, own.topic.name)] == rows
+
+
+def wait_until_decided(broker: Broker, topic: str) -> None:
+    """Until no transaction is open in partition 0: a commit returns before its end is in every partition."""
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
+    deadline = time.monotonic() + 30
+    while True:
+        ends = []
+        for level in (IsolationLevel.READ_COMMITTED, IsolationLevel.READ_UNCOMMITTED):
+            asked = {TopicPartition(topic, 0): OffsetSpec.latest()}  # type: ignore[no-untyped-call]
+            [answer] = admin.list_offsets(asked, isolation_level=level).values()
+            ends.append(answer.result(30).offset)
+        if ends[0] == ends[1]:
+            return
+        assert time.monotonic() < deadline
+
+
+def test_every_transaction_holds_the_rows_that_its_marker_covers(
+    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    own = Publishing(broker, tmp_path, "together")
+    seen: list[tuple[int, int, bool]] = []
+
+    class Looking(Producer):
+        """Looks at what readers see behind each commit."""
+
+        def commit_transaction(self, *timeout: float) -> None:
+            super().commit_transaction(*timeout)
+            wait_until_decided(broker, own.topic.name)
+            visible = len(list(records(broker, own.topic.name)))
+            marker = own.ledger.last_marker(own.app_id, 30)
+            seen.append((visible, marker.rows, marker.whole))
+
+    monkeypatch.setattr("confluent_kafka.Producer", Looking)
+    rows = 60_000  # more than one transaction takes
+    own.target().make_visible(own.staged(0, a=[str(n) for n in range(rows)]), own.commit(0))
+    assert len(seen) > 1
+    assert [visible for visible, _, _ in seen] == [covered for _, covered, _ in seen]
+    assert seen[-1] == (rows, rows, True)
 
 
 def test_what_another_generation_left_open_is_waited_for(broker: Broker, tmp_path: Path) -> None:

@@ -16,10 +16,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from drawdown.checkpoint import CheckpointFiles
-from drawdown.errors import SourceError
+from drawdown.errors import RefusedError, SourceError
 from drawdown.metastore.records import Batch, BatchStatus, Run
 from drawdown.plan.file_listing import list_source_files
 from drawdown.plan.preflight import Preflight, preflight
+from drawdown.publishing.rebuild_refusals import refuse_rebuild
 from drawdown.spec import load_pipeline
 from drawdown.spec.temporary_names import FINISHED_NAMES
 from drawdown.storage import Storage
@@ -313,7 +314,10 @@ def test_a_delta_table_that_was_made_again_is_another_one_however_few_versions_i
     with pytest.raises(SourceError) as error:
         workspace.run("flights")
     assert error.value.id == "source.made-again"
-    assert "drawdown checkpoint" in str(error.value.do)
+    assert "drawdown rebuild start flights" in str(error.value.do)
+    pipeline = load_pipeline(workspace.project, "flights")
+    with pytest.raises(RefusedError, match=r"rebuild\.other-table"):
+        refuse_rebuild(workspace.project, pipeline, flights.metastore)
 
 
 # Cost
