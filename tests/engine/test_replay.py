@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import pytest
+from deltalake import DeltaTable
 from pyspark.sql import DataFrame
+from sqlalchemy import delete
 
 from drawdown.engine.replay import replay
 from drawdown.engine.run_context import RunContext
 from drawdown.errors import AuditFailed, DrawdownError
+from drawdown.metastore.tables import batches
 from drawdown.publishing.held import Decision, decide
 from drawdown.quality.audit import GxAuditor
 from drawdown.quality.outcome import AuditOutcome
@@ -163,11 +166,11 @@ def test_an_interval_whose_files_are_gone_is_refused_and_later_ones_are_not(drai
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
-        (HOURLY.replace("'1 hour'", "'1 day', '1 hour'"), "a window of 1 day reaches further"),
+        (HOURLY.replace("'1 hour'", "'1 day', '1 hour'"), "is made from rows further away"),
         (
             "SELECT session_window.start AS hour, k, sum(n) AS total"
             " FROM events GROUP BY session_window(at, '1 hour'), k",
-            "a session window reaches further",
+            "the plan does not show how far hour lies",
         ),
         (
             "SELECT date_trunc('hour', at) AS hour, k, CAST(n AS BIGINT) AS total FROM events LIMIT 5",
@@ -237,3 +240,112 @@ def test_a_held_slice_that_later_ones_have_overtaken_is_decided_about_first(work
     hourly(workspace, spec, sql)
     replayed(workspace, "2024-01-01", "2024-01-02")
     assert totals(workspace) == {"01 06": 1, "01 07": 99, "02 06": 1, "04 06": 1}
+
+
+KEYED = REPLAYED.replace("time_column: hour", "time_column: hour, mode: update, keys: [hour, k]")
+PLAIN = "SELECT date_trunc('hour', at) AS hour, k, CAST(n AS BIGINT) AS total FROM events"
+
+
+def test_of_a_key_without_state_the_last_row_that_a_drain_was_given_stays(workspace: Workspace) -> None:
+    """By the batches, as drains do it: neither the greater value nor the later event time."""
+    hourly(workspace, KEYED, PLAIN)
+    land(workspace, "a b+c.json", [event("2024-01-01 06:45", 5), event("2024-01-01 07:30", 1)])
+    workspace.run("hourly")
+    land(workspace, "b.json", [event("2024-01-01 06:30", 3), event("2024-01-01 07:30", 2, k="b")])
+    workspace.run("hourly")
+    land(workspace, "c.json", [event("2024-01-01 07:15", 0), event("2024-01-03 00:30")])
+    workspace.run("hourly")
+    before = workspace.delta("tables/hourly")
+    assert totals(workspace) == {"01 06": 3, "01 07": 2, "03 00": 1}
+    replayed(workspace, "2024-01-01", "2024-01-02")
+    assert workspace.delta("tables/hourly") == before
+    assert not list(workspace.storage.glob("_drawdown/hourly/replays/*"))
+    # Without its notes nobody knows which batch was the last.
+    with workspace.metastore() as metastore, metastore._engine.begin() as conn:
+        conn.execute(delete(batches).where(batches.c.batch_id <= 1))
+    assert refusal(workspace, "2024-01-01", "2024-01-02").id == "sink.duplicate-keys"
+    assert workspace.delta("tables/hourly") == before
+
+
+def test_keys_that_a_replay_gives_twice_are_refused(workspace: Workspace) -> None:
+    """Two groups of one key came in batches of their own, and the replay has both at once."""
+    hourly(workspace, KEYED.replace("[hour, k]", "[hour]"))
+    land(workspace, "a.json", [event("2024-01-01 06:30")])
+    workspace.run("hourly")
+    land(workspace, "b.json", [event("2024-01-01 06:45", k="b"), event("2024-01-03 00:30")])
+    workspace.run("hourly")
+    before = workspace.delta("tables/hourly")
+    error = refusal(workspace, "2024-01-01", "2024-01-02")
+    assert error.id == "sink.duplicate-keys"
+    assert "the replay of 2024-01-01T00:00:00Z to 2024-01-02T00:00:00Z" in error.what
+    assert workspace.delta("tables/hourly") == before
+
+
+def test_a_lowered_delay_does_not_make_older_files_dispensable(workspace: Workspace) -> None:
+    delayed = REPLAYED.replace("delay: 0 seconds", "delay: 2 days")
+    hourly(workspace, delayed, PLAIN)
+    land(workspace, "a.json", [event("2024-01-03 06:30")])
+    workspace.run("hourly")
+    for file in ("b.json", "c.json"):
+        land(workspace, file, [event("2024-01-03 12:30")])
+        workspace.run("hourly")
+    hourly(workspace, REPLAYED, PLAIN)
+    for file in ("d.json", "e.json"):
+        land(workspace, file, [event("2024-01-06 00:30")])
+        workspace.run("hourly")
+    (workspace.storage / "landing/events/a.json").unlink()
+    before = workspace.delta("tables/hourly")
+    error = refusal(workspace, "2024-01-03", "2024-01-04")
+    assert error.id == "replay.files-gone"
+    assert "what starts after 2024-01-03T06:30:00Z can be" in error.what
+    assert workspace.delta("tables/hourly") == before
+    replayed(workspace, "2024-01-04", "2024-01-05")
+    assert workspace.delta("tables/hourly") == before
+
+
+def test_a_held_slice_without_event_times_is_in_no_interval(workspace: Workspace) -> None:
+    spec = REPLAYED.replace("time_column: hour", "time_column: hour, ordered: false")
+    at_most = "{type: expect_column_max_to_be_between, kwargs: {column: total, max_value: 10}}"
+    hourly(workspace, spec, PLAIN, f"expectations: [{at_most}]")
+    land(workspace, "a.json", [event("2024-01-01 06:30")])
+    workspace.run("hourly")
+    land(workspace, "b.json", [{"k": "a", "n": 99}])
+    with pytest.raises(AuditFailed):
+        workspace.run("hourly")
+    land(workspace, "c.json", [event("2024-01-04 06:30")])
+    workspace.run("hourly")
+    replayed(workspace, "2024-01-01", "2024-01-02")
+    assert totals(workspace) == {"01 06": 1, "04 06": 1}
+
+
+WITH_N = "SELECT date_trunc('hour', at) AS hour, k, 7 AS m, CAST(n AS BIGINT) AS total FROM events"
+
+
+@pytest.mark.parametrize("spec", [REPLAYED, KEYED], ids=["append", "update"])
+def test_a_column_in_the_middle_of_the_declared_schema_is_taken_by_its_name(
+    workspace: Workspace, spec: str
+) -> None:
+    """By a publish, by the release of what waited since before the column, and by a replay."""
+    at_most = "{type: expect_column_max_to_be_between, kwargs: {column: total, max_value: 10}}"
+    hourly(workspace, spec, PLAIN, f"expectations: [{at_most}]")
+    land(workspace, "a.json", [event("2024-01-01 06:30")])
+    workspace.run("hourly")
+    land(workspace, "b.json", [event("2024-01-01 07:30", 99)])
+    with pytest.raises(AuditFailed):
+        workspace.run("hourly")
+    hourly(workspace, spec, WITH_N)
+    ddl = workspace.root / "include/pipelines/hourly/hourly.ddl"
+    ddl.write_text("hour TIMESTAMP, k STRING, m INT, total BIGINT")
+    land(workspace, "c.json", [event("2024-01-03 06:30", 2)])
+    workspace.run("hourly")
+    with workspace.metastore() as metastore:
+        pipeline = load_pipeline(workspace.project, "hourly")
+        decide(metastore, workspace.project, pipeline, Decision("release", "r1", "test", "ann", "it was so"))
+
+    def found() -> list[tuple[object, ...]]:
+        rows = DeltaTable(str(workspace.storage / "tables/hourly")).to_pyarrow_table().to_pylist()
+        return sorted((f"{row['hour']:%d %H}", row["k"], row["m"], row["total"]) for row in rows)
+
+    assert found() == [("01 06", "a", None, 1), ("01 07", "a", None, 99), ("03 06", "a", 7, 2)]
+    replayed(workspace, "2024-01-01", "2024-01-02")
+    assert found() == [("01 06", "a", 7, 1), ("01 07", "a", 7, 99), ("03 06", "a", 7, 2)]

@@ -126,3 +126,25 @@ def test_a_topic_that_was_made_again_has_not_what_was_read(workspace: Workspace,
     assert "what topic again held before it was made again" in error.what
     replayed(workspace, "2024-01-05", "2024-01-06")
     assert totals(workspace) == before
+
+
+def test_of_a_key_without_state_the_row_of_the_last_batch_stays(workspace: Workspace, broker: Broker) -> None:
+    """Batches are told apart by their offsets, partition by partition."""
+    topic = Topic(broker, "keyed", partitions=2)
+    hourly(workspace, "keyed")
+    folder = workspace.root / "include/pipelines/hourly"
+    spec = (folder / "pipeline.yaml").read_text()
+    keyed = spec.replace("time_column: hour", "time_column: hour, mode: update, keys: [hour, k]")
+    (folder / "pipeline.yaml").write_text(keyed)
+    sql = "SELECT date_trunc('hour', at) AS hour, k, CAST(minute(at) AS BIGINT) AS total FROM events"
+    (folder / "transform.sql").write_text(sql)
+    for partition, minute in ((1, 45), (0, 50), (1, 10)):
+        at = f"2024-01-01T06:{minute}:00Z"
+        topic.write([json.dumps({"at": at, "k": "a"}), event(1, minute % 24)], partition=partition)
+        workspace.run("hourly")
+    topic.write([event(3, 0)])
+    workspace.run("hourly")
+    before = workspace.delta("tables/hourly")
+    assert totals(workspace)["01 06 a"] == 10
+    replayed(workspace, *FIRST_DAY)
+    assert workspace.delta("tables/hourly") == before

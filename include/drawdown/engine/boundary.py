@@ -96,6 +96,13 @@ def fed_rows(judged: DataFrame) -> DataFrame:
     return judged.where(F.col(FATE) == FED).select(*[F.col(f"`{c}`") for c in user])
 
 
+def file_path() -> Column:
+    """The path of the file that a row of sources.py is from, as `plain_path` has it."""
+    # Spark names files by encoded URLs; a + in a name stands for itself there.
+    path = F.url_decode(F.replace(F.col(f"{ORIGIN}.file"), F.lit("+"), F.lit("%2B")))
+    return F.regexp_replace(path, "^file:/+", "/")
+
+
 _FIXED = tuple(f.name for f in fields(Observed) if f.name not in ("by_rule", "warned"))
 
 
@@ -196,9 +203,7 @@ class Boundary:
     def _is_aside(self) -> Column:
         if not self.aside:
             return F.lit(False)
-        # Spark names files by encoded URLs; a + in a name stands for itself there.
-        path = F.url_decode(F.replace(F.col(f"{ORIGIN}.file"), F.lit("+"), F.lit("%2B")))
-        return F.regexp_replace(path, "^file:/+", "/").isin(list(self.aside))
+        return file_path().isin(list(self.aside))
 
     def _reasons(self) -> Column:
         broken = [F.when(_broken(r), F.lit(r.name)) for r in self.rules if r.on_fail != "warn"]

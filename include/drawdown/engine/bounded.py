@@ -108,13 +108,13 @@ def _streamed(
         finally:
             query.stop()
     schema = StructType([*output.schema.fields, StructField(_BATCH, IntegerType())])
-    return _last(session.read.schema(schema).parquet(written), pipeline).drop(_BATCH)
+    return last_of_keys(session.read.schema(schema).parquet(written), pipeline, _BATCH)
 
 
-def _last(rows: DataFrame, pipeline: Pipeline) -> DataFrame:
-    """What a sink of the pipeline's mode would hold after all batches."""
+def last_of_keys(rows: DataFrame, pipeline: Pipeline, number: str) -> DataFrame:
+    """What a sink of the pipeline's mode would hold after batches with these numbers, without the numbers."""
     if pipeline.sink.mode == "append" or (pipeline.sink.mode == "update" and not pipeline.sink.keys):
-        return rows
+        return rows.drop(number)
     keys = [F.col(f"`{key}`") for key in pipeline.sink.keys]
-    newest = F.rank().over(Window.partitionBy(*keys).orderBy(F.col(_BATCH).desc()))
-    return rows.withColumn("_dd_age", newest).where("_dd_age = 1").drop("_dd_age")
+    newest = F.rank().over(Window.partitionBy(*keys).orderBy(F.col(number).desc()))
+    return rows.withColumn("_dd_age", newest).where("_dd_age = 1").drop("_dd_age", number)

@@ -2,9 +2,10 @@
 
  1  take the interval's lease: a second replay of it waits
  2  find the basis: the last batch that readers see, and refuse what the live query is not finished with
- 3  plan the pipeline as a drain does, and look how far its state reaches
+ 3  plan the pipeline as a drain does, and look how far the rows of the interval reach beyond it
  4  read what the live query had read by then, [start - lookback, end + lookahead), through the same boundary
- 5  run the same transform over it, keep the rows whose time_column is in [start, end), stage them apart
+ 5  run the same transform over it, keep the rows whose time_column is in [start, end), stage them apart;
+    in update mode without state batch by batch, and keep the last row of each key
  6  audit exactly those rows
  7  replace the interval in one commit; overtaken by a batch that holds rows of it: again from 2
  8  write the run record
@@ -15,20 +16,23 @@ replay again gives the same table.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
 
-from drawdown.engine.boundary import fed_rows
-from drawdown.engine.bounded import bounded_output
+from drawdown.engine.boundary import FATE, FED, fed_rows
+from drawdown.engine.bounded import bounded_output, last_of_keys
 from drawdown.engine.failures import of_run
 from drawdown.engine.planning import plan_pipeline
 from drawdown.engine.query import Query
 from drawdown.engine.refused_rows import refuse_rows
-from drawdown.engine.replay_reach import refuse_far_state, refuse_no_time
+from drawdown.engine.replay_arrivals import ARRIVAL, with_arrival
+from drawdown.engine.replay_reach import Reach, refuse_no_time
 from drawdown.engine.run_context import RunContext
 from drawdown.engine.slice import Auditor
 from drawdown.engine.sources.bounded import read_bounded
@@ -38,8 +42,9 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.lease_keeper import LeaseKeeper, when_free
 from drawdown.metastore.records import Counts, Run, RunState, Verdict
 from drawdown.metastore.runs import REPLAY
-from drawdown.plan.replay import Basis
-from drawdown.publishing.replay import Replacement, replace_interval, staged_folder, stand_on
+from drawdown.plan.replay import Basis, refuse_open
+from drawdown.publishing.replay import Replacement, replace_interval, staged_folder, staged_in, stand_on
+from drawdown.publishing.upsert import refuse_duplicate_keys
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.interval import Interval
 from drawdown.storage import Storage
@@ -93,6 +98,7 @@ class _Replay:
     def __post_init__(self) -> None:
         self.storage = Storage(self.project.storage_root)
         self.folder = staged_folder(self.pipeline.name, self.interval)
+        self.rows = f"{self.folder}/rows"
         self.known: dict[str, Any] = {}
         self.counts = Counts()
 
@@ -127,11 +133,13 @@ class _Replay:
 
     def _stage_and_judge(self, basis: Basis) -> Verdict:
         query = plan_pipeline(self.root, self.project, self.pipeline, self.metastore).accepted()
-        refuse_no_time(query.schema, self.pipeline)
-        refuse_far_state(query, self.pipeline, self.interval)
+        refuse_no_time(query.schema, self.pipeline, self.interval)
+        reach = Reach(query, self.pipeline, self.interval)
+        reach.refuse_far()
+        refuse_open(self.pipeline, self.interval, basis, reach.closed_at)
         with durable("replay.stage"):
-            self._stage(query, basis)
-        rows = query.session.read.schema(query.schema).parquet(self.storage.path(self.folder))
+            self._stage(query, basis, undated=not reach.is_known)
+        rows = query.session.read.schema(query.schema).parquet(self.storage.path(self.rows))
         self.counts = replace(self.counts, staged=rows.count())
         said = self.auditor(rows, self.pipeline.judged_alone(), self.counts.staged)
         self.known["verdict"] = said.outcome
@@ -149,21 +157,50 @@ class _Replay:
             )
         return verdict
 
-    def _stage(self, query: Query, basis: Basis) -> None:
+    def _stage(self, query: Query, basis: Basis, undated: bool) -> None:
         """Write what the transform makes of the sources; nothing before their rows are accounted for."""
-        of = self.metastore, basis, self.interval
-        judged = {
-            name: boundary.judge(
-                read_bounded(query.session, self.project, self.pipeline, name, query.inferred.get(name), *of)
+        of = self.metastore, basis, self.interval, undated
+        read = {
+            name: read_bounded(
+                query.session, self.project, self.pipeline, name, query.inferred.get(name), *of
             )
-            for name, boundary in query.boundaries.items()
+            for name in query.boundaries
         }
+        judged = {name: boundary.judge(read[name]) for name, boundary in query.boundaries.items()}
         observed = {name: query.boundaries[name].count(frame) for name, frame in judged.items()}
         refuse_rows(self.pipeline, query.boundaries, observed)
         self.counts = sum((seen.counts(late=0) for seen in observed.values()), Counts())
-        fed = {name: fed_rows(frame) for name, frame in judged.items()}
-        with bounded_output(query.session, self.project, self.pipeline, fed) as output:
-            self._within(output).write.mode("overwrite").parquet(self.storage.path(self.folder))
+        if self.pipeline.sink.keys and not query.operators:
+            self._write_by_arrival(query, judged, basis)
+        else:
+            fed = {name: fed_rows(frame) for name, frame in judged.items()}
+            with bounded_output(query.session, self.project, self.pipeline, fed) as output:
+                self._within(output).write.mode("overwrite").parquet(self.storage.path(self.rows))
+        files = staged_in(self.storage, self.rows)
+        refuse_duplicate_keys(self.storage, self.pipeline, files, f"the replay of {self.interval}")
+
+    def _write_by_arrival(self, query: Query, judged: Mapping[str, DataFrame], basis: Basis) -> None:
+        """Without state, each batch of the live query alone, and of the rows of a key those of the last."""
+        of = self.metastore, self.pipeline, basis
+        arrived = {name: with_arrival(frame, *of, name) for name, frame in judged.items()}
+        numbers = {
+            row[ARRIVAL]
+            for frame in arrived.values()
+            for row in frame.where(F.col(FATE) == FED).select(ARRIVAL).distinct().collect()
+        }
+        path = self.storage.path(f"{self.folder}/arrivals")
+        self.storage.delete(f"{self.folder}/arrivals")
+        for number in sorted(numbers) or [0]:
+            fed = {
+                name: fed_rows(frame.where(F.col(ARRIVAL) == number).drop(ARRIVAL))
+                for name, frame in arrived.items()
+            }
+            with bounded_output(query.session, self.project, self.pipeline, fed) as output:
+                numbered = self._within(output).withColumn(ARRIVAL, F.lit(number).cast("long"))
+                numbered.write.mode("append").parquet(path)
+        schema = StructType([*query.schema.fields, StructField(ARRIVAL, LongType())])
+        last = last_of_keys(query.session.read.schema(schema).parquet(path), self.pipeline, ARRIVAL)
+        last.write.mode("overwrite").parquet(self.storage.path(self.rows))
 
     def _within(self, output: DataFrame) -> DataFrame:
         time = F.col(f"`{self.pipeline.sink.time_column}`").cast("timestamp")
@@ -177,7 +214,7 @@ class _Replay:
             "drawdown.run": self.context.run_id,
             "drawdown.replay": str(self.interval),
         }
-        replacement = Replacement(self.interval, basis, self.folder, info)
+        replacement = Replacement(self.interval, basis, self.rows, info)
         with self.in_turn(f"{self.pipeline.name}#replay"), durable("replay.commit"):
             return replace_interval(self.metastore, self.project, self.pipeline, replacement)
 

@@ -1,56 +1,42 @@
-"""How far the state of a transform reaches beyond an interval, against what its replay reads around it.
+"""How far the rows of an interval reach beyond it, against what its replay reads around it.
 
-A replay reads [start - lookback, end + lookahead). A row of the interval that depends on anything outside
-comes out wrong, so what is known to reach further is refused. What only the user's own functions know
-cannot be looked at: there the lookback is taken for the answer.
+A replay reads [start - lookback, end + lookahead) by event time and replaces the rows whose `time_column`
+is in [start, end). A row of the interval that depends on anything outside of what is read comes out wrong,
+and one that the live query is not finished with comes twice. Both follow from the analysed plan
+(replay_times.py). What only the user's own functions know cannot be looked at: there declared lookback and
+lookahead are taken for the answer.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 
 from pyspark.sql.types import DateType, StructType, TimestampNTZType, TimestampType
 
 from drawdown.engine.examine.join_sides import Join
 from drawdown.engine.examine.plan_tree import Node, is_session, is_watermarked, is_watermarked_column, items
 from drawdown.engine.query import Query
+from drawdown.engine.replay_times import Times, times_of
 from drawdown.errors import RefusedError
 from drawdown.plan.replay import replay_of
 from drawdown.spec import Pipeline
 from drawdown.spec.interval import Interval
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_NOTHING = timedelta(0)
-# Nobody knows how much, but something.
-_SOMETHING = timedelta(microseconds=1)
-_OF_YOUR_OWN = frozenset(
-    {"FlatMapGroupsInPandasWithState", "TransformWithStateInPySpark", "TransformWithState"}
-)
-# Of a resolved time window, microseconds (ResolveTimeWindows of Spark 4.2): its slide, and its length, which
-# is what the end adds to the start.
-_SLIDE = re.compile(r"% (\d+)\)")
-_LENGTH = re.compile(r"\+ (\d+)\), LongType, TimestampType")
+_MICRO = timedelta(microseconds=1)
+_UNITS = (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1))
 
 
-@dataclass(frozen=True)
-class _Reach:
-    """What an operator needs beyond the interval; None is without end.
+def refuse_no_time(schema: StructType, pipeline: Pipeline, interval: Interval) -> None:
+    """Refuse when nothing says which rows of the sink are in the interval.
 
-    Attributes:
-        either: enough on one side, as the output's time may be the start of a window or its end.
+    Raises:
+        RefusedError: ``replay.no-time``: the column is no time. ``replay.reach``: it has days, and the
+            interval does not consist of days.
     """
-
-    what: str
-    back: timedelta | None
-    ahead: timedelta = _NOTHING
-    either: timedelta = _NOTHING
-
-
-def refuse_no_time(schema: StructType, pipeline: Pipeline) -> None:
-    """Raise RefusedError ``replay.no-time`` when nothing says which rows of the sink are in an interval."""
     column = str(pipeline.sink.time_column)
     kind = schema[column].dataType
     if not isinstance(kind, DateType | TimestampType | TimestampNTZType):
@@ -61,101 +47,132 @@ def refuse_no_time(schema: StructType, pipeline: Pipeline) -> None:
             where=str(pipeline.folder / str(pipeline.sink.schema_file)),
             do="name a column of type TIMESTAMP, TIMESTAMP_NTZ or DATE",
         )
+    if isinstance(kind, DateType) and not interval.is_days:
+        raise _refused(
+            pipeline,
+            f"{column}, the time column of {pipeline.name}, is a DATE, and {interval} is not whole days",
+            "replay from midnight to midnight, UTC",
+        )
 
 
-def refuse_far_state(query: Query, pipeline: Pipeline, interval: Interval) -> None:
-    """Raise RefusedError ``replay.reach`` when state is known to reach further than the replay reads."""
-    declared = replay_of(pipeline)
-    back, ahead = declared.lookback.delta, declared.lookahead.delta
-    plan = Node(query.output._jdf.queryExecution().analyzed())
-    for reach in _reaches(plan, query, pipeline, interval):
-        if reach.back is None:
+@dataclass(frozen=True)
+class Reach:
+    """What a replay of one interval needs, as the plan shows it."""
+
+    query: Query
+    pipeline: Pipeline
+    interval: Interval
+
+    @cached_property
+    def _plan(self) -> Node:
+        return Node(self.query.output._jdf.queryExecution().analyzed())
+
+    @cached_property
+    def _times(self) -> Times | None:
+        """Of the time column; None unless the plan shows how far it lies from every source's event times."""
+        column = str(self.pipeline.sink.time_column)
+        times, sources = times_of(self._plan, column, self.pipeline, self.query.session._jvm)
+        if not sources:
+            # Everything is read whole.
+            return times or Times({})
+        return times if times is not None and sources <= times.read.keys() else None
+
+    @cached_property
+    def _values(self) -> tuple[int, int] | None:
+        """The first and the last value that the column can have in the interval, microseconds."""
+        if self._times is None:
+            return None
+        start, end = ((at - _EPOCH) // _MICRO for at in (self.interval.start, self.interval.end))
+        first = start + (self._times.offset - start) % self._times.step
+        last = end - 1 - (end - 1 - self._times.offset) % self._times.step
+        return (first, last) if first <= last else None
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the plan shows it. A row without event time is then no row of any interval."""
+        return self._times is not None
+
+    @property
+    def needs(self) -> tuple[timedelta, timedelta]:
+        """The least lookback and lookahead with which no row of the interval is missed, when it is known."""
+        if self._times is None or self._values is None:
+            return timedelta(0), timedelta(0)
+        first, last = self._values
+        spans = self._times.read.values()
+        back = (self.interval.start - _at(first + span.first) for span in spans)
+        ahead = (_at(last + span.last + 1) - self.interval.end for span in spans)
+        return max(back, default=timedelta(0)), max(ahead, default=timedelta(0))
+
+    @property
+    def closed_at(self) -> datetime:
+        """The watermark by which state is finished with every row of the interval, where it is known."""
+        if self._times is None or self._values is None or self._times.done is None:
+            return self.interval.end
+        return max(self.interval.end, _at(self._values[1] + self._times.done.last))
+
+    def refuse_far(self) -> None:
+        """Raise RefusedError ``replay.reach`` when rows are known to reach further than the replay reads, or
+        when nobody knows how far, and the spec does not say it."""
+        for what in _endless(self._plan, self.query):
             raise _refused(
-                pipeline, f"{reach.what} keeps its state for ever: no interval can be computed alone",
+                self.pipeline,
+                f"{what} keeps its state for ever: no interval can be computed alone",
                 "bound the state by the watermarked column, or remove `replay:`",
-            )  # fmt: skip
-        if back < reach.back or ahead < reach.ahead or max(back, ahead) < reach.either:
-            needs = [("lookback", back, reach.back), ("lookahead", ahead, reach.ahead)]
-            short = [f"{name}: {_words(need)}" for name, has, need in needs if has < need]
-            either = f"lookback: {_words(reach.either)}, or lookahead, by what {pipeline.sink.time_column} is"
+            )
+        declared, column = replay_of(self.pipeline), self.pipeline.sink.time_column
+        if self._times is None:
+            if missing := {"lookback", "lookahead"} - declared.model_fields_set:
+                raise _refused(
+                    self.pipeline,
+                    f"the plan does not show how far {column} lies from the event times of the rows that it"
+                    " is made from",
+                    f"declare {' and '.join(sorted(missing))} under `replay:` (`0 seconds` where it is"
+                    " nothing); or let the column be a truncation or a window of the watermarked column",
+                )
+            return
+        has = declared.lookback.delta, declared.lookahead.delta
+        words = zip(("lookback", "lookahead"), has, self.needs, strict=True)
+        if short := [f"{name}: {_words(need)}" for name, given, need in words if given < need]:
             raise _refused(
-                pipeline,
-                f"{reach.what} reaches further than a replay of {interval} reads"
+                self.pipeline,
+                f"{column} of {self.interval} is made from rows further away than a replay reads"
                 f" (lookback {declared.lookback}, lookahead {declared.lookahead})",
-                f"say under `replay:` at least {', '.join(short) or either}",
+                f"say under `replay:` at least {', '.join(short)}; or replay an interval with other bounds",
             )
 
 
-def _reaches(plan: Node, query: Query, pipeline: Pipeline, interval: Interval) -> Iterator[_Reach]:
+def _endless(plan: Node, query: Query) -> Iterator[str]:
+    """The operators whose state no watermark bounds."""
     for node in plan.walk():
         if not node.streaming:
             continue
         if node.name == "Aggregate":
-            yield _aggregate(node, interval)
+            grouping = items(node.java.groupingExpressions())
+            if not any(is_watermarked_column(each) or is_session(each) for each in grouping):
+                yield "an aggregation without a watermarked window"
         elif node.name in ("Deduplicate", "Distinct"):
             keys = items(node.java.keys() if node.name == "Deduplicate" else node.java.output())
-            yield _Reach("the deduplication", _NOTHING if any(map(is_watermarked, keys)) else None)
-        elif node.name == "DeduplicateWithinWatermark":
-            marks = [s.watermark.delay.delta for s in pipeline.sources.values() if s.watermark]
-            yield _Reach("the deduplication within the watermark", max(marks, default=_NOTHING))
+            if not any(map(is_watermarked, keys)):
+                yield "the deduplication"
         elif node.name == "GlobalLimit":
-            yield _Reach("LIMIT", None)
+            yield "LIMIT"
         elif node.name == "Join" and all(child.streaming for child in node.children):
-            yield _join(Join(node, query.session._jvm))
-        elif node.name in _OF_YOUR_OWN:
-            yield _Reach("a function with state of your own", _SOMETHING)
-
-
-def _aggregate(node: Node, interval: Interval) -> _Reach:
-    grouping = items(node.java.groupingExpressions())
-    if any(map(is_session, grouping)):
-        return _Reach("a session window", _SOMETHING, _SOMETHING)
-    if not any(map(is_watermarked_column, grouping)):
-        return _Reach("an aggregation without a watermarked window", None)
-    window = _window(node)
-    if window is None:
-        return _Reach("the aggregation", _NOTHING)
-    slide, length = window
-    # Windows that begin and end with the interval hold nothing of its neighbours.
-    whole = (interval.start - _EPOCH) % slide == _NOTHING == (interval.end - _EPOCH) % slide
-    return _Reach(f"a window of {_words(length)}", _NOTHING, either=length - slide if whole else length)
-
-
-def _window(node: Node) -> tuple[timedelta, timedelta] | None:
-    """Slide and length of the time window that an aggregation groups by; None where no plan shows it."""
-    for below in node.walk():
-        if below is not node and below.name == "Aggregate":
-            return None
-        if below.name in ("Project", "Expand") and (found := _of_text(str(below.java.toString()))):
-            return found
-    return None
-
-
-def _of_text(text: str) -> tuple[timedelta, timedelta] | None:
-    slide, length = _SLIDE.search(text), _LENGTH.search(text)
-    if slide is None or length is None:
-        return None
-    return timedelta(microseconds=int(slide[1])), timedelta(microseconds=int(length[1]))
-
-
-def _join(join: Join) -> _Reach:
-    what = f"the {join.kind} join of two streams"
-    if not (join.frees(join.left) and join.frees(join.right)):
-        return _Reach(what, None)
-    if join.watermarked_keys:
-        return _Reach(what, _NOTHING)
-    return _Reach(what, _NOTHING, either=_SOMETHING)
+            join = Join(node, query.session._jvm)
+            if not (join.frees(join.left) and join.frees(join.right)):
+                yield f"the {join.kind} join of two streams"
 
 
 def _words(length: timedelta) -> str:
     """As a spec says it."""
-    if length == _SOMETHING:
-        return "as far as it reaches"
-    for unit, size in (("day", 86_400), ("hour", 3_600), ("minute", 60), ("second", 1)):
+    for unit, size in _UNITS:
         number = length / timedelta(seconds=size)
         if number >= 1 and number == int(number):
             return f"{int(number)} {unit}{'s' if number > 1 else ''}"
-    return f"{length // _SOMETHING} microseconds"
+    return f"{length // _MICRO} microseconds"
+
+
+def _at(micros: int) -> datetime:
+    return _EPOCH + micros * _MICRO
 
 
 def _refused(pipeline: Pipeline, what: str, do: str) -> RefusedError:

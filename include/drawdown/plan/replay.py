@@ -71,15 +71,22 @@ def basis_at(
     return Basis(checkpoint, batch, past, closed)
 
 
-def refuse_open(pipeline: Pipeline, interval: Interval, basis: Basis) -> None:
-    """Raise RefusedError ``replay.open`` for an interval that the live query is not finished with."""
+def refuse_open(
+    pipeline: Pipeline, interval: Interval, basis: Basis, closed_at: datetime | None = None
+) -> None:
+    """Raise RefusedError ``replay.open`` for an interval that the live query is not finished with.
+
+    Args:
+        closed_at: the watermark by which its state is, once the plan is known.
+    """
     needed = interval.end + replay_of(pipeline).lookahead.delta
+    needed = max(needed, closed_at or needed)
     if basis.closed < needed:
         stands = "has seen no event yet" if basis.closed <= _EPOCH else f"stands at {shown(basis.closed)}"
         raise RefusedError(
             "replay.open",
             f"the watermark of {pipeline.name} {stands}, and the interval {interval} is closed when it is at"
-            f" {shown(needed)} (its end, and the lookahead)",
+            f" {shown(needed)} (its end, and what its rows reach beyond it)",
             where=f"pipeline {pipeline.name}",
             do=f"replay what ends earlier; or `drawdown run {pipeline.name}` when later events have arrived",
         )

@@ -126,7 +126,7 @@ def replace_interval(
 
     target, column = replaceable_of(project, pipeline), str(pipeline.sink.time_column)
     app_id = transaction_id(pipeline.name, generation, "output")
-    files = _staged(storage, replacement.folder)
+    files = staged_in(storage, replacement.folder)
     new = NewRows(replacement.interval, files, column, app_id, overtaken, replacement.info)
     # A MERGE of a drain would fail when its files were taken away meanwhile; an append reads none.
     merges = target.atomic and pipeline.sink.mode == "update"
@@ -134,8 +134,8 @@ def replace_interval(
         return target.replace(new)
 
 
-def _staged(storage: Storage, folder: str) -> list[StagedFile]:
-    """What Spark has written there, file by file."""
+def staged_in(storage: Storage, folder: str) -> list[StagedFile]:
+    """What Spark has written into a folder, file by file."""
     import pyarrow.parquet as pq
 
     found = []
@@ -149,9 +149,10 @@ def _staged(storage: Storage, folder: str) -> list[StagedFile]:
 
 def _may_hold(file: StagedFile, column: str, interval: Interval) -> bool:
     """Whether a staged file may hold a row of the interval, by its statistics; without them it may."""
-    if not file.rows:
-        return False
     stats = json.loads(str(file.action.get("stats") or "{}"))
+    if not file.rows or stats.get("nullCount", {}).get(column) == file.rows:
+        # A row without a time is in no interval.
+        return False
     least, most = (stats.get(which, {}).get(column) for which in ("minValues", "maxValues"))
     if least is None or most is None:
         return True

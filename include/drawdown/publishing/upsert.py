@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from drawdown.errors import TransformError
 from drawdown.metastore.records import StagedFile
 from drawdown.publishing.parquet_file import read_parquet
+from drawdown.spec import Pipeline
 from drawdown.storage import Storage
 
 _SHOWN = 3
@@ -29,6 +31,27 @@ def duplicate_keys(
     more = counted.filter(pc.greater(counted["count_all"], 1))
     shown = [", ".join(f"{k}={row[k]!r}" for k in keys) for row in more.slice(0, _SHOWN).to_pylist()]
     return more.num_rows, shown
+
+
+def refuse_duplicate_keys(
+    storage: Storage, pipeline: Pipeline, files: Sequence[StagedFile], where_from: str
+) -> None:
+    """Raise TransformError ``sink.duplicate-keys`` when rows that are written together share a key.
+
+    Args:
+        where_from: in the words of an error: "batch 3".
+    """
+    if not pipeline.sink.keys:
+        return
+    count, some = duplicate_keys(storage, files, pipeline.sink.keys)
+    if count:
+        raise TransformError(
+            "sink.duplicate-keys",
+            f"{count} key(s) of {pipeline.name} come more than once in {where_from}"
+            f" ({'; '.join(some)}): which row is the newest cannot be told",
+            where=str(pipeline.folder / pipeline.transform),
+            do="let the transform give one row per key (aggregate by the keys), or add a column to keys",
+        )
 
 
 def latest_rows(storage: Storage, files: Sequence[StagedFile], keys: Sequence[str]) -> Any:

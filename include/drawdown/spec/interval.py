@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from drawdown.errors import SpecError
 
 _DAY = timedelta(days=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, order=True)
@@ -54,6 +55,11 @@ class Interval:
             end = min(start + length, self.end)
             yield Interval(start, end)
             start = end
+
+    @property
+    def is_days(self) -> bool:
+        """Whether it goes from midnight to midnight, UTC."""
+        return all((at - _EPOCH) % _DAY == timedelta(0) for at in (self.start, self.end))
 
     def days(self) -> tuple[str, str]:
         """The first day whose midnight is in the interval, and the first one behind it, as ISO dates."""

@@ -87,16 +87,21 @@ class Join:
         times = [a for a in items(condition.get().references().toSeq()) if _is_time(a)]
         return all(any(side.has(a) for a in times) for side in (self.left, self.right))
 
-    def _range_frees(self, side: Side) -> bool:
+    def furthest(self, side: Side, condition: Any) -> int | None:
+        """How many milliseconds the other side's event time can lie behind that of a matching row of this
+        side, by a condition (Java Expression); None where it does not say."""
         helper = self.jvm.org.apache.spark.sql.catalyst.analysis.StreamingJoinHelper
-        return bool(
-            helper.getStateValueWatermark(
-                side.node.java.outputSet(),
-                self.other(side).node.java.outputSet(),
-                self.node.java.condition(),
-                self.jvm.scala.Some(_SOME_WATERMARK),
-            ).isDefined()
+        found = helper.getStateValueWatermark(
+            side.node.java.outputSet(),
+            self.other(side).node.java.outputSet(),
+            self.jvm.scala.Some(condition),
+            self.jvm.scala.Some(_SOME_WATERMARK),
         )
+        return _SOME_WATERMARK - int(found.get()) if found.isDefined() else None
+
+    def _range_frees(self, side: Side) -> bool:
+        condition = self.node.java.condition()
+        return condition.isDefined() and self.furthest(side, condition.get()) is not None
 
 
 def _is_time(attribute: Any) -> bool:

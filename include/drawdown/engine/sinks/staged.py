@@ -23,7 +23,7 @@ from drawdown.errors import SpecError, TransformError
 from drawdown.metastore.records import Checkpoint, StagedFile
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.staging import staging_folder
-from drawdown.publishing.upsert import duplicate_keys
+from drawdown.publishing.upsert import refuse_duplicate_keys
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 
@@ -94,17 +94,7 @@ class StagedFilesSink(ABC):
 
     def refuse_rows(self, staged: Sequence[StagedFile], batch_id: int) -> None:
         """Raise TransformError when the target could not take these rows; they are removed then."""
-        if not self._keys:
-            return
-        count, some = duplicate_keys(self._storage, staged, self._keys)
-        if count:
-            raise TransformError(
-                "sink.duplicate-keys",
-                f"{count} key(s) of {self._pipeline.name} come more than once in batch {batch_id}"
-                f" ({'; '.join(some)}): which row is the newest cannot be told",
-                where=str(self._pipeline.folder / self._pipeline.transform),
-                do="let the transform give one row per key (aggregate by the keys), or add a column to keys",
-            )
+        refuse_duplicate_keys(self._storage, self._pipeline, staged, f"batch {batch_id}")
 
     def remove(self, files: Sequence[StagedFile]) -> None:
         self._staging.remove(files)

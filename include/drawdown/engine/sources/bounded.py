@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from drawdown.engine.sources.columns import schema_of
+from drawdown.engine.sources.columns import CORRUPT, schema_of
 from drawdown.engine.sources.delta import read_this_version
 from drawdown.engine.sources.files import read_these_files
 from drawdown.engine.sources.kafka import read_these_offsets
@@ -29,14 +29,15 @@ def read_bounded(
     metastore: Metastore,
     basis: Basis,
     interval: Interval,
+    undated: bool,
 ) -> DataFrame:
     """What a source had given by the basis of the event times that a replay wants, as `read_stream` gives it.
 
-    A source without a watermark is read whole. A row without event time, or with one that cannot be read,
-    belongs to no interval.
+    A source without a watermark is read whole. A malformed row belongs to no interval.
 
     Args:
         inferred: as for `read_stream`.
+        undated: rows without event time, too: the transform may give them a time from elsewhere.
 
     Raises:
         RefusedError, SourceError: as `files_to_read`, `offsets_to_read` and `version_to_read`.
@@ -57,4 +58,5 @@ def read_bounded(
         return frame
     wanted = interval.wider(declared.lookback.delta, declared.lookahead.delta)
     time = F.col(f"`{source.watermark.column}`").cast("timestamp")
-    return frame.where((time >= F.lit(wanted.start)) & (time < F.lit(wanted.end)))
+    within = (time >= F.lit(wanted.start)) & (time < F.lit(wanted.end))
+    return frame.where(within | (time.isNull() & F.col(CORRUPT).isNull()) if undated else within)
