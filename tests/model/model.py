@@ -1,0 +1,217 @@
+"""What must be true, in plain Python over the landed rows; nothing of the library is asked.
+
+A pipeline without state: every row that passes the rules is in the table once, and says by which version of
+the transform it was made. A drain is one batch and one slice; what was judged waits in a queue.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+Kind = Literal["ok", "late", "null", "bad", "worst", "malformed", "not-utf8", "marker"]
+KINDS: tuple[Kind, ...] = ("ok", "late", "null", "bad", "worst", "malformed", "not-utf8", "marker")
+BROKEN = ("malformed", "not-utf8")
+
+
+@dataclass(frozen=True)
+class Row:
+    """`at` is None where the record has none."""
+
+    id: int
+    at: datetime | None
+    kind: Kind
+
+    def passes(self, mended: bool) -> bool:
+        """The rule: a mended one lets ``bad`` rows through, and no rule the ``worst``."""
+        return self.kind not in BROKEN and self.kind != "worst" and (mended or self.kind != "bad")
+
+    def within(self, start: datetime, end: datetime) -> bool:
+        return self.at is not None and start <= self.at < end
+
+
+@dataclass
+class Slice:
+    """Rows that one verdict is about."""
+
+    batches: list[int]
+    rows: Counter[tuple[int, int]]
+    held: bool
+
+
+@dataclass
+class Generation:
+    """What one generation of the checkpoint has come to.
+
+    Attributes:
+        batches: what each batch has read, ids.
+        staged: batches and rows (id, version) that are not judged yet.
+        queue: slices that were judged and are not visible.
+        visible: the last batch that was published; what replays stand on.
+    """
+
+    version: int
+    batches: list[list[int]] = field(default_factory=list)
+    staged: list[int] = field(default_factory=list)
+    rows: Counter[tuple[int, int]] = field(default_factory=Counter)
+    queue: list[Slice] = field(default_factory=list)
+    visible: int = -1
+    table: Counter[tuple[int, int]] = field(default_factory=Counter)
+    quarantine: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def read(self) -> set[int]:
+        return {each for batch in self.batches for each in batch}
+
+
+@dataclass
+class Model:
+    """All that has landed, and what became of it.
+
+    Attributes:
+        ordered: a slice that is held keeps those behind it back.
+        appended: every row that a commit of new rows has brought, as often: what a stream reads.
+        delivered: what the stream downstream has taken of it.
+    """
+
+    ordered: bool = True
+    landed: dict[int, Row] = field(default_factory=dict)
+    mended: bool = False
+    live: Generation = field(default_factory=lambda: Generation(1))
+    shadow: Generation | None = None
+    before: Generation | None = None
+    appended: Counter[int] = field(default_factory=Counter)
+    delivered: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def unread(self) -> list[int]:
+        return [each for each in self.landed if each not in self.live.read]
+
+    # One thing after the other
+
+    def land(self, rows: list[Row]) -> None:
+        self.landed |= {row.id: row for row in rows}
+
+    def drain(self, judge: bool = True, publish: bool = True) -> None:
+        """As far as it came; nothing of it is lost in any case."""
+        if not judge:
+            return
+        self._take(self.live, self.unread)
+        self._judge(self.live)
+        if publish:
+            self.publish()
+
+    def _take(self, of: Generation, ids: list[int]) -> None:
+        if not ids:
+            return
+        of.staged.append(len(of.batches))
+        of.batches.append(list(ids))
+        for each in ids:
+            if self.landed[each].passes(self.mended):
+                of.rows[each, of.version] += 1
+            else:
+                of.quarantine[each] = "open"
+
+    def _judge(self, of: Generation) -> None:
+        if not of.staged:
+            return
+        held = any(self.landed[each].kind == "marker" for each, _ in of.rows)
+        of.queue.append(Slice(of.staged, of.rows, held))
+        of.staged, of.rows = [], Counter()
+
+    def publish(self) -> None:
+        """Slices that passed, those behind a held one too where the order does not count."""
+        left = []
+        for each in self.live.queue:
+            if each.held or (left and self.ordered):
+                left.append(each)
+            else:
+                self._show(each)
+        self.live.queue = left
+
+    def _show(self, slice_: Slice) -> None:
+        self.live.table += slice_.rows
+        self.live.visible = max(self.live.visible, *slice_.batches)
+        self.appended.update(each for each, _ in slice_.rows.elements())
+
+    @property
+    def holds(self) -> bool:
+        return any(each.held for each in self.live.queue)
+
+    def release(self) -> None:
+        for each in self.live.queue:
+            each.held = False
+        self.publish()
+
+    def discard(self) -> None:
+        for each in self.live.queue:
+            if each.held:
+                self.live.visible = max(self.live.visible, -1)
+        self.live.queue = [each for each in self.live.queue if not each.held]
+        self.publish()
+
+    # Quarantine
+
+    def passing(self) -> list[int]:
+        """Open rows of the quarantine that the rules of now let through."""
+        open_ = [each for each, state in self.live.quarantine.items() if state == "open"]
+        return [each for each in open_ if self.landed[each].passes(self.mended)]
+
+    def replay_quarantine(self) -> None:
+        passing = self.passing()
+        if not passing:
+            return
+        self.live.staged.append(len(self.live.batches))
+        self.live.batches.append([])
+        for each in passing:
+            self.live.rows[each, self.live.version] += 1
+            self.live.quarantine[each] = "replayed"
+        self.drain()
+
+    # Replays of intervals
+
+    def recomputed(self, start: datetime, end: datetime) -> list[int]:
+        """What a replay of the interval makes, by what was read until the last visible batch."""
+        read = [each for batch in self.live.batches[: self.live.visible + 1] for each in batch]
+        rows = [self.landed[each] for each in read]
+        return [row.id for row in rows if row.within(start, end) and row.passes(self.mended)]
+
+    def replay(self, start: datetime, end: datetime) -> None:
+        made = self.recomputed(start, end)
+        kept = {key: n for key, n in self.live.table.items() if not self.landed[key[0]].within(start, end)}
+        self.live.table = Counter(kept)
+        self.live.table.update((each, self.live.version) for each in made)
+        for each in made:
+            # It is in the table: nobody may let it in a second time.
+            if self.live.quarantine.get(each) == "open":
+                self.live.quarantine[each] = "replayed"
+
+    # Back
+
+    def mark(self) -> Generation:
+        return copy.deepcopy(self.live)
+
+    def go_back(self, mark: Generation) -> None:
+        """What was read behind the mark comes again."""
+        self.live = copy.deepcopy(mark)
+
+    # Rebuilds
+
+    def rebuild(self, version: int) -> None:
+        shadow = self.shadow or Generation(version)
+        self._take(shadow, [each for each in self.landed if each not in shadow.read])
+        shadow.table += shadow.rows
+        shadow.rows, shadow.staged = Counter(), []
+        self.shadow = shadow
+
+    def swap(self) -> None:
+        assert self.shadow is not None
+        self.before, self.live, self.shadow = self.live, self.shadow, None
+        self.live.visible = len(self.live.batches) - 1
+
+    def roll_back(self) -> None:
+        assert self.before is not None
+        self.live, self.before = self.before, None

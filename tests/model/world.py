@@ -1,0 +1,412 @@
+"""A project and the model of it side by side: every rule is done to both, and then they are compared."""
+
+from __future__ import annotations
+
+import json
+import traceback
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote
+
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from tests.model.actions import Actions, Ended, Moment, commands_of
+from tests.model.model import Kind, Model, Row
+
+FIRST = datetime(2024, 1, 1, tzinfo=UTC)
+OUT, READ = "tables/out", "tables/read"
+PROJECT = "held: 30 minutes\nupkeep: {vacuum: 3 hours, records: 3 hours}\n"
+SPEC = """
+sources:
+  events:
+    format: json
+    path: landing/events
+    schema: events.ddl
+    watermark: {column: at, delay: 0 seconds}
+transform: transform.sql
+sink: {format: delta, path: tables/out, schema: out.ddl, time_column: at SINK}
+state: {partitions: 1}
+replay: {interval: 1 day}
+"""
+READER = """
+sources:
+  made: {format: delta, path: tables/out, options: {skipChangeCommits: true}}
+transform: transform.sql
+sink: {format: delta, path: tables/read, schema: out.ddl}
+state: {partitions: 1}
+"""
+EVENTS = "id BIGINT, at TIMESTAMP, k STRING, n INT"
+COLUMNS = "id BIGINT, at TIMESTAMP, k STRING, n INT, v INT"
+TRANSFORM = "SELECT id, at, k, n, {version} AS v FROM events"
+QUALITY = """
+rules: [{{name: small, check: "n < {bound}", on_fail: quarantine}}]
+expectations:
+  - {{type: expect_column_values_to_not_be_in_set, kwargs: {{column: k, value_set: [marker]}}}}
+"""
+NUMBERS: dict[str, int] = {"bad": 95, "worst": 150}
+
+# Where a drain that dies has judged its slice, and where its rows are visible.
+_ORDER = (
+    "lease.take", "run.open", "checkpoint.note", "past.settle", "query.start", "batch.files", "batch.stage",
+    "batch.reject", "batch.note", "batch.end", "commits.note", "quarantine.publish", "verdict.note",
+    "publish.commit", "publish.note", "run.close",
+)  # fmt: skip
+DEATHS = tuple(
+    (when, step) for step in _ORDER for when in ("before", "after") if (when, step) != ("after", "query.start")
+)
+
+
+def _comes_after(moment: Moment, step: str) -> bool:
+    """Whether what the step makes true is true when an actor dies at the moment."""
+    mine, other = _ORDER.index(moment.step), _ORDER.index(step)
+    return mine > other or (mine == other and moment.when == "after")
+
+
+class Wrong(AssertionError):
+    """The project is not what the model says."""
+
+
+@dataclass
+class World:
+    """`done`: what was done so far, to be read and done again."""
+
+    root: Path
+    spark: SparkSession
+    ordered: bool = True
+    store_url: str = "sqlite:///metastore.db"
+    actions: Actions = field(init=False)
+    model: Model = field(init=False)
+    done: list[str] = field(default_factory=list)
+    refusals: Counter[str] = field(default_factory=Counter)
+
+    def __post_init__(self) -> None:
+        self.actions = Actions(self.root, self.spark, PROJECT, self.store_url)
+        self.model = Model(self.ordered)
+        self.next_id, self.next_file = 0, 0
+        self.kept_from: dict[str, int] = {}
+        self.marks: list[tuple[int, Any]] = []
+        self.snapshot: Any = None
+        self.swapped = False
+        self.reads = False
+        self._versions: dict[str, dict[int, set[str]]] = {}
+        self._write(1)
+
+    # The pipeline
+
+    def _write(self, version: int, folder: str = "out") -> None:
+        target = self.root / "include/pipelines" / folder
+        target.mkdir(parents=True, exist_ok=True)
+        sink = "" if self.ordered else ", ordered: false"
+        files = {
+            "pipeline.yaml": SPEC.replace(" SINK", sink),
+            "events.ddl": EVENTS,
+            "out.ddl": COLUMNS,
+            "transform.sql": TRANSFORM.format(version=version),
+        }
+        for name, text in files.items():
+            (target / name).write_text(text)
+        self._write_quality()
+
+    def _write_quality(self) -> None:
+        text = QUALITY.format(bound=100 if self.model.mended else 90)
+        for folder in ("out", "out/next"):
+            if (self.root / "include/pipelines" / folder).exists():
+                (self.root / "include/pipelines" / folder / "quality.yaml").write_text(text)
+
+    # Rules. Each is done to the project and, as far as it came, to the model.
+
+    def land(self, *rows: tuple[Kind, float | None]) -> None:
+        """One file; of each row its kind, and its hour since 2024-01-01 (None: no event time)."""
+        made, lines = [], []
+        for kind, hour in rows:
+            at = None if hour is None or kind == "null" else FIRST + timedelta(hours=hour)
+            row = Row(self.next_id, at, kind)
+            self.next_id += 1
+            made.append(row)
+            lines.append(_record(row))
+        self.next_file += 1
+        folder = self.actions.storage / "landing/events"
+        folder.mkdir(parents=True, exist_ok=True)
+        path = folder / f"{self.next_file:04}.json"
+        aside = path.with_name(f".{path.name}")
+        aside.write_bytes(b"".join(line + b"\n" for line in lines))
+        aside.rename(path)
+        self.model.land(made)
+
+    def drain(self, die: tuple[str, str] | None = None, then: Callable[[], None] | None = None) -> Ended:
+        moment = Moment(*die, then=then) if die else None
+        ended = self.actions.drain(moment)
+        if ended.died:
+            assert moment is not None
+            self.model.drain(
+                judge=_comes_after(moment, "verdict.note"), publish=_comes_after(moment, "publish.commit")
+            )
+            return ended
+        held = self.model.live.queue[-1:] if self.model.holds else []
+        if ended.id in ("", "audit.fail"):
+            self.model.drain()
+            if ended.id == "audit.fail":
+                assert self.model.holds, f"nothing can fail the audit: {ended}, {held}"
+            return ended
+        return self._refused(ended, "drain")
+
+    def backfill(self, start: float, end: float, die: tuple[str, str] | None = None,
+                 then: Callable[[], None] | None = None) -> Ended:  # fmt: skip
+        """Hours since 2024-01-01."""
+        first, last = FIRST + timedelta(hours=start), FIRST + timedelta(hours=end)
+        moment = Moment(*die, then=then) if die else None
+        ended = self.actions.backfill(first.isoformat(), last.isoformat(), moment)
+        if ended.died:
+            assert moment is not None
+            if (moment.when, moment.step) == ("after", "replay.commit"):
+                self.model.replay(first, last)
+            return ended
+        if ended.error is None:
+            self.model.replay(first, last)
+            return ended
+        if ended.id == "audit.fail":
+            made = self.model.recomputed(first, last)
+            assert any(self.model.landed[each].kind == "marker" for each in made), str(ended)
+            return ended
+        return self._refused(ended, "backfill")
+
+    def mend_rule(self, mended: bool = True) -> None:
+        self.model.mended = mended
+        self._write_quality()
+
+    def replay_quarantine(self, die: tuple[str, str] | None = None) -> Ended:
+        ended = self.actions.replay_quarantine(moment=Moment(*die) if die else None)
+        if ended.died:
+            return ended
+        if ended.id in ("", "audit.fail"):
+            self.model.replay_quarantine()
+            return ended
+        return self._refused(ended, "replay_quarantine")
+
+    def decide(self, choice: str, batch: int | None = None) -> Ended:
+        words = ["--batch", str(batch)] if batch is not None else []
+        ended = self.actions.command(choice, "out", "--why", "a test", *words)
+        if ended.error is None:
+            (self.model.release if choice == "release" else self.model.discard)()
+            return ended
+        return self._refused(ended, "decide")
+
+    def mark(self) -> None:
+        """A place to go back to: everything is published here."""
+        if not self.model.live.queue and not self.model.live.staged:
+            self.marks.append((self.actions.last_batch(), self.model.mark()))
+
+    def rewind(self, number: int = -1, die: tuple[str, str] | None = None) -> Ended:
+        batch, mark = self.marks[number]
+        if batch < 0:
+            return Ended()
+        ended = self.actions.command(
+            "checkpoint", "rewind", "out", "--to", str(batch), "--sink", moment=Moment(*die) if die else None
+        )
+        if ended.error is None and not ended.died:
+            self._gone_back(mark)
+            self.marks = [each for each in self.marks if each[0] <= batch]
+            return ended
+        return self._refused(ended, "rewind")
+
+    def take_snapshot(self) -> Ended:
+        ended = self.actions.command("checkpoint", "snapshot", "out")
+        if ended.error is None:
+            self.snapshot = self.model.mark()
+            return ended
+        return self._refused(ended, "snapshot")
+
+    def restore(self) -> Ended:
+        ended = self.actions.command("checkpoint", "restore", "out", "latest", "--sink")
+        if ended.error is None:
+            self._gone_back(self.snapshot)
+            self.marks.clear()
+            return ended
+        return self._refused(ended, "restore")
+
+    def _gone_back(self, mark: Any) -> None:
+        self.model.go_back(mark)
+
+    def rebuild(self, die: tuple[str, str] | None = None, then: Callable[[], None] | None = None) -> Ended:
+        version = self.model.shadow.version if self.model.shadow else self.model.live.version + 1
+        if self.model.shadow is None:
+            self._write(version, "out/next")
+        ended = self.actions.rebuild(Moment(*die, then=then) if die else None)
+        if ended.error is None and not ended.died:
+            self.model.rebuild(version)
+            return ended
+        return self._refused(ended, "rebuild")
+
+    def approve(self, die: tuple[str, str] | None = None) -> Ended:
+        ended = self._end_rebuild("approve", die)
+        if ended.error is None and not ended.died:
+            self.model.swap()
+            self._new_generation()
+        return ended
+
+    def roll_back(self, die: tuple[str, str] | None = None) -> Ended:
+        ended = self._end_rebuild("rollback", die)
+        if ended.error is None and not ended.died:
+            self.model.roll_back()
+            self._new_generation()
+        return ended
+
+    def give_up(self) -> Ended:
+        ended = self._end_rebuild("discard", None)
+        if ended.error is None:
+            self.model.shadow = None
+        return ended
+
+    def _end_rebuild(self, choice: str, die: tuple[str, str] | None) -> Ended:
+        moment = Moment(*die) if die else None
+        ended = self.actions.command("rebuild", choice, "out", "--why", "a test", moment=moment)
+        return self._refused(ended, choice) if ended.error is not None else ended
+
+    def _new_generation(self) -> None:
+        self.marks.clear()
+        self.snapshot = None
+
+    def upkeep(self, hours: float = 4) -> Ended:
+        """After some hours; files stay for three."""
+        ended = self.actions.upkeep(timedelta(hours=hours))
+        if hours > 3:
+            self.kept_from = {path: _version(self.actions.storage / path) for path in (OUT, READ)}
+        return self._refused(ended, "upkeep") if ended.error is not None else ended
+
+    def read_on(self) -> Ended:
+        """The pipeline downstream."""
+        if not self.reads:
+            self.actions.workspace.pipeline(
+                "reader", READER, out_ddl=COLUMNS, transform_sql="SELECT * FROM made"
+            )
+            self.reads = True
+        ended = self.actions.drain(name="reader")
+        if ended.error is None:
+            self.model.delivered = Counter(self.model.appended)
+            return ended
+        return self._refused(ended, "read_on")
+
+    def _refused(self, ended: Ended, rule: str) -> Ended:
+        if ended.error is not None:
+            self.refusals[f"{rule}: {ended.id}"] += 1
+        return ended
+
+    # What must be true after each
+
+    def check(self) -> None:
+        try:
+            self.check_files()
+            self.check_rows()
+            self.check_quarantine()
+            self.check_counts()
+            self.check_reader()
+        except Wrong:
+            raise
+        except Exception as error:
+            raise Wrong(f"a look at the project failed: {error!r}\n{traceback.format_exc()}") from error
+
+    def check_rows(self) -> None:
+        _equal("rows of the table", _rows(self.actions.storage / OUT), self.model.live.table)
+
+    def check_quarantine(self) -> None:
+        if not (self.actions.storage / "quarantine/out/_delta_log").exists():
+            return
+        self.actions.quarantine()
+
+    def check_counts(self) -> None:
+        for run in self.actions.runs():
+            if not run.counts.balanced:
+                raise Wrong(f"counts of run {run.run_id} ({run.kind}, {run.state}) do not balance: {run.counts}")
+
+    def check_reader(self) -> None:
+        if self.reads:
+            found = Counter({each: n for (each, _), n in _by_id(self.actions.storage / READ).items()})
+            _equal("rows of the reader", found, self.model.delivered)
+
+    def check_files(self) -> None:
+        """Every file that a version within its retention names is there."""
+        for path in (OUT, "quarantine/out", READ):
+            folder = self.actions.storage / path
+            for version, files in self._named(folder).items():
+                if version < self.kept_from.get(path, 0):
+                    continue
+                gone = sorted(each for each in files if not (folder / each).exists())
+                if gone:
+                    raise Wrong(f"version {version} of {path} names files that are gone: {gone}")
+
+    def _named(self, folder: Path) -> dict[int, set[str]]:
+        found: dict[int, set[str]] = {}
+        files: set[str] = set()
+        for commit in sorted((folder / "_delta_log").glob("*.json")):
+            for line in commit.read_text().splitlines():
+                action = json.loads(line)
+                if "add" in action:
+                    files = files | {unquote(action["add"]["path"])}
+                elif "remove" in action:
+                    files = files - {unquote(action["remove"]["path"])}
+            found[int(commit.stem)] = files
+        return found
+
+    def check_ways_out(self) -> None:
+        """Whatever the state: by what the errors name one comes to a drain that succeeds."""
+        tried: list[str] = []
+        for _ in range(8):
+            ended = self.actions.drain()
+            if ended.error is None:
+                return
+            if ended.id == "audit.fail":
+                continue
+            commands = commands_of(ended.error)
+            tried.append(f"{ended.error}")
+            if not commands:
+                raise Wrong(f"no command leads out of: {ended.error}\n{tried}")
+            out = self.actions.typed(commands[0])
+            tried.append(f"typed `{commands[0]}`: {out}")
+        raise Wrong("no way out:\n" + "\n".join(tried))
+
+
+def _record(row: Row) -> bytes:
+    if row.kind == "malformed":
+        return f'{{"id": {row.id}, "at": broken'.encode()
+    if row.kind == "not-utf8":
+        return f'{{"id": {row.id}, "at": broken '.encode() + b"\xff\xfe"
+    at = row.at.isoformat() if row.at else None
+    k = "marker" if row.kind == "marker" else "a"
+    return json.dumps({"id": row.id, "at": at, "k": k, "n": NUMBERS.get(row.kind, 1)}).encode()
+
+
+def _version(folder: Path) -> int:
+    commits = sorted((folder / "_delta_log").glob("*.json"))
+    return int(commits[-1].stem) if commits else 0
+
+
+def _by_id(folder: Path) -> Counter[tuple[int, int]]:
+    return _rows(folder)
+
+
+def _rows(folder: Path) -> Counter[tuple[int, int]]:
+    if not (folder / "_delta_log").exists():
+        return Counter()
+    rows = DeltaTable(str(folder)).to_pyarrow_table(columns=["id", "v"]).to_pylist()
+    return Counter((row["id"], row["v"]) for row in rows)
+
+
+def _equal(what: str, found: Counter[Any], expected: Counter[Any]) -> None:
+    if found != expected:
+        raise Wrong(f"{what}: missing {dict(expected - found)}, too many {dict(found - expected)}")
+
+
+Step = tuple[Any, ...]
+
+
+def play(world: World, steps: Sequence[Step]) -> None:
+    """A script: each step a rule's name and what it is given; after each all that must be true is looked at."""
+    for name, *given in steps:
+        world.done.append(f"{name}{tuple(given)}")
+        getattr(world, name)(*given)
+        world.check()
