@@ -12,6 +12,7 @@ import re
 import shlex
 import shutil
 import threading
+import time
 import uuid
 import weakref
 from collections import Counter
@@ -20,7 +21,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
+import deltalake
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine, create_engine, event, text
 from typer.testing import CliRunner
@@ -39,7 +42,8 @@ from drawdown.spec.interval import Interval
 from tests.support.ageing import grow_old
 from tests.support.workspace import Workspace
 
-STEPS = tuple(fault_points._ALL)
+STEPS = (*fault_points._ALL, "table.commit", "table.restore")
+"""Durable steps, and those of the library that writes Delta tables: files are there, their commit is not."""
 
 
 @dataclass(frozen=True)
@@ -155,11 +159,11 @@ class Actions:
         return self._act(work, moment)
 
     def replay_quarantine(
-        self, patch: tuple[str, ...] = (), moment: Moment | None = None, with_late: bool = False
+        self, changes: tuple[str, ...] = (), moment: Moment | None = None, with_late: bool = False
     ) -> Ended:
         def work(metastore: Metastore) -> Ended:
             pipeline = load_pipeline(self.workspace.project, self.name)
-            asked = Asked(Choice(), patch, with_late)
+            asked = Asked(Choice(), changes, with_late)
             return Ended(self._application(metastore).replay_set_aside(pipeline, asked).error)
 
         return self._act(work, moment)
@@ -342,9 +346,53 @@ def _armed(hook: _Hook | None) -> Iterator[None]:
     before = fault_points._armed
     fault_points._armed = lambda: hook  # type: ignore[assignment]
     try:
-        yield
+        with _at_the_table(hook) if hook is not None else contextlib.nullcontext():
+            yield
     finally:
         fault_points._armed = before
+
+
+@contextlib.contextmanager
+def _at_the_table(hook: _Hook) -> Iterator[None]:
+    """Steps inside the library that writes Delta tables: the same wherever Drawdown calls it from."""
+
+    def around(step: str, called: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*given: Any, **named: Any) -> Any:
+            with hook.around() if hook.step == step else contextlib.nullcontext():
+                return called(*given, **named)
+
+        return call
+
+    def write(table: Any, data: Any, **named: Any) -> Any:
+        """The files are there, the commit is not: what is written goes out in files of a row or so."""
+        if hook.step != "table.commit":
+            return written(table, data, **named)
+        folder = Path(str(table.table_uri).removeprefix("file://"))
+        before = set(folder.glob("*.parquet"))
+
+        def batches() -> Iterator[Any]:
+            yield from data
+            until = time.monotonic() + 5
+            while time.monotonic() < until and not set(folder.glob("*.parquet")) - before:
+                time.sleep(0.05)
+            with hook.around():
+                pass
+
+        import pyarrow as pa
+
+        reader = pa.RecordBatchReader.from_batches(data.schema, batches())
+        return written(table, reader, **named, target_file_size=1)
+
+    written = deltalake.write_deltalake
+    table = deltalake.DeltaTable
+    with (
+        patch.object(deltalake, "write_deltalake", write),
+        patch.object(table, "restore", around("table.restore", table.restore)),
+        patch.object(
+            table, "create_write_transaction", around("table.commit", table.create_write_transaction)
+        ),
+    ):
+        yield
 
 
 def _unarmed() -> contextlib.AbstractContextManager[None]:

@@ -50,6 +50,7 @@ class Generation:
         batches: what each batch has read, ids.
         staged: batches and rows (id, version) that are not judged yet.
         queue: slices that were judged and are not visible.
+        decided: by batch, what became of its slice.
         visible: the last batch that was published; what replays stand on.
     """
 
@@ -61,6 +62,7 @@ class Generation:
     visible: int = -1
     table: Counter[tuple[int, int]] = field(default_factory=Counter)
     quarantine: dict[int, str] = field(default_factory=dict)
+    decided: dict[int, str] = field(default_factory=dict)
 
     @property
     def read(self) -> set[int]:
@@ -73,11 +75,13 @@ class Model:
 
     Attributes:
         ordered: a slice that is held keeps those behind it back.
-        appended: every row that a commit of new rows has brought, as often: what a stream reads.
+        keyed: update mode, with the event time as the key.
+        appended: every row that a commit of new rows has brought: what a stream reads, once each.
         delivered: what the stream downstream has taken of it.
     """
 
     ordered: bool = True
+    keyed: bool = False
     landed: dict[int, Row] = field(default_factory=dict)
     mended: bool = False
     live: Generation = field(default_factory=lambda: Generation(1))
@@ -133,9 +137,18 @@ class Model:
         self.live.queue = left
 
     def _show(self, slice_: Slice) -> None:
-        self.live.table += slice_.rows
+        self.live.table = self._merged(self.live.table, slice_.rows)
         self.live.visible = max(self.live.visible, *slice_.batches)
-        self.appended.update(each for each, _ in slice_.rows.elements())
+        self.live.decided |= dict.fromkeys(slice_.batches, "shown")
+        # Once, whatever the table goes through.
+        self.appended |= Counter({each: 1 for each, _ in slice_.rows})
+
+    def _merged(self, table: Counter[tuple[int, int]], rows: Counter[tuple[int, int]]) -> Counter[tuple[int, int]]:
+        """Update mode: the last row of a key, which is its event time, takes the place of those before."""
+        if not self.keyed:
+            return table + rows
+        last = {self.landed[each].at: (each, version) for each, version in [*table, *rows]}
+        return Counter(last.values())
 
     @property
     def holds(self) -> bool:
@@ -149,7 +162,7 @@ class Model:
     def discard(self) -> None:
         for each in self.live.queue:
             if each.held:
-                self.live.visible = max(self.live.visible, -1)
+                self.live.decided |= dict.fromkeys(each.batches, "discarded")
         self.live.queue = [each for each in self.live.queue if not each.held]
         self.publish()
 
@@ -182,8 +195,8 @@ class Model:
     def replay(self, start: datetime, end: datetime) -> None:
         made = self.recomputed(start, end)
         kept = {key: n for key, n in self.live.table.items() if not self.landed[key[0]].within(start, end)}
-        self.live.table = Counter(kept)
-        self.live.table.update((each, self.live.version) for each in made)
+        new = Counter((each, self.live.version) for each in made)
+        self.live.table = self._merged(Counter(kept), new)
         for each in made:
             # It is in the table: nobody may let it in a second time.
             if self.live.quarantine.get(each) == "open":
@@ -195,8 +208,13 @@ class Model:
         return copy.deepcopy(self.live)
 
     def go_back(self, mark: Generation) -> None:
-        """What was read behind the mark comes again."""
-        self.live = copy.deepcopy(mark)
+        """What was read behind the mark comes again; what was decided since stays decided."""
+        decided, self.live = self.live.decided, copy.deepcopy(mark)
+        for each in list(self.live.queue):
+            if each.held and (choice := decided.get(each.batches[0])):
+                self.live.queue.remove(each)
+                if choice == "shown":
+                    self._show(each)
 
     # Rebuilds
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import traceback
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from tests.model.actions import Actions, Ended, Moment, commands_of
@@ -43,6 +44,14 @@ state: {partitions: 1}
 EVENTS = "id BIGINT, at TIMESTAMP, k STRING, n INT"
 COLUMNS = "id BIGINT, at TIMESTAMP, k STRING, n INT, v INT"
 TRANSFORM = "SELECT id, at, k, n, {version} AS v FROM events"
+DAY = "SELECT id, at, k, n, {version} AS v, CAST(at AS DATE) AS day FROM events"
+COPIED = """
+sources:
+  raw: {format: delta, path: landing/raw}
+transform: transform.sql
+sink: {format: delta, path: tables/copied, schema: out.ddl}
+state: {partitions: 1}
+"""
 QUALITY = """
 rules: [{{name: small, check: "n < {bound}", on_fail: quarantine}}]
 expectations:
@@ -67,6 +76,29 @@ def _comes_after(moment: Moment, step: str) -> bool:
     return mine > other or (mine == other and moment.when == "after")
 
 
+REFUSALS: dict[str, set[str]] = {
+    "drain": {"rebuild.unfinished"},
+    "backfill": {"replay.open", "replay.nothing-visible", "replay.waiting", "replay.reach", "rebuild.unfinished"},
+    "replay_quarantine": {"quarantine.none", "quarantine.unfinished", "rebuild.unfinished"},
+    "decide": {"slice.none-held", "rebuild.unfinished"},
+    "rewind": {"sink.between", "sink.replayed", "checkpoint.not-kept", "rebuild.unfinished"},
+    "snapshot": {"rebuild.unfinished", "checkpoint.nothing"},
+    "restore": {"sink.between", "sink.replayed", "checkpoint.no-snapshot", "rebuild.unfinished"},
+    "rebuild": {"rebuild.nothing-live", "rebuild.more-late", "rebuild.unfinished", "audit.fail"},
+    "approve": {
+        "rebuild.none", "rebuild.not-compared", "rebuild.waiting", "rebuild.more-late", "rebuild.readers",
+        "rebuild.nothing-live",
+    },
+    "rollback": {
+        "rebuild.not-swapped", "rebuild.pruned", "rebuild.nothing-live", "rebuild.readers", "rebuild.vacuumed",
+    },
+    "discard": {"rebuild.none", "rebuild.nothing-live"},
+    "upkeep": set(),
+    "read_on": set(),
+}  # fmt: skip
+"""What may refuse a rule in the states that the rules come to; nothing is changed then."""
+
+
 class Wrong(AssertionError):
     """The project is not what the model says."""
 
@@ -77,7 +109,7 @@ class World:
 
     root: Path
     spark: SparkSession
-    ordered: bool = True
+    kind: str = "append"
     store_url: str = "sqlite:///metastore.db"
     actions: Actions = field(init=False)
     model: Model = field(init=False)
@@ -86,14 +118,19 @@ class World:
 
     def __post_init__(self) -> None:
         self.actions = Actions(self.root, self.spark, PROJECT, self.store_url)
-        self.model = Model(self.ordered)
+        self.model = Model(ordered=self.kind != "unordered", keyed=self.kind == "update")
+        self.columns, self.transform = COLUMNS, TRANSFORM
+        self.keys, self.tainted = "[at]", False
+        if self.kind == "day":
+            self.columns, self.transform = f"{COLUMNS}, day DATE", DAY
         self.next_id, self.next_file = 0, 0
         self.kept_from: dict[str, int] = {}
         self.marks: list[tuple[int, Any]] = []
         self.snapshot: Any = None
         self.swapped = False
         self.reads = False
-        self._versions: dict[str, dict[int, set[str]]] = {}
+        self.delivered: Counter[int] = Counter()
+        self.undelivered = False
         self._write(1)
 
     # The pipeline
@@ -101,12 +138,13 @@ class World:
     def _write(self, version: int, folder: str = "out") -> None:
         target = self.root / "include/pipelines" / folder
         target.mkdir(parents=True, exist_ok=True)
-        sink = "" if self.ordered else ", ordered: false"
+        sink = {"unordered": ", ordered: false", "update": f", mode: update, keys: {self.keys}"}
+        spec = SPEC.replace(" SINK", sink.get(self.kind, ""))
         files = {
-            "pipeline.yaml": SPEC.replace(" SINK", sink),
+            "pipeline.yaml": spec.replace("time_column: at", "time_column: day") if self.kind == "day" else spec,
             "events.ddl": EVENTS,
-            "out.ddl": COLUMNS,
-            "transform.sql": TRANSFORM.format(version=version),
+            "out.ddl": self.columns,
+            "transform.sql": self.transform.format(version=version),
         }
         for name, text in files.items():
             (target / name).write_text(text)
@@ -197,8 +235,8 @@ class World:
         return self._refused(ended, "decide")
 
     def mark(self) -> None:
-        """A place to go back to: everything is published here."""
-        if not self.model.live.queue and not self.model.live.staged:
+        """A place to go back to."""
+        if not self.model.live.staged:
             self.marks.append((self.actions.last_batch(), self.model.mark()))
 
     def rewind(self, number: int = -1, die: tuple[str, str] | None = None) -> Ended:
@@ -231,6 +269,8 @@ class World:
 
     def _gone_back(self, mark: Any) -> None:
         self.model.go_back(mark)
+        # A stream that has read what is taken back reads it again when it comes again.
+        self.tainted = self.tainted or self.reads
 
     def rebuild(self, die: tuple[str, str] | None = None, then: Callable[[], None] | None = None) -> Ended:
         version = self.model.shadow.version if self.model.shadow else self.model.live.version + 1
@@ -291,10 +331,86 @@ class World:
             return ended
         return self._refused(ended, "read_on")
 
+    def add_column(self) -> None:
+        """In the middle of the columns."""
+        self.columns = COLUMNS.replace("k STRING", "extra INT, k STRING")
+        self.transform = TRANSFORM.replace("at, k", "at, 7 AS extra, k")
+        self._write(self.model.live.version)
+
+    def change_keys(self, keys: str) -> None:
+        self.keys = keys
+        self._write(self.model.live.version)
+
+    def vacuum_by_hand(self) -> None:
+        """As somebody does who wants his disk back."""
+        table = DeltaTable(str(self.actions.storage / OUT))
+        table.vacuum(retention_hours=0, dry_run=False, enforce_retention_duration=False)
+        self.kept_from[OUT] = table.version()
+
+    # A pipeline over a table of somebody else's
+
+    def deliver(self, *ids: int) -> None:
+        """Rows for it, each call a version of the table."""
+        import pyarrow as pa
+
+        if not self.delivered:
+            self.actions.workspace.pipeline(
+                "copied", COPIED, out_ddl="id BIGINT", transform_sql="SELECT id FROM raw"
+            )
+        self.delivered.update(ids)
+        self.undelivered = True
+        rows = pa.table({"id": pa.array(ids, pa.int64())})
+        write_deltalake(str(self.actions.storage / "landing/raw"), rows, mode="append")
+
+    def remake_source(self) -> None:
+        """Deleted and made again, without a row."""
+        shutil.rmtree(self.actions.storage / "landing/raw")
+        self.actions.forget_tables()
+
+    def copy(self) -> Ended:
+        ended = self.actions.drain(name="copied")
+        if ended.error is None and self.undelivered and not ended.ran:
+            raise Wrong("rows of a table that was made again are hidden: the run says that nothing is new")
+        if ended.error is None:
+            self.undelivered = False
+            rows = DeltaTable(str(self.actions.storage / "tables/copied")).to_pyarrow_table()
+            found = Counter(rows.column("id").to_pylist())
+            _equal("rows of the copy", found, self.delivered)
+        return ended
+
     def _refused(self, ended: Ended, rule: str) -> Ended:
         if ended.error is not None:
+            if ended.id not in REFUSALS[rule]:
+                raise Wrong(f"{rule} is refused for no reason: {ended.error}")
             self.refusals[f"{rule}: {ended.id}"] += 1
         return ended
+
+    # Two actors
+
+    def amid(self, rule: Step, place: tuple[str, str], *others: Step) -> None:
+        """While one actor is at a place in a rule, others do theirs, to their ends."""
+        struck = []
+
+        def then() -> None:
+            struck.append(place)
+            for name, *given in others:
+                getattr(self, name)(*given)
+
+        name, *given = rule
+        getattr(self, name)(*given, place, then)
+        if not struck:
+            raise Wrong(f"{rule} never comes to {place}")
+
+    def is_refused(self, rule: Step) -> None:
+        """A change that would make wrong rows is said so."""
+        name, *given = rule
+        try:
+            getattr(self, name)(*given)
+        except Wrong as wrong:
+            if "is refused" in str(wrong):
+                return
+            raise
+        raise Wrong(f"{rule} is not refused")
 
     # What must be true after each
 
@@ -324,7 +440,7 @@ class World:
                 raise Wrong(f"counts of run {run.run_id} ({run.kind}, {run.state}) do not balance: {run.counts}")
 
     def check_reader(self) -> None:
-        if self.reads:
+        if self.reads and not self.tainted:
             found = Counter({each: n for (each, _), n in _by_id(self.actions.storage / READ).items()})
             _equal("rows of the reader", found, self.model.delivered)
 
@@ -402,6 +518,7 @@ def _equal(what: str, found: Counter[Any], expected: Counter[Any]) -> None:
 
 
 Step = tuple[Any, ...]
+"""A rule's name, and what it is given."""
 
 
 def play(world: World, steps: Sequence[Step]) -> None:
