@@ -170,7 +170,9 @@ class Actions:
 
     def rebuild(self, moment: Moment | None = None) -> Ended:
         def work(metastore: Metastore) -> Ended:
-            return Ended(self._application(metastore).rebuild(wanted(self.workspace.project, self.name)).error)
+            return Ended(
+                self._application(metastore).rebuild(wanted(self.workspace.project, self.name)).error
+            )
 
         return self._act(work, moment)
 

@@ -51,6 +51,8 @@ class Generation:
         staged: batches and rows (id, version) that are not judged yet.
         queue: slices that were judged and are not visible.
         decided: by batch, what became of its slice.
+        replays: of intervals.
+        failed: of a shadow: its slice did not pass.
         visible: the last batch that was published; what replays stand on.
     """
 
@@ -63,6 +65,8 @@ class Generation:
     table: Counter[tuple[int, int]] = field(default_factory=Counter)
     quarantine: dict[int, str] = field(default_factory=dict)
     decided: dict[int, str] = field(default_factory=dict)
+    replays: list[str] = field(default_factory=list)
+    failed: bool = False
 
     @property
     def read(self) -> set[int]:
@@ -108,6 +112,10 @@ class Model:
         if publish:
             self.publish()
 
+    def take(self) -> None:
+        """What waits is read, and its batch committed."""
+        self._take(self.live, self.unread)
+
     def _take(self, of: Generation, ids: list[int]) -> None:
         if not ids:
             return
@@ -143,7 +151,9 @@ class Model:
         # Once, whatever the table goes through.
         self.appended |= Counter({each: 1 for each, _ in slice_.rows})
 
-    def _merged(self, table: Counter[tuple[int, int]], rows: Counter[tuple[int, int]]) -> Counter[tuple[int, int]]:
+    def _merged(
+        self, table: Counter[tuple[int, int]], rows: Counter[tuple[int, int]]
+    ) -> Counter[tuple[int, int]]:
         """Update mode: the last row of a key, which is its event time, takes the place of those before."""
         if not self.keyed:
             return table + rows
@@ -173,16 +183,20 @@ class Model:
         open_ = [each for each, state in self.live.quarantine.items() if state == "open"]
         return [each for each in open_ if self.landed[each].passes(self.mended)]
 
-    def replay_quarantine(self) -> None:
+    def stage_passing(self) -> bool:
+        """They go into a batch of their own; False: there are none."""
         passing = self.passing()
-        if not passing:
-            return
-        self.live.staged.append(len(self.live.batches))
-        self.live.batches.append([])
+        if passing:
+            self.live.staged.append(len(self.live.batches))
+            self.live.batches.append([])
         for each in passing:
             self.live.rows[each, self.live.version] += 1
             self.live.quarantine[each] = "replayed"
-        self.drain()
+        return bool(passing)
+
+    def replay_quarantine(self) -> None:
+        if self.stage_passing():
+            self.drain()
 
     # Replays of intervals
 
@@ -194,6 +208,7 @@ class Model:
 
     def replay(self, start: datetime, end: datetime) -> None:
         made = self.recomputed(start, end)
+        self.live.replays.append(f"{start} to {end}")
         kept = {key: n for key, n in self.live.table.items() if not self.landed[key[0]].within(start, end)}
         new = Counter((each, self.live.version) for each in made)
         self.live.table = self._merged(Counter(kept), new)

@@ -60,13 +60,17 @@ expectations:
 NUMBERS: dict[str, int] = {"bad": 95, "worst": 150}
 
 # Where a drain that dies has judged its slice, and where its rows are visible.
-_ORDER = (
+_DRAIN = (
     "lease.take", "run.open", "checkpoint.note", "past.settle", "query.start", "batch.files", "batch.stage",
     "batch.reject", "batch.note", "batch.end", "commits.note", "quarantine.publish", "verdict.note",
     "publish.commit", "publish.note", "run.close",
 )  # fmt: skip
+_ORDER = (*_DRAIN[:2], "replay.judge", "replay.note", "replay.plan", *_DRAIN[2:])
 DEATHS = tuple(
-    (when, step) for step in _ORDER for when in ("before", "after") if (when, step) != ("after", "query.start")
+    (when, step)
+    for step in _DRAIN
+    for when in ("before", "after")
+    if (when, step) != ("after", "query.start")
 )
 
 
@@ -77,14 +81,14 @@ def _comes_after(moment: Moment, step: str) -> bool:
 
 
 REFUSALS: dict[str, set[str]] = {
-    "drain": {"rebuild.unfinished"},
-    "backfill": {"replay.open", "replay.nothing-visible", "replay.waiting", "replay.reach", "rebuild.unfinished"},
-    "replay_quarantine": {"quarantine.none", "quarantine.unfinished", "rebuild.unfinished"},
-    "decide": {"slice.none-held", "rebuild.unfinished"},
-    "rewind": {"sink.between", "sink.replayed", "checkpoint.not-kept", "rebuild.unfinished"},
+    "drain": set(),
+    "backfill": {"replay.open", "replay.nothing-visible", "replay.waiting", "replay.reach"},
+    "replay_quarantine": {"quarantine.none", "quarantine.unfinished"},
+    "decide": {"slice.none-held"},
+    "rewind": {"sink.between", "sink.replayed", "sink.replays", "checkpoint.not-kept"},
     "snapshot": {"rebuild.unfinished", "checkpoint.nothing"},
-    "restore": {"sink.between", "sink.replayed", "checkpoint.no-snapshot", "rebuild.unfinished"},
-    "rebuild": {"rebuild.nothing-live", "rebuild.more-late", "rebuild.unfinished", "audit.fail"},
+    "restore": {"sink.between", "sink.replayed", "sink.replays", "checkpoint.no-snapshot"},
+    "rebuild": {"rebuild.nothing-live", "rebuild.more-late", "audit.fail"},
     "approve": {
         "rebuild.none", "rebuild.not-compared", "rebuild.waiting", "rebuild.more-late", "rebuild.readers",
         "rebuild.nothing-live",
@@ -94,9 +98,20 @@ REFUSALS: dict[str, set[str]] = {
     },
     "discard": {"rebuild.none", "rebuild.nothing-live"},
     "upkeep": set(),
-    "read_on": set(),
+    "read_on": {"source."},
+    "copy": {"source."},
 }  # fmt: skip
 """What may refuse a rule in the states that the rules come to; nothing is changed then."""
+UNFINISHED = {"rebuild.unfinished", "metastore.behind", "checkpoint.unfinished", "checkpoint.restoring"}
+"""What may refuse any rule while something is cut off."""
+
+
+OF_A_REPLAY = tuple((when, f"replay.{step}") for step in ("stage", "commit") for when in ("before", "after"))
+OF_THE_QUARANTINE = tuple(
+    (when, f"replay.{step}") for step in ("judge", "note", "plan") for when in ("before", "after")
+)
+OF_A_SWAP = tuple((w, f"rebuild.{step}") for step in ("begin", "swap", "note") for w in ("before", "after"))
+OF_A_ROLL_BACK = tuple((w, f"rollback.{s}") for s in ("begin", "commit", "note") for w in ("before", "after"))
 
 
 class Wrong(AssertionError):
@@ -127,10 +142,12 @@ class World:
         self.kept_from: dict[str, int] = {}
         self.marks: list[tuple[int, Any]] = []
         self.snapshot: Any = None
-        self.swapped = False
+        self.pending, self.clean, self.nested, self.in_folder = "", True, False, 1
+        self.failed = False
         self.reads = False
         self.delivered: Counter[int] = Counter()
         self.undelivered = False
+        (self.actions.storage / "landing/events").mkdir(parents=True)
         self._write(1)
 
     # The pipeline
@@ -141,7 +158,9 @@ class World:
         sink = {"unordered": ", ordered: false", "update": f", mode: update, keys: {self.keys}"}
         spec = SPEC.replace(" SINK", sink.get(self.kind, ""))
         files = {
-            "pipeline.yaml": spec.replace("time_column: at", "time_column: day") if self.kind == "day" else spec,
+            "pipeline.yaml": spec.replace("time_column: at", "time_column: day")
+            if self.kind == "day"
+            else spec,
             "events.ddl": EVENTS,
             "out.ddl": self.columns,
             "transform.sql": self.transform.format(version=version),
@@ -169,29 +188,37 @@ class World:
             lines.append(_record(row))
         self.next_file += 1
         folder = self.actions.storage / "landing/events"
-        folder.mkdir(parents=True, exist_ok=True)
         path = folder / f"{self.next_file:04}.json"
         aside = path.with_name(f".{path.name}")
         aside.write_bytes(b"".join(line + b"\n" for line in lines))
         aside.rename(path)
         self.model.land(made)
 
-    def drain(self, die: tuple[str, str] | None = None, then: Callable[[], None] | None = None) -> Ended:
+    def drain(
+        self, die: tuple[Any, ...] | None = None, then: Callable[[], None] | None = None, name: str = "out"
+    ) -> Ended:
         moment = Moment(*die, then=then) if die else None
         ended = self.actions.drain(moment)
         if ended.died:
             assert moment is not None
-            self.model.drain(
-                judge=_comes_after(moment, "verdict.note"), publish=_comes_after(moment, "publish.commit")
-            )
-            return ended
-        held = self.model.live.queue[-1:] if self.model.holds else []
-        if ended.id in ("", "audit.fail"):
+            self._died_in_a_drain(moment)
+        elif ended.id in ("", "audit.fail", "slice.overdue"):
+            self._settle_pending()
             self.model.drain()
-            if ended.id == "audit.fail":
-                assert self.model.holds, f"nothing can fail the audit: {ended}, {held}"
-            return ended
-        return self._refused(ended, "drain")
+            self.clean = True
+            if ended.id == "audit.fail" and not self.model.holds:
+                raise Wrong(f"nothing of this can fail an audit: {ended}")
+        else:
+            return self._refused(ended, "drain")
+        return ended
+
+    def _died_in_a_drain(self, moment: Moment) -> None:
+        self.clean = False
+        if _ORDER.index(moment.step) > _ORDER.index("batch.end"):
+            self.model.take()
+        self.model.drain(
+            judge=_comes_after(moment, "verdict.note"), publish=_comes_after(moment, "publish.commit")
+        )
 
     def backfill(self, start: float, end: float, die: tuple[str, str] | None = None,
                  then: Callable[[], None] | None = None) -> Ended:  # fmt: skip
@@ -217,14 +244,24 @@ class World:
         self.model.mended = mended
         self._write_quality()
 
-    def replay_quarantine(self, die: tuple[str, str] | None = None) -> Ended:
-        ended = self.actions.replay_quarantine(moment=Moment(*die) if die else None)
+    def replay_quarantine(
+        self, die: tuple[Any, ...] | None = None, then: Callable[[], None] | None = None
+    ) -> Ended:
+        moment = Moment(*die, then=then) if die else None
+        ended = self.actions.replay_quarantine(moment=moment)
         if ended.died:
-            return ended
-        if ended.id in ("", "audit.fail"):
+            assert moment is not None
+            self.clean = False
+            if _comes_after(moment, "replay.note"):
+                self.model.stage_passing()
+            if moment.step in _DRAIN and _comes_after(moment, "replay.note"):
+                self._died_in_a_drain(moment)
+        elif ended.id in ("", "audit.fail", "slice.overdue"):
+            self.clean = True
             self.model.replay_quarantine()
-            return ended
-        return self._refused(ended, "replay_quarantine")
+        else:
+            return self._refused(ended, "replay_quarantine")
+        return ended
 
     def decide(self, choice: str, batch: int | None = None) -> Ended:
         words = ["--batch", str(batch)] if batch is not None else []
@@ -236,7 +273,7 @@ class World:
 
     def mark(self) -> None:
         """A place to go back to."""
-        if not self.model.live.staged:
+        if self.clean and not self.pending:
             self.marks.append((self.actions.last_batch(), self.model.mark()))
 
     def rewind(self, number: int = -1, die: tuple[str, str] | None = None) -> Ended:
@@ -246,8 +283,12 @@ class World:
         ended = self.actions.command(
             "checkpoint", "rewind", "out", "--to", str(batch), "--sink", moment=Moment(*die) if die else None
         )
-        if ended.error is None and not ended.died:
-            self._gone_back(mark)
+        if ended.died:
+            self.pending = "rewind"
+            return ended
+        if ended.error is None:
+            self._gone_back(mark, ended)
+            self.pending = ""
             self.marks = [each for each in self.marks if each[0] <= batch]
             return ended
         return self._refused(ended, "rewind")
@@ -262,50 +303,94 @@ class World:
     def restore(self) -> Ended:
         ended = self.actions.command("checkpoint", "restore", "out", "latest", "--sink")
         if ended.error is None:
-            self._gone_back(self.snapshot)
+            self._gone_back(self.snapshot, ended)
             self.marks.clear()
             return ended
         return self._refused(ended, "restore")
 
-    def _gone_back(self, mark: Any) -> None:
+    def _gone_back(self, mark: Any, ended: Ended) -> None:
+        undone = self.model.live.replays[len(mark.replays) :]
+        notices = json.dumps([run.notices for run in self.actions.runs()[:1]])
+        if undone and "replay" not in ended.said + notices:
+            raise Wrong(f"it is not said that the replays {undone} are undone: {ended}")
         self.model.go_back(mark)
         # A stream that has read what is taken back reads it again when it comes again.
         self.tainted = self.tainted or self.reads
 
-    def rebuild(self, die: tuple[str, str] | None = None, then: Callable[[], None] | None = None) -> Ended:
+    def rebuild(self, die: tuple[Any, ...] | None = None, then: Callable[[], None] | None = None) -> Ended:
         version = self.model.shadow.version if self.model.shadow else self.model.live.version + 1
         if self.model.shadow is None:
+            self._promote()
             self._write(version, "out/next")
         ended = self.actions.rebuild(Moment(*die, then=then) if die else None)
-        if ended.error is None and not ended.died:
+        if ended.id == "audit.fail":
+            self.model.rebuild(version)
+            assert self.model.shadow is not None
+            self.model.shadow.failed = True
+        elif ended.error is None and not ended.died:
             self.model.rebuild(version)
             return ended
         return self._refused(ended, "rebuild")
 
-    def approve(self, die: tuple[str, str] | None = None) -> Ended:
-        ended = self._end_rebuild("approve", die)
-        if ended.error is None and not ended.died:
-            self.model.swap()
-            self._new_generation()
-        return ended
+    def _promote(self) -> None:
+        """The version that is in use moves from `next/` to the folder."""
+        if self.model.live.version > 1 and self.model.live.version != self.in_folder:
+            self._write(self.model.live.version)
+            self.in_folder = self.model.live.version
+            self.model.before = None
 
-    def roll_back(self, die: tuple[str, str] | None = None) -> Ended:
-        ended = self._end_rebuild("rollback", die)
-        if ended.error is None and not ended.died:
-            self.model.roll_back()
-            self._new_generation()
-        return ended
+    def approve(self, die: tuple[Any, ...] | None = None) -> Ended:
+        return self._end_rebuild("approve", die, self._swapped)
+
+    def _swapped(self) -> None:
+        assert self.model.shadow is not None
+        if self.model.shadow.failed:
+            raise Wrong("a rebuild that failed its audit was swapped in")
+        self.model.swap()
+        self._new_generation()
+
+    def roll_back(self, die: tuple[Any, ...] | None = None) -> Ended:
+        return self._end_rebuild("rollback", die, self._rolled_back)
+
+    def _rolled_back(self) -> None:
+        self.model.roll_back()
+        self._new_generation()
 
     def give_up(self) -> Ended:
-        ended = self._end_rebuild("discard", None)
-        if ended.error is None:
+        def given_up() -> None:
             self.model.shadow = None
-        return ended
 
-    def _end_rebuild(self, choice: str, die: tuple[str, str] | None) -> Ended:
+        return self._end_rebuild("discard", None, given_up)
+
+    def _end_rebuild(self, choice: str, die: tuple[Any, ...] | None, done: Callable[[], None]) -> Ended:
         moment = Moment(*die) if die else None
         ended = self.actions.command("rebuild", choice, "out", "--why", "a test", moment=moment)
-        return self._refused(ended, choice) if ended.error is not None else ended
+        if ended.died:
+            self.pending = choice
+        elif ended.error is None:
+            self.pending = ""
+            done()
+        else:
+            return self._refused(ended, choice)
+        return ended
+
+    def finish(self) -> Ended:
+        """What was cut off, again."""
+        again = {"approve": self.approve, "rollback": self.roll_back, "rewind": self.rewind}[self.pending]
+        ended = again()
+        if ended.error is None:
+            self.pending = ""
+        return ended
+
+    def _settle_pending(self) -> None:
+        """A drain goes on where nothing had begun, or all had ended, when an actor died."""
+        if self.pending in ("approve", "rollback"):
+            other = self.model.shadow if self.pending == "approve" else self.model.before
+            assert other is not None
+            found = _rows(self.actions.storage / OUT)
+            if found and {version for _, version in found} == {other.version}:
+                (self._swapped if self.pending == "approve" else self._rolled_back)()
+        self.pending = ""
 
     def _new_generation(self) -> None:
         self.marks.clear()
@@ -313,6 +398,8 @@ class World:
 
     def upkeep(self, hours: float = 4) -> Ended:
         """After some hours; files stay for three."""
+        # What a rewind would need is only kept for so long.
+        self.marks.clear()
         ended = self.actions.upkeep(timedelta(hours=hours))
         if hours > 3:
             self.kept_from = {path: _version(self.actions.storage / path) for path in (OUT, READ)}
@@ -376,29 +463,49 @@ class World:
             rows = DeltaTable(str(self.actions.storage / "tables/copied")).to_pyarrow_table()
             found = Counter(rows.column("id").to_pylist())
             _equal("rows of the copy", found, self.delivered)
-        return ended
+            return ended
+        return self._refused(ended, "copy")
 
     def _refused(self, ended: Ended, rule: str) -> Ended:
         if ended.error is not None:
-            if ended.id not in REFUSALS[rule]:
-                raise Wrong(f"{rule} is refused for no reason: {ended.error}")
             self.refusals[f"{rule}: {ended.id}"] += 1
+            busy = self.nested and ended.id in ("lease.held", "metastore.locked")
+            unfinished = self.pending and ended.id in UNFINISHED
+            if (
+                not busy
+                and not unfinished
+                and not any(
+                    ended.id == each or (each.endswith(".") and ended.id.startswith(each))
+                    for each in REFUSALS[rule]
+                )
+            ):
+                raise Wrong(f"{rule} is refused for no reason: {ended.error}")
         return ended
 
     # Two actors
 
-    def amid(self, rule: Step, place: tuple[str, str], *others: Step) -> None:
+    def amid(self, rule: Step, place: tuple[str, str], *others: Step, must: bool = True) -> None:
         """While one actor is at a place in a rule, others do theirs, to their ends."""
-        struck = []
+        struck: list[tuple[str, str]] = []
+        found: list[Wrong] = []
 
         def then() -> None:
             struck.append(place)
-            for name, *given in others:
-                getattr(self, name)(*given)
+            self.nested = True
+            try:
+                for name, *given in others:
+                    ended = getattr(self, name)(*given)
+                    self.done.append(f"    amid it: {name}{tuple(given)} {ended}")
+            except Wrong as wrong:
+                found.append(wrong)
+            finally:
+                self.nested = False
 
         name, *given = rule
         getattr(self, name)(*given, place, then)
-        if not struck:
+        if found:
+            raise found[0]
+        if not struck and must:
             raise Wrong(f"{rule} never comes to {place}")
 
     def is_refused(self, rule: Step) -> None:
@@ -427,7 +534,14 @@ class World:
             raise Wrong(f"a look at the project failed: {error!r}\n{traceback.format_exc()}") from error
 
     def check_rows(self) -> None:
-        _equal("rows of the table", _rows(self.actions.storage / OUT), self.model.live.table)
+        """While something is cut off, the table is as before or as after it."""
+        found = _rows(self.actions.storage / OUT)
+        other = {"approve": self.model.shadow, "rollback": self.model.before}.get(self.pending)
+        if other is not None and found == other.table:
+            return
+        if self.pending == "rewind" and found == self.marks[-1][1].table:
+            return
+        _equal("rows of the table", found, self.model.live.table)
 
     def check_quarantine(self) -> None:
         if not (self.actions.storage / "quarantine/out/_delta_log").exists():
@@ -437,11 +551,13 @@ class World:
     def check_counts(self) -> None:
         for run in self.actions.runs():
             if not run.counts.balanced:
-                raise Wrong(f"counts of run {run.run_id} ({run.kind}, {run.state}) do not balance: {run.counts}")
+                raise Wrong(
+                    f"counts of run {run.run_id} ({run.kind}, {run.state}) do not balance: {run.counts}"
+                )
 
     def check_reader(self) -> None:
         if self.reads and not self.tainted:
-            found = Counter({each: n for (each, _), n in _by_id(self.actions.storage / READ).items()})
+            found = Counter(each for each, _ in _rows(self.actions.storage / READ).elements())
             _equal("rows of the reader", found, self.model.delivered)
 
     def check_files(self) -> None:
@@ -501,10 +617,6 @@ def _version(folder: Path) -> int:
     return int(commits[-1].stem) if commits else 0
 
 
-def _by_id(folder: Path) -> Counter[tuple[int, int]]:
-    return _rows(folder)
-
-
 def _rows(folder: Path) -> Counter[tuple[int, int]]:
     if not (folder / "_delta_log").exists():
         return Counter()
@@ -525,5 +637,10 @@ def play(world: World, steps: Sequence[Step]) -> None:
     """A script: each step a rule's name and what it is given; after each all that must be true is looked at."""
     for name, *given in steps:
         world.done.append(f"{name}{tuple(given)}")
-        getattr(world, name)(*given)
-        world.check()
+        try:
+            ended = getattr(world, name)(*given)
+            world.done.append(f"  {ended}")
+            world.check()
+        except Exception:
+            world.failed = True
+            raise
