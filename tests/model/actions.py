@@ -271,9 +271,11 @@ class Actions:
         before = self._leases()
         _stores.actors.append(actor)
         try:
-            with _armed(_Hook(moment, strike) if moment is not None else None):
-                with Metastore.open(self.workspace.project.metastore_url) as metastore:
-                    ended = work(metastore)
+            with (
+                _armed(_Hook(moment, strike) if moment is not None else None),
+                Metastore.open(self.workspace.project.metastore_url) as metastore,
+            ):
+                ended = work(metastore)
         except Died:
             ended = Ended()
         except DrawdownError as error:

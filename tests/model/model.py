@@ -9,11 +9,12 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Literal
 
 Kind = Literal["ok", "late", "null", "bad", "worst", "malformed", "not-utf8", "marker"]
 KINDS: tuple[Kind, ...] = ("ok", "late", "null", "bad", "worst", "malformed", "not-utf8", "marker")
+HOUR = timedelta(hours=1)
 BROKEN = ("malformed", "not-utf8")
 
 
@@ -248,3 +249,60 @@ class Model:
     def roll_back(self) -> None:
         assert self.before is not None
         self.live, self.before = self.before, None
+
+
+@dataclass
+class Windows(Model):
+    """Counts per hour: a window is in the table once the watermark has passed its end.
+
+    Attributes:
+        offset: where windows begin, in hours after the full one.
+        by_end: a window goes by its end.
+    """
+
+    offset: float = 0.0
+    by_end: bool = False
+    state: Counter[datetime] = field(default_factory=Counter)
+    watermark: datetime | None = None
+
+    def start_of(self, at: datetime) -> datetime:
+        """Of the window that a time lies in."""
+        moved = at - timedelta(hours=self.offset)
+        return moved.replace(minute=0, second=0, microsecond=0) + timedelta(hours=self.offset)
+
+    def time_of(self, start: datetime) -> datetime:
+        """What the time column says of a window."""
+        return start + HOUR if self.by_end else start
+
+    def take(self) -> None:
+        """One batch: what is late for its window is dropped, then closed windows go."""
+        rows = [self.landed[each] for each in self.unread]
+        times = [row.at for row in rows if row.at is not None and row.passes(self.mended)]
+        before = self.watermark
+        self.state.update(
+            start for at in times if before is None or (start := self.start_of(at)) + HOUR > before
+        )
+        if times:
+            self.watermark = max([*times, *([before] if before else [])])
+        self.live.batches.append([row.id for row in rows])
+
+    def drain(self, judge: bool = True, publish: bool = True) -> None:
+        if not self.unread:
+            return
+        self.take()
+        assert self.watermark is not None
+        for start in [each for each in self.state if each + HOUR <= self.watermark]:
+            self.live.table[self.key(start), self.state.pop(start)] += 1
+        self.live.visible = len(self.live.batches) - 1
+
+    def key(self, start: datetime) -> int:
+        """A window as a number: minutes since 1970 of what the time column says."""
+        return int(self.time_of(start).timestamp() // 60)
+
+    def replay(self, start: datetime, end: datetime) -> None:
+        rows = [self.landed[each] for batch in self.live.batches for each in batch]
+        counts = Counter(self.start_of(r.at) for r in rows if r.at is not None and r.passes(self.mended))
+        first, behind = int(start.timestamp() // 60), int(end.timestamp() // 60)
+        kept = {key: n for key, n in self.live.table.items() if not first <= key[0] < behind}
+        new = {(self.key(each), n): 1 for each, n in counts.items() if start <= self.time_of(each) < end}
+        self.live.table = Counter({**kept, **new})

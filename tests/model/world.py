@@ -17,7 +17,7 @@ from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import SparkSession
 
 from tests.model.actions import Actions, Ended, Moment, commands_of
-from tests.model.model import Kind, Model, Row
+from tests.model.model import Kind, Model, Row, Windows
 
 FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 OUT, READ = "tables/out", "tables/read"
@@ -45,6 +45,13 @@ EVENTS = "id BIGINT, at TIMESTAMP, k STRING, n INT"
 COLUMNS = "id BIGINT, at TIMESTAMP, k STRING, n INT, v INT"
 TRANSFORM = "SELECT id, at, k, n, {version} AS v FROM events"
 DAY = "SELECT id, at, k, n, {version} AS v, CAST(at AS DATE) AS day FROM events"
+WINDOWS = {
+    "windows": "SELECT window.start AS at, count(*) AS n FROM events GROUP BY window(at, '1 hour')",
+    "windows by their end": "SELECT window.end AS at, count(*) AS n FROM events"
+    " GROUP BY window(at, '1 hour')",
+    "windows with an offset": "SELECT window.start AS at, count(*) AS n FROM events"
+    " GROUP BY window(at, '1 hour', '1 hour', '15 minutes')",
+}
 COPIED = """
 sources:
   raw: {format: delta, path: landing/raw}
@@ -61,10 +68,23 @@ NUMBERS: dict[str, int] = {"bad": 95, "worst": 150}
 
 # Where a drain that dies has judged its slice, and where its rows are visible.
 _DRAIN = (
-    "lease.take", "run.open", "checkpoint.note", "past.settle", "query.start", "batch.files", "batch.stage",
-    "batch.reject", "batch.note", "batch.end", "commits.note", "quarantine.publish", "verdict.note",
-    "publish.commit", "publish.note", "run.close",
-)  # fmt: skip
+    "lease.take",
+    "run.open",
+    "checkpoint.note",
+    "past.settle",
+    "query.start",
+    "batch.files",
+    "batch.stage",
+    "batch.reject",
+    "batch.note",
+    "batch.end",
+    "commits.note",
+    "quarantine.publish",
+    "verdict.note",
+    "publish.commit",
+    "publish.note",
+    "run.close",
+)
 _ORDER = (*_DRAIN[:2], "replay.judge", "replay.note", "replay.plan", *_DRAIN[2:])
 DEATHS = tuple(
     (when, step)
@@ -90,17 +110,25 @@ REFUSALS: dict[str, set[str]] = {
     "restore": {"sink.between", "sink.replayed", "sink.replays", "checkpoint.no-snapshot"},
     "rebuild": {"rebuild.nothing-live", "rebuild.more-late", "audit.fail"},
     "approve": {
-        "rebuild.none", "rebuild.not-compared", "rebuild.waiting", "rebuild.more-late", "rebuild.readers",
+        "rebuild.none",
+        "rebuild.not-compared",
+        "rebuild.waiting",
+        "rebuild.more-late",
+        "rebuild.readers",
         "rebuild.nothing-live",
     },
     "rollback": {
-        "rebuild.not-swapped", "rebuild.pruned", "rebuild.nothing-live", "rebuild.readers", "rebuild.vacuumed",
+        "rebuild.not-swapped",
+        "rebuild.pruned",
+        "rebuild.nothing-live",
+        "rebuild.readers",
+        "rebuild.vacuumed",
     },
     "discard": {"rebuild.none", "rebuild.nothing-live"},
     "upkeep": set(),
     "read_on": {"source."},
     "copy": {"source."},
-}  # fmt: skip
+}
 """What may refuse a rule in the states that the rules come to; nothing is changed then."""
 UNFINISHED = {"rebuild.unfinished", "metastore.behind", "checkpoint.unfinished", "checkpoint.restoring"}
 """What may refuse any rule while something is cut off."""
@@ -135,6 +163,9 @@ class World:
         self.actions = Actions(self.root, self.spark, PROJECT, self.store_url)
         self.model = Model(ordered=self.kind != "unordered", keyed=self.kind == "update")
         self.columns, self.transform = COLUMNS, TRANSFORM
+        if self.kind in WINDOWS:
+            self.columns, self.transform = "at TIMESTAMP, n BIGINT", WINDOWS[self.kind]
+            self.model = Windows(offset=0.25 * ("offset" in self.kind), by_end="end" in self.kind)
         self.keys, self.tainted = "[at]", False
         if self.kind == "day":
             self.columns, self.transform = f"{COLUMNS}, day DATE", DAY
@@ -171,6 +202,8 @@ class World:
 
     def _write_quality(self) -> None:
         text = QUALITY.format(bound=100 if self.model.mended else 90)
+        if self.kind in WINDOWS:
+            text = text.partition("expectations:")[0]
         for folder in ("out", "out/next"):
             if (self.root / "include/pipelines" / folder).exists():
                 (self.root / "include/pipelines" / folder / "quality.yaml").write_text(text)
@@ -220,8 +253,13 @@ class World:
             judge=_comes_after(moment, "verdict.note"), publish=_comes_after(moment, "publish.commit")
         )
 
-    def backfill(self, start: float, end: float, die: tuple[str, str] | None = None,
-                 then: Callable[[], None] | None = None) -> Ended:  # fmt: skip
+    def backfill(
+        self,
+        start: float,
+        end: float,
+        die: tuple[str, str] | None = None,
+        then: Callable[[], None] | None = None,
+    ) -> Ended:
         """Hours since 2024-01-01."""
         first, last = FIRST + timedelta(hours=start), FIRST + timedelta(hours=end)
         moment = Moment(*die, then=then) if die else None
@@ -466,6 +504,11 @@ class World:
             return ended
         return self._refused(ended, "copy")
 
+    def read_once(self) -> None:
+        """Downstream every row comes once, also behind a rewind; or somebody was told."""
+        self.tainted = False
+        self.read_on()
+
     def _refused(self, ended: Ended, rule: str) -> Ended:
         if ended.error is not None:
             self.refusals[f"{rule}: {ended.id}"] += 1
@@ -618,9 +661,14 @@ def _version(folder: Path) -> int:
 
 
 def _rows(folder: Path) -> Counter[tuple[int, int]]:
+    """Id and version of each; of windows their time, in minutes since 1970, and the count."""
     if not (folder / "_delta_log").exists():
         return Counter()
-    rows = DeltaTable(str(folder)).to_pyarrow_table(columns=["id", "v"]).to_pylist()
+    table = DeltaTable(str(folder))
+    if "id" not in [field.name for field in table.schema().fields]:
+        windows = table.to_pyarrow_table().to_pylist()
+        return Counter((int(row["at"].timestamp() // 60), row["n"]) for row in windows)
+    rows = table.to_pyarrow_table(columns=["id", "v"]).to_pylist()
     return Counter((row["id"], row["v"]) for row in rows)
 
 
@@ -634,7 +682,7 @@ Step = tuple[Any, ...]
 
 
 def play(world: World, steps: Sequence[Step]) -> None:
-    """A script: each step a rule's name and what it is given; after each all that must be true is looked at."""
+    """A script: after each of its steps all that must be true is looked at."""
     for name, *given in steps:
         world.done.append(f"{name}{tuple(given)}")
         try:
