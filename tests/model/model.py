@@ -279,9 +279,8 @@ class Windows(Model):
         rows = [self.landed[each] for each in self.unread]
         times = [row.at for row in rows if row.at is not None and row.passes(self.mended)]
         before = self.watermark
-        self.state.update(
-            start for at in times if before is None or (start := self.start_of(at)) + HOUR > before
-        )
+        starts = [self.start_of(at) for at in times]
+        self.state.update(start for start in starts if before is None or start + HOUR > before)
         if times:
             self.watermark = max([*times, *([before] if before else [])])
         self.live.batches.append([row.id for row in rows])

@@ -689,6 +689,7 @@ def play(world: World, steps: Sequence[Step]) -> None:
             ended = getattr(world, name)(*given)
             world.done.append(f"  {ended}")
             world.check()
-        except Exception:
+        except Exception as error:
             world.failed = True
+            world.done.append(f"  {error}")
             raise
