@@ -155,9 +155,10 @@ class Model:
     def _merged(
         self, table: Counter[tuple[int, int]], rows: Counter[tuple[int, int]]
     ) -> Counter[tuple[int, int]]:
-        """Update mode: the last row of a key, which is its event time, takes the place of those before."""
+        """A row is there once, by whatever ways it comes. Update mode: the last row of a key, its event time."""
         if not self.keyed:
-            return table + rows
+            there = {each for each, _ in table}
+            return table + Counter({key: 1 for key in rows if key[0] not in there})
         last = {self.landed[each].at: (each, version) for each, version in [*table, *rows]}
         return Counter(last.values())
 
