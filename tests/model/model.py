@@ -155,7 +155,7 @@ class Model:
     def _merged(
         self, table: Counter[tuple[int, int]], rows: Counter[tuple[int, int]]
     ) -> Counter[tuple[int, int]]:
-        """A row is there once, by whatever ways it comes. Update mode: the last row of a key, its event time."""
+        """A row is there once, by whatever ways it comes; in update mode the last of its event time."""
         if not self.keyed:
             there = {each for each, _ in table}
             return table + Counter({key: 1 for key in rows if key[0] not in there})
