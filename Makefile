@@ -5,7 +5,7 @@ PYTHON := .venv/bin/python
 WORKERS := 3
 SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up env down setup-tests test test-unit test-engine test-faults test-full soak test-conformance conformance test-airflow test-security test-e2e screenshots lint audit lock bench clean
+.PHONY: help setup demo up env down setup-tests test test-unit test-engine test-faults test-all soak test-conformance conformance test-airflow test-security test-e2e screenshots lint audit lock bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -29,7 +29,7 @@ test-engine: setup-tests ## Run the tests with real Spark and Kafka
 	@$(PYTHON) -m pytest $(SHARED) tests/engine
 test-faults: setup-tests ## Run the tests that kill drains
 	@$(PYTHON) -m pytest $(SHARED) tests/faults
-test-full: setup-tests ## Run every fault on every sink, and all else that is left out (hours); write docs/faults.md
+test-all: setup-tests ## Run every fault on every sink, and all else that is left out (hours); write docs/faults.md
 	@$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m "fault or full" --faults-page
 soak: setup-tests ## Kill drains at random for MINUTES=5 from SEED=1; say what was lost or duplicated
 	@$(PYTHON) -m tests.faults.soak --minutes $(or $(MINUTES),5) --seed $(or $(SEED),1)

@@ -25,7 +25,7 @@ SINKS = ("delta", "files", "postgres", "kafka", "function")
 _INTRODUCTION = """\
 # Faults
 
-Made by `make test-full` from `tests/faults/rows.yaml` and the results of the tests that carry the ids; do not
+Made by `make test-all` from `tests/faults/rows.yaml` and the results of the tests that carry the ids; do not
 edit. Each fault is injected for real, and what follows is compared with a control that never failed. A cell
 is the result on that sink; it is empty where the fault does not touch the sink or
 no test shows it there. A part of the tests may be run anew (`pytest --faults-page` with
@@ -75,7 +75,7 @@ def marks_of(item: pytest.Item) -> list[Mark]:
 
 
 def collected() -> list[Mark]:
-    """Every mark of every test there is, those of `make test-full` too, as pytest itself collects them.
+    """Every mark of every test there is, those of `make test-all` too, as pytest itself collects them.
 
     In a process of its own: this one may have been asked for a part of the tests only.
     """

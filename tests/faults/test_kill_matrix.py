@@ -2,7 +2,7 @@
 
 Driver and JVM are killed together before or after each durable step. Then rows, quarantine, batches, counts
 and files are those of a control that never died, and one more run is a no-op. `make test` strikes once
-for each fault on Delta and once on each other kind of sink; `make test-full` at every step of every kind.
+for each fault on Delta and once on each other kind of sink; `make test-all` at every step of every kind.
 """
 
 from __future__ import annotations

@@ -1,0 +1,308 @@
+"""What must be true, in plain Python over the landed rows; nothing of the library is asked.
+
+A pipeline without state: every row that passes the rules is in the table once, and says by which version of
+the transform it was made. A drain is one batch and one slice; what was judged waits in a queue.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Literal
+
+Kind = Literal["ok", "late", "null", "bad", "worst", "malformed", "not-utf8", "marker"]
+KINDS: tuple[Kind, ...] = ("ok", "late", "null", "bad", "worst", "malformed", "not-utf8", "marker")
+HOUR = timedelta(hours=1)
+BROKEN = ("malformed", "not-utf8")
+
+
+@dataclass(frozen=True)
+class Row:
+    """`at` is None where the record has none."""
+
+    id: int
+    at: datetime | None
+    kind: Kind
+
+    def passes(self, mended: bool) -> bool:
+        """The rule: a mended one lets ``bad`` rows through, and no rule the ``worst``."""
+        return self.kind not in BROKEN and self.kind != "worst" and (mended or self.kind != "bad")
+
+    def within(self, start: datetime, end: datetime) -> bool:
+        return self.at is not None and start <= self.at < end
+
+
+@dataclass
+class Slice:
+    """Rows that one verdict is about."""
+
+    batches: list[int]
+    rows: Counter[tuple[int, int]]
+    held: bool
+
+
+@dataclass
+class Generation:
+    """What one generation of the checkpoint has come to.
+
+    Attributes:
+        batches: what each batch has read, ids.
+        staged: batches and rows (id, version) that are not judged yet.
+        queue: slices that were judged and are not visible.
+        decided: by batch, what became of its slice.
+        replays: of intervals.
+        failed: of a shadow: its slice did not pass.
+        visible: the last batch that was published; what replays stand on.
+    """
+
+    version: int
+    batches: list[list[int]] = field(default_factory=list)
+    staged: list[int] = field(default_factory=list)
+    rows: Counter[tuple[int, int]] = field(default_factory=Counter)
+    queue: list[Slice] = field(default_factory=list)
+    visible: int = -1
+    table: Counter[tuple[int, int]] = field(default_factory=Counter)
+    quarantine: dict[int, str] = field(default_factory=dict)
+    decided: dict[int, str] = field(default_factory=dict)
+    replays: list[str] = field(default_factory=list)
+    failed: bool = False
+
+    @property
+    def read(self) -> set[int]:
+        return {each for batch in self.batches for each in batch}
+
+
+@dataclass
+class Model:
+    """All that has landed, and what became of it.
+
+    Attributes:
+        ordered: a slice that is held keeps those behind it back.
+        keyed: update mode, with the event time as the key.
+        appended: every row that a commit of new rows has brought: what a stream reads, once each.
+        delivered: what the stream downstream has taken of it.
+    """
+
+    ordered: bool = True
+    keyed: bool = False
+    landed: dict[int, Row] = field(default_factory=dict)
+    mended: bool = False
+    live: Generation = field(default_factory=lambda: Generation(1))
+    shadow: Generation | None = None
+    before: Generation | None = None
+    appended: Counter[int] = field(default_factory=Counter)
+    delivered: Counter[int] = field(default_factory=Counter)
+
+    @property
+    def unread(self) -> list[int]:
+        return [each for each in self.landed if each not in self.live.read]
+
+    # One thing after the other
+
+    def land(self, rows: list[Row]) -> None:
+        self.landed |= {row.id: row for row in rows}
+
+    def drain(self, judge: bool = True, publish: bool = True) -> None:
+        """As far as it came; nothing of it is lost in any case."""
+        if not judge:
+            return
+        self._take(self.live, self.unread)
+        self._judge(self.live)
+        if publish:
+            self.publish()
+
+    def take(self) -> None:
+        """What waits is read, and its batch committed."""
+        self._take(self.live, self.unread)
+
+    def _take(self, of: Generation, ids: list[int]) -> None:
+        if not ids:
+            return
+        of.staged.append(len(of.batches))
+        of.batches.append(list(ids))
+        for each in ids:
+            if self.landed[each].passes(self.mended):
+                of.rows[each, of.version] += 1
+            else:
+                of.quarantine[each] = "open"
+
+    def _judge(self, of: Generation) -> None:
+        if not of.staged:
+            return
+        held = any(self.landed[each].kind == "marker" for each, _ in of.rows)
+        of.queue.append(Slice(of.staged, of.rows, held))
+        of.staged, of.rows = [], Counter()
+
+    def publish(self) -> None:
+        """Slices that passed, those behind a held one too where the order does not count."""
+        left = []
+        for each in self.live.queue:
+            if each.held or (left and self.ordered):
+                left.append(each)
+            else:
+                self._show(each)
+        self.live.queue = left
+
+    def _show(self, slice_: Slice) -> None:
+        self.live.table = self._merged(self.live.table, slice_.rows)
+        self.live.visible = max(self.live.visible, *slice_.batches)
+        self.live.decided |= dict.fromkeys(slice_.batches, "shown")
+        # Once, whatever the table goes through.
+        self.appended |= Counter({each: 1 for each, _ in slice_.rows})
+
+    def _merged(
+        self, table: Counter[tuple[int, int]], rows: Counter[tuple[int, int]]
+    ) -> Counter[tuple[int, int]]:
+        """A row is there once, by whatever ways it comes; in update mode the last of its event time."""
+        if not self.keyed:
+            there = {each for each, _ in table}
+            return table + Counter({key: 1 for key in rows if key[0] not in there})
+        last = {self.landed[each].at: (each, version) for each, version in [*table, *rows]}
+        return Counter(last.values())
+
+    @property
+    def holds(self) -> bool:
+        return any(each.held for each in self.live.queue)
+
+    def release(self) -> None:
+        for each in self.live.queue:
+            each.held = False
+        self.publish()
+
+    def discard(self) -> None:
+        for each in self.live.queue:
+            if each.held:
+                self.live.decided |= dict.fromkeys(each.batches, "discarded")
+        self.live.queue = [each for each in self.live.queue if not each.held]
+        self.publish()
+
+    # Quarantine
+
+    def passing(self) -> list[int]:
+        """Open rows of the quarantine that the rules of now let through."""
+        open_ = [each for each, state in self.live.quarantine.items() if state == "open"]
+        return [each for each in open_ if self.landed[each].passes(self.mended)]
+
+    def stage_passing(self) -> bool:
+        """They go into a batch of their own; False: there are none."""
+        passing = self.passing()
+        if passing:
+            self.live.staged.append(len(self.live.batches))
+            self.live.batches.append([])
+        for each in passing:
+            self.live.rows[each, self.live.version] += 1
+            self.live.quarantine[each] = "replayed"
+        return bool(passing)
+
+    def replay_quarantine(self) -> None:
+        if self.stage_passing():
+            self.drain()
+
+    # Replays of intervals
+
+    def recomputed(self, start: datetime, end: datetime) -> list[int]:
+        """What a replay of the interval makes, by what was read until the last visible batch."""
+        read = [each for batch in self.live.batches[: self.live.visible + 1] for each in batch]
+        rows = [self.landed[each] for each in read]
+        return [row.id for row in rows if row.within(start, end) and row.passes(self.mended)]
+
+    def replay(self, start: datetime, end: datetime) -> None:
+        made = self.recomputed(start, end)
+        self.live.replays.append(f"{start} to {end}")
+        kept = {key: n for key, n in self.live.table.items() if not self.landed[key[0]].within(start, end)}
+        new = Counter((each, self.live.version) for each in made)
+        self.live.table = self._merged(Counter(kept), new)
+        for each in made:
+            # It is in the table: nobody may let it in a second time.
+            if self.live.quarantine.get(each) == "open":
+                self.live.quarantine[each] = "replayed"
+
+    # Back
+
+    def mark(self) -> Generation:
+        return copy.deepcopy(self.live)
+
+    def go_back(self, mark: Generation) -> None:
+        """What was read behind the mark comes again; what was decided since stays decided."""
+        decided, self.live = self.live.decided, copy.deepcopy(mark)
+        for each in list(self.live.queue):
+            if each.held and (choice := decided.get(each.batches[0])):
+                self.live.queue.remove(each)
+                if choice == "shown":
+                    self._show(each)
+
+    # Rebuilds
+
+    def rebuild(self, version: int) -> None:
+        shadow = self.shadow or Generation(version)
+        self._take(shadow, [each for each in self.landed if each not in shadow.read])
+        shadow.table += shadow.rows
+        shadow.rows, shadow.staged = Counter(), []
+        self.shadow = shadow
+
+    def swap(self) -> None:
+        assert self.shadow is not None
+        self.before, self.live, self.shadow = self.live, self.shadow, None
+        self.live.visible = len(self.live.batches) - 1
+
+    def roll_back(self) -> None:
+        assert self.before is not None
+        self.live, self.before = self.before, None
+
+
+@dataclass
+class Windows(Model):
+    """Counts per hour: a window is in the table once the watermark has passed its end.
+
+    Attributes:
+        offset: where windows begin, in hours after the full one.
+        by_end: a window goes by its end.
+    """
+
+    offset: float = 0.0
+    by_end: bool = False
+    state: Counter[datetime] = field(default_factory=Counter)
+    watermark: datetime | None = None
+
+    def start_of(self, at: datetime) -> datetime:
+        """Of the window that a time lies in."""
+        moved = at - timedelta(hours=self.offset)
+        return moved.replace(minute=0, second=0, microsecond=0) + timedelta(hours=self.offset)
+
+    def time_of(self, start: datetime) -> datetime:
+        """What the time column says of a window."""
+        return start + HOUR if self.by_end else start
+
+    def take(self) -> None:
+        """One batch: what is late for its window is dropped, then closed windows go."""
+        rows = [self.landed[each] for each in self.unread]
+        times = [row.at for row in rows if row.at is not None and row.passes(self.mended)]
+        before = self.watermark
+        starts = [self.start_of(at) for at in times]
+        self.state.update(start for start in starts if before is None or start + HOUR > before)
+        if times:
+            self.watermark = max([*times, *([before] if before else [])])
+        self.live.batches.append([row.id for row in rows])
+
+    def drain(self, judge: bool = True, publish: bool = True) -> None:
+        if not self.unread:
+            return
+        self.take()
+        assert self.watermark is not None
+        for start in [each for each in self.state if each + HOUR <= self.watermark]:
+            self.live.table[self.key(start), self.state.pop(start)] += 1
+        self.live.visible = len(self.live.batches) - 1
+
+    def key(self, start: datetime) -> int:
+        """A window as a number: minutes since 1970 of what the time column says."""
+        return int(self.time_of(start).timestamp() // 60)
+
+    def replay(self, start: datetime, end: datetime) -> None:
+        rows = [self.landed[each] for batch in self.live.batches for each in batch]
+        counts = Counter(self.start_of(r.at) for r in rows if r.at is not None and r.passes(self.mended))
+        first, behind = int(start.timestamp() // 60), int(end.timestamp() // 60)
+        kept = {key: n for key, n in self.live.table.items() if not first <= key[0] < behind}
+        new = {(self.key(each), n): 1 for each, n in counts.items() if start <= self.time_of(each) < end}
+        self.live.table = Counter({**kept, **new})
