@@ -80,7 +80,11 @@ class ShadowTable:
     def go_back(self, version: int) -> None:
         """Bring a version of the table back that it had before the swap."""
         if not self.is_back:
-            DeltaHistory(self.uri).restore(version, 0, f"{self._id}/rolled-back")
+            self._history.restore(version, 0, f"{self._id}/rolled-back")
+
+    @property
+    def _history(self) -> DeltaHistory:
+        return DeltaHistory(Storage(self.project.storage_root), self.uri)
 
     def _files(self, shadow: DeltaTableFiles) -> list[StagedFile]:
         """The files of the shadow as the table in use names them: with the statistics of their own log."""
