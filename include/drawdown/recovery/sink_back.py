@@ -62,8 +62,11 @@ def refuse_stuck(generation: Generation, last: int) -> None:
     for table in ahead:
         if _is_table(generation, table):
             version, _ = _version(generation, table, last)
-            do = "bring them back from a copy; or let the sink be, and read everything anew into a new pipeline"
-            _history(generation, table).refuse_vacuumed(version, f"{do} folder with a sink of its own")
+            _history(generation, table).refuse_vacuumed(
+                version,
+                "bring them back from a copy; or let the sink be, and read everything anew into a new"
+                " pipeline folder with a sink of its own",
+            )
 
 
 def refuse_behind(generation: Generation, shown_by_then: Mapping[StagedTable, int], what: str) -> None:
