@@ -6,15 +6,14 @@ it will be replayed, under the same id and with the same offsets.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.engine.carriers import carried_sources, carrier_folder
 from drawdown.engine.sinks import Sink
 from drawdown.engine.uncounted import complete_offsets, note_baseline, uncounted_watch
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import UNPUBLISHED, Batch, Checkpoint, Counts, Lease
+from drawdown.metastore.records import UNPUBLISHED, Checkpoint, Lease
+from drawdown.publishing.dead_runs import close_dead_runs
 from drawdown.recovery.advice import copy_back, refuse_torn
 from drawdown.recovery.generation import Generation
 from drawdown.spec import Pipeline
@@ -146,7 +145,6 @@ def bury_dead_runs(
         if run.run_id != lease.run_id and run.started_at is not None
     ]
     leftovers: list[str] = []
-    batches: list[Batch] = []
     if dead:
         since_ms = int(min(run.started_at for run in dead if run.started_at).timestamp() * 1_000)
         batches = metastore.batches(pipeline.name, checkpoint.generation)
@@ -157,10 +155,5 @@ def bury_dead_runs(
     with metastore.fenced(lease):
         for path in leftovers:
             storage.delete(path)
-    for run in dead:
-        done = [b for b in batches if b.run_id == run.run_id and b.status != "staged"]
-        published = sum(b.counts.staged for b in done if b.status == "published")
-        counts = replace(sum((b.counts for b in done), Counts()), published=published)
-        metastore.update_run(run.run_id, generation=checkpoint.generation, batches=len(done), counts=counts)
-    metastore.crash_runs(lease)
+    close_dead_runs(metastore, lease, checkpoint)
     return len(leftovers)

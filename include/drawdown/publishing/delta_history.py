@@ -36,7 +36,7 @@ class DeltaHistory:
         raise AssertionError("version 0 of a table holds no batch")
 
     def late_releases(self, app_id: str, version: int) -> list[int]:
-        """The first batch of each slice that was released out of order, and became visible after a version."""
+        """The first batch of each slice that was released out of order, in a commit after a version."""
         marked = f"{app_id}/held/"
         ids = (action["txn"]["appId"] for action in self._since(version) if "txn" in action)
         return [int(each.rpartition(".")[2]) for each in ids if each.startswith(marked)]

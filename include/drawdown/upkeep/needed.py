@@ -8,10 +8,10 @@ from datetime import datetime, timedelta
 
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.metastore.records import StagedTable
+from drawdown.plan.readers import Readers
 from drawdown.recovery.generation import Generation
 from drawdown.recovery.request import time_of
 from drawdown.recovery.snapshots import snapshot_names
-from drawdown.upkeep.readers import Readers
 from drawdown.upkeep.table_log import TableLog
 
 # A snapshot is named by the clock of who took it.
