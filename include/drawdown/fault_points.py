@@ -72,6 +72,13 @@ REBUILD_STEPS: Mapping[str, str] = {
 }
 """The same of a rebuild; its drain has the steps of a drain."""
 
+RECOVERY_STEPS: Mapping[str, str] = {
+    "recovery.mark": "the checkpoint says which command is changing it: no run starts until that has ended",
+    "recovery.sink": "one table of the sink is as it was",
+    "recovery.forget": "the metastore has forgotten the batches behind it; the checkpoint's files follow",
+}
+"""The same of a rewind or a restore."""
+
 UPKEEP_STEPS: Mapping[str, str] = {
     "upkeep.prune": "what no restart needs is gone from the checkpoint's folder",
     "upkeep.compact": "one commit of a table: many small files are few",
@@ -80,7 +87,7 @@ UPKEEP_STEPS: Mapping[str, str] = {
 }
 """The same of an upkeep."""
 
-_ALL = (*STEPS, *QUARANTINE_STEPS, *REPLAY_STEPS, *REBUILD_STEPS, *UPKEEP_STEPS)
+_ALL = (*STEPS, *QUARANTINE_STEPS, *REPLAY_STEPS, *REBUILD_STEPS, *RECOVERY_STEPS, *UPKEEP_STEPS)
 
 _ACTIONS = ("kill", "freeze", "fail")
 _WORDS = re.compile(r"(\w+) (before|after) ([a-z.]+)(?: ([1-9]\d{0,8}))?")

@@ -7,14 +7,17 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
 from drawdown.engine.rebuild import rebuild
+from drawdown.engine.replay import replay
 from drawdown.engine.run_context import RunContext
 from drawdown.errors import RefusedError
-from drawdown.plan.rebuild import wanted
+from drawdown.plan.rebuild import in_use, wanted
+from drawdown.publishing.rebuild import KINDS
 from drawdown.quality.audit import GxAuditor
 from drawdown.quality.outcome import AuditOutcome
 from drawdown.recovery.generation import Generation
 from drawdown.recovery.prune import prune
 from drawdown.spec import Pipeline, load_pipeline
+from drawdown.spec.interval import Interval
 from drawdown.storage import FileInfo
 from tests.support.rebuilds import (
     UPDATE,
@@ -28,6 +31,7 @@ from tests.support.rebuilds import (
     rows,
     sums,
 )
+from tests.support.replays import REPLAYED
 from tests.support.workspace import Workspace
 
 FIRST = [event("02T06:10", 1), event("02T06:20", 2, "b"), event("02T07:30", 4)]
@@ -77,6 +81,34 @@ def test_a_rebuild_with_another_grouping_key_goes_live_while_drains_go_on(worksp
     run = workspace.run("hourly")
     assert (run.generation, run.counts.read) == (1, len(FOURTH)), "it reads again what came since the swap"
     assert rows(workspace) == sums(FIRST + SECOND + THIRD + FOURTH, "02T13", by_key=False)
+
+
+def test_a_replay_during_which_a_rebuild_is_swapped_in_goes_on_with_its_version(workspace: Workspace) -> None:
+    """And with the folder's when it was rolled back: what is written is of the version in use."""
+    closing = [event("04T00:10"), event("04T01:10")]
+    live_version(workspace, REPLAYED)
+    land(workspace, 1, FIRST + closing)
+    workspace.run("hourly")
+    next_version(workspace, REPLAYED)
+    rebuilt(workspace)
+    for choice, by_key in (("approve", True), ("rollback", False)):
+
+        def end_then_audit(
+            rows: DataFrame, pipeline: Pipeline, count: int, choice: str = choice
+        ) -> AuditOutcome:
+            with workspace.metastore() as metastore:
+                ended = [run for run in metastore.runs("hourly") if run.kind == KINDS[choice]]
+            if not ended:
+                end(workspace, choice)
+            return GxAuditor()(rows, pipeline, count)
+
+        with workspace.metastore() as metastore:
+            used = in_use(workspace.project, metastore, load_pipeline(workspace.project, "hourly"))
+            day = Interval.parse("2024-01-02", "2024-01-03")
+            context = RunContext(f"replay-{choice}", "test")
+            of = workspace.spark, workspace.project, used, metastore, end_then_audit, day, context
+            assert replay(*of).generation == (2 if by_key else 1)  # type: ignore[arg-type]
+        assert rows(workspace) == sums(FIRST + closing, "04T01", by_key=by_key)
 
 
 def test_keys_are_compared_by_their_rows_and_merged_after_the_swap(workspace: Workspace) -> None:

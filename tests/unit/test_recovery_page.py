@@ -11,6 +11,7 @@ from typer.testing import CliRunner
 
 from drawdown.cli import checkpoint
 from drawdown.cli.main import app
+from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch
 from drawdown.spec import load_project
@@ -63,6 +64,32 @@ def test_the_commands_of_the_page_do_what_it_says(project: Path) -> None:
         words = shlex.split(command.replace("NAME", "sales"))
         done = CliRunner().invoke(app, words[1:])
         assert done.exit_code == 0, f"{command}: {done.output} {done.exception}"
+
+
+def test_a_batch_that_is_not_kept_is_not_gone_back_to(project: Path) -> None:
+    assert "checkpoint.not-kept" in refusal(project, "rewind", "sales", "--to", "7")
+    (project / "storage/_drawdown/sales/checkpoint-1/offsets/0").unlink()
+    assert "no committed batch is kept whole" in refusal(project, "rewind", "sales", "--to", "0")
+
+
+def test_a_rewind_with_several_watermarks_needs_a_snapshot(project: Path) -> None:
+    folder = project / "include/pipelines/sales"
+    source = "{format: json, path: landing, schema: a.ddl, watermark: {column: at, delay: 1 hour}}"
+    (folder / "a.ddl").write_text("at TIMESTAMP, value STRING")
+    spec = PIPELINE.replace("{format: text, path: landing}", f"{source}, others: {source}")
+    (folder / "pipeline.yaml").write_text(spec)
+    said = refusal(project, "rewind", "sales", "--to", "0")
+    assert "checkpoint.event-times" in said
+    assert "drawdown checkpoint show sales" in said
+
+
+def refusal(project: Path, *words: str) -> str:
+    """What a command says that is refused and changes no file."""
+    before = {path: path.stat().st_mtime_ns for path in (project / "storage").rglob("*")}
+    done = CliRunner().invoke(app, ["checkpoint", *words])
+    assert {path: path.stat().st_mtime_ns for path in (project / "storage").rglob("*")} == before
+    assert isinstance(done.exception, RefusedError)
+    return str(done.exception)
 
 
 def test_every_command_is_on_the_page() -> None:

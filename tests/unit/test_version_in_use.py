@@ -69,3 +69,14 @@ def test_a_generation_that_no_rebuild_made_is_the_folders(workspace: Workspace) 
         metastore.change_generations(lease, {1: {"rebuild": {}}})
         metastore.release(lease)
     assert used(workspace) == "."
+
+
+def test_after_a_roll_back_it_is_the_folders_whichever_was_in_use_before(workspace: Workspace) -> None:
+    """A backfill asks before each of its intervals, and hands in what it was told for the one before."""
+    with workspace.metastore() as metastore:
+        before = in_use(workspace.project, metastore, load_pipeline(workspace.project, NAME))
+        assert before.is_next
+        lease = metastore.acquire(NAME, "here", "r2", _TTL)
+        metastore.change_generations(lease, {1: {"rebuild": {}}})
+        metastore.release(lease)
+        assert not in_use(workspace.project, metastore, before).is_next

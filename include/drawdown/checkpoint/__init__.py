@@ -7,10 +7,12 @@ from drawdown.checkpoint.file_log import SINK_FIELDS, SOURCE_FIELDS, FileLog, Se
 from drawdown.checkpoint.offset_log import OffsetLogEntry
 from drawdown.checkpoint.plan_entry import plan_batch
 from drawdown.checkpoint.state_files import StateFiles, StoreFiles, StoreId
-from drawdown.checkpoint.verify import RESTORING, Verification, verify_file_log
+from drawdown.checkpoint.verify import MARKS, RESTORING, REWINDING, Verification, verify_file_log
 
 __all__ = [
+    "MARKS",
     "RESTORING",
+    "REWINDING",
     "SINK_FIELDS",
     "SOURCE_FIELDS",
     "CheckpointFiles",

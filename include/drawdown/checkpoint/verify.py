@@ -7,7 +7,7 @@ compacted entry on, and of every state store what version n + 1 is made of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 
 from drawdown.checkpoint.checkpoint_files import CheckpointFiles
@@ -20,8 +20,12 @@ from drawdown.checkpoint.state_files import StateFiles, StoreFiles, cut_short, i
 from drawdown.errors import RefusedError
 from drawdown.storage import FileInfo, Storage
 
-RESTORING = "restoring"
-"""A file in a checkpoint that is there while a snapshot is put back; it holds the snapshot's name."""
+RESTORING, REWINDING = "restoring", "rewinding"
+MARKS: Mapping[str, str] = {RESTORING: "restore", REWINDING: "rewind"}
+"""Files in a checkpoint that are there while a command of several steps changes it, by that command.
+
+The first line of one is what the command was given behind the pipeline's name.
+"""
 _NEWEST_LOG_VERSION = 2
 
 
@@ -57,9 +61,10 @@ class Verification:
     # Metadata, offsets, commits
 
     def _metadata(self) -> Iterator[Fault]:
-        path = f"{self._path}/{RESTORING}"
-        if self._storage.exists(path):
-            yield Fault("metadata", "torn", path, "a restore was cut off before its end", True)
+        for mark, command in MARKS.items():
+            path = f"{self._path}/{mark}"
+            if self._storage.exists(path):
+                yield Fault("metadata", "torn", path, f"a {command} was cut off before its end", True)
         path = f"{self._path}/metadata"
         if self._storage.exists(path):
             yield from _look(self._storage, "metadata", path, self._files.query_id, True)

@@ -133,9 +133,14 @@ def rewind(
             generation,
             ("rewind", by, why),
             lambda lease: go_back(generation, to, lease, sink=sink),
-            lambda batches: f"rewound to batch {to}: {len(batches)} batch(es) come again",
+            lambda rewound: f"rewound to batch {to}: {len(rewound.batches)} batch(es) come again",
         )
-    _say(as_json, {"last_batch": to, "taken_back": done}, f"batch {to} is the last; {len(done)} come again")
+    text = f"batch {to} is the last; {len(done.batches)} come again"
+    if done.undone:
+        text += (
+            f"; replays that were taken back: {', '.join(done.undone)} (`drawdown backfill` makes them again)"
+        )
+    _say(as_json, {"last_batch": to, "taken_back": done.batches, "replays_undone": done.undone}, text)
 
 
 @app.command()

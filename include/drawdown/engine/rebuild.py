@@ -28,9 +28,15 @@ from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint, Run, Verdict
 from drawdown.metastore.runs import REBUILD
+from drawdown.plan.downstream import streaming_readers
 from drawdown.plan.rebuild import steps
 from drawdown.publishing.delta_table import DeltaTableFiles
-from drawdown.publishing.rebuild_refusals import last_batch, live_of, refuse_more_late, refuse_rebuild
+from drawdown.publishing.rebuild_refusals import (
+    last_batch,
+    live_of,
+    refuse_more_late,
+    refuse_rebuild,
+)
 from drawdown.publishing.targets import output_uri
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
@@ -136,6 +142,9 @@ class Rebuild(Drain):
             "live_version": self.basis.version,
             "live_batch": self.basis.batch,
             "shadow_batch": last,
+            "readers": streaming_readers(
+                self.project, self.metastore, self.pipeline, DeltaTableFiles(self.basis.uri).table_id
+            ),
             **compare(live, shadow, self.pipeline.sink.keys, self.pipeline.sink.time_column),
             "late": {
                 "live": self._late(self.basis.live, self.basis.batch),

@@ -44,6 +44,7 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.lease_keeper import LeaseKeeper, when_free
 from drawdown.metastore.records import Counts, Run, RunState, Verdict
 from drawdown.metastore.runs import REPLAY
+from drawdown.plan.rebuild import in_use
 from drawdown.plan.replay import Basis, refuse_open
 from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.publishing.replay import Replacement, replace_interval, staged_folder, staged_in, stand_on
@@ -113,6 +114,8 @@ class _Replay:
 
     def run(self) -> Run:
         for _ in range(_ATTEMPTS):
+            # A swap or a roll back meanwhile puts another version in use.
+            self.pipeline = in_use(self.project, self.metastore, self.pipeline)
             basis = stand_on(self.project, self.pipeline, self.metastore, self.interval)
             self.known |= {"generation": basis.checkpoint.generation, "watermark": basis.closed}
             try:

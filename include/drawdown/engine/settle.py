@@ -6,16 +6,15 @@ it will be replayed, under the same id and with the same offsets.
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.engine.carriers import carried_sources, carrier_folder
 from drawdown.engine.sinks import SelfStagingSink, Sink
 from drawdown.engine.uncounted import complete_offsets, note_baseline
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import UNPUBLISHED, Checkpoint, Counts, Lease
+from drawdown.metastore.records import UNPUBLISHED, Checkpoint, Lease
 from drawdown.publishing.clean_up import clean_up_changes
+from drawdown.publishing.dead_runs import close_dead_runs
 from drawdown.recovery.advice import copy_back, refuse_torn
 from drawdown.recovery.generation import Generation
 from drawdown.spec import Pipeline, Project
@@ -144,8 +143,8 @@ def clean_up_crashed_runs(
         for run in metastore.open_runs(pipeline.name)
         if run.run_id != lease.run_id and run.started_at is not None
     ]
-    batches = metastore.batches(pipeline.name, checkpoint.generation) if dead else []
     if dead and isinstance(sink, SelfStagingSink):
+        batches = metastore.batches(pipeline.name, checkpoint.generation)
         since_ms = int(min(run.started_at for run in dead if run.started_at).timestamp() * 1_000)
         ids = [b.batch_id for b in batches]
         known = [file for _, file in metastore.staged_files(pipeline.name, checkpoint.generation, ids)]
@@ -154,9 +153,4 @@ def clean_up_crashed_runs(
         for path in leftovers:
             metastore.check_lease(lease)
             storage.delete(path)
-    for run in dead:
-        done = [b for b in batches if b.run_id == run.run_id and b.status != "staged"]
-        published = sum(b.counts.staged for b in done if b.status == "published")
-        counts = replace(sum((b.counts for b in done), Counts()), published=published)
-        metastore.update_run(run.run_id, generation=checkpoint.generation, batches=len(done), counts=counts)
-    metastore.crash_runs(lease)
+    close_dead_runs(metastore, lease, checkpoint)

@@ -16,11 +16,11 @@ from drawdown.metastore.clock import read_clock
 from drawdown.metastore.records import Checkpoint, GenerationState, Side
 from drawdown.metastore.tables import checkpoints, maxima
 
-_UNDER_WAY: dict[GenerationState, tuple[str, str]] = {
-    "swapping": ("swap", "approve"),
-    "leaving": ("roll back", "rollback"),
+_UNDER_WAY: dict[GenerationState, tuple[str, str, str]] = {
+    "swapping": ("swap", "approve", "discard"),
+    "leaving": ("roll back", "rollback", "approve"),
 }
-"""States between two, in words and with the command that completes it."""
+"""States between two, in words, with the command that completes it and the one that takes it back."""
 
 
 def create(
@@ -90,11 +90,13 @@ def active(conn: Connection, pipeline: str, side: Side) -> Checkpoint | None:
     found = read(conn, pipeline)
     for each in found:
         if each.state in _UNDER_WAY:
+            what, on, back = _UNDER_WAY[each.state]
             raise RefusedError(
                 "rebuild.unfinished",
-                f"a {_UNDER_WAY[each.state][0]} of {pipeline}, generation {each.generation}, was cut off",
+                f"a {what} of {pipeline}, generation {each.generation}, was cut off",
                 where=f"pipeline {pipeline}",
-                do=f"complete it: drawdown rebuild {_UNDER_WAY[each.state][1]} {pipeline} --why ...",
+                do=f"complete it: drawdown rebuild {on} {pipeline} --why ...; or, when that cannot be, take"
+                f" it back: drawdown rebuild {back} {pipeline} --why ...",
             )
     return next((each for each in found if each.state == side), None)
 

@@ -30,6 +30,11 @@ def _lines(of: Mapping[str, Any]) -> Iterator[str]:
     for how, names in of["columns"].items():
         if names:
             yield f"columns {how}: {', '.join(names)}"
+    if readers := of.get("readers"):
+        yield (
+            f"streamed by {', '.join(readers)}: a swap is refused when either side has read further by then,"
+            " and a roll back once rows were drained after it: those would come to them twice, or never"
+        )
     live, shadow = of["aggregates"]["live"], of["aggregates"]["shadow"]
     for column in live:
         differs = [what for what in _SAID if live[column].get(what) != shadow[column].get(what)]

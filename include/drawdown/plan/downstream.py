@@ -1,7 +1,10 @@
-"""Who reads what a replay has replaced: nothing starts by itself, each is told of with its command."""
+"""Who reads a pipeline's table: whom a replay tells, with its command, and whom a swap gives rows again."""
 
 from __future__ import annotations
 
+from drawdown.metastore import Metastore
+from drawdown.plan.kafka_offsets import lower_case_options
+from drawdown.plan.readers import Readers
 from drawdown.spec import Pipeline, Project, iter_pipelines
 from drawdown.spec.interval import Interval, shown
 from drawdown.spec.order import upstreams
@@ -31,3 +34,27 @@ def _do(other: Pipeline, interval: Interval) -> str:
         else "in a new pipeline folder with a sink of its own"
     )
     return f"{other.name} has no `replay:`; add it, or compute all anew: {anew}"
+
+
+def streaming_readers(project: Project, metastore: Metastore, pipeline: Pipeline, table_id: str) -> list[str]:
+    """Pipelines that have read a table as a stream of appended rows, by what their checkpoints say.
+
+    A commit that takes rows away tells them nothing, or stops them until they say `skipChangeCommits`; one
+    that reads the table's change feed is told, and is not among them. A reader whose checkpoint cannot be
+    read is, when its spec names the table.
+    """
+    specs = {each.name: each for each in iter_pipelines(project) if isinstance(each, Pipeline)}
+    readers = Readers.of(project, metastore)
+    found = set(readers.needed.get(table_id, ()))
+    found |= {name for name in readers.unknown if name in specs and _feeds(specs[name], pipeline)}
+    fed = {name for name in found if name in specs and all(_feeds(specs[name], pipeline) or [False])}
+    return sorted(found - fed - {pipeline.name})
+
+
+def _feeds(reader: Pipeline, pipeline: Pipeline) -> list[bool]:
+    """Of each of its sources on the pipeline's table, whether it reads the change feed."""
+    return [
+        str(lower_case_options(source).get("readchangefeed", False)).lower() == "true"
+        for source in reader.sources.values()
+        if source.path is not None and source.path == pipeline.sink.path
+    ]

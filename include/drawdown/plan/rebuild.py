@@ -50,6 +50,9 @@ def in_use(project: Project, metastore: Metastore, pipeline: Pipeline) -> Pipeli
     Raises:
         SpecError: that in `next/` is wrong. RefusedError: ``rebuild.unfinished``.
     """
+    if pipeline.is_next:
+        # What was in use before a roll back says nothing of now.
+        pipeline = load_pipeline(project, pipeline.name)
     live = metastore.active_checkpoint(pipeline.name)
     if live is None or not live.rebuild.get("from_next"):
         return pipeline
@@ -110,6 +113,42 @@ def gone_files(
         if gone := [file.path for file in past.read_files(name) if file.path not in there]:
             found[name] = gone
     return found
+
+
+def read_apart(project: Project, live: Checkpoint, shadow: Checkpoint, pipeline: Pipeline) -> str | None:
+    """What one of both generations has read, or let go of, and the other has not; None when they are equal.
+
+    Sources that are others in `pipeline` than `live` knows are left out: nobody expects the same rows.
+    """
+    storage = Storage(project.storage_root)
+    one, other = Past.read(storage, live), Past.read(storage, shadow)
+    now = spec_fingerprint(pipeline)
+    for name, source in pipeline.streaming_sources.items():
+        if live.fingerprint.get(f"sources.{name}") != now[f"sources.{name}"]:
+            continue
+        if _how_far(one, source.format, name) != _how_far(other, source.format, name):
+            return f"source {name}"
+    stateful = all(each.fingerprint.get("state.operators") for each in (live, shadow))
+    if stateful and _let_go(one) != _let_go(other):
+        return "event times that are finished with"
+    return None
+
+
+def _how_far(past: Past, kind: str, name: str) -> object:
+    """How far a source was read, as both generations say it alike."""
+    if kind in FILE_FORMATS:
+        return {file.path for file in past.read_files(name)}
+    if kind == "kafka":
+        return flat(past.kafka_offset(name))
+    offset = past.offset(name)
+    if isinstance(offset, dict) and "reservoirId" in offset:
+        return offset["reservoirId"], offset["reservoirVersion"], offset["index"]
+    return None
+
+
+def _let_go(past: Past) -> int:
+    last = past.files.last_commit_batch() if past.files is not None else None
+    return -1 if last is None or past.files is None else past.files.offsets(last).watermark_ms
 
 
 def gone_offsets(

@@ -1,13 +1,16 @@
-"""The versions of a Delta table: which held a batch last, and going back to it."""
+"""The versions of a Delta table: which held a batch last, what came since, and going back to it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
 
+from drawdown.errors import RefusedError
 from drawdown.metastore.records import Change
 from drawdown.publishing.delta_table import DeltaTableFiles, commit_properties
+from drawdown.storage import Storage
 
 
 class DeltaHistory:
@@ -17,7 +20,8 @@ class DeltaHistory:
         SourceError: ``sink.unreadable`` or ``sink.unwritable``.
     """
 
-    def __init__(self, uri: str) -> None:
+    def __init__(self, storage: Storage, uri: str) -> None:
+        self._storage = storage
         self._files = DeltaTableFiles(uri)
 
     def version_with(self, app_id: str, last: int) -> tuple[int, int]:
@@ -37,7 +41,44 @@ class DeltaHistory:
         """The version that is the newest now."""
         return DeltaTableFiles(self._files.uri).version
 
-    def restore(self, version: int, change: Change, batches: Mapping[str, int]) -> None:
+    def late_releases(self, app_id: str, version: int) -> list[int]:
+        """The first batch of each slice that was released out of order, in a commit after a version."""
+        marked = f"{app_id}/held/"
+        ids = (action["txn"]["appId"] for action in self._since(version) if "txn" in action)
+        return [int(each.rpartition(".")[2]) for each in ids if each.startswith(marked)]
+
+    def replays(self, version: int) -> list[str]:
+        """The intervals that were replayed after a version, oldest first."""
+        said = (action["commitInfo"] for action in self._since(version) if "commitInfo" in action)
+        return [str(info["drawdown.replay"]) for info in said if "drawdown.replay" in info]
+
+    def gone_files(self, version: int) -> list[str]:
+        """Files of a version, below the table's folder, that are not there any more."""
+        then = self._files.as_of(version)
+        if then is None:
+            return [f"{self._files.uri}/_delta_log"]
+        folder = self._storage.relative(self._files.uri)
+        there = {info.path for info in self._storage.walk(folder)}
+        return sorted(path for path in then.referenced() - there if path.startswith(f"{self._files.uri}/"))
+
+    def refuse_vacuumed(self, version: int, do: str) -> None:
+        """Refuse to go back to a version of which files are gone; touches nothing.
+
+        Raises:
+            RefusedError: ``sink.vacuumed``.
+        """
+        if gone := self.gone_files(version):
+            raise RefusedError(
+                "sink.vacuumed",
+                f"{len(gone)} file(s) of version {version} of the table were vacuumed or deleted, such as"
+                f" {gone[0]}",
+                where=self._files.uri,
+                do=do,
+            )
+
+    def restore(
+        self, version: int, change: Change, batches: Mapping[str, int], *, without_gone: bool = False
+    ) -> None:
         """Bring the rows of a version back, in one commit that says again which batches they end with.
 
         A plain RESTORE leaves the transaction ids at the newest batches, and the sink would skip the batches
@@ -45,12 +86,22 @@ class DeltaHistory:
 
         Args:
             batches: by transaction id the last batch that the table holds behind it.
+            without_gone: go on without files of it that are gone.
         """
         with self._files.reaching(
             "sink.unwritable", "cannot go back", "look whether its files were vacuumed"
         ):
             said = commit_properties(change, batches, {"drawdown.restored": str(version)})
-            self._open().restore(version, commit_properties=said)
+            self._open().restore(version, ignore_missing_files=without_gone, commit_properties=said)
+
+    def _since(self, version: int) -> Iterator[dict[str, Any]]:
+        """The actions of the entries behind a version, as far as the log has them."""
+        folder = f"{self._storage.relative(self._files.uri)}/_delta_log"
+        entries = sorted(self._storage.walk(folder, depth=1), key=lambda info: info.name)
+        for info in entries:
+            number, _, suffix = info.name.partition(".")
+            if suffix == "json" and number.isdigit() and int(number) > version:
+                yield from map(json.loads, self._storage.read_bytes(info.relative).splitlines())
 
     def _reading(self) -> AbstractContextManager[None]:
         return self._files.reaching(

@@ -8,7 +8,8 @@ A swap, under the leases of drains, of rebuilds and of replays' commits:
  4  note that the new generation is live and the old one retired
 
 Killed anywhere between 2 and 4, every other command is refused, and the same command again goes on by what
-the tables' logs say. A roll back has the same steps the other way round.
+the tables' logs say; when it cannot, `discard` takes a swap back, and `approve` a roll back. A roll back has
+the same steps the other way round.
 """
 
 from __future__ import annotations
@@ -24,15 +25,18 @@ from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Change, ChangeKind, Checkpoint, GenerationState, Lease, Run
 from drawdown.publishing.clean_up import clean_up_changes
+from drawdown.publishing.dead_runs import close_dead_runs
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.rebuild_refusals import (
+    REBUILD_OLD,
     last_batch,
     live_of,
     refuse_another,
+    refuse_pruned,
     refuse_roll_back,
     refuse_swap,
 )
-from drawdown.publishing.shadow_tables import Begin, ShadowTable, shadow_tables
+from drawdown.publishing.shadow_tables import Begin, ShadowTable, Undone, shadow_tables
 from drawdown.publishing.staging import staging_folder
 from drawdown.publishing.targets import output_uri, quarantine_uri
 from drawdown.spec import Pipeline, Project
@@ -121,12 +125,18 @@ class _Ending:
             clean_up_changes(self.metastore, self.shadow_lease, self.project, self._as_shadow(shadow))
 
     def approve(self) -> tuple[int, str]:
+        if (leaving := self._found("leaving")) is not None:
+            return self._stay(leaving)
         shadow = self._found("swapping") or self._shadow()
         refuse_another(shadow, self.asked.about)
         if shadow.state != "swapping":
             live = live_of(self.metastore, self.pipeline.name)
             refuse_swap(self.project, self.pipeline, self.metastore, live, shadow)
+            self._refuse_gone_shadow(shadow)
+            self._close_dead_runs(live, shadow)
             shadow = self._begin_swap(live, shadow)
+        else:
+            self._refuse_gone_shadow(shadow)
         before, tables = shadow.rebuild["before"], self._tables(shadow)
         last = last_batch(self.metastore, shadow)
         try:
@@ -169,8 +179,15 @@ class _Ending:
         if live is None:
             live = live_of(self.metastore, self.pipeline.name)
             refuse_roll_back(self.project, self.pipeline, self.metastore, live)
+            self._refuse_gone_before(live, REBUILD_OLD)
+            self._close_dead_runs(live)
             with durable("rollback.begin"):
                 self._note({live.generation: {"state": "leaving"}})
+        else:
+            name, number = self.pipeline.name, live.generation
+            on = f"`drawdown rebuild approve {name} --why ...` keeps generation {number}"
+            refuse_pruned(self.project, self.metastore, live, on)
+            self._refuse_gone_before(live, on)
         before, tables = live.rebuild["before"], self._tables(live)
         try:
             for table in tables:
@@ -189,13 +206,52 @@ class _Ending:
             f" {before['output']}; what was drained since the swap is read again"
         )
 
+    def _stay(self, leaving: Checkpoint) -> tuple[int, str]:
+        """A roll back that was cut off is taken back: its generation stays live."""
+        gone = self._undo(leaving, "rolled-back")
+        self._note({leaving.generation: {"state": "live"}})
+        return leaving.generation, f"generation {leaving.generation} stays live{_missing(gone)}"
+
     def discard(self) -> tuple[int, str]:
-        shadow = self._shadow()
-        refuse_another(shadow, self.asked.about)
+        shadow = self._found("swapping")
+        if shadow is not None:
+            refuse_another(shadow, self.asked.about)
+            gone = self._undo(shadow, "swapped")
+        else:
+            shadow, gone = self._shadow(), []
+            refuse_another(shadow, self.asked.about)
         with durable("rebuild.discard"):
             self.metastore.change_generations(self.shadow_lease, {shadow.generation: {"state": "retired"}})
         remove_shadow(self.project, self._as_shadow(shadow), shadow.generation)
-        return shadow.generation, f"generation {shadow.generation} is not wanted; its files are gone"
+        return shadow.generation, (
+            f"generation {shadow.generation} is not wanted; its files are gone{_missing(gone)}"
+        )
+
+    def _undo(self, checkpoint: Checkpoint, what: Undone) -> list[str]:
+        tables = self._tables(checkpoint)
+        for table in tables:
+            table.refuse_undo(what)
+        gone: list[str] = []
+        for table in tables:
+            with self.metastore.fenced(self.lease), self._changing(table, "restore") as begin:
+                gone += table.undo(what, begin)
+        return gone
+
+    def _refuse_gone_shadow(self, shadow: Checkpoint) -> None:
+        for table in self._tables(shadow):
+            if not table.is_swapped:
+                table.refuse_swap()
+
+    def _refuse_gone_before(self, live: Checkpoint, do: str) -> None:
+        for table in self._tables(live):
+            if not table.is_back:
+                table.refuse_going_back(live.rebuild["before"][table.table], do)
+
+    def _close_dead_runs(self, live: Checkpoint, shadow: Checkpoint | None = None) -> None:
+        """What a dead run of one generation left must not be looked for while another is in use."""
+        close_dead_runs(self.metastore, self.lease, live)
+        if shadow is not None:
+            close_dead_runs(self.metastore.of_rebuilds, self.shadow_lease, shadow)
 
     def _shadow(self) -> Checkpoint:
         shadow = self.metastore.of_rebuilds.active_checkpoint(self.pipeline.name)
@@ -221,7 +277,11 @@ class _Ending:
         return shadow_tables(self.project, self._as_shadow(checkpoint), checkpoint.generation)
 
     def _note(self, changes: Mapping[int, Mapping[str, Any]]) -> None:
-        self.metastore.change_generations(self.lease, changes)
+        """Of generations that the metastore still knows."""
+        known = {each.generation for each in self.metastore.generations(self.pipeline.name)}
+        self.metastore.change_generations(
+            self.lease, {number: values for number, values in changes.items() if number in known}
+        )
 
     @contextmanager
     def _changing(self, table: ShadowTable, kind: ChangeKind) -> Iterator[Begin]:
@@ -238,6 +298,10 @@ class _Ending:
 
         yield begin
         self.metastore.end_changes([change.change_id for change in begun], "committed")
+
+
+def _missing(gone: list[str]) -> str:
+    return f"; rows of {len(gone)} file(s) of the quarantine are missing, such as {gone[0]}" if gone else ""
 
 
 def remove_shadow(project: Project, shadow: Pipeline, generation: int) -> None:

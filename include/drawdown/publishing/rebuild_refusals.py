@@ -10,12 +10,15 @@ from drawdown.checkpoint import CheckpointFiles
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import UNPUBLISHED, Checkpoint
-from drawdown.plan.rebuild import gone_files, gone_offsets, other_tables
+from drawdown.plan.downstream import streaming_readers
+from drawdown.plan.rebuild import gone_files, gone_offsets, other_tables, read_apart
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.targets import output_uri
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 
+REBUILD_OLD = "put the old version of the pipeline into its folder `next/` and rebuild it"
+"""The way back that needs nothing of the old generation."""
 _STARTS = frozenset({"startingoffsets", "startingversion"})
 
 
@@ -94,7 +97,7 @@ def refuse_swap(
 
     Raises:
         RefusedError: ``rebuild.not-compared``, ``rebuild.more-late``, ``rebuild.waiting``,
-            ``rebuild.files-gone``. SourceError: a source cannot be reached.
+            ``rebuild.files-gone``, ``rebuild.readers``. SourceError: a source cannot be reached.
     """
     name = pipeline.name
     comparison = shadow.rebuild.get("comparison")
@@ -112,6 +115,22 @@ def refuse_swap(
     )  # fmt: skip
     _refuse_waiting(metastore, shadow, lambda held: f"`drawdown rebuild discard {name}`, then start it again")
     _refuse_gone(project, pipeline, live, shadow)
+    readers = readers_of(project, pipeline, metastore)
+    if readers and (apart := read_apart(project, live, shadow, pipeline)):
+        raise _refused(
+            name, "readers",
+            f"{', '.join(readers)} read(s) the table of {name} as a stream, and the live query and generation"
+            f" {shadow.generation} have not read the same ({apart}): what lies between would come twice, or"
+            " never",
+            f"`drawdown run {name}`, then `drawdown rebuild start {name}`, and approve before the next drain"
+            " (with the version that is wanted in `next/`, so that the live query can run)",
+        )  # fmt: skip
+
+
+def readers_of(project: Project, pipeline: Pipeline, metastore: Metastore) -> list[str]:
+    """The pipelines that stream the table in use; see `streaming_readers`."""
+    table = DeltaTableFiles(output_uri(project, pipeline))
+    return streaming_readers(project, metastore, pipeline, table.table_id)
 
 
 def refuse_more_late(pipeline: str, late: dict[str, int]) -> None:
@@ -133,7 +152,8 @@ def refuse_roll_back(
     """The generation that a roll back of `live` makes live again.
 
     Raises:
-        RefusedError: ``rebuild.not-swapped``, ``rebuild.pruned``, ``rebuild.files-gone``.
+        RefusedError: ``rebuild.not-swapped``, ``rebuild.pruned``, ``rebuild.files-gone``,
+            ``rebuild.readers``.
     """
     before = live.rebuild.get("before")
     if before is None:
@@ -142,15 +162,31 @@ def refuse_roll_back(
             f"generation {live.generation} of {pipeline.name} did not come by a swap",
             f"`drawdown checkpoint rewind {pipeline.name}` goes back within a generation",
         )  # fmt: skip
-    [old] = [each for each in metastore.generations(pipeline.name) if each.generation == before["generation"]]
-    if not CheckpointFiles(Storage(project.storage_root), old.path).exists:
-        raise _refused(
-            pipeline.name, "pruned",
-            f"the checkpoint of generation {old.generation} of {pipeline.name} was pruned",
-            "put the old version of the pipeline into its folder `next/` and rebuild it",
-        )  # fmt: skip
+    old = refuse_pruned(project, metastore, live, REBUILD_OLD)
     _refuse_gone(project, pipeline, live, old)
+    readers = readers_of(project, pipeline, metastore)
+    if readers and last_batch(metastore, live) > live.rebuild["comparison"]["shadow_batch"]:
+        raise _refused(
+            pipeline.name, "readers",
+            f"{', '.join(readers)} read(s) the table of {pipeline.name} as a stream, and generation"
+            f" {old.generation} would bring what was drained since the swap a second time",
+            REBUILD_OLD,
+        )  # fmt: skip
     return old
+
+
+def refuse_pruned(project: Project, metastore: Metastore, live: Checkpoint, do: str) -> Checkpoint:
+    """The generation before a swap. Raises RefusedError ``rebuild.pruned`` without its record or files."""
+    number = live.rebuild["before"]["generation"]
+    there = {each.generation: each for each in metastore.generations(live.pipeline)}
+    if number not in there or not CheckpointFiles(Storage(project.storage_root), there[number].path).exists:
+        raise _refused(
+            live.pipeline,
+            "pruned",
+            f"the checkpoint of generation {number} of {live.pipeline} was pruned",
+            do,
+        )
+    return there[number]
 
 
 def last_batch(metastore: Metastore, checkpoint: Checkpoint) -> int:

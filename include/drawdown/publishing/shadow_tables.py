@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 from urllib.parse import unquote
 
 from drawdown.errors import SourceError
@@ -24,6 +24,8 @@ from drawdown.storage import Storage
 
 Begin = Callable[[int], Change]
 """Begins a change in the register, given the version of the table that was looked at."""
+
+Undone = Literal["swapped", "rolled-back"]
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,18 @@ class ShadowTable:
         """Whether it has lost it again."""
         return DeltaTableFiles(self.uri).published_version(f"{self._id}/rolled-back") >= 0
 
+    def refuse_swap(self) -> None:
+        """Refuse when files of the shadow are gone. Raises RefusedError ``sink.vacuumed``."""
+        shadow = DeltaHistory(self._storage, self._shadow_uri)
+        shadow.refuse_vacuumed(
+            DeltaTableFiles(self._shadow_uri).version,
+            f"`drawdown rebuild discard {self.shadow.name} --why ...`, and start it again",
+        )
+
+    def refuse_going_back(self, version: int, do: str) -> None:
+        """Refuse when files of a version are gone. Raises RefusedError ``sink.vacuumed``."""
+        self._history.refuse_vacuumed(version, do)
+
     def swap(self, last: int, begin: Begin) -> None:
         """Put the shadow in place of all rows.
 
@@ -84,12 +98,47 @@ class ShadowTable:
     def go_back(self, version: int, begin: Begin) -> None:
         """Bring a version of the table back that it had before the swap."""
         if not self.is_back:
-            history = DeltaHistory(self.uri)
+            history = self._history
             history.restore(version, begin(history.newest), {f"{self._id}/rolled-back": 0})
+
+    def refuse_undo(self, what: Undone) -> None:
+        """Refuse when `undo` needs files of the output that are gone: RefusedError ``sink.vacuumed``."""
+        if self.table == "output" and (version := self._before(what)) is not None:
+            on = {"swapped": "approve", "rolled-back": "rollback"}[what]
+            self._history.refuse_vacuumed(version, f"drawdown rebuild {on} {self.shadow.name} --why ...")
+
+    def undo(self, what: Undone, begin: Begin) -> list[str]:
+        """Take a swap or a roll back of this table back, which was not completed; none is no error.
+
+        Returns:
+            Files of the quarantine that are gone, so their rows are missing now.
+        """
+        app_id, version = f"{self._id}/{what}", self._before(what)
+        if version is None:
+            return []
+        history = self._history
+        gone = history.gone_files(version)
+        history.restore(version, begin(history.newest), {app_id: -1}, without_gone=True)
+        return gone
+
+    def _before(self, what: Undone) -> int | None:
+        """The version before that commit; None without one."""
+        app_id = f"{self._id}/{what}"
+        if DeltaTableFiles(self.uri).published_version(app_id) < 0:
+            return None
+        return self._history.version_with(app_id, -1)[0]
+
+    @property
+    def _history(self) -> DeltaHistory:
+        return DeltaHistory(self._storage, self.uri)
+
+    @property
+    def _storage(self) -> Storage:
+        return Storage(self.project.storage_root)
 
     def _files(self, shadow: DeltaTableFiles) -> list[StagedFile]:
         """The files of the shadow as the table in use names them: with the statistics of their own log."""
-        storage = Storage(self.project.storage_root)
+        storage = self._storage
         folder = storage.relative(shadow.uri)
         adds: dict[str, dict[str, Any]] = {}
         for entry in sorted(storage.list_files(f"{folder}/_delta_log/*.json"), key=lambda info: info.name):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drawdown.checkpoint import RESTORING, Fault
+from drawdown.checkpoint import MARKS, Fault
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.recovery.ahead import can_go_back
 from drawdown.recovery.generation import Generation
@@ -61,9 +61,10 @@ def copy_back(generation: Generation, state: Sequence[str] = ()) -> str:
         state: the files, when all of them are of the state: an earlier batch may do without them.
     """
     name, storage = generation.pipeline.name, generation.storage
-    interrupted = f"{generation.path}/{RESTORING}"
-    if storage.exists(interrupted):
-        return f"`drawdown checkpoint restore {name} {storage.read_bytes(interrupted).decode()}` completes it"
+    for mark, command in MARKS.items():
+        if storage.exists(f"{generation.path}/{mark}"):
+            given = storage.read_bytes(f"{generation.path}/{mark}").decode().splitlines()[0]
+            return f"`drawdown checkpoint {command} {name} {given}` completes it"
     of_this = [s for s in snapshots(storage, name) if s.generation == generation.number]
     if of_this:
         newest = of_this[-1]

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from drawdown.checkpoint import RESTORING, Fault, StateFiles, checksum_path, log_offset
+from drawdown.checkpoint import MARKS, Fault, StateFiles, checksum_path, log_offset
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import Batch
 from drawdown.recovery.generation import Generation
@@ -56,7 +56,7 @@ class Mending:
         Raises:
             SourceError: the sink cannot be reached.
         """
-        if fault.path.endswith(f"/{RESTORING}"):
+        if fault.path.rpartition("/")[2] in MARKS:
             return None
         if fault.kind == "checksum" and fault.part != "state":
             if self._trusted(fault):

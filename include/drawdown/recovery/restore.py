@@ -14,13 +14,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from drawdown.checkpoint import RESTORING, Verification, replace_with_checksum
+from drawdown.checkpoint import MARKS, RESTORING, Verification, replace_with_checksum
 from drawdown.errors import RefusedError, SpecError
-from drawdown.metastore.records import Checkpoint, Lease
+from drawdown.metastore.records import Checkpoint, Lease, StagedTable
 from drawdown.recovery.ahead import refuse_ahead
 from drawdown.recovery.generation import Generation
+from drawdown.recovery.mark import mark, unmark
 from drawdown.recovery.rewind import forget_batches
-from drawdown.recovery.sink_back import refuse_stuck, take_sink_back
+from drawdown.recovery.sink_back import last_shown, refuse_behind, refuse_stuck, take_sink_back
 from drawdown.recovery.snapshots import Snapshot, read_snapshot, snapshots
 
 
@@ -52,7 +53,8 @@ def restore(
         sink: take the sink back as well, to the last batch that the snapshot's checkpoint has.
 
     Raises:
-        RefusedError: ``sink.ahead``, ``checkpoint.torn``; ``sink.between``: see `take_sink_back`.
+        RefusedError: ``sink.ahead``, ``sink.behind``, ``checkpoint.torn``, and as `refuse_stuck`. Nothing is
+            touched then.
         SourceError: the storage or the sink cannot be reached.
     """
     storage, name = generation.storage, generation.pipeline.name
@@ -61,9 +63,9 @@ def restore(
         refuse_stuck(generation, snapshot.last_batch)
     else:
         refuse_ahead(generation, snapshot.last_batch, f"drawdown checkpoint restore {name} {snapshot.name}")
+    refuse_behind(generation, _shown_by(snapshot), f"snapshot {snapshot.name}")
     _refuse_torn(generation, snapshot)
-    again = f"{snapshot.name} --sink" if sink else snapshot.name
-    storage.write_atomic(f"{generation.path}/{RESTORING}", again.encode())
+    mark(generation, RESTORING, f"{snapshot.name} --sink" if sink else snapshot.name)
     if sink:
         take_sink_back(generation, snapshot.last_batch, current())
     _put_back(generation, f"{snapshot.path}/checkpoint", generation.path, current)
@@ -74,8 +76,14 @@ def restore(
             replace_with_checksum(storage, path, storage.read_bytes(f"{snapshot.path}/staged/{copy}"))
     forget_batches(generation, snapshot.last_batch, current())
     generation.metastore.replace_generation(current(), generation.number, snapshot.rows, snapshot.last_batch)
-    storage.delete(f"{generation.path}/{RESTORING}")
+    unmark(generation)
     return snapshot
+
+
+def _shown_by(snapshot: Snapshot) -> dict[StagedTable, int]:
+    ids = [row["batch_id"] for row in snapshot.rows["batches"] if row["status"] == "published"]
+    files = [(row["batch_id"], row["table_name"]) for row in snapshot.rows["staged_files"]]
+    return last_shown((each for each in ids if each <= snapshot.last_batch), files)
 
 
 def _noted(generation: Generation, snapshot: Snapshot) -> Checkpoint:
@@ -106,7 +114,7 @@ def _refuse_torn(generation: Generation, snapshot: Snapshot) -> None:
 def _put_back(generation: Generation, copy: str, target: str, current: Callable[[], Lease]) -> None:
     storage = generation.storage
     for info in list(storage.walk(target)):
-        if info.name != RESTORING:
+        if info.name not in MARKS:
             storage.delete(info.relative)
     for info in list(storage.walk(copy)):
         current()

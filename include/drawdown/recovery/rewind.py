@@ -1,43 +1,58 @@
 """Rewind: a checkpoint goes back to an earlier batch of its own; the next run replays what came behind.
 
-1  refuse when the sink is ahead, or something that batch needs is not kept any more
-2  take the sink back, when that was asked for
-3  forget the later batches in the metastore, with the files they staged. From here on until 4 is done no
-   run starts (metastore.behind), and the same command again completes it
-4  remove commits and offsets, newest first; then logs of files are cut and newer state is removed
+1  refuse when the sink is ahead and shall or can not go back, every table of it, or when something that batch
+   needs is not kept any more
+2  mark the checkpoint as being rewound: until the mark is gone, no run starts (verify.py)
+3  take the sink back, when that was asked for
+4  forget the later batches in the metastore, with the files they staged
+5  remove commits and offsets, newest first; then logs of files are cut and newer state is removed
+6  take the mark away
+Cut off anywhere behind 2, the same command again completes it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
-from drawdown.checkpoint import FileLog, StateFiles, delete_with_checksum, log_offset
+from drawdown.checkpoint import REWINDING, FileLog, StateFiles, delete_with_checksum, log_offset
 from drawdown.checkpoint.file_log import SOURCE_FIELDS
 from drawdown.errors import RefusedError
-from drawdown.metastore.records import UNPUBLISHED, Lease
+from drawdown.fault_points import durable
+from drawdown.metastore.records import UNPUBLISHED, Lease, StagedTable
 from drawdown.recovery.ahead import refuse_ahead
 from drawdown.recovery.generation import Generation
-from drawdown.recovery.sink_back import take_sink_back
+from drawdown.recovery.mark import mark, unmark
+from drawdown.recovery.sink_back import last_shown, refuse_behind, refuse_stuck, take_sink_back
 
 
-def rewind(generation: Generation, to: int, current: Callable[[], Lease], *, sink: bool) -> list[int]:
+@dataclass(frozen=True)
+class Rewound:
+    """What a rewind took back: batches, ascending, and the intervals whose replays went with them."""
+
+    batches: list[int]
+    undone: list[str]
+
+
+def rewind(generation: Generation, to: int, current: Callable[[], Lease], *, sink: bool) -> Rewound:
     """Make batch `to` the last committed one.
 
     Args:
         sink: take the sink back as well.
 
-    Returns:
-        The batches that were taken back, ascending.
-
     Raises:
-        RefusedError: ``sink.ahead``, ``sink.between``; ``checkpoint.not-kept``: what `to` needs is gone.
+        RefusedError: ``checkpoint.not-kept``: what `to` needs is gone; ``sink.ahead``, ``sink.behind``, and
+            as `refuse_stuck`. Nothing is touched then.
         SourceError: the storage or the sink cannot be reached.
     """
     _refuse_unkept(generation, to)
     if not sink:
         refuse_ahead(generation, to, f"drawdown checkpoint rewind {generation.pipeline.name} --to {to}")
     else:
-        take_sink_back(generation, to, current())
+        refuse_stuck(generation, to)
+    refuse_behind(generation, _shown_by(generation, to), f"batch {to} of the checkpoint")
+    mark(generation, REWINDING, f"--to {to} --sink" if sink else f"--to {to}")
+    undone = take_sink_back(generation, to, current()) if sink else []
     forget_batches(generation, to, current())
     files, storage, path = generation.files, generation.storage, generation.path
     offset = files.offsets(to).by_source
@@ -54,7 +69,14 @@ def rewind(generation: Generation, to: int, current: Callable[[], Lease], *, sin
         for version, info in list(store.files()):
             if version > to + 1:
                 delete_with_checksum(storage, info.relative)
-    return later
+    unmark(generation)
+    return Rewound(later, undone)
+
+
+def _shown_by(generation: Generation, last: int) -> dict[StagedTable, int]:
+    of, metastore = (generation.pipeline.name, generation.number), generation.metastore
+    ids = [each.batch_id for each in metastore.batches(*of, statuses=("published",)) if each.batch_id <= last]
+    return last_shown(ids, [(batch, file.table) for batch, file in metastore.staged_files(*of, ids)])
 
 
 def forget_batches(generation: Generation, last: int, lease: Lease) -> None:
@@ -62,7 +84,8 @@ def forget_batches(generation: Generation, last: int, lease: Lease) -> None:
     of, metastore = (generation.pipeline.name, generation.number), generation.metastore
     later = metastore.batches(*of, statuses=UNPUBLISHED, first_batch=last + 1)
     files = metastore.staged_files(*of, [batch.batch_id for batch in later])
-    metastore.forget_batches(lease, generation.number, last)
+    with durable("recovery.forget"):
+        metastore.forget_batches(lease, generation.number, last)
     if generation.sink_log is None:
         for _, file in files:
             generation.storage.delete(generation.storage.relative(file.path))

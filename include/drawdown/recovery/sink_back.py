@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Iterable, Mapping
 
 from drawdown.checkpoint import FileLog, delete_with_checksum
 from drawdown.errors import RefusedError
+from drawdown.fault_points import durable
 from drawdown.metastore.records import Change, Lease, StagedTable
 from drawdown.publishing.delta_history import DeltaHistory
 from drawdown.publishing.target import transaction_id
@@ -14,43 +16,99 @@ from drawdown.recovery.ahead import can_go_back, refuse_ahead
 from drawdown.recovery.generation import Generation
 
 
-def take_sink_back(generation: Generation, last: int, lease: Lease) -> None:
+def take_sink_back(generation: Generation, last: int, lease: Lease) -> list[str]:
     """Make the output and the quarantine hold what they held after batch `last`.
 
     Delta: one commit that restores the table's version of then, under the transaction id's version of
-    then. File sinks: newer entries leave the sink's log; the files stay and are not read.
+    then. File sinks: newer entries leave the sink's log; the files stay and are not read. The caller has
+    asked `refuse_stuck`, and has left a mark: cut off between two tables, the same call completes it.
+
+    Returns:
+        The intervals whose replays are taken back with it; the record of the lease's run names them, too.
 
     Raises:
-        RefusedError: ``sink.ahead`` for a sink that cannot go back; ``sink.between``: batches before and
-            behind `last` came in one commit, or in one compacted entry; ``lease.lost``.
-        SourceError: the sink cannot be reached, or the files of that version are vacuumed.
+        RefusedError: ``lease.lost``. SourceError: the sink cannot be reached or written.
     """
-    refuse_stuck(generation, last)
     metastore, name = generation.metastore, generation.pipeline.name
+    undone: list[str] = []
     for table in _ahead(generation, last):
-        if table == "output" and generation.sink_log is not None:
-            metastore.check_lease(lease)
-            _cut_log(generation, generation.sink_log, last)
+        metastore.check_lease(lease)
+        if not _is_table(generation, table):
+            assert generation.sink_log is not None
+            with durable("recovery.sink"):
+                _cut_log(generation, generation.sink_log, last)
             continue
-        app_id = transaction_id(name, generation.number, table)
         history = _history(generation, table)
-        version, held = history.version_with(app_id, last)
+        version, held = _version(generation, table, last)
+        if table == "output":
+            undone = list(dict.fromkeys(history.replays(version)))
+            _note_undone(generation, undone, lease)
         change = Change(
             uuid.uuid4().hex, name, table, generation.number, "restore", lease.run_id,
             scope={"version": version, "batch": last}, based_on=history.newest,
         )  # fmt: skip
-        change = metastore.begin_change(lease, change)
-        history.restore(version, change, {app_id: held})
+        with durable("recovery.sink"):
+            change = metastore.begin_change(lease, change)
+            history.restore(version, change, {transaction_id(name, generation.number, table): held})
         metastore.end_changes([change.change_id], "committed")
+    return undone
 
 
 def refuse_stuck(generation: Generation, last: int) -> None:
-    """Refuse what `take_sink_back` cannot do, before anything is touched. Raises as it does."""
-    if "output" in _ahead(generation, last) and not can_go_back(generation):
+    """Refuse what `take_sink_back` cannot do to any table, before the first is touched.
+
+    Raises:
+        RefusedError: ``sink.ahead`` for a sink that cannot go back; ``sink.between``: no version of it has
+            exactly the batches up to `last`; ``sink.vacuumed``: files of that version are gone.
+        SourceError: the sink cannot be reached.
+    """
+    ahead = _ahead(generation, last)
+    if "output" in ahead and not can_go_back(generation):
         refuse_ahead(generation, last, f"drawdown checkpoint show {generation.pipeline.name}")
     stop = nearest_stop(generation, last)
     if stop != last:
         raise _between(generation, last, stop)
+    for table in ahead:
+        if _is_table(generation, table):
+            version, _ = _version(generation, table, last)
+            _history(generation, table).refuse_vacuumed(
+                version,
+                "bring them back from a copy; or let the sink be, and read everything anew into a new"
+                " pipeline folder with a sink of its own",
+            )
+
+
+def refuse_behind(generation: Generation, shown_by_then: Mapping[StagedTable, int], what: str) -> None:
+    """Refuse to go to where the sink is not yet: a checkpoint in front of it would never bring the rest.
+
+    Args:
+        shown_by_then: of each table the last batch that it must hold.
+        what: where the checkpoint would go to.
+
+    Raises:
+        RefusedError: ``sink.behind``. SourceError: the sink cannot be reached.
+    """
+    shown = generation.shown()
+    for table, wanted in shown_by_then.items():
+        if shown[table] < wanted:
+            name = generation.pipeline.name
+            raise RefusedError(
+                "sink.behind",
+                f"the {'sink' if table == 'output' else 'quarantine'} of {name} was taken back to batch"
+                f" {shown[table]}, and {what} is behind batch {wanted}: what lies between would be missing",
+                where=f"pipeline {name}, generation {generation.number}",
+                do=f"go back at least as far: `drawdown checkpoint show {name}` lists the batches and the"
+                " snapshots",
+            )
+
+
+def last_shown(batches: Iterable[int], files: Iterable[tuple[int, StagedTable]]) -> dict[StagedTable, int]:
+    """Of each table the last of these published batches that has brought it a file."""
+    published, found = set(batches), dict[StagedTable, int]()
+    for batch, table in files:
+        if batch in published:
+            found[table] = max(batch, found.get(table, -1))
+    return found
 
 
 def nearest_stop(generation: Generation, last: int) -> int:
@@ -59,7 +117,13 @@ def nearest_stop(generation: Generation, last: int) -> int:
     Raises:
         SourceError: the sink cannot be reached.
     """
-    return min((_stop(generation, table, last) for table in _ahead(generation, last)), default=last)
+    ahead = _ahead(generation, last)
+    while last >= 0:
+        stop = min((_stop(generation, table, last) for table in ahead), default=last)
+        if stop == last:
+            break
+        last = stop
+    return last
 
 
 def _ahead(generation: Generation, last: int) -> list[StagedTable]:
@@ -73,18 +137,48 @@ def _stop(generation: Generation, table: StagedTable, last: int) -> int:
     if table == "output" and not can_go_back(generation):
         return -1
     of, metastore = (generation.pipeline.name, generation.number), generation.metastore
-    _, held = _history(generation, table).version_with(transaction_id(*of, table), last)
+    version, held = _version(generation, table, last)
     if held < 0 and generation.checkpoint is not None and "before" in generation.checkpoint.rebuild:
         # The versions before the swap have the rows of another generation.
         return held
     published = [b.batch_id for b in metastore.batches(*of, statuses=("published",), first_batch=held + 1)]
     between = metastore.staged_files(*of, [batch for batch in published if batch <= last], table=table)
-    return held if between else last
+    if between:
+        return held
+    # A slice that was released out of order lies behind later batches, and is not in a version before it.
+    late = _history(generation, table).late_releases(transaction_id(*of, table), version)
+    return min((first - 1 for first in late if first <= last), default=last)
+
+
+def _is_table(generation: Generation, table: StagedTable) -> bool:
+    """Whether it is a Delta table, which has versions."""
+    return table == "quarantine" or generation.pipeline.sink.format == "delta"
+
+
+def _version(generation: Generation, table: StagedTable, last: int) -> tuple[int, int]:
+    of = generation.pipeline.name, generation.number
+    return _history(generation, table).version_with(transaction_id(*of, table), last)
+
+
+def _note_undone(generation: Generation, undone: list[str], lease: Lease) -> None:
+    name = generation.pipeline.name
+    parts = [interval.split(" to ") for interval in undone]
+    notices = [
+        {
+            "id": "sink.replays-undone",
+            "what": f"the replay of {interval} was taken back with the batches behind it",
+            "about": interval,
+            "do": f"drawdown backfill {name} --from {start} --to {end}",
+        }
+        for interval, (start, end) in zip(undone, parts, strict=True)
+    ]
+    if notices:
+        generation.metastore.update_run(lease.run_id, notices=notices)
 
 
 def _history(generation: Generation, table: StagedTable) -> DeltaHistory:
     uri = {"output": output_uri, "quarantine": quarantine_uri}[table]
-    return DeltaHistory(uri(generation.project, generation.pipeline))
+    return DeltaHistory(generation.storage, uri(generation.project, generation.pipeline))
 
 
 def _cut_log(generation: Generation, folder: str, last: int) -> None:

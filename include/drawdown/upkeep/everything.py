@@ -7,9 +7,9 @@ from typing import Any
 
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore, this_process
+from drawdown.plan.readers import Readers
 from drawdown.plan.rebuild import in_use
 from drawdown.spec import Pipeline, Project
-from drawdown.upkeep.readers import Readers
 from drawdown.upkeep.tidy import Asked, Tidied, tidy
 
 

@@ -26,6 +26,7 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.lease_keeper import LeaseKeeper
 from drawdown.metastore.pruning import prune_records
 from drawdown.metastore.records import Change, Lease, Run, RunState, StagedTable
+from drawdown.plan.readers import Readers
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.table_log import TableLog
 from drawdown.publishing.target import conflicts_told
@@ -37,7 +38,6 @@ from drawdown.storage import FileInfo
 from drawdown.upkeep.compaction import Compacted, compact
 from drawdown.upkeep.leftovers import leftovers
 from drawdown.upkeep.needed import Needed, oldest_needed
-from drawdown.upkeep.readers import Readers
 from drawdown.upkeep.retention import retention_of
 from drawdown.upkeep.vacuum import unneeded_files
 

@@ -1,0 +1,264 @@
+"""How a rebuild ends: every state has a command that leaves it, whatever has failed or gone meanwhile."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from deltalake import DeltaTable
+from pyspark.sql import SparkSession
+
+from drawdown import fault_points
+from drawdown.errors import DrawdownError, RefusedError
+from drawdown.fault_points import FAULT
+from drawdown.metastore.records import Run
+from tests.support.rebuilds import NAME, end, event, land, live_version, next_version, rebuilt, rows, sums
+from tests.support.recovering import keep, put_back
+from tests.support.workspace import Workspace
+
+FIRST = [event("02T06:10", 1), event("02T06:20", 2, "b"), event("02T07:30", 4)]
+SECOND = [event("02T08:10", 8, "b"), event("02T09:10", 16)]
+THIRD = [event("02T09:50", 32, "b"), event("02T11:10", 64)]
+OLD, NEW = sums(FIRST + SECOND, "02T09", by_key=False), sums(FIRST + SECOND, "02T09")
+Kept = dict[str, tuple[Workspace, Path]]
+
+
+@pytest.fixture(scope="module")
+def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    """A project with a rebuild that was compared, and the same after its swap; each has quarantine rows."""
+    found: Kept = {}
+    for state in ("compared", "swapped"):
+        workspace = Workspace(tmp_path_factory.mktemp(state) / "project", spark)
+        live_version(workspace)
+        land(workspace, 1, FIRST + SECOND)
+        workspace.land("landing/events/2.json", ["{broken"], mtime=1_700_000_002)
+        workspace.run(NAME)
+        next_version(workspace)
+        rebuilt(workspace)
+        if state == "swapped":
+            end(workspace, "approve", 0)
+        found[state] = workspace, keep(workspace)
+    return found
+
+
+@pytest.fixture
+def at(kept: Kept) -> Callable[[str, str], Workspace]:
+    """A copy of such a project, in which a command was then cut off by a fault."""
+
+    def found(state: str, fault: str) -> Workspace:
+        workspace, copy = kept[state]
+        put_back(workspace, copy)
+        if fault:
+            with armed(fault), pytest.raises(OSError, match="DRAWDOWN_FAULT"):
+                end(workspace, "approve" if state == "compared" else "rollback", 1)
+        return workspace
+
+    return found
+
+
+class armed:
+    """A fault in this process."""
+
+    def __init__(self, fault: str) -> None:
+        self.patch, self.fault = pytest.MonkeyPatch(), fault
+
+    def __enter__(self) -> None:
+        self.patch.setenv(FAULT, self.fault)
+        fault_points._armed.cache_clear()
+
+    def __exit__(self, *_: object) -> None:
+        self.patch.undo()
+        fault_points._armed.cache_clear()
+
+
+def files(workspace: Workspace, path: str, generation: int) -> list[Path]:
+    """Data files that a generation has brought into a table."""
+    table = workspace.storage / path
+    below = table / f"_rebuild/{generation}" if generation > 1 else table
+    found = below.rglob("*.parquet") if generation > 1 else below.glob("*.parquet")
+    return [file for file in found if "_delta_log" not in str(file)]
+
+
+def vacuum(path: str, generation: int) -> Callable[[Workspace], None]:
+    def gone(workspace: Workspace) -> None:
+        assert files(workspace, path, generation)
+        for file in files(workspace, path, generation):
+            file.unlink()
+
+    return gone
+
+
+def forget_first(workspace: Workspace) -> None:
+    """A metastore that was pruned, or came from a copy."""
+    with sqlite3.connect(workspace.root / "metastore.db") as store:
+        store.execute("DELETE FROM checkpoints WHERE generation = 1")
+
+
+def prune_first(workspace: Workspace) -> None:
+    shutil.rmtree(workspace.storage / "_drawdown/hourly/checkpoint-1")
+
+
+def nothing(workspace: Workspace) -> None:
+    return None
+
+
+OUTPUT, QUARANTINE = "tables/hourly", "quarantine/hourly"
+
+
+@dataclass(frozen=True)
+class Case:
+    """`says`: by command the error that refuses it, changing nothing, or the generation that is live then."""
+
+    state: str
+    cut: str
+    gone: Callable[[Workspace], None]
+    says: dict[str, str | int]
+
+
+BEGUN, HALF, DONE = "fail before rebuild.swap 1", "fail before rebuild.swap 2", "fail before rebuild.note"
+LEFT, HALF_BACK, BACK = (
+    "fail before rollback.commit 1",
+    "fail before rollback.commit 2",
+    "fail before rollback.note",
+)
+CASES = {
+    "a shadow whose files are gone": Case(
+        "compared", "", vacuum(OUTPUT, 2), {"approve": "sink.vacuumed", "discard": 1}
+    ),
+    "a swap that was begun": Case("compared", BEGUN, nothing, {"approve": 2, "discard": 1}),
+    "a swap half-way": Case("compared", HALF, nothing, {"approve": 2, "discard": 1}),
+    "a swap half-way, the shadow's files are gone": Case(
+        "compared", HALF, vacuum(OUTPUT, 2), {"approve": "sink.vacuumed", "discard": 1}
+    ),
+    "a swap half-way, the quarantine's old files are gone": Case(
+        "compared", HALF, vacuum(QUARANTINE, 1), {"approve": 2, "discard": 1}
+    ),
+    "a swap half-way, the old record is gone": Case("compared", HALF, forget_first, {"approve": 2}),
+    "a swap that is not noted": Case("compared", DONE, nothing, {"approve": 2, "discard": 1}),
+    "a swap that is not noted, the old files are gone": Case(
+        "compared", DONE, vacuum(OUTPUT, 1), {"discard": "sink.vacuumed", "approve": 2}
+    ),
+    "a generation whose old files are gone": Case(
+        "swapped", "", vacuum(OUTPUT, 1), {"rollback": "sink.vacuumed"}
+    ),
+    "a generation whose old record is gone": Case(
+        "swapped", "", forget_first, {"rollback": "rebuild.pruned"}
+    ),
+    "a roll back that was begun": Case("swapped", LEFT, nothing, {"rollback": 1, "approve": 2}),
+    "a roll back half-way": Case("swapped", HALF_BACK, nothing, {"rollback": 1, "approve": 2}),
+    "a roll back half-way, the old files are gone": Case(
+        "swapped", HALF_BACK, vacuum(OUTPUT, 1), {"rollback": "sink.vacuumed", "approve": 2}
+    ),
+    "a roll back half-way, the new quarantine's files are gone": Case(
+        "swapped", HALF_BACK, vacuum(QUARANTINE, 2), {"rollback": 1, "approve": 2}
+    ),
+    "a roll back half-way, the old checkpoint is gone": Case(
+        "swapped", HALF_BACK, prune_first, {"rollback": "rebuild.pruned", "approve": 2}
+    ),
+    "a roll back that is not noted, the old record is gone": Case(
+        "swapped", BACK, forget_first, {"rollback": "rebuild.pruned", "approve": 2}
+    ),
+    "a roll back that is not noted, the new files are gone": Case(
+        "swapped", BACK, vacuum(OUTPUT, 2), {"approve": "sink.vacuumed", "rollback": 1}
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_state_has_a_command_that_leaves_it(at: Callable[[str, str], Workspace], name: str) -> None:
+    case = CASES[name]
+    for choice, said in case.says.items():
+        workspace = at(case.state, case.cut)
+        case.gone(workspace)
+        before = workspace.everything()
+        if isinstance(said, str):
+            with pytest.raises(RefusedError) as refused:
+                end(workspace, choice, 2)
+            assert refused.value.id == said, str(refused.value)
+            assert workspace.everything() == before
+            continue
+        end(workspace, choice, 2)
+        with workspace.metastore() as metastore:
+            live = metastore.active_checkpoint(NAME)
+            states = {each.generation: each.state for each in metastore.generations(NAME)}
+        assert live is not None
+        assert live.generation == said
+        assert set(states.values()) <= {"live", "retired"}
+        assert rows(workspace) == {1: OLD, 2: NEW}[int(said)]
+        if "quarantine" not in name:
+            assert [row["generation"] for row in workspace.quarantined(NAME)] == [said]
+
+
+@pytest.mark.parametrize(
+    ("state", "cut", "on", "back"),
+    [("compared", HALF, "approve", "discard"), ("swapped", HALF_BACK, "rollback", "approve")],
+)
+def test_a_table_that_cannot_be_reached_leaves_both_ways_open(
+    at: Callable[[str, str], Workspace], state: str, cut: str, on: str, back: str
+) -> None:
+    workspace = at(state, cut)
+    table = workspace.storage / OUTPUT
+    aside = table.rename(workspace.root / "aside")
+    for choice, number in ((on, 2), (back, 3)):
+        with suppress(DrawdownError):
+            end(workspace, choice, number)
+        error = workspace.drain(NAME)[0].error
+        assert error is not None
+        assert error.id == "rebuild.unfinished"
+        assert f"drawdown rebuild {on} hourly" in error.do
+        assert f"drawdown rebuild {back} hourly" in error.do
+    aside.rename(table)
+    end(workspace, on, 4)
+    assert rows(workspace) == (NEW if on == "approve" else OLD)
+
+
+def test_a_roll_back_that_was_taken_back_can_be_made_again(at: Callable[[str, str], Workspace]) -> None:
+    workspace = at("swapped", HALF_BACK)
+    end(workspace, "approve", 2)
+    assert [row["generation"] for row in workspace.quarantined(NAME)] == [2]
+    end(workspace, "rollback", 3)
+    assert rows(workspace) == OLD
+    assert [row["generation"] for row in workspace.quarantined(NAME)] == [1]
+
+
+def test_a_run_that_died_days_ago_takes_nothing_of_the_old_generation_away(
+    at: Callable[[str, str], Workspace],
+) -> None:
+    workspace = at("compared", "")
+    with workspace.metastore() as metastore:
+        metastore.start_run(Run("dead", NAME, holder="gone"))
+        metastore.of_rebuilds.start_run(Run("dead-too", NAME, kind="rebuild", holder="gone"))
+    with sqlite3.connect(workspace.root / "metastore.db") as store:
+        store.execute("UPDATE runs SET started_at = 0 WHERE run_id LIKE 'dead%'")
+    end(workspace, "approve")
+    with workspace.metastore() as metastore:
+        assert [metastore.run(each).state for each in ("dead", "dead-too")] == ["crashed", "crashed"]  # type: ignore[union-attr]
+    land(workspace, 3, THIRD)
+    workspace.run(NAME)
+    old = DeltaTable(str(workspace.storage / OUTPUT), version=1).file_uris()
+    assert old
+    assert all(Path(file).exists() for file in old)
+    end(workspace, "rollback", 2)
+    assert rows(workspace) == OLD
+
+
+def test_a_shadow_that_read_on_and_was_not_compared_again_is_not_swapped_in(
+    at: Callable[[str, str], Workspace],
+) -> None:
+    workspace = at("compared", "")
+    land(workspace, 3, THIRD)
+    with armed("fail before rebuild.compare"), pytest.raises(DrawdownError):
+        rebuilt(workspace)
+    before = workspace.everything()
+    with pytest.raises(RefusedError) as refused:
+        end(workspace, "approve")
+    assert refused.value.id == "rebuild.not-compared"
+    assert workspace.everything() == before
+    rebuilt(workspace)
+    end(workspace, "approve", 2)
+    assert rows(workspace) == sums(FIRST + SECOND + THIRD, "02T11")
