@@ -140,11 +140,13 @@ def _commit(
     batches: Sequence[Batch],
     once: str | None = None,
 ) -> Published:
-    target = target_of(project, pipeline, table)
-    if target is None or not batches:
-        # A sink that shows its batches itself has done it: only the metastore is behind.
+    if not batches:
         return Published()
     generation = batches[0].generation
+    target = target_of(project, pipeline, table, _noted_keys(metastore, pipeline, generation))
+    if target is None:
+        # A sink that shows its batches itself has done it: only the metastore is behind.
+        return Published()
     app_id = transaction_id(pipeline.name, generation, table)
 
     def still_ours() -> None:
@@ -163,3 +165,15 @@ def _commit(
         commit = Commit(app_id, max(done, *new), lease.epoch, info, still_ours, once)
         target.make_visible(Staged(new, files), commit)
     return Published(tuple(new), sum(file.rows for _, file in files))
+
+
+def _noted_keys(metastore: Metastore, pipeline: Pipeline, generation: int) -> list[str] | None:
+    """The keys under which a generation's batches were staged, whatever the spec says by now.
+
+    None where an older Drawdown did not note them.
+    """
+    every = metastore.generations(pipeline.name)
+    keys: list[str] | None = next(
+        (each.fingerprint.get("sink.keys") for each in every if each.generation == generation), None
+    )
+    return keys

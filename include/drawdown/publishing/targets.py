@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from drawdown.metastore.records import StagedTable
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.delta_target import DeltaTarget
@@ -26,15 +28,22 @@ def _place(project: Project, pipeline: Pipeline, path: str) -> str:
     return Storage(project.storage_root).path("/".join(filter(None, (path, pipeline.apart))))
 
 
-def target_of(project: Project, pipeline: Pipeline, table: StagedTable) -> Target | None:
-    """None for a sink that shows each batch itself, as it is written."""
+def target_of(
+    project: Project, pipeline: Pipeline, table: StagedTable, keys: Sequence[str] | None = None
+) -> Target | None:
+    """None for a sink that shows each batch itself, as it is written.
+
+    Args:
+        keys: under which the rows were staged, where they are known; else those of the spec.
+    """
     storage = Storage(project.storage_root)
     if table == "quarantine":
         return DeltaTarget(storage, DeltaTableFiles(quarantine_uri(project, pipeline)))
     sink = pipeline.sink
+    keys = sink.keys if keys is None else keys
     if sink.format == "delta":
         files = DeltaTableFiles(output_uri(project, pipeline))
-        return DeltaTarget(storage, files, sink.mode, sink.keys)
+        return DeltaTarget(storage, files, sink.mode, keys)
     if sink.transactional:
         return KafkaTarget(storage, project.brokers[sink.broker], pipeline.name, sink)
     if sink.format == "postgres":
@@ -43,7 +52,7 @@ def target_of(project: Project, pipeline: Pipeline, table: StagedTable) -> Targe
         from drawdown.publishing.postgres_target import PostgresTarget
 
         into = PostgresTable.of(str(sink.table))
-        return PostgresTarget(storage, project.databases[sink.database], into, sink.mode, sink.keys)
+        return PostgresTarget(storage, project.databases[sink.database], into, sink.mode, keys)
     return None
 
 
