@@ -112,7 +112,7 @@ def test_other_grouping_keys_or_aggregates_are_refused(workspace: Workspace, cha
     write(workspace, now, sink=UPDATED)
     land(workspace, "2", ("b", "a", 2))
     said = change_refused(workspace)
-    assert "state.operators" in said
+    assert "state.kept" in said
     assert shown in said
     assert "aggregates and state schema must stay as they are" in said
     assert workspace.delta("tables/out") == was
@@ -134,7 +134,7 @@ def test_what_is_made_of_an_aggregate_may_change(workspace: Workspace) -> None:
 @pytest.mark.parametrize(
     ("call", "before", "now", "shown"),
     [
-        ("dropDuplicates", ["k"], ["j"], "first of events.k string and is now first of events.j string"),
+        ("dropDuplicates", ["k"], ["j"], "first of events.k string ever and is now first of events.j string"),
         ("dropDuplicates", ["k", "j"], ["j", "k"], "is now first of events.j string, events.k string"),
         ("dropDuplicatesWithinWatermark", ["k"], ["k", "j"], "events.k string, events.j string within the"),
     ],
@@ -178,6 +178,22 @@ def test_other_join_keys_and_kinds_are_refused(
     write(workspace, JOIN.format(kind=kind, keys=keys), **files)
     land(workspace, "2", ("a", "x", 2))
     assert shown in change_refused(workspace)
+    assert workspace.delta("tables/out") == [("a", 7)]
+
+
+@pytest.mark.conformance("REC-13")
+def test_other_columns_that_a_join_keeps_are_refused(workspace: Workspace) -> None:
+    files = {"sink": DELTA, "out_ddl": "k STRING, v BIGINT", "source": NAMES}
+    joined = JOIN.format(kind="INNER", keys="events.k = names.k")
+    write(workspace, joined, **files)
+    land(workspace, "1", ("a", "x", 1))
+    land(workspace, "../names/1", ("a", "x", 7))
+    workspace.run("changed")
+    write(workspace, joined.replace("events.k, names.v", "names.v, concat(events.k, 'b') AS k"), **files)
+    assert list(change_allowed(workspace)) == ["transform"]
+    write(workspace, joined.replace("events.k, names.v", "names.j AS k, names.v"), **files)
+    land(workspace, "2", ("a", "x", 2))
+    assert "names.j string" in change_refused(workspace)
     assert workspace.delta("tables/out") == [("a", 7)]
 
 
@@ -266,7 +282,8 @@ def test_versions_and_state_formats_are_noted_and_another_version_goes_on(worksp
     assert formats["spark.sql.streaming.aggregation.stateFormatVersion"] == "2"
 
     older = {**noted.fingerprint, "versions": {**noted.fingerprint["versions"], "spark": "4.1.0"}}
-    del older["state.options"]  # a key that an older Drawdown did not note
+    for key in ("state.options", "state.kept", "sink.keys"):
+        del older[key]  # which an older Drawdown did not note
     with workspace.metastore() as metastore:
         lease = metastore.acquire("changed", "test", "test", timedelta(minutes=1))
         metastore.update_fingerprint(lease, noted.generation, older)

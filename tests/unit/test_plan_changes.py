@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from drawdown.plan.changes import change_verdicts, changes
+from drawdown.plan.fingerprint import spec_fingerprint
+from tests.support.changes import EVENT, SPEC
+from tests.support.workspace import Workspace
 
 NOTED = {
     "sources.events": "json landing/events",
@@ -111,3 +116,90 @@ def test_a_change_is_a_verdict_with_both_values() -> None:
     assert refused.what.startswith("state.partitions was 2 and is now 4: ")
     assert refused.do
     assert (allowed.level, allowed.id, allowed.about) == ("allowed", "checkpoint.change-allowed", "versions")
+
+
+KEPT = {
+    "operator": "inner join",
+    "left_keys": ["events.k string"],
+    "right_keys": ["names.k string not null"],
+    "left": ["events.k string", "events.v bigint"],
+    "right": ["names.k string"],
+    "until": {"left": -3_600_000, "right": None},
+}
+
+
+@pytest.mark.parametrize(
+    ("now", "allowed"),
+    [
+        ({}, True),
+        ({"left": ["events.k string", "events.w bigint"]}, False),
+        ({"left": ["events.v bigint", "events.k string"]}, False),
+        ({"left": ["events.k string"]}, False),
+        ({"right": ["names.k string not null"]}, False),
+        ({"right_keys": ["names.k string"]}, True),
+        ({"until": {"left": -1, "right": None}}, True),
+        ({"until": {"left": -3_600_000, "right": -1}}, True),
+        ({"until": {"left": -7_200_000, "right": None}}, False),
+        ({"until": {"left": None, "right": None}}, False),
+        ({"operator": "left outer join", "condition": []}, False),
+    ],
+)
+def test_state_fits_that_is_read_as_it_was_written(now: dict[str, Any], allowed: bool) -> None:
+    before = {**NOTED, "state.kept": [KEPT]}
+    found = changes(before, {**before, "state.kept": [{**KEPT, **now}]})
+    assert all(change.allowed for change in found) is allowed
+
+
+def test_what_is_kept_is_said_in_a_sentence() -> None:
+    more = {**KEPT, "right": ["names.k string", "names.v bigint"]}
+    (change,) = changes({"state.kept": [KEPT]}, {"state.kept": [more]})
+    assert str(change) == (
+        "state.kept was inner join on events.k string = names.k string not null, keeping events.k string,"
+        " events.v bigint of the left from -3600000 ms behind the watermark and names.k string of the right"
+        " and is now inner join on events.k string = names.k string not null, keeping events.k string,"
+        " events.v bigint of the left from -3600000 ms behind the watermark and names.k string,"
+        " names.v bigint of the right"
+    )
+
+
+def test_one_more_operator_does_not_fit() -> None:
+    (change,) = changes({"state.kept": [KEPT]}, {"state.kept": [KEPT, KEPT]})
+    assert not change.allowed
+
+
+def test_where_both_know_what_is_kept_the_analysed_operators_say_nothing() -> None:
+    before = {**NOTED, "state.kept": [KEPT]}
+    assert changes(before, {**before, "state.operators": ["max(events.v) bigint by nothing"]}) == []
+
+
+def test_an_older_checkpoint_is_compared_by_what_it_noted() -> None:
+    older = json.loads(
+        (Path(__file__).parents[1] / "fixtures" / "fingerprint_before_kept_state.json").read_text()
+    )
+    now = {**older, "state.kept": [KEPT], "sink.keys": ["k"]}
+    assert changes(older, now) == []
+    (change,) = changes(older, {**now, "state.operators": ["min(events.v) bigint by events.k string"]})
+    assert not change.allowed
+
+
+@pytest.mark.parametrize(
+    ("now", "allowed"),
+    [(["day", "k"], True), (["k"], False), (["k", "day", "j"], False), (["k", "j"], False)],
+)
+@pytest.mark.parametrize("sink", ["format: delta, path: tables/out", "format: postgres, table: public.out"])
+def test_other_keys_of_a_sink_are_refused(tmp_path: Path, sink: str, now: list[str], allowed: bool) -> None:
+    login = "host: db.example.org, dbname: out, user: loader, password: '${DD_PASSWORD:-}'"
+    workspace = Workspace(tmp_path / "project", more=f"databases:\n  default: {{{login}}}\n")
+
+    def noted(keys: list[str]) -> dict[str, Any]:
+        spec = SPEC.format(
+            sink=f"{sink}, schema: out.ddl, mode: update, keys: [{', '.join(keys)}]", source="", suffix="sql"
+        )
+        columns = {"out_ddl": "k STRING, j STRING, day DATE, n BIGINT"}
+        return spec_fingerprint(
+            workspace.pipeline("changed", spec, event_ddl=EVENT, transform_sql="SELECT 1", **columns)
+        )
+
+    (change,) = changes(noted(["k", "day"]), noted(now))
+    assert (change.key, change.allowed) == ("sink.keys", allowed)
+    assert str(change) == f"sink.keys was k, day and is now {', '.join(now)}"

@@ -41,8 +41,7 @@ class Meaning:
         for attribute in items(expression.references().toSeq()):
             parts = re.split(rf"(?<!\w){re.escape(str(attribute.toString()))}(?!\d)", text)
             text = self._column(attribute).join(parts)
-        text = _NUMBER.sub("", text)
-        return _window(text) or text
+        return in_words(_NUMBER.sub("", text))
 
     def typed(self, expression: Any) -> str:
         """The same with its type, which decides whether state written by one is read by another."""
@@ -68,6 +67,11 @@ class Meaning:
             self._defined.setdefault(output, expression)
         for child in node.children:
             self._note(child)
+
+
+def in_words(text: str) -> str:
+    """The text of an expression; a window as the user writes it."""
+    return _window(text) or text
 
 
 def _definitions(node: Node) -> list[tuple[int, Any]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from drawdown.engine.examine.plan_tree import Node, items
 from drawdown.engine.meaning import Meaning
@@ -38,6 +38,20 @@ def stateful_operators(plan: Node) -> tuple[Operator, ...]:
         if describe is not None and node.streaming and all(c.streaming for c in _inputs(node)):
             found.append(Operator(node.name, describe(node, Meaning(node)), _WRITTEN.get(node.name, "")))
     return tuple(found)
+
+
+class Words(Protocol):
+    """How a column is named: in terms of the sources' columns."""
+
+    def of(self, expression: Any) -> str: ...
+
+    def typed(self, expression: Any) -> str: ...
+
+
+def describe_function(node: Node, words: Words) -> str | None:
+    """What an operator that calls a function of the user's keeps; None for other nodes."""
+    describe = _FUNCTIONS.get(node.name)
+    return None if describe is None else describe(node, words)
 
 
 def _inputs(node: Node) -> tuple[Node, ...]:
@@ -105,7 +119,7 @@ def _limit(node: Node, meaning: Meaning) -> str:
     return f"the first {meaning.of(node.java.limitExpr())} rows ever"
 
 
-def _pandas_state(node: Node, meaning: Meaning) -> str:
+def _pandas_state(node: Node, meaning: Words) -> str:
     keys = ", ".join(meaning.typed(each) for each in items(node.java.groupingAttributes()))
     return (
         f"state {node.java.stateType().toDDL()} by {keys}, timeout {node.java.timeout().toString()},"
@@ -113,18 +127,24 @@ def _pandas_state(node: Node, meaning: Meaning) -> str:
     )
 
 
-def _map_state(node: Node, meaning: Meaning) -> str:
+def _map_state(node: Node, meaning: Words) -> str:
     keys = ", ".join(meaning.typed(each) for each in items(node.java.groupingAttributes()))
     return f"a function's state by {keys}, timeout {node.java.timeout().toString()}"
 
 
-def _processor(node: Node, meaning: Meaning) -> str:
+def _processor(node: Node, meaning: Words) -> str:
     keys = ", ".join(meaning.typed(each) for each in items(node.java.leftAttributes()))
     return (
         f"{'; '.join(declared_state(node.java.functionExpr())) or 'no state'} by {keys},"
         f" time {node.java.timeMode().toString()}, in {node.java.outputMode().toString().lower()} mode"
     )
 
+
+_FUNCTIONS: Mapping[str, Callable[[Node, Words], str]] = {
+    "FlatMapGroupsInPandasWithState": _pandas_state,
+    "FlatMapGroupsWithState": _map_state,
+    "TransformWithStateInPySpark": _processor,
+}
 
 _DESCRIBED: Mapping[str, Callable[[Node, Meaning], str]] = {
     "Aggregate": _aggregate,
@@ -133,9 +153,7 @@ _DESCRIBED: Mapping[str, Callable[[Node, Meaning], str]] = {
     "DeduplicateWithinWatermark": _deduplicate,
     "Join": _join,
     "GlobalLimit": _limit,
-    "FlatMapGroupsInPandasWithState": _pandas_state,
-    "FlatMapGroupsWithState": _map_state,
-    "TransformWithStateInPySpark": _processor,
+    **_FUNCTIONS,
 }
 
 # Operators that nobody asked for by name: they stand for a word of SQL.

@@ -16,6 +16,7 @@ from drawdown.engine.boundary import OUTPUT_METRICS, Boundary, boundary_name
 from drawdown.engine.carriers import SUFFIX, carried_sources, carrier_files, with_watermark
 from drawdown.engine.examine.plan_tree import Node
 from drawdown.engine.fed_again import feed_again, is_fed_again
+from drawdown.engine.kept_state import kept_state
 from drawdown.engine.operators import Operator, stateful_operators
 from drawdown.engine.session_gaps import count_sessionless
 from drawdown.engine.sinks import Sink
@@ -38,7 +39,8 @@ class Query:
     Attributes:
         output: columns of the sink, in its order.
         source_order: source names as Spark numbers them in the checkpoint; carriers end in SUFFIX.
-        operators: the stateful operators.
+        operators: the stateful operators of the analysed plan.
+        kept: what they keep in state, see kept_state.py.
         inferred: schemas of the sources that declare none, for the first run to keep.
         replays: whose rows of the quarantine go into the first batch.
     """
@@ -50,6 +52,7 @@ class Query:
     source_order: tuple[str, ...]
     operators: tuple[Operator, ...]
     inferred: Mapping[str, StructType]
+    kept: Sequence[Mapping[str, Any]] = ()
     replays: tuple[QuarantineDecision, ...] = ()
 
     @property
@@ -63,6 +66,7 @@ class Query:
         return {
             "source_order": list(self.source_order),
             "state.operators": [operator.keeps for operator in self.operators],
+            "state.kept": list(self.kept),
             "sink.schema": ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in self.schema.fields),
         }
 
@@ -113,7 +117,8 @@ def build_query(
     order = _source_order(plan)
     _refuse_unused(pipeline, order)
     operators = stateful_operators(Node(plan))
-    return Query(session, result, schema, boundaries, order, operators, inferred, tuple(replays))
+    kept = kept_state(result, pipeline.sink.mode) if operators else ()
+    return Query(session, result, schema, boundaries, order, operators, inferred, kept, tuple(replays))
 
 
 def plain_output(session: SparkSession, project: Project, pipeline: Pipeline) -> DataFrame:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drawdown.errors import RefusedError
+from drawdown.plan import kept_state
 from drawdown.plan.verdicts import PlanVerdict
 from drawdown.spec import Pipeline
 
@@ -35,7 +36,9 @@ class Change:
     why: str
 
     def __str__(self) -> str:
-        before, now = _differing(self.before, self.now)
+        # Keys are keys together: both lists whole.
+        whole = self.key == "sink.keys"
+        before, now = (_text(self.before), _text(self.now)) if whole else _differing(self.before, self.now)
         return f"{self.key} was {before} and is now {now}"
 
 
@@ -76,6 +79,21 @@ def _other_state_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> t
     return True, "the state store reads what it wrote before"
 
 
+def _other_keys(before: list[str], now: list[str]) -> tuple[bool, str]:
+    if sorted(before) == sorted(now):
+        return True, "the order of the keys makes no difference"
+    return (
+        False,
+        "rows that were published as different ones would be overwritten, or stand beside each other",
+    )
+
+
+def _other_kept(before: list[Any], now: list[Any]) -> tuple[bool, str]:
+    if kept_state.fits(before, now):
+        return True, "what is in state is read as what it was"
+    return False, _STATE
+
+
 _SOURCES = "changes in the number, type, topic or path of the sources are not allowed"
 _STATE = "the grouping, join or deduplication keys, aggregates and state schema must stay as they are"
 # Below `state:`. OffsetSeqMetadata.relevantSQLConfs, and the format of the commit log, Spark 4.2.
@@ -98,12 +116,14 @@ _KINDS: Mapping[str, _Judge] = {
     "transform": _allowed("filters, projections and function bodies may change; state stays as it is"),
     "sink": _other_sink,
     "sink.mode": _refused("rows written in one output mode do not go on in another"),
+    "sink.keys": _other_keys,
     "sink.options": _allowed("it holds for the files written from now on"),
     "sink.schema": _allowed(
         "the sink takes rows of another schema; a Delta table is given the columns it lacks"
     ),
     "sink.identity": _refused("the target was replaced by another one of the same name"),
     "state.operators": _refused(_STATE),
+    "state.kept": _other_kept,
     "state.provider": _refused(_FROZEN),
     "state.partitions": _refused(_FROZEN),
     "state.options": _other_state_options,
@@ -118,11 +138,14 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
     """What differs, in the order of `now`; sources that are gone come last.
 
     A key that only one side has is unknown on the other (an older checkpoint, a part of a fingerprint), but
-    for the sources themselves, where both sides know any.
+    for the sources themselves, where both sides know any. What is in state is compared as it is kept; the
+    operators of the analysed plan only where an older checkpoint knows no more.
     """
     source = re.compile(r"sources\.[^.]+").fullmatch
     compared = any(map(source, before)) and any(map(source, now))
     keys = [key for key in {**now, **before} if (key in now and key in before) or (compared and source(key))]
+    if "state.kept" in keys:
+        keys = [key for key in keys if key != "state.operators"]
     found = []
     for key in keys:
         old, new = before.get(key), now.get(key)
@@ -170,12 +193,20 @@ def _judge(key: str) -> _Judge:
 
 def _differing(before: Any, now: Any) -> tuple[str, str]:
     """Both values as text; of two mappings or two lists, what only one of them has."""
+    before, now = _sentences(before), _sentences(now)
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
         return _entries(before, keys), _entries(now, keys)
     if isinstance(before, list) and isinstance(now, list) and sorted(before) != sorted(now):
         return _listed(before, now), _listed(now, before)
     return _text(before), _text(now)
+
+
+def _sentences(value: Any) -> Any:
+    """Operators in words; other values as they are."""
+    if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
+        return [kept_state.said(each) for each in value]
+    return value
 
 
 def _entries(some: Mapping[str, Any], keys: list[str]) -> str:

@@ -1,8 +1,8 @@
 """The fingerprint: what of a spec is noted with a checkpoint, so that the next run can tell what changed.
 
 What a change to each part means is in changes.py. The engine adds what only the analysed query shows:
-``source_order``, ``state.operators`` and ``sink.schema``; and what only a run shows: ``sink.identity``,
-``versions`` and ``state.formats``.
+``source_order``, ``state.operators``, ``state.kept`` and ``sink.schema``; and what only a run shows:
+``sink.identity``, ``versions`` and ``state.formats``.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def spec_fingerprint(pipeline: Pipeline) -> dict[str, Any]:
         "transform": _digest(pipeline.transform_text),
         "sink": f"{pipeline.sink.format} {pipeline.sink.target}{exactly_once}",
         "sink.mode": pipeline.sink.mode,
+        "sink.keys": list(pipeline.sink.keys),
         "sink.options": dict(pipeline.sink.options),
         "state.provider": pipeline.state.provider,
         "state.partitions": pipeline.state.partitions,
