@@ -233,7 +233,7 @@ class _Ending:
             table.refuse_undo(what)
         gone: list[str] = []
         for table in tables:
-            with self.metastore.fenced(self.lease), self._changing(table, "restore") as begin:
+            with self._changing(table, "restore") as begin:
                 gone += table.undo(what, begin)
         return gone
 
