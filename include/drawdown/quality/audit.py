@@ -29,13 +29,13 @@ from drawdown.quality.measures import measure
 from drawdown.quality.outcome import AuditOutcome
 from drawdown.quality.queries import judge_queries
 from drawdown.quality.report import describe
+from drawdown.spec.history import values_needed
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
     from pyspark.sql import DataFrame
 
-    from drawdown.spec.history import values_needed
-from drawdown.spec import Pipeline
+    from drawdown.spec import Pipeline
 
 __all__ = ["GxAuditor", "prefetch"]
 
