@@ -13,6 +13,7 @@ from drawdown.errors import SourceError
 from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.target import Commit
 from drawdown.spec.interval import Interval
+from tests.support.registered import change
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -46,12 +47,12 @@ def test_a_file_that_is_gone_is_one_error_with_its_name(table: DeltaTableFiles, 
 def test_rows_are_fitted_by_name_and_what_they_lack_is_null(table: DeltaTableFiles) -> None:
     """Their order and their number are not the table's: a column was added in the middle."""
     rows = pa.table({"at": pa.array([AT], pa.timestamp("ms", "UTC")), "offset": pa.array([2], pa.int32())})
-    table.merge(rows, ["offset"], Commit("app", 1, 1))
+    table.merge(rows, ["offset"], Commit("app", 1, change()))
     found = DeltaTableFiles(table.uri).rows(["offset", "at", "Reasons"])
     assert sorted(found, key=lambda row: row["offset"]) == [
         {"offset": 1, "at": AT, "Reasons": ["a"]},
         {"offset": 2, "at": AT, "Reasons": None},
     ]
     interval = Interval(AT, AT + timedelta(days=1))
-    assert table.replace("at", interval, rows.slice(0, 1).to_batches(), {})
+    assert table.replace("at", interval, rows.slice(0, 1).to_batches(), change(), {})
     assert [row["offset"] for row in DeltaTableFiles(table.uri).rows(["offset"])] == [2]

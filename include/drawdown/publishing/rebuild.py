@@ -126,6 +126,7 @@ class _Ending:
 
     def approve(self) -> tuple[int, str]:
         if (leaving := self._found("leaving")) is not None:
+            refuse_another(leaving, self.asked.about)
             return self._stay(leaving)
         shadow = self._found("swapping") or self._shadow()
         refuse_another(shadow, self.asked.about)

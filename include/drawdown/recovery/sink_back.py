@@ -29,29 +29,33 @@ def take_sink_back(generation: Generation, last: int, lease: Lease) -> list[str]
     Raises:
         RefusedError: ``lease.lost``. SourceError: the sink cannot be reached or written.
     """
-    metastore, name = generation.metastore, generation.pipeline.name
     undone: list[str] = []
     for table in _ahead(generation, last):
-        metastore.check_lease(lease)
-        if not _is_table(generation, table):
-            assert generation.sink_log is not None
-            with durable("recovery.sink"):
-                _cut_log(generation, generation.sink_log, last)
-            continue
-        history = _history(generation, table)
-        version, held = _version(generation, table, last)
-        if table == "output":
-            undone = list(dict.fromkeys(history.replays(version)))
+        if table == "output" and _is_table(generation, table):
+            version, _ = _version(generation, table, last)
+            undone = list(dict.fromkeys(_history(generation, table).replays(version)))
             _note_undone(generation, undone, lease)
-        change = Change(
-            uuid.uuid4().hex, name, table, generation.number, "restore", lease.run_id,
-            scope={"version": version, "batch": last}, based_on=history.newest,
-        )  # fmt: skip
         with durable("recovery.sink"):
-            change = metastore.begin_change(lease, change)
-            history.restore(version, change, {transaction_id(name, generation.number, table): held})
-        metastore.end_changes([change.change_id], "committed")
+            if _is_table(generation, table):
+                _restore(generation, table, last, lease)
+            else:
+                assert generation.sink_log is not None
+                generation.metastore.check_lease(lease)
+                _cut_log(generation, generation.sink_log, last)
     return undone
+
+
+def _restore(generation: Generation, table: StagedTable, last: int, lease: Lease) -> None:
+    metastore, name = generation.metastore, generation.pipeline.name
+    history = _history(generation, table)
+    version, held = _version(generation, table, last)
+    change = Change(
+        uuid.uuid4().hex, name, table, generation.number, "restore", lease.run_id,
+        scope={"version": version, "batch": last}, based_on=history.newest,
+    )  # fmt: skip
+    change = metastore.begin_change(lease, change)
+    history.restore(version, change, {transaction_id(name, generation.number, table): held})
+    metastore.end_changes([change.change_id], "committed")
 
 
 def refuse_stuck(generation: Generation, last: int) -> None:
