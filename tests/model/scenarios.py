@@ -272,7 +272,7 @@ OPEN: tuple[Scenario, ...] = (
             ("drain",),
             MORE,
             ("drain",),
-            ("amid", ("backfill", 0, 24), ("before", "table.commit"), ("upkeep", 4)),
+            ("amid", ("backfill", 0, 24), ("before", "table.commit"), ("upkeep", 1)),
         ),
     ),
     Scenario(

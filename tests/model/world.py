@@ -551,6 +551,10 @@ class World:
         if not struck and must:
             raise Wrong(f"{rule} never comes to {place}")
 
+    def perhaps_amid(self, rule: Step, place: tuple[str, str], *others: Step) -> None:
+        """The same where the rule may not come so far."""
+        self.amid(rule, place, *others, must=False)
+
     def is_refused(self, rule: Step) -> None:
         """A change that would make wrong rows is said so."""
         name, *given = rule
