@@ -347,6 +347,9 @@ class World:
         return self._refused(ended, "restore")
 
     def _gone_back(self, mark: Any, ended: Ended) -> None:
+        if len(mark.batches) == len(self.model.live.batches):
+            # Nothing came behind it, so nothing is taken back.
+            return
         undone = self.model.live.replays[len(mark.replays) :]
         notices = json.dumps([run.notices for run in self.actions.runs()[:1]])
         if undone and "replay" not in ended.said + notices:
