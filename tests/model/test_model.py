@@ -211,7 +211,7 @@ class Machine(RuleBasedStateMachine):
         if self.world.model.live.quarantine:
             others.append(("replay_quarantine",))
         other = data.draw(st.sampled_from(others))
-        self._do("amid", ("backfill", start, start + 24), place, other)
+        self._do("perhaps_amid", ("backfill", start, start + 24), place, other)
 
     def teardown(self) -> None:
         if hasattr(self, "world") and not self.world.pending and not self.world.failed:
@@ -251,7 +251,7 @@ def _number(default: int | None = None) -> int:
 
 
 def test_some_steps(tmp_path: Path, spark: SparkSession) -> None:
-    _search(spark, tmp_path, 3, _number(1), _sqlite)
+    _search(spark, tmp_path, 4, _number(1), _sqlite)
 
 
 @pytest.mark.full

@@ -347,6 +347,9 @@ class World:
         return self._refused(ended, "restore")
 
     def _gone_back(self, mark: Any, ended: Ended) -> None:
+        if len(mark.batches) == len(self.model.live.batches):
+            # Nothing came behind it, so nothing is taken back.
+            return
         undone = self.model.live.replays[len(mark.replays) :]
         notices = json.dumps([run.notices for run in self.actions.runs()[:1]])
         if undone and "replay" not in ended.said + notices:
@@ -550,6 +553,10 @@ class World:
             raise found[0]
         if not struck and must:
             raise Wrong(f"{rule} never comes to {place}")
+
+    def perhaps_amid(self, rule: Step, place: tuple[str, str], *others: Step) -> None:
+        """The same where the rule may not come so far."""
+        self.amid(rule, place, *others, must=False)
 
     def is_refused(self, rule: Step) -> None:
         """A change that would make wrong rows is said so."""
