@@ -31,6 +31,13 @@ sink: {format: delta, path: tables/events, schema: events.ddl, publish: audited}
 state: {partitions: 2}
 """
 UNORDERED = SPEC.replace("publish: audited", "publish: audited, ordered: false")
+READER = """
+sources:
+  events: {format: delta, path: tables/events, options: {skipChangeCommits: true}}
+transform: transform.sql
+sink: {format: delta, path: tables/read, schema: read.ddl}
+state: {partitions: 2}
+"""
 UP_TO_TEN = "expectations: [{type: expect_column_max_to_be_between, kwargs: {column: id, max_value: 10}}]\n"
 POSITIVE = "rules: [{name: positive, check: id > 0, on_fail: quarantine}]\n"
 
@@ -165,12 +172,23 @@ def test_replays_that_go_with_the_batches_are_named(workspace: Workspace) -> Non
         mode="overwrite",
         commit_properties=CommitProperties(custom_metadata={"drawdown.replay": interval}),
     )
-    assert back(workspace, 0).undone == [interval]
+    assert back(workspace, 0).sink.replays == [interval]
     assert rows(workspace) == [1]
     with workspace.metastore() as metastore:
         [notice] = metastore.runs(NAME)[0].notices
     assert notice["id"] == "sink.replays-undone"
     assert "backfill events --from 2024-01-01T00:00:00Z --to 2024-01-02T00:00:00Z" in notice["do"]
+
+
+def test_who_streams_the_table_is_named(workspace: Workspace) -> None:
+    drained(workspace, [[1], [2]])
+    workspace.pipeline("reader", READER, read_ddl="id INT", transform_sql="SELECT id FROM events")
+    workspace.run("reader")
+    assert back(workspace, 0).sink.readers == ["reader"]
+    with workspace.metastore() as metastore:
+        [notice] = metastore.runs(NAME)[0].notices
+    assert (notice["id"], notice["about"]) == ("sink.rows-again", "reader")
+    assert "drawdown rebuild start reader" in notice["do"]
 
 
 def test_a_held_slice_with_rows_that_were_set_aside_goes_back_with_them(workspace: Workspace) -> None:

@@ -136,11 +136,14 @@ def rewind(
             lambda rewound: f"rewound to batch {to}: {len(rewound.batches)} batch(es) come again",
         )
     text = f"batch {to} is the last; {len(done.batches)} come again"
-    if done.undone:
-        text += (
-            f"; replays that were taken back: {', '.join(done.undone)} (`drawdown backfill` makes them again)"
-        )
-    _say(as_json, {"last_batch": to, "taken_back": done.batches, "replays_undone": done.undone}, text)
+    if done.sink.replays:
+        said = ", ".join(done.sink.replays)
+        text += f"; replays that were taken back: {said} (`drawdown backfill` makes them again)"
+    if done.sink.readers:
+        said = ", ".join(done.sink.readers)
+        text += f"; streams of the table read these rows twice: {said} (then `drawdown rebuild start` each)"
+    counted = {"replays_undone": done.sink.replays, "readers": done.sink.readers}
+    _say(as_json, {"last_batch": to, "taken_back": done.batches, **counted}, text)
 
 
 @app.command()

@@ -133,6 +133,10 @@ def replace_interval(
         if live is None or live.generation != generation:
             # A rebuild was swapped in meanwhile.
             return True
+        stands = metastore.batch(pipeline.name, generation, replacement.basis.batch.batch_id)
+        if stands is None or stands.epoch != replacement.basis.batch.epoch:
+            # A rewind has taken the last batch that was read back; it may have come again as another.
+            return True
         if decided_rows(metastore, pipeline).keys() != replacement.decided:
             return True
         visible.append(last)

@@ -23,15 +23,15 @@ from drawdown.metastore.records import UNPUBLISHED, Lease, StagedTable
 from drawdown.recovery.ahead import refuse_ahead
 from drawdown.recovery.generation import Generation
 from drawdown.recovery.mark import mark, unmark
-from drawdown.recovery.sink_back import last_shown, refuse_behind, refuse_stuck, take_sink_back
+from drawdown.recovery.sink_back import TakenBack, last_shown, refuse_behind, refuse_stuck, take_sink_back
 
 
 @dataclass(frozen=True)
 class Rewound:
-    """What a rewind took back: batches, ascending, and the intervals whose replays went with them."""
+    """What a rewind took back: batches, ascending, and what went with them."""
 
     batches: list[int]
-    undone: list[str]
+    sink: TakenBack
 
 
 def rewind(generation: Generation, to: int, current: Callable[[], Lease], *, sink: bool) -> Rewound:
@@ -52,7 +52,7 @@ def rewind(generation: Generation, to: int, current: Callable[[], Lease], *, sin
         refuse_stuck(generation, to)
     refuse_behind(generation, _shown_by(generation, to), f"batch {to} of the checkpoint")
     mark(generation, REWINDING, f"--to {to} --sink" if sink else f"--to {to}")
-    undone = take_sink_back(generation, to, current()) if sink else []
+    taken = take_sink_back(generation, to, current()) if sink else TakenBack()
     forget_batches(generation, to, current())
     files, storage, path = generation.files, generation.storage, generation.path
     offset = files.offsets(to).by_source
@@ -70,7 +70,7 @@ def rewind(generation: Generation, to: int, current: Callable[[], Lease], *, sin
             if version > to + 1:
                 delete_with_checksum(storage, info.relative)
     unmark(generation)
-    return Rewound(later, undone)
+    return Rewound(later, taken)
 
 
 def _shown_by(generation: Generation, last: int) -> dict[StagedTable, int]:

@@ -4,19 +4,35 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
 from drawdown.checkpoint import FileLog, delete_with_checksum
 from drawdown.errors import RefusedError
 from drawdown.fault_points import durable
 from drawdown.metastore.records import Change, Lease, StagedTable
+from drawdown.plan.downstream import streaming_readers
 from drawdown.publishing.delta_history import DeltaHistory
+from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.publishing.target import transaction_id
 from drawdown.publishing.targets import output_uri, quarantine_uri
 from drawdown.recovery.ahead import can_go_back, refuse_ahead
 from drawdown.recovery.generation import Generation
 
 
-def take_sink_back(generation: Generation, last: int, lease: Lease) -> list[str]:
+@dataclass(frozen=True)
+class TakenBack:
+    """What a person has to see to behind it.
+
+    Attributes:
+        replays: intervals whose replays were taken back with the batches.
+        readers: pipelines that stream the table, and read rows that come again a second time.
+    """
+
+    replays: list[str] = field(default_factory=list)
+    readers: list[str] = field(default_factory=list)
+
+
+def take_sink_back(generation: Generation, last: int, lease: Lease) -> TakenBack:
     """Make the output and the quarantine hold what they held after batch `last`.
 
     Delta: one commit that restores the table's version of then, under the transaction id's version of
@@ -24,17 +40,19 @@ def take_sink_back(generation: Generation, last: int, lease: Lease) -> list[str]
     asked `refuse_stuck`, and has left a mark: cut off between two tables, the same call completes it.
 
     Returns:
-        The intervals whose replays are taken back with it; the record of the lease's run names them, too.
+        What goes with it; the record of the lease's run names it, too.
 
     Raises:
         RefusedError: ``lease.lost``. SourceError: the sink cannot be reached or written.
     """
-    undone: list[str] = []
+    taken = TakenBack()
     for table in _ahead(generation, last):
         if table == "output" and _is_table(generation, table):
             version, _ = _version(generation, table, last)
-            undone = list(dict.fromkeys(_history(generation, table).replays(version)))
-            _note_undone(generation, undone, lease)
+            taken = TakenBack(
+                list(dict.fromkeys(_history(generation, table).replays(version))), _readers(generation)
+            )
+            _note(generation, taken, lease)
         with durable("recovery.sink"):
             if _is_table(generation, table):
                 _restore(generation, table, last, lease)
@@ -42,7 +60,7 @@ def take_sink_back(generation: Generation, last: int, lease: Lease) -> list[str]
                 assert generation.sink_log is not None
                 generation.metastore.check_lease(lease)
                 _cut_log(generation, generation.sink_log, last)
-    return undone
+    return taken
 
 
 def _restore(generation: Generation, table: StagedTable, last: int, lease: Lease) -> None:
@@ -164,17 +182,31 @@ def _version(generation: Generation, table: StagedTable, last: int) -> tuple[int
     return _history(generation, table).version_with(transaction_id(*of, table), last)
 
 
-def _note_undone(generation: Generation, undone: list[str], lease: Lease) -> None:
+def _readers(generation: Generation) -> list[str]:
+    of = generation.project, generation.metastore, generation.pipeline
+    table = DeltaTableFiles(output_uri(generation.project, generation.pipeline))
+    return streaming_readers(*of, table.table_id)
+
+
+def _note(generation: Generation, taken: TakenBack, lease: Lease) -> None:
     name = generation.pipeline.name
-    parts = [interval.split(" to ") for interval in undone]
     notices = [
         {
             "id": "sink.replays-undone",
             "what": f"the replay of {interval} was taken back with the batches behind it",
             "about": interval,
-            "do": f"drawdown backfill {name} --from {start} --to {end}",
+            "do": "drawdown backfill {} --from {} --to {}".format(name, *interval.split(" to ")),
         }
-        for interval, (start, end) in zip(undone, parts, strict=True)
+        for interval in taken.replays
+    ]
+    notices += [
+        {
+            "id": "sink.rows-again",
+            "what": f"{reader} streams the table of {name}: rows of batches that come again reach it twice",
+            "about": reader,
+            "do": f"after the next run of {name}: drawdown rebuild start {reader}",
+        }
+        for reader in taken.readers
     ]
     if notices:
         generation.metastore.update_run(lease.run_id, notices=notices)
