@@ -204,8 +204,10 @@ class Model:
 
     def recomputed(self, start: datetime, end: datetime) -> list[int]:
         """What a replay of the interval makes, by what was read until the last visible batch."""
-        read = [each for batch in self.live.batches[: self.live.visible + 1] for each in batch]
-        rows = [self.landed[each] for each in read]
+        read = {each for batch in self.live.batches[: self.live.visible + 1] for each in batch}
+        # A row of the quarantine that waits in a later batch comes with that.
+        waiting = {each for slice_ in self.live.queue for each, _ in slice_.rows}
+        rows = [self.landed[each] for each in sorted(read - waiting)]
         return [row.id for row in rows if row.within(start, end) and row.passes(self.mended)]
 
     def replay(self, start: datetime, end: datetime) -> None:

@@ -26,7 +26,7 @@ from hypothesis.stateful import (
 from pyspark.sql import SparkSession
 
 from tests.model.model import KINDS, Kind
-from tests.model.scenarios import HOLDING, OPEN, Scenario
+from tests.model.scenarios import SCENARIOS, Scenario
 from tests.model.world import (
     DEATHS,
     OF_A_REPLAY,
@@ -272,13 +272,9 @@ def _plays(scenario: Scenario, root: Path, spark: SparkSession) -> None:
         print("\n".join(world.done))
 
 
-@pytest.mark.parametrize("scenario", HOLDING, ids=str)
+@pytest.mark.parametrize(
+    "scenario",
+    [pytest.param(each, marks=[] if each.quick else pytest.mark.full, id=str(each)) for each in SCENARIOS],
+)
 def test_scenario(scenario: Scenario, tmp_path: Path, spark: SparkSession) -> None:
-    _plays(scenario, tmp_path / "project", spark)
-
-
-@pytest.mark.full
-@pytest.mark.parametrize("scenario", OPEN, ids=str)
-def test_open_scenario(scenario: Scenario, tmp_path: Path, spark: SparkSession) -> None:
-    """What still fails. One that passes moves to HOLDING."""
     _plays(scenario, tmp_path / "project", spark)
