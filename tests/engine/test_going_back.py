@@ -213,19 +213,3 @@ def test_a_held_slice_with_rows_that_were_set_aside_goes_back_with_them(workspac
     quality.write_text(POSITIVE)
     workspace.run(NAME)
     assert (rows(workspace), set_aside(workspace)) == ([1, 99], [-2, -1])
-
-
-def test_a_slice_that_waits_goes_to_no_other_sink(workspace: Workspace) -> None:
-    drained(workspace, [[99]])
-    spec = workspace.root / f"include/pipelines/{NAME}/pipeline.yaml"
-    spec.write_text(SPEC.replace("tables/events", "tables/others"))
-    land(workspace, 1, [1])
-    before = workspace.everything()
-    error = workspace.drain(NAME)[0].error
-    assert error is not None
-    assert error.id == "sink.unpublished"
-    assert workspace.everything() == before
-    spec.write_text(SPEC)
-    released(workspace)
-    workspace.run(NAME)
-    assert rows(workspace) == [1, 99]

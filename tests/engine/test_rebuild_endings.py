@@ -79,8 +79,7 @@ class armed:
 def files(workspace: Workspace, path: str, generation: int) -> list[Path]:
     """Data files that a generation has brought into a table."""
     table = workspace.storage / path
-    below = table / f"_rebuild/{generation}" if generation > 1 else table
-    found = below.rglob("*.parquet") if generation > 1 else below.glob("*.parquet")
+    found = (table / f"_rebuild/{generation}" if generation > 1 else table / "data").rglob("*.parquet")
     return [file for file in found if "_delta_log" not in str(file)]
 
 

@@ -22,6 +22,7 @@ from drawdown.quality.outcome import AuditOutcome
 from drawdown.spec import Pipeline, load_pipeline
 from drawdown.spec.interval import Interval
 from tests.support.database import TestDatabase
+from tests.support.registered import change
 from tests.support.replays import REPLAYED, replayed
 from tests.support.workspace import Workspace
 
@@ -131,7 +132,7 @@ def test_it_waits_for_a_publish_that_is_under_way_and_sees_what_that_brought(
 
     files: list[StagedFile] = []
     app_id = "drawdown/hourly/1/output"
-    new = NewRows(Interval.parse(*FIRST_DAY), files, "hour", app_id, overtaken, {})
+    new = NewRows(Interval.parse(*FIRST_DAY), files, "hour", app_id, overtaken, lambda based_on: change(), {})
     with ThreadPoolExecutor(1) as threads, psycopg.connect(database.url) as publish:
         publish.execute("UPDATE drawdown_ledger SET last_batch = 7")
         replacing = threads.submit(target.replace, new)

@@ -6,7 +6,7 @@ Real Delta tables and a real metastore; what Spark would have staged is written 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
+from drawdown.engine.settle import refuse_unpublished
 from drawdown.errors import RefusedError, SourceError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Change, Counts, Lease, StagedFile, Verdict
@@ -312,3 +313,16 @@ def test_the_log_of_a_table_tells_what_each_commit_was(bench: Bench) -> None:
         "scope": '{"batches":[0,1]}',
         "run": "first",
     }
+
+
+def test_what_waits_for_one_sink_goes_to_no_other(bench: Bench) -> None:
+    """Another topic of a Kafka sink is an allowed change, but for rows that wait for the old one."""
+    bench.passes(0)
+    checkpoint = replace(bench.checkpoint, fingerprint={"sink": "kafka old"})
+    with pytest.raises(RefusedError) as refused:
+        refuse_unpublished(bench.metastore, bench.pipeline, checkpoint, "kafka new")
+    assert refused.value.id == "sink.unpublished"
+    assert "put the old sink back" in refused.value.do
+    refuse_unpublished(bench.metastore, bench.pipeline, checkpoint, "kafka old")
+    bench.publish()
+    refuse_unpublished(bench.metastore, bench.pipeline, checkpoint, "kafka new")
