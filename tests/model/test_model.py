@@ -251,7 +251,7 @@ def _number(default: int | None = None) -> int:
 
 
 def test_some_steps(tmp_path: Path, spark: SparkSession) -> None:
-    _search(spark, tmp_path, 4, _number(1), _sqlite)
+    _search(spark, tmp_path, 3, _number(1), _sqlite)
 
 
 @pytest.mark.full
