@@ -1,6 +1,6 @@
 """Which batch of the live query each row of a replay came with.
 
-In update mode without state the live query writes a key anew with every batch that brings it, and the sink
+In update mode without state the live query writes a key again with every batch that brings it, and the sink
 keeps the last one. A replay has all rows at once, so it computes them batch by batch, in the same order.
 """
 

@@ -91,7 +91,7 @@ def noted_ids(
 
 
 def made_again(noted: Mapping[str, str], ids: Mapping[str, str]) -> list[str]:
-    """Topics that have another id than was noted; without both, nobody can tell."""
+    """Topics that have another id than was noted; without both ids it is unknown."""
     return [topic for topic, id in ids.items() if noted.get(topic, id) != id]
 
 

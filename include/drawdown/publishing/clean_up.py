@@ -70,7 +70,7 @@ def _closed(
 
 
 def remove_unnoted(storage: Storage, change: Change, noted: Iterable[StagedFile]) -> int:
-    """Remove what is in the folder of a drain that is over and that nobody can name; how many files.
+    """Remove the files of a finished drain that no batch and no version names; returns how many.
 
     Args:
         noted: files of batches of its generation; those that are elsewhere do not matter.
