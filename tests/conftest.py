@@ -1,4 +1,4 @@
-"""Fixtures of every tier: a workspace per test, one real Spark session per module that asks for it."""
+"""Fixtures of every tier: a workspace per test, one real Spark session per process of tests."""
 
 from __future__ import annotations
 
@@ -67,9 +67,13 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         write_page(collected(), remembered(_outcomes))
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """A real local[2] session with the project's connector jars."""
+    """A real local[2] session with the project's connector jars, for all modules that this process runs.
+
+    Every drain has a newSession of its own and unloads its state; whoever needs other settings takes a
+    `newSession()` too, or starts another process.
+    """
     session = start_session()
     yield session
     session.stop()

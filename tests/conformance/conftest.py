@@ -1,4 +1,4 @@
-"""The conformance tier: one session for all rows, counts that must balance after every test, and the page."""
+"""The conformance tier: counts that must balance after every test, and the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drawdown.metastore import Metastore
 from tests.conformance.listing import Shown, write_page
 from tests.fixtures.postgres import PostgresServer, postgres_server
 from tests.support.database import TestDatabase
-from tests.support.spark import ROOT, start_session
+from tests.support.spark import ROOT
 from tests.support.workers import is_worker
 from tests.support.workspace import Workspace
 
@@ -52,14 +52,6 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def _ids(item: pytest.Item) -> list[str]:
     return [id for mark in item.iter_markers("conformance") for id in mark.args]
-
-
-@pytest.fixture(scope="package")
-def spark() -> Iterator[SparkSession]:
-    """One session for the whole tier; every drain has a newSession of its own and unloads its state."""
-    session = start_session()
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="package")

@@ -30,6 +30,7 @@ OUTPUT = {
     "memory",
     "read",
     "out",
+    "outcome",
 }
 
 

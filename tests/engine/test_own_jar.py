@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from pyspark.sql import SparkSession
 
 from drawdown.machine.own_jar import LOCAL_FILES, make_own_jar, own_jar
 from tests.support.command_line import DRAWDOWN
-from tests.support.spark import ROOT, start_session
+from tests.support.spark import ROOT
 from tests.support.workspace import Workspace
 
 SPEC = """
@@ -28,13 +26,6 @@ HADOOP = {
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "org.apache.hadoop.fs.local.LocalFs",
 }
 CONTEXT = "fs.AbstractFileSystem.file.impl"
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    session = start_session()
-    yield session
-    session.stop()
 
 
 def test_a_stateful_drain_starts_no_program_for_a_file(tmp_path: Path) -> None:
