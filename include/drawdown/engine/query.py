@@ -24,7 +24,7 @@ from drawdown.engine.sinks.schema import in_declared_order
 from drawdown.engine.slice_queries import prepare_queries
 from drawdown.engine.sources import SYSTEM_COLUMNS, read_static, read_stream
 from drawdown.engine.sources.inference import found_schemas
-from drawdown.engine.sql_bounds import refuse_wide_rules
+from drawdown.engine.sql_gate import refuse_wide_expressions
 from drawdown.engine.transforms import run_transform, spark_sentence
 from drawdown.errors import SpecError, TransformError
 from drawdown.metastore.records import QuarantineDecision
@@ -92,7 +92,7 @@ def build_query(
         SpecError, SourceError, TransformError: see sources.py and transforms.py.
         RefusedError: the output does not fit the declared schema.
     """
-    refuse_wide_rules(session, pipeline)
+    refuse_wide_expressions(session, pipeline)
     boundaries = _boundaries(pipeline, late_before, aside)
     inferred = found_schemas(session, project, pipeline, generation)
     frames: dict[str, DataFrame] = {}

@@ -18,7 +18,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
-from drawdown.engine.sql_bounds import CONF, confine
+from drawdown.engine.sql_gate import CONF, confine
 from drawdown.spec import Pipeline
 from drawdown.spec.query_settings import BATCHES_TO_RETAIN
 

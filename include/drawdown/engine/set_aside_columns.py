@@ -20,7 +20,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 from drawdown.engine.boundary import no_text
 from drawdown.engine.sources import CORRUPT, ORIGIN, PAYLOAD
 from drawdown.engine.sources.columns import options, with_corrupt
-from drawdown.engine.sql_bounds import asks_a_query
+from drawdown.engine.sql_gate import asks_a_query
 from drawdown.engine.transforms import spark_sentence
 from drawdown.errors import SpecError, TransformError
 from drawdown.spec import Pipeline
@@ -34,7 +34,7 @@ _DELIVERY = "_kafka"
 
 
 def parse_patch(session: SparkSession, given: Sequence[str]) -> dict[str, str]:
-    """Each ``column = expression``, by column; they may compute, and nothing more (sql_bounds.py).
+    """Each ``column = expression``, by column; they may compute, and nothing more (sql_gate.py).
 
     Raises:
         SpecError: ``quarantine.patch``: one is not of that form, no SQL, or asks a query.
@@ -44,6 +44,8 @@ def parse_patch(session: SparkSession, given: Sequence[str]) -> dict[str, str]:
         column, _, expression = (part.strip() for part in text.partition("="))
         said = "" if column and expression else "it is not of the form column = expression"
         try:
+            if "${" in expression:
+                said = "SQL takes no variables"
             if not said and asks_a_query(session, expression):
                 said = "it asks a query"
         except PySparkException as cause:

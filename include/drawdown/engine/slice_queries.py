@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from drawdown.engine.sql_bounds import command_in
+from drawdown.engine.sql_gate import executes, more_than_a_query
 from drawdown.engine.transforms import spark_sentence
 from drawdown.errors import TransformError
 from drawdown.spec import Pipeline
@@ -39,14 +39,16 @@ def prepare_queries(
 def _analyse(session: SparkSession, pipeline: Pipeline, name: str, text: str) -> None:
     where = str(pipeline.folder / "quality.yaml")
     try:
-        if command := command_in(session, text):
+        more = more_than_a_query(session, text)
+        frame = None if more else session.sql(text)
+        if frame is None or (more := executes(frame)):
             raise TransformError(
                 "query.command",
-                f"the query {name} of {pipeline.name} is more than a query: {command}",
+                f"the query {name} of {pipeline.name} is more than a query: {more}",
                 where=where,
                 do=f"write one SELECT of the unexpected rows of `{SLICE}`",
             )
-        streaming = session.sql(text).isStreaming
+        streaming = frame.isStreaming
     except PySparkException as cause:
         raise TransformError(
             "query.refused",

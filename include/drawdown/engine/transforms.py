@@ -10,7 +10,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.engine.actions import action_refused, query_refused
-from drawdown.engine.sql_bounds import refuse_commands
+from drawdown.engine.sql_gate import executes, more_than_a_query
 from drawdown.engine.user_code import line_in, load_module
 from drawdown.errors import DrawdownError, TransformError
 from drawdown.spec import Pipeline
@@ -31,8 +31,7 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
         if pipeline.transform.endswith(".sql"):
             for name, frame in frames.items():
                 frame.createOrReplaceTempView(name)
-            refuse_commands(session, pipeline)
-            return session.sql(pipeline.transform_text)
+            return _queried(session, pipeline, where)
         result = _function_of(pipeline, file)(dict(frames))
         _refuse_own_queries(session, pipeline, where)
     except DrawdownError:
@@ -55,6 +54,25 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
             do="return the DataFrame to be written",
         )
     return result
+
+
+def _queried(session: SparkSession, pipeline: Pipeline, where: str) -> DataFrame:
+    if name := more_than_a_query(session, pipeline.transform_text):
+        raise _more_than_a_query(pipeline, where, name)
+    frame = session.sql(pipeline.transform_text)
+    if name := executes(frame):
+        raise _more_than_a_query(pipeline, where, name)
+    return frame
+
+
+def _more_than_a_query(pipeline: Pipeline, where: str, name: str) -> TransformError:
+    return TransformError(
+        "transform.command",
+        f"the transform of {pipeline.name} is more than a query: {name}",
+        where=where,
+        do="write one SELECT over the sources; `sink:` says where its rows go, and a transform.py"
+        " may hold a function of your own",
+    )
 
 
 def _refuse_own_queries(session: SparkSession, pipeline: Pipeline, where: str) -> None:

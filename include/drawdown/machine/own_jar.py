@@ -1,4 +1,4 @@
-"""The jar of Drawdown's own few Java classes (``jvm/``), compiled at set-up: a file costs no process.
+"""The jar of Drawdown's own few Java classes, compiled at set-up: a file costs no process.
 
 Hadoop without its native library, which is in no package registry, starts ``chmod`` for every file and folder
 it makes on local storage, and ``readlink`` for what it renames. The compiler is Janino, which Spark has with
@@ -17,7 +17,7 @@ from drawdown.errors import MachineError
 from drawdown.machine.java import require_java
 from drawdown.machine.spark_home import spark_home
 
-SOURCES = Path(__file__).with_name("jvm")
+SOURCES = Path(__file__).parents[1]
 LOCAL_FILES = {
     "spark.hadoop.fs.file.impl": "drawdown.LocalFiles",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "drawdown.LocalFilesContext",
@@ -122,4 +122,4 @@ def _wanted(project_root: Path) -> Path:
 
 
 def _sources() -> list[Path]:
-    return sorted(SOURCES.glob("*.java"))
+    return sorted(SOURCES.rglob("*.java"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from drawdown.errors import SpecError
@@ -86,6 +86,7 @@ def _build(spec: ExpectationSpec, position: int, where: str) -> Expectation:
     kind = _kind(spec.type, where)
     arguments = sorted(set(kind.__fields__) - RESERVED)
     _refuse_unknown(spec.kwargs, arguments, spec.type, where)
+    _refuse_sql_for_a_column(spec.kwargs, spec.type, where)
     kwargs: dict[str, Any] = copy.deepcopy(spec.kwargs)
     try:
         return kind(**kwargs, meta={POSITION: position})
@@ -128,6 +129,19 @@ def _kind(name: str, where: str) -> type[Expectation]:
         )
     kind: type[Expectation] = get_expectation_impl(name)
     return kind
+
+
+def _refuse_sql_for_a_column(kwargs: Mapping[str, Any], name: str, where: str) -> None:
+    """Great Expectations puts the names of some columns into SQL as they are."""
+    for key, value in kwargs.items():
+        columns = value if isinstance(value, list) else [value]
+        if key.startswith("column") and any(c in str(column) for column in columns for c in "()`"):
+            raise SpecError(
+                "quality.bad-argument",
+                f"{name}: {key} is not the name of a column: {value}",
+                where=where,
+                do="give the transform's output a column of a plain name, and name that",
+            )
 
 
 def _refuse_unknown(kwargs: Iterable[str], arguments: list[str], name: str, where: str) -> None:

@@ -28,6 +28,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from drawdown.engine.sql_gate import asks_a_query
+
 _NEED_NO_JOB = frozenset({"table.columns", "table.column_types", "table.column_count"})
 _PARTS = frozenset(suffix.value for suffix in MetricPartialFunctionTypeSuffixes)
 _COUNT = ".unexpected_count"
@@ -156,11 +158,19 @@ class OnePassEngine(SparkDFExecutionEngine):
         within = self._filter(domain)
         return value if within is None else F.when(within, value)
 
+    def _apply_row_condition_filter(
+        self, data: DataFrame, row_condition: Any, domain_kwargs: dict[str, Any]
+    ) -> DataFrame:
+        """As Great Expectations does it, but no condition asks a query."""
+        seen = _Filters(data)
+        super()._apply_row_condition_filter(seen, row_condition, domain_kwargs)  # type: ignore[arg-type]
+        return reduce(DataFrame.filter, seen.conditions, data)
+
     def _filter(self, domain: dict[str, Any]) -> Column | None:
         """What ``get_domain_records`` filters the slice by, None when it takes all rows."""
         seen = _Filters(self.dataframe)
         if condition := _row_condition(domain):
-            self._apply_row_condition_filter(seen, condition, domain)  # type: ignore[arg-type]
+            super()._apply_row_condition_filter(seen, condition, domain)  # type: ignore[arg-type]
         if conditions := domain.get("filter_conditions"):
             seen.filter(self._combine_row_conditions(conditions).condition)
         ignore = domain.get("ignore_row_if")
@@ -171,14 +181,23 @@ class OnePassEngine(SparkDFExecutionEngine):
 
 
 class _Filters:
-    """Stands in for a DataFrame, and keeps what it is filtered by."""
+    """Stands in for a DataFrame, and keeps what it is filtered by.
+
+    Great Expectations has several ways from a ``row_condition`` to SQL: all of them end here.
+    """
 
     def __init__(self, frame: DataFrame) -> None:
         self.schema = frame.schema
         self.conditions: list[Column] = []
+        self._session = frame.sparkSession
 
     def filter(self, condition: Column | str) -> _Filters:
-        self.conditions.append(F.expr(condition) if isinstance(condition, str) else condition)
+        """Raises GreatExpectationsError when the condition asks a query."""
+        if isinstance(condition, str):
+            if asks_a_query(self._session, condition):
+                raise GreatExpectationsError(f"the row_condition asks a query: {condition}")
+            condition = F.expr(condition)
+        self.conditions.append(condition)
         return self
 
 

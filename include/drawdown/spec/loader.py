@@ -13,6 +13,7 @@ from drawdown.spec.consistency import conflicts
 from drawdown.spec.ddl import column_names
 from drawdown.spec.environment import refuse_written_secrets, resolve
 from drawdown.spec.folder_files import FolderFiles
+from drawdown.spec.model import NO_VARIABLES
 from drawdown.spec.nearest import did_you_mean
 from drawdown.spec.pipeline import NEXT, Beside, Pipeline
 from drawdown.spec.project import Project, ProjectFile
@@ -190,7 +191,7 @@ def _attach(pipeline: Pipeline, files: FolderFiles, document: Document, next_of:
     beside = Beside(
         folder=files.folder,
         next_of=next_of,
-        transform_text=files.read(pipeline.transform, document.where(("transform",))),
+        transform_text=_transform(files, pipeline.transform, document.where(("transform",))),
     )
     if files.has("quality.yaml"):
         beside = replace(beside, quality=_quality(pipeline, files))
@@ -198,6 +199,19 @@ def _attach(pipeline: Pipeline, files: FolderFiles, document: Document, next_of:
         files.read("listener.py")
         beside = replace(beside, has_listener=True)
     pipeline._beside = beside
+
+
+def _transform(files: FolderFiles, name: str, named_at: str) -> str:
+    text = files.read(name, named_at)
+    if name.endswith(".sql") and "${" in text:
+        line = text[: text.index("${")].count("\n") + 1
+        raise SpecError(
+            "spec.sql-variable",
+            "SQL takes no variables: it holds `${`",
+            where=f"{files.shown}/{name}:{line}",
+            do=NO_VARIABLES,
+        )
+    return text
 
 
 def _check_sink_columns(sink: Sink, document: Document) -> None:

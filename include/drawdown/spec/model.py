@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, LiteralString
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, StringConstraints
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, StringConstraints
 from pydantic_core import PydanticCustomError
 
 
@@ -43,6 +43,20 @@ Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,500}$")]
 # A variable of the environment that is empty is as good as none.
 EmptyIsNone = BeforeValidator(lambda value: None if value == "" else value)
 OptionalLine = Annotated[Line | None, EmptyIsNone]
+
+
+NO_VARIABLES = "write the value itself; text that has these two characters is concat('$', '{')"
+"""What to do about SQL in which Spark would put variables of the driver: ``${env:NAME}``."""
+
+
+def without_variables(sql: str, *at: str | int) -> str:
+    """The SQL itself. Raises a problem, which becomes ``spec.sql-variable``."""
+    if "${" in sql:
+        raise problem("sql-variable", "SQL takes no variables: it holds `${`", *at, do=NO_VARIABLES)
+    return sql
+
+
+Sql = Annotated[str, AfterValidator(lambda sql: without_variables(sql))]
 
 
 def _number(value: Any) -> Any:

@@ -8,8 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from drawdown.spec.history import HistoryExpectation
-from drawdown.spec.model import Line, Name, SpecModel, problem
+from drawdown.spec.model import Line, Name, SpecModel, Sql, problem, without_variables
 
+SqlText = Annotated[Sql, StringConstraints(min_length=1, max_length=10_000)]
 ExpectationType = Annotated[str, StringConstraints(pattern=r"^expect_[a-z0-9_]{1,200}$")]
 
 
@@ -18,7 +19,7 @@ class Rule(SpecModel):
 
     name: Name
     source: str | None = None
-    check: Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
+    check: SqlText
     on_fail: Literal["warn", "quarantine", "fail"]
 
 
@@ -29,6 +30,22 @@ class Expectation(SpecModel):
     kwargs: dict[str, JsonValue] = Field(default_factory=dict)
     severity: Literal["fail", "warn"] = "fail"
     name: Line | None = None
+
+    @model_validator(mode="after")
+    def _condition_has_no_variables(self) -> Expectation:
+        if self.row_condition is not None:
+            without_variables(self.row_condition, "kwargs", "row_condition")
+        return self
+
+    @property
+    def row_condition(self) -> str | None:
+        """SQL that chooses the rows it is about; None when it is about all, or not said in SQL."""
+        condition = self.kwargs.get("row_condition")
+        return (
+            condition
+            if isinstance(condition, str) and self.kwargs.get("condition_parser") == "spark"
+            else None
+        )
 
     @property
     def id(self) -> str:
@@ -51,7 +68,7 @@ class SliceQuery(SpecModel):
     """SQL over ``slice`` and the static sources; each row of ``unexpected`` is one that should not be."""
 
     name: Line
-    unexpected: Annotated[str, StringConstraints(min_length=1, max_length=10_000)]
+    unexpected: SqlText
     severity: Literal["fail", "warn"] = "fail"
 
 

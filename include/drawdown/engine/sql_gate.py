@@ -1,0 +1,168 @@
+"""What the SQL in a pipeline's folder may do: read its own sources and compute.
+
+Spark's SQL can do more: call any static Java method (reflect), open any file that the driver can
+(text.`/etc/hosts`), run a program (SELECT TRANSFORM ... USING), and change tables, settings and the class
+path by commands, which ``SparkSession.sql`` carries out at once. So every text passes here before Spark
+analyses it: a query may hold the kinds of plan that read and compute, and no other; an expression holds no
+query at all. Python in the folder is the user's program and is not bounded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from py4j.java_gateway import JavaGateway
+from pyspark.sql import DataFrame, SparkSession
+
+from drawdown.errors import TransformError
+from drawdown.spec import Pipeline
+
+_SOURCE = Path(__file__).with_name("SqlGate.java")
+
+CONF: Mapping[str, str] = {
+    "spark.sql.runSQLOnFiles": "false",
+    # ${env:NAME} in a text would be the driver's environment, its passwords too.
+    "spark.sql.variable.substitute": "false",
+}
+"""Settings of every session that meets SQL of a pipeline."""
+
+# Java's doors, and Delta's, which open any table by its path.
+_FUNCTIONS = ("reflect", "java_method", "try_reflect")
+_TABLE_FUNCTIONS = ("table_changes", "table_changes_by_path", "python_worker_logs")
+
+READ_AND_COMPUTE = frozenset(
+    {
+        "Aggregate",
+        "Distinct",
+        "Except",
+        "Filter",
+        "Generate",
+        "GlobalLimit",
+        "Intersect",
+        "Join",
+        "LateralJoin",
+        "LocalLimit",
+        "LocalRelation",
+        "NamedStreamingRelation",
+        "Offset",
+        "OneRowRelation",
+        "Pivot",
+        "Project",
+        "RelationTimeTravel",
+        "Repartition",
+        "RepartitionByExpression",
+        "Sample",
+        "Sort",
+        "SubqueryAlias",
+        "Union",
+        "Unpivot",
+        "UnresolvedHaving",
+        "UnresolvedHint",
+        "UnresolvedInlineTable",
+        "UnresolvedQualify",
+        "UnresolvedRelation",
+        "UnresolvedSubqueryColumnAliases",
+        "UnresolvedTVFAliases",
+        "UnresolvedTableValuedFunction",
+        "UnresolvedWith",
+        "WithWindowDefinition",
+    }
+)
+"""The plans that Spark 4.2's parser makes of queries, by their class. What is not here is refused."""
+
+
+def confine(session: SparkSession) -> None:
+    """Take the functions that open what is not the pipeline's out of a session; CONF does the rest."""
+    jvm = session._jvm
+    assert jvm is not None
+    some = jvm.scala.Option.apply
+    state = session._jsparkSession.sessionState()
+    for registry, names in (
+        (state.functionRegistry(), _FUNCTIONS),
+        (state.tableFunctionRegistry(), _TABLE_FUNCTIONS),
+    ):
+        for name in names:
+            identifiers = jvm.org.apache.spark.sql.catalyst
+            registry.dropFunction(identifiers.FunctionIdentifier(name))
+            registry.dropFunction(identifiers.FunctionIdentifier(name, some("builtin"), some("system")))
+
+
+def refuse_wide_expressions(session: SparkSession, pipeline: Pipeline) -> None:
+    """A rule and a ``row_condition`` judge a row by the row: no queries, and no functions of Java in them.
+
+    Raises:
+        TransformError: ``rule.subquery``, ``expectation.subquery``.
+        ParseException: it is no expression.
+    """
+    for kind, name, expression in _expressions(pipeline):
+        if asks_a_query(session, expression):
+            raise TransformError(
+                f"{kind}.subquery",
+                f"the {kind} {name} of {pipeline.name} asks a query: {expression}",
+                where=str(pipeline.folder / "quality.yaml"),
+                do="judge a row by its own columns; compare with another table in the transform,"
+                " or under `queries:`",
+            )
+
+
+def _expressions(pipeline: Pipeline) -> Iterator[tuple[str, str, str]]:
+    for rule in pipeline.quality.rules:
+        yield "rule", rule.name, rule.check
+    for expectation in pipeline.quality.expectations:
+        if expectation.row_condition is not None:
+            yield "expectation", expectation.id, expectation.row_condition
+
+
+def more_than_a_query(session: SparkSession, text: str) -> str | None:
+    """What in the SQL does more than read and compute, by Spark's name for it; None when nothing does.
+
+    Raises:
+        ParseException: it is no SQL.
+    """
+    return _first_other(session, _parser(session).parsePlan(text), READ_AND_COMPUTE)
+
+
+def asks_a_query(session: SparkSession, expression: str) -> bool:
+    """Whether an SQL expression holds a query of any kind. Raises ParseException when it is no expression."""
+    return _first_other(session, _parser(session).parseExpression(expression), frozenset()) is not None
+
+
+def executes(frame: DataFrame) -> str | None:
+    """A command or a script in the analysed plan of a user's SQL, which no parsed text should come to."""
+    found: str | None = _gate(frame.sparkSession).executes(frame._jdf.queryExecution().analyzed())
+    return found
+
+
+def _parser(session: SparkSession) -> Any:
+    return session._jsparkSession.sessionState().sqlParser()
+
+
+def _first_other(session: SparkSession, parsed: Any, allowed: frozenset[str]) -> str | None:
+    """The first plan in what was parsed that is none of the allowed."""
+    assert session._jvm is not None
+    names = session._jvm.java.util.HashSet()
+    for name in allowed:
+        names.add(name)
+    found: str | None = _gate(session).firstOther(parsed, names)
+    return found
+
+
+def _gate(session: SparkSession) -> Any:
+    return _gate_of(session.sparkContext._gateway)
+
+
+@cache
+def _gate_of(gateway: JavaGateway) -> Any:
+    """An SqlGate of this JVM: of Drawdown's jar where it has that, else compiled by Spark's own compiler."""
+    jvm = gateway.jvm
+    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
+    if loader.getResource("drawdown/SqlGate.class") is None:
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(loader)
+        compiler.cook(_SOURCE.read_text())
+        loader = compiler.getClassLoader()
+    none = gateway.new_array(jvm.java.lang.Class, 0), gateway.new_array(jvm.java.lang.Object, 0)
+    return loader.loadClass("drawdown.SqlGate").getDeclaredConstructor(none[0]).newInstance(none[1])
