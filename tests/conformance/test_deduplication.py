@@ -69,6 +69,7 @@ def _in_state(run: Run) -> int:
     return sum(rows)
 
 
+@pytest.mark.full
 @pytest.mark.conformance("DEDUP-01")
 def test_without_a_watermark_a_key_comes_once_for_ever(workspace: Workspace) -> None:
     _pipeline(workspace, BARE, BY_ID)
@@ -86,6 +87,7 @@ def test_without_a_watermark_a_key_comes_once_for_ever(workspace: Workspace) -> 
     assert _in_state(later) == 3
 
 
+@pytest.mark.full
 @pytest.mark.conformance("DEDUP-02")
 def test_by_key_and_event_time_under_a_watermark(workspace: Workspace) -> None:
     _pipeline(workspace, MARKED, BY_ID_AND_TIME)
@@ -98,6 +100,7 @@ def test_by_key_and_event_time_under_a_watermark(workspace: Workspace) -> None:
     assert len(out(workspace)) == 4
 
 
+@pytest.mark.full
 @pytest.mark.conformance("DEDUP-02")
 def test_a_watermark_that_is_not_among_the_keys_frees_no_state(workspace: Workspace) -> None:
     _pipeline(workspace, MARKED, BY_ID)
@@ -110,6 +113,7 @@ def test_a_watermark_that_is_not_among_the_keys_frees_no_state(workspace: Worksp
     assert [row[0] for row in out(workspace)] == [1, 2, 3]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("DEDUP-03")
 def test_within_the_watermark_times_may_differ(workspace: Workspace) -> None:
     _pipeline(workspace, MARKED, WITHIN)
@@ -131,6 +135,7 @@ def test_duplicates_in_different_runs_come_out_once(workspace: Workspace, call: 
     assert (_removed(again), _removed(all_again)) == (2, 3)
 
 
+@pytest.mark.full
 @pytest.mark.conformance("DEDUP-05")
 @pytest.mark.parametrize("call", [BY_ID_AND_TIME, WITHIN])
 def test_keys_are_forgotten_when_the_delay_has_passed(workspace: Workspace, call: str) -> None:
@@ -159,6 +164,7 @@ def test_a_key_that_comes_back_is_dropped_and_counted(workspace: Workspace) -> N
     assert [_removed(run) for run in runs] == [0, 1, 0, 1], "but no row is dropped uncounted"
 
 
+@pytest.mark.full
 @pytest.mark.conformance("DEDUP-06")
 def test_the_day_among_the_keys_is_the_way_out(workspace: Workspace) -> None:
     """The date of `at`, and not a window of it, which would be a second watermarked column."""

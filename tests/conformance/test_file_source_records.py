@@ -90,6 +90,7 @@ def test_nothing_is_inferred_from_no_data_or_without_being_asked(workspace: Work
 DAILY = 'schema: "id INT, day DATE"'
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-10")
 def test_partition_columns_of_the_schema_come_from_the_folders(workspace: Workspace) -> None:
     aside = {"out_ddl": "id INT, day DATE", "transform_sql": "SELECT id, day FROM rows"}

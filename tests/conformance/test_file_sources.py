@@ -133,6 +133,7 @@ def test_max_files_per_trigger_splits_a_backlog_within_one_drain(workspace: Work
     assert out(workspace) == list(range(1, 9))
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-03")
 def test_max_bytes_per_trigger_takes_at_least_one_file(workspace: Workspace) -> None:
     size = len('{"id": 1}\n')
@@ -152,6 +153,7 @@ def test_max_bytes_per_trigger_takes_at_least_one_file(workspace: Workspace) -> 
     assert "keep one" in error.do
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-04")
 def test_latest_first_reads_the_newest_file_first(workspace: Workspace) -> None:
     workspace.pipeline("newest", _spec("{maxFilesPerTrigger: 1, latestFirst: true}"), **ASIDE)
@@ -163,6 +165,7 @@ def test_latest_first_reads_the_newest_file_first(workspace: Workspace) -> None:
     assert out(workspace) == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-05")
 def test_file_name_only_takes_a_known_name_in_another_folder_for_the_same_file(workspace: Workspace) -> None:
     workspace.pipeline("names", _spec("{fileNameOnly: true}", "landing/*"), **ASIDE)
@@ -190,6 +193,7 @@ def test_files_older_than_max_file_age_are_passed_over_and_the_record_says_so(wo
     assert out(workspace) == [1, 2, 4]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-06")
 def test_latest_first_with_a_limit_makes_spark_ignore_max_file_age(workspace: Workspace) -> None:
     workspace.pipeline(
@@ -254,6 +258,7 @@ def test_an_archive_that_the_source_matches_is_refused(workspace: Workspace, pat
     assert "outside of the source" in error.do
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-07")
 @pytest.mark.parametrize(
     ("options", "files"),

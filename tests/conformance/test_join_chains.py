@@ -27,6 +27,7 @@ PAID_WITHIN_30_MINUTES = "p.id = o.id AND p.at >= o.at AND p.at <= o.at + INTERV
 SIDES = "orders", "payments"
 
 
+@pytest.mark.full
 @pytest.mark.conformance("JOIN-16")
 def test_three_streams_joined_one_after_the_other(workspace: Workspace) -> None:
     chain = f"""
@@ -98,6 +99,7 @@ def test_windows_counted_on_both_sides_and_joined(workspace: Workspace) -> None:
     assert out(workspace) == [(clock("10:00"), 2, 1), (clock("11:00"), 1, 2)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("JOIN-18")
 def test_pairs_within_a_time_range_counted_in_windows(workspace: Workspace) -> None:
     pairs = f"SELECT o.at FROM orders o JOIN payments p ON {PAID_WITHIN_30_MINUTES}"
@@ -129,6 +131,7 @@ def _kept(workspace: Workspace) -> list[int]:
     return [reader.option("joinSide", side).load(checkpoint).count() for side in ("left", "right")]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("JOIN-20")
 def test_state_of_both_sides_stays_small_while_time_goes_on(workspace: Workspace) -> None:
     """12 runs, each an hour later, orders and payments by turns: only what may still be matched is kept."""

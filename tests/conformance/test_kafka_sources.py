@@ -131,6 +131,7 @@ def _consumer_ids(workspace: Workspace) -> list[str]:
     return [str(name) for name in query.invoke(server, asked).toArray()]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-13")
 def test_few_records_wait_for_more_or_for_the_delay(kafka_workspace: Workspace, broker: Broker) -> None:
     """Spark forgets with each run when it read last; the preflight does not, and starts no run for them."""
@@ -151,6 +152,7 @@ def test_few_records_wait_for_more_or_for_the_delay(kafka_workspace: Workspace, 
     assert read(kafka_workspace) == "abcde", "the delay is over"
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-13")
 def test_a_rest_below_the_least_is_left_for_a_later_run(kafka_workspace: Workspace, broker: Broker) -> None:
     topic = Topic(broker, "src13-rest")
@@ -167,6 +169,7 @@ def test_a_rest_below_the_least_is_left_for_a_later_run(kafka_workspace: Workspa
     assert len(kept) > 8
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-13")
 @pytest.mark.fault("F33", "delta")
 @pytest.mark.parametrize(("level", "values"), [("", "ad"), ("read_uncommitted", "abcd")])

@@ -62,6 +62,7 @@ def test_projection_filter_and_map_in_python(workspace: Workspace) -> None:
     assert workspace.delta("tables/out") == [("A", 10), ("A", 30), ("C", 50)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("OP-03")
 def test_sql_over_temporary_views_of_the_sources(workspace: Workspace) -> None:
     """The views have the sources' names; a common table expression and a join work as on tables."""
@@ -123,6 +124,7 @@ _USE = """
 """
 
 
+@pytest.mark.full
 @pytest.mark.conformance("OP-04")
 @pytest.mark.parametrize("kind", UDFS)
 def test_vectorised_functions_of_the_user(workspace: Workspace, kind: str) -> None:
@@ -157,6 +159,7 @@ def test_running_aggregation_by_key(workspace: Workspace, mode: str) -> None:
     assert workspace.delta("tables/out") == [("a", 2, 4, 3), ("b", 2, 6, 4), ("c", 2, 11, 6)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("OP-06")
 def test_the_whole_stream_is_counted_over_all_runs(workspace: Workspace) -> None:
     workspace.pipeline(
@@ -173,6 +176,7 @@ def test_the_whole_stream_is_counted_over_all_runs(workspace: Workspace) -> None
     assert workspace.delta("tables/out") == [(len(FIRST + SECOND),)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("OP-08")
 def test_union_of_two_streams_and_of_a_stream_with_itself(workspace: Workspace) -> None:
     others = "  others: {format: json, path: landing/others, schema: event.ddl}\ntransform:"

@@ -89,6 +89,7 @@ def read(workspace: Workspace) -> list[tuple[Any, ...]]:
     return [tuple(c.replace(tzinfo=None) if isinstance(c, datetime) else c for c in row) for row in rows]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("MODE-01")
 @pytest.mark.parametrize(
     ("mode", "first", "second"),
@@ -193,6 +194,7 @@ def test_session_windows_are_refused_in_update_only(workspace: Workspace, mode: 
     assert read(workspace) == [(TEN, "a", 3), *open_session]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("MODE-06")
 @pytest.mark.parametrize("mode", ["append", "update", "complete"])
 def test_a_sort_runs_behind_an_aggregation_in_complete_only(workspace: Workspace, mode: str) -> None:
@@ -214,6 +216,7 @@ def test_a_sort_runs_behind_an_aggregation_in_complete_only(workspace: Workspace
     assert plain["mode.sort"] == "refused"
 
 
+@pytest.mark.full
 @pytest.mark.conformance("MODE-07")
 @pytest.mark.parametrize("function", list(FUNCTIONS))
 @pytest.mark.parametrize("mode", ["append", "update"])
@@ -236,6 +239,7 @@ def test_a_function_with_state_runs_in_the_mode_it_is_written_for(
     assert read(workspace) == ([("a", 3)] if mode == "update" else [("a", 2), ("a", 3)])
 
 
+@pytest.mark.full
 @pytest.mark.conformance("MODE-08")
 @pytest.mark.parametrize("mode", ["append", "update"])
 def test_several_functions_with_state_run_in_append_only(workspace: Workspace, mode: str) -> None:
@@ -255,6 +259,7 @@ def test_several_functions_with_state_run_in_append_only(workspace: Workspace, m
     assert read(workspace) == [("2", 1), ("2", 2)], "the count of 2 was seen in the first run, then again"
 
 
+@pytest.mark.full
 @pytest.mark.conformance("MODE-09")
 @pytest.mark.parametrize("mode", ["append", "update", "complete"])
 def test_chained_stateful_operators_run_in_append_only(workspace: Workspace, mode: str) -> None:

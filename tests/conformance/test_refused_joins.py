@@ -60,6 +60,7 @@ def test_a_watermark_that_gets_lost_before_the_join_is_named(workspace: Workspac
     assert "let the watermarked column through, unchanged, on the right side (payments)" in error.do
 
 
+@pytest.mark.full
 @pytest.mark.conformance("JOIN-14")
 def test_an_anti_join_of_two_streams_is_refused_and_its_way_out_works(workspace: Workspace) -> None:
     joining(workspace, BOTH, f"SELECT o.id AS ordered {_join('LEFT ANTI', IN_TIME)}", "ordered BIGINT")
@@ -76,6 +77,7 @@ def test_an_anti_join_of_two_streams_is_refused_and_its_way_out_works(workspace:
     assert out(workspace) == [(2,)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("JOIN-19")
 @pytest.mark.parametrize("mode", ["update", "complete"])
 @pytest.mark.parametrize("counted", [False, True], ids=["join", "aggregation behind it"])

@@ -21,6 +21,7 @@ SESSIONS = """
 MERGE = "spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition"
 
 
+@pytest.mark.full
 @pytest.mark.conformance("WIN-03")
 def test_a_session_ends_a_gap_after_its_last_row(workspace: Workspace) -> None:
     """A row at the very end of a session, such as 10:09, still belongs to it."""
@@ -76,6 +77,7 @@ def test_sessions_cannot_be_updated(workspace: Workspace) -> None:
     assert table(workspace) == [("a", "10:00", "10:05", 1)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("WIN-06")
 def test_a_session_window_alone_is_for_bounded_data(workspace: Workspace) -> None:
     pipeline = workspace.pipeline(
@@ -101,6 +103,7 @@ def test_a_session_window_alone_is_for_bounded_data(workspace: Workspace) -> Non
     assert rows == [("10:00", 2), ("11:00", 1)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("WIN-07")
 @pytest.mark.parametrize("merge", ["true", "false"])
 def test_merging_sessions_before_the_shuffle_changes_no_row(workspace: Workspace, merge: str) -> None:

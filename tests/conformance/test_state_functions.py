@@ -151,6 +151,7 @@ def transform(sources):
 """
 
 
+@pytest.mark.full
 @pytest.mark.conformance("STATE-02")
 @pytest.mark.parametrize("api", ["rows", "pandas"])
 def test_a_processor_keeps_values_lists_maps_and_timers(workspace: Workspace, api: str) -> None:
@@ -237,6 +238,7 @@ def transform(sources):
 """
 
 
+@pytest.mark.full
 @pytest.mark.conformance("STATE-03")
 def test_one_processor_behind_another_sees_the_rows_that_the_first_lets_go(workspace: Workspace) -> None:
     workspace.pipeline(
@@ -274,6 +276,7 @@ state: {partitions: 2}
 """
 
 
+@pytest.mark.full
 @pytest.mark.conformance("STATE-04")
 def test_a_function_behind_which_more_state_follows_is_split_into_two_pipelines(workspace: Workspace) -> None:
     function = COUNT_UNTIL_QUIET.format(
@@ -318,6 +321,7 @@ def _by_reason(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
     return [(w, sum(r[2] == w for r in rows), sum(r[1] for r in rows if r[2] == w)) for w in reasons]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("STATE-05")
 def test_a_limit_counts_over_all_runs(workspace: Workspace) -> None:
     spec = SPEC.format(source="", sink="{mode}").replace("transform.py", "transform.sql")

@@ -52,6 +52,7 @@ def _state_files(workspace: Workspace, name: str) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.full
 @pytest.mark.conformance("STATE-06")
 def test_the_hdfs_backed_provider_keeps_state_from_run_to_run(workspace: Workspace) -> None:
     workspace.pipeline("counts", SPEC + "state: {provider: hdfs, partitions: 2}\n", **COUNTS)
@@ -101,6 +102,7 @@ def _rocksdb_conf(workspace: Workspace, name: str) -> Any:
     return state.RocksDBConf.apply(state.StateStoreConf.apply(session._jsparkSession.sessionState().conf()))
 
 
+@pytest.mark.full
 @pytest.mark.conformance("STATE-07")
 def test_every_option_of_rocksdb_in_the_guide_reaches_the_state_store(workspace: Workspace) -> None:
     given = {name: value for name, (value, _) in ROCKSDB.items()}
@@ -122,6 +124,7 @@ def test_every_option_of_rocksdb_in_the_guide_reaches_the_state_store(workspace:
     assert {name: getattr(conf, field)() for name, (_, field) in ROCKSDB.items()} == given
 
 
+@pytest.mark.full
 @pytest.mark.conformance("STATE-08")
 def test_the_memory_of_all_stores_of_a_node_is_bounded(workspace: Workspace) -> None:
     bounds = (
@@ -136,6 +139,7 @@ def test_the_memory_of_all_stores_of_a_node_is_bounded(workspace: Workspace) -> 
         assert 0 < operator["memory_bytes"] <= 8 * 2**20
 
 
+@pytest.mark.full
 @pytest.mark.conformance("STATE-09")
 def test_changelog_checkpointing_can_be_switched_between_runs(workspace: Workspace) -> None:
     written = []
@@ -155,6 +159,7 @@ def test_changelog_checkpointing_can_be_switched_between_runs(workspace: Workspa
     assert ".changelog" in written[2]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("STATE-10")
 def test_the_number_of_rows_is_0_where_they_are_not_tracked(workspace: Workspace) -> None:
     # Off is the default: counting costs a look-up with each write.
@@ -253,6 +258,7 @@ def test_short_runs_snapshot_and_clean_their_state(workspace: Workspace) -> None
     assert [files for files in counted if any(files[log] > bounds[log] for log in bounds)] == []
 
 
+@pytest.mark.full
 @pytest.mark.conformance("STATE-16")
 def test_locality_is_a_setting_of_the_cluster_and_cache_hits_are_in_the_run_record(
     workspace: Workspace,

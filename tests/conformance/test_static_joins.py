@@ -95,6 +95,7 @@ def test_an_inner_join_reads_the_static_source_anew_at_each_run(workspace: Works
     assert (5, "American") in workspace.delta("tables/out")
 
 
+@pytest.mark.full
 @pytest.mark.conformance("JOIN-02")
 def test_a_left_outer_join_keeps_every_row_of_the_stream(workspace: Workspace) -> None:
     _runs_as(
@@ -104,6 +105,7 @@ def test_a_left_outer_join_keeps_every_row_of_the_stream(workspace: Workspace) -
     assert {(2, None), (3, None), (4, None)} <= set(workspace.delta("tables/out"))
 
 
+@pytest.mark.full
 @pytest.mark.conformance("JOIN-03")
 def test_a_left_semi_join_gives_each_matched_row_once(workspace: Workspace) -> None:
     _runs_as(
@@ -113,6 +115,7 @@ def test_a_left_semi_join_gives_each_matched_row_once(workspace: Workspace) -> N
     assert [flight for flight, _ in workspace.delta("tables/out")] == [1, 5, 6, 7]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("JOIN-04")
 def test_a_static_source_may_stand_on_the_left_of_an_inner_join(workspace: Workspace) -> None:
     _runs_as(
@@ -122,6 +125,7 @@ def test_a_static_source_may_stand_on_the_left_of_an_inner_join(workspace: Works
     assert ("United Express", 1) in workspace.delta("tables/out")
 
 
+@pytest.mark.full
 @pytest.mark.conformance("JOIN-05")
 def test_a_right_outer_join_keeps_every_row_of_the_stream_on_its_right(workspace: Workspace) -> None:
     _runs_as(

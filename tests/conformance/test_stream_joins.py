@@ -61,6 +61,7 @@ def _outer(workspace: Workspace, kind: str) -> list[tuple[object, ...]]:
     ]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("JOIN-07")
 def test_an_inner_join_without_watermark_matches_whatever_the_age(workspace: Workspace) -> None:
     sql = f"SELECT {COLUMNS} {_join('', 'o.id = p.id')}"
@@ -90,6 +91,7 @@ def test_an_inner_join_within_a_time_range(workspace: Workspace) -> None:
     assert [row[0] for row in out(workspace)] == [1, 1, 2, 5]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("JOIN-08")
 def test_a_watermark_alone_frees_no_state_and_plan_says_so(workspace: Workspace) -> None:
     sql = f"SELECT {COLUMNS} {_join('', 'o.id = p.id')}"
@@ -100,6 +102,7 @@ def test_a_watermark_alone_frees_no_state_and_plan_says_so(workspace: Workspace)
     assert multiset(out(workspace)) == multiset(by_duckdb(workspace, sql, *SIDES))
 
 
+@pytest.mark.full
 @pytest.mark.conformance("JOIN-09")
 def test_an_inner_join_on_equal_windows(workspace: Workspace) -> None:
     sql = """
@@ -147,6 +150,7 @@ def test_a_left_outer_join_gives_out_unpaid_orders_when_time_has_passed_them(wor
     assert [row[0] for row in out(workspace) if row[2] is None] == [3, 4]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("JOIN-11")
 def test_a_right_outer_join_gives_out_payments_without_an_order(workspace: Workspace) -> None:
     _pipeline(workspace, BOTH, f"SELECT {COLUMNS} {_join('RIGHT OUTER')}")
@@ -156,6 +160,7 @@ def test_a_right_outer_join_gives_out_payments_without_an_order(workspace: Works
     assert [row[2] for row in out(workspace) if row[0] is None] == [3, 8]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("JOIN-12")
 def test_a_full_outer_join_gives_out_the_unmatched_of_both_sides(workspace: Workspace) -> None:
     _pipeline(workspace, BOTH, f"SELECT {COLUMNS} {_join('FULL OUTER')}")
@@ -165,6 +170,7 @@ def test_a_full_outer_join_gives_out_the_unmatched_of_both_sides(workspace: Work
     assert sorted(row[0] or row[2] for row in out(workspace) if None in row) == [3, 3, 4, 8]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("JOIN-13")
 def test_a_left_semi_join_gives_each_paid_order_once(workspace: Workspace) -> None:
     _pipeline(

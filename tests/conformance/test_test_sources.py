@@ -37,6 +37,7 @@ def _spec(format: str, options: str, more: str = "", schedule: str = "") -> str:
 PER_BATCH = "{rowsPerBatch: 3, startTimestamp: 60000, advanceMillisPerBatch: 1000, numPartitions: 1}"
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-16")
 def test_rate_micro_batch_goes_on_where_the_last_run_ended(workspace: Workspace) -> None:
     workspace.pipeline("ticking", _spec("rate-micro-batch", PER_BATCH), **TICKS)
@@ -48,6 +49,7 @@ def test_rate_micro_batch_goes_on_where_the_last_run_ended(workspace: Workspace)
     assert workspace.delta("tables/out") == expected
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-16")
 def test_rate_gives_each_number_once_over_several_runs(workspace: Workspace) -> None:
     workspace.pipeline("rated", _spec("rate", "{rowsPerSecond: 20, numPartitions: 1}"), **TICKS)
@@ -109,6 +111,7 @@ def lines() -> Iterator[int]:
             line.close()
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-16")
 def test_a_socket_is_watched_once_and_never_gone_on_with(workspace: Workspace, lines: int) -> None:
     files = {"out_ddl": "value STRING", "transform_sql": "SELECT value FROM ticks"}

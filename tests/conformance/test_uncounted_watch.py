@@ -48,6 +48,7 @@ def test_a_query_goes_from_one_trigger_to_another_and_back(
     assert "default trigger or an interval" in str(error.do)
 
 
+@pytest.mark.full
 @pytest.mark.conformance("TRIG-05")
 def test_the_real_time_trigger_from_kafka_to_kafka(kafka_workspace: Workspace, broker: Broker) -> None:
     words = Words(kafka_workspace, broker, "trig_05")
@@ -71,6 +72,7 @@ def test_the_real_time_trigger_from_kafka_to_kafka(kafka_workspace: Workspace, b
     assert caught.value.id == "trigger.interval"
 
 
+@pytest.mark.full
 @pytest.mark.conformance("TRIG-06")
 def test_asynchronous_progress_is_for_watches_and_can_be_switched_off(
     kafka_workspace: Workspace, broker: Broker

@@ -27,6 +27,7 @@ def test_append_emits_a_window_only_once_the_watermark_passed_its_end(workspace:
     assert table(workspace) == [("10:00", 1)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("WM-02")
 def test_update_refreshes_a_window_until_the_watermark_passed_its_end(workspace: Workspace) -> None:
     workspace.pipeline("hourly", UPDATE, **HOURLY_FILES)
@@ -44,6 +45,7 @@ def test_update_refreshes_a_window_until_the_watermark_passed_its_end(workspace:
     assert (run.counts.late, run.counts.late_groups) == (1, 1)
 
 
+@pytest.mark.full
 @pytest.mark.conformance("WM-03")
 def test_complete_keeps_every_window_and_every_row(workspace: Workspace) -> None:
     workspace.pipeline("hourly", COMPLETE, **HOURLY_FILES)

@@ -22,6 +22,7 @@ def test_tumbling_windows_come_out_once_when_they_are_closed(workspace: Workspac
     assert table(workspace) == [("10:00", 2), ("11:00", 3)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("WIN-02")
 def test_a_row_is_in_each_sliding_window_that_covers_it(workspace: Workspace) -> None:
     workspace.pipeline(
@@ -44,6 +45,7 @@ def test_a_row_is_in_each_sliding_window_that_covers_it(workspace: Workspace) ->
     assert table(workspace) == [*closed, ("10:15", "10:45", 2), ("10:30", "11:00", 2)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("WIN-08")
 def test_window_time_is_the_last_moment_of_a_window(workspace: Workspace) -> None:
     workspace.pipeline(
@@ -65,6 +67,7 @@ def test_window_time_is_the_last_moment_of_a_window(workspace: Workspace) -> Non
     assert table(workspace) == [("10:59:59.999999", 1), ("11:59:59.999999", 2)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("WIN-09")
 def test_hours_are_made_of_five_minute_windows_in_the_same_run(workspace: Workspace) -> None:
     workspace.pipeline(
