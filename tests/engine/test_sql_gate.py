@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.errors import TransformError
+from drawdown.errors import SpecError, TransformError
 from tests.support.refusals import refused
 from tests.support.workspace import Workspace
 
@@ -70,6 +70,12 @@ def test_a_transform_is_one_query(workspace: Workspace, sql: str, kind: str) -> 
     _pipeline(workspace, sql)
     error = refused(workspace, "confined", "transform.command", TransformError)
     assert kind in error.what
+
+
+def test_a_transform_names_no_variable_of_the_driver(workspace: Workspace) -> None:
+    with pytest.raises(SpecError, match=r"spec\.sql-variable") as caught:
+        _pipeline(workspace, "SELECT id,\n  '${env:HOME}' AS name FROM events")
+    assert caught.value.where.endswith("transform.sql:2")
 
 
 def test_a_rule_asks_no_query(workspace: Workspace) -> None:

@@ -49,6 +49,7 @@ READ_AND_COMPUTE = frozenset(
         "NamedStreamingRelation",
         "Offset",
         "OneRowRelation",
+        "PipeOperator",
         "Pivot",
         "Project",
         "RelationTimeTravel",
@@ -85,9 +86,8 @@ def confine(session: SparkSession) -> None:
         (state.tableFunctionRegistry(), _TABLE_FUNCTIONS),
     ):
         for name in names:
-            identifiers = jvm.org.apache.spark.sql.catalyst
-            registry.dropFunction(identifiers.FunctionIdentifier(name))
-            registry.dropFunction(identifiers.FunctionIdentifier(name, some("builtin"), some("system")))
+            identifier = jvm.org.apache.spark.sql.catalyst.FunctionIdentifier
+            registry.dropFunction(identifier(name, some("builtin"), some("system")))
 
 
 def refuse_wide_expressions(session: SparkSession, pipeline: Pipeline) -> None:
