@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.submitted_job import SubmittedJob
+from tests.support.submitted_job import SubmittedJob, below
 
 pytestmark = pytest.mark.timeout(150)
 
@@ -31,6 +31,18 @@ def test_sigterm_to_the_front_brings_the_last_lines_and_the_exit_code(tmp_path: 
     assert "drawdown: asked to stop; the driver has 20 s" in job.lines()
     assert "the job stopped cleanly" in job.lines()
     assert not job.folder.exists()
+
+
+def test_no_process_below_the_guard_has_a_key_of_airflow(tmp_path: Path) -> None:
+    given = {"AIRFLOW__CORE__FERNET_KEY": "canary", "OTHER_PASSWORD": "canary", "KAFKA_PASSWORD": "wanted"}
+    with SubmittedJob(tmp_path, DRAWDOWN_PASSED_ENVIRONMENT="KAFKA_PASSWORD", **given) as job:
+        spark = below(job.guard)
+        environments = [Path(f"/proc/{pid}/environ").read_bytes() for pid in spark]
+        os.kill(job.front, signal.SIGTERM)
+        job.seconds_until_gone(60)
+    assert len(spark) >= 3, "the JVM, the driver and a worker of Python"
+    assert not any(b"canary" in environment for environment in environments)
+    assert all(b"KAFKA_PASSWORD=wanted" in environment for environment in environments)
 
 
 def test_a_killed_task_takes_spark_with_it(tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ sys.exit(front.wait())
 class SubmittedJob:
     """task -> front -> guard -> JVM -> driver; all of it is killed when the context ends."""
 
-    def __init__(self, tmp_path: Path, *job_arguments: str, grace: float = 20) -> None:
+    def __init__(self, tmp_path: Path, *job_arguments: str, grace: float = 20, **environment: str) -> None:
         self.log = tmp_path / "task.log"
         self.folder = tmp_path / "run"
         self.folder.mkdir(mode=0o700)
@@ -36,6 +36,7 @@ class SubmittedJob:
             **os.environ,
             "DRAWDOWN_RUN_FOLDER": str(self.folder),
             "DRAWDOWN_STOP_GRACE": str(grace),
+            **environment,
         }
 
     def __enter__(self) -> SubmittedJob:

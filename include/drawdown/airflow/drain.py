@@ -17,6 +17,7 @@ from drawdown.airflow.clusters import for_run
 from drawdown.airflow.links import RunRecordLink
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.spark_submit_hook import DrainHook
+from drawdown.clusters.environment import PASSED
 from drawdown.clusters.profile import on_cluster
 from drawdown.clusters.settings import Settings
 from drawdown.clusters.submit import RUN_FOLDER
@@ -95,7 +96,7 @@ class JobOperator(SparkSubmitOperator):
             *self.arguments(self.pipelines, context),
             "--origin", json.dumps(origin_of(context)),
         ]  # fmt: skip
-        self.env_vars = {RUN_FOLDER: str(folder)}
+        self.env_vars = {RUN_FOLDER: str(folder), PASSED: ",".join(project.passed_environment)}
         if logins := look_up(project, [load_pipeline(project, name) for name in self.pipelines]):
             self.env_vars[CREDENTIALS] = str(hand_over(logins, folder))
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from drawdown.clusters.cluster_folder import MARK, ClusterFolder, ClusterRecord
+from drawdown.clusters.environment import for_spark
 from drawdown.clusters.keeper import KEEP
 from drawdown.clusters.reaper import reap
 from drawdown.clusters.settings import ON_THIS_MACHINE, Settings, conf_of
@@ -114,7 +115,7 @@ def _start(project: Project, ask: Ask) -> tuple[ClusterRecord, IO[bytes]]:
     reap(project)
     take_down(project, ask.key)
     folder = ClusterFolder.of(project.state_dir, ask.key)
-    held = _begin(folder, ask)
+    held = _begin(project, folder, ask)
     try:
         return _when_up(folder), held
     except BaseException:
@@ -122,7 +123,7 @@ def _start(project: Project, ask: Ask) -> tuple[ClusterRecord, IO[bytes]]:
         raise
 
 
-def _begin(folder: ClusterFolder, ask: Ask) -> IO[bytes]:
+def _begin(project: Project, folder: ClusterFolder, ask: Ask) -> IO[bytes]:
     """Write down what is wanted and start the keeper, which has the folder's lock from its first moment."""
     lock = folder.make()
     try:
@@ -135,7 +136,7 @@ def _begin(folder: ClusterFolder, ask: Ask) -> IO[bytes]:
         with folder.log.open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "drawdown.clusters.keeper", str(folder.path)],
-                env=_environment(folder),
+                env=_environment(project, folder),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -190,10 +191,10 @@ def _private_settings() -> str:
     return "".join(f"{key} {value}\n" for key, value in settings.items())
 
 
-def _environment(folder: ClusterFolder) -> dict[str, str]:
-    """Of keeper, daemons and executors: this process's own, so that Python finds the same modules there."""
+def _environment(project: Project, folder: ClusterFolder) -> dict[str, str]:
+    """Of keeper, daemons and executors; from this process's, so that Python finds the same modules."""
     return {
-        **os.environ,
+        **for_spark(os.environ, project.passed_environment),
         MARK: str(folder.path),
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": LOOPBACK,

@@ -23,6 +23,7 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from drawdown.clusters.environment import for_spark
 from drawdown.clusters.processes import adopt_orphans, descendants, kill_descendants, reap, wakeup_on
 from drawdown.leash import LEASH
 
@@ -71,9 +72,9 @@ def run(arguments: list[str], folder: Path, front: int, grace: float) -> int:
 
 
 def submit_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """What spark-submit needs to use this very environment's Spark and Python."""
+    """What spark-submit gets, and needs to use this very environment's Spark and Python."""
     return {
-        **environment,
+        **for_spark(environment),
         "SPARK_HOME": str(_spark_home()),
         # Without these, workers and driver run whatever `python3` the PATH holds.
         "PYSPARK_PYTHON": sys.executable,

@@ -6,11 +6,14 @@ A value stays text whatever it holds, so the environment can bring in no keys an
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from drawdown.errors import SpecError
 from drawdown.spec.yaml_source import Document, KeyPath
+
+AIRFLOWS_OWN = ("AIRFLOW_", "_AIRFLOW_")
+"""What the names of the variables begin with that hold Airflow's settings, keys and passwords."""
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^${}]*))?\}")
 _WITHOUT_DEFAULT = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::-)?\}")
@@ -33,6 +36,19 @@ def resolve(document: Document, environ: Mapping[str, str]) -> Document:
         return value
 
     return Document(document.shown, resolved(document.data, ()), document.lines)
+
+
+def references(document: Document) -> frozenset[str]:
+    """The names of the variables that a document takes values from, set or not."""
+
+    def found(value: Any) -> Iterator[str]:
+        if isinstance(value, dict | list):
+            for item in value.values() if isinstance(value, dict) else value:
+                yield from found(item)
+        elif isinstance(value, str):
+            yield from (reference[1] for reference in _REFERENCE.finditer(value))
+
+    return frozenset(found(document.data))
 
 
 def refuse_written_secrets(document: Document) -> None:
@@ -76,6 +92,13 @@ def _replaced(document: Document, environ: Mapping[str, str], text: str, path: K
 
     def value_of(found: re.Match[str]) -> str:
         name, default = found[1], found[2]
+        if name.startswith(AIRFLOWS_OWN):
+            raise SpecError(
+                "spec.airflow-keys",
+                f"{_dotted(path)}: {name} is Airflow's own, and reaches no driver",
+                where=document.where(path),
+                do="give the value a variable of another name",
+            )
         value = environ.get(name)
         if default is not None:
             return value or default

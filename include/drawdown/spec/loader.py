@@ -11,7 +11,7 @@ from pathlib import Path
 from drawdown.errors import SpecError
 from drawdown.spec.consistency import conflicts
 from drawdown.spec.ddl import column_names
-from drawdown.spec.environment import refuse_written_secrets, resolve
+from drawdown.spec.environment import references, refuse_written_secrets, resolve
 from drawdown.spec.folder_files import FolderFiles
 from drawdown.spec.model import NO_VARIABLES
 from drawdown.spec.nearest import did_you_mean
@@ -60,7 +60,8 @@ def load_project(start: Path | None = None) -> Project:
     root = find_root(start)
     document = parse(read_text(root / PROJECT_FILE, PROJECT_FILE), PROJECT_FILE)
     refuse_written_secrets(document)
-    return Project.of(root, validate(ProjectFile, resolve(document, os.environ)))
+    file = validate(ProjectFile, resolve(document, os.environ))
+    return Project.of(root, file, references(document))
 
 
 def load_pipeline(project: Project, name: str) -> Pipeline:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
@@ -14,6 +15,7 @@ from drawdown.spec.cluster import LocalCluster, StandaloneCluster
 from drawdown.spec.cluster_kinds import Profile
 from drawdown.spec.database import Database
 from drawdown.spec.duration import Duration, PositiveDuration
+from drawdown.spec.environment import AIRFLOWS_OWN
 from drawdown.spec.model import (
     EmptyIsNone,
     Line,
@@ -122,6 +124,21 @@ def _local_alone() -> dict[str, Profile]:
     return {"local": LocalCluster()}
 
 
+def _not_of_airflow(name: str) -> str:
+    if name.startswith(AIRFLOWS_OWN):
+        raise problem(
+            "airflow-keys",
+            f"{name} is Airflow's own, and reaches no driver",
+            do="give the value a variable of another name",
+        )
+    return name
+
+
+PassedName = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,99}\*?$"), AfterValidator(_not_of_airflow)
+]
+
+
 class ProjectFile(SpecModel):
     """The keys of project.yaml, references replaced."""
 
@@ -136,6 +153,7 @@ class ProjectFile(SpecModel):
     lease_ttl: PositiveDuration = Duration.parse("60 seconds")
     held: PositiveDuration = Duration.parse("6 days")
     upkeep: Upkeep = Upkeep()
+    pass_environment: list[PassedName] = Field(default_factory=list)
 
     @model_validator(mode="after")
     def _vacuum_spares_who_waits_and_who_reads(self) -> ProjectFile:
@@ -183,6 +201,8 @@ class Project:
     lease_ttl: Duration
     held: Duration
     upkeep: Upkeep
+    passed_environment: tuple[str, ...] = ()
+    """Names, or beginnings with ``*``, of variables that Spark's processes get besides what they need."""
 
     @property
     def pipelines_dir(self) -> Path:
@@ -194,8 +214,8 @@ class Project:
         return self.root / ".drawdown"
 
     @classmethod
-    def of(cls, root: Path, file: ProjectFile) -> Project:
-        """Relative paths in ``file`` are relative to ``root``."""
+    def of(cls, root: Path, file: ProjectFile, references: Iterable[str] = ()) -> Project:
+        """Relative paths in ``file`` are relative to ``root``; ``references``: variables that it names."""
         storage = file.storage_root if "://" in file.storage_root else str(root / file.storage_root)
         if odd := _ODD.search(storage):
             raise SpecError(
@@ -218,4 +238,5 @@ class Project:
             file.lease_ttl,
             file.held,
             file.upkeep,
+            tuple(sorted({*references, *file.pass_environment})),
         )

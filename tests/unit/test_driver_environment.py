@@ -1,0 +1,85 @@
+"""Drivers and daemons of Spark get an allow-list of the environment, and nothing of Airflow's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from drawdown.clusters.environment import PASSED, for_spark
+from drawdown.errors import SpecError
+from drawdown.spec import Project, load_project
+
+TASK = {
+    "PATH": "/bin",
+    "LC_ALL": "C.UTF-8",
+    "JAVA_HOME": "/java",
+    "SPARK_LOCAL_DIRS": "/scratch",
+    "DRAWDOWN_PROJECT": "/project",
+    "AIRFLOW__CORE__FERNET_KEY": "canary",
+    "AIRFLOW__API_AUTH__JWT_SECRET": "canary",
+    "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN_ASYNC": "canary",
+    "AIRFLOW_CONN_ELSEWHERE": "canary",
+    "_AIRFLOW_WWW_USER_PASSWORD": "canary",
+    "POSTGRES_PASSWORD": "canary",
+    "KAFKA_PASSWORD": "wanted",
+    "AWS_REGION": "north",
+}
+NEEDED = {"PATH", "LC_ALL", "JAVA_HOME", "SPARK_LOCAL_DIRS", "DRAWDOWN_PROJECT"}
+
+
+def test_what_spark_needs_and_the_project_names_is_passed_on() -> None:
+    assert set(for_spark(TASK, [])) == NEEDED
+    assert set(for_spark(TASK, ["KAFKA_PASSWORD", "AWS_*"])) == {*NEEDED, "KAFKA_PASSWORD", "AWS_REGION"}
+
+
+def test_a_process_that_has_not_read_the_project_is_told_the_names() -> None:
+    told = {**TASK, PASSED: "KAFKA_PASSWORD"}
+    assert set(for_spark(told)) == {*NEEDED, PASSED, "KAFKA_PASSWORD"}
+    assert set(for_spark({**TASK, PASSED: ""})) == {*NEEDED, PASSED}
+
+
+def test_where_nobody_knows_the_project_only_airflows_own_stays_behind() -> None:
+    passed = for_spark(TASK)
+    assert set(TASK) - set(passed) == {name for name in TASK if "AIRFLOW_" in name}
+
+
+def test_nobody_can_ask_for_airflows_own() -> None:
+    assert not {name for name in for_spark(TASK, ["*", "AIRFLOW__*"]) if "AIRFLOW_" in name}
+
+
+def _project(root: Path, text: str) -> Project:
+    (root / "include").mkdir()
+    (root / "include" / "project.yaml").write_text(text)
+    return load_project(root)
+
+
+def test_the_names_are_those_of_project_yaml(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_SERVERS", "localhost:9092")
+    project = _project(
+        tmp_path,
+        'brokers: {default: {bootstrap_servers: "${KAFKA_SERVERS}"}}\n'
+        'metastore: "sqlite:///${STATE:-.drawdown}/metastore.db"\n'
+        "pass_environment: [AWS_REGION, GOOGLE_*]\n",
+    )
+    assert project.passed_environment == ("AWS_REGION", "GOOGLE_*", "KAFKA_SERVERS", "STATE")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pass_environment: [AIRFLOW__CORE__FERNET_KEY]\n",
+        "pass_environment: [AIRFLOW_*]\n",
+        'metastore: "${AIRFLOW__DATABASE__SQL_ALCHEMY_CONN}"\n',
+        'metastore: "${AIRFLOW__DATABASE__SQL_ALCHEMY_CONN:-sqlite:///x.db}"\n',
+    ],
+)
+def test_a_project_that_asks_for_airflows_own_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(SpecError, match=r"spec\.airflow-keys"):
+        _project(tmp_path, text)
+
+
+@pytest.mark.parametrize("name", ["*", "A*B", "a b", "", "1A"])
+def test_a_pattern_is_the_beginning_of_a_name(tmp_path: Path, name: str) -> None:
+    with pytest.raises(SpecError):
+        _project(tmp_path, f'pass_environment: ["{name}"]\n')
