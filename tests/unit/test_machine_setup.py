@@ -97,7 +97,7 @@ def test_a_repository_that_does_not_answer_leaves_the_lock_as_it_was(
     monkeypatch.setenv("JAVA_TOOL_OPTIONS", proxy)  # for the other repositories that Spark asks
     monkeypatch.setattr(lock, "CONNECTOR_COORDINATES", ("org.example:nowhere:1.0",))
     (tmp_path / "jars.lock").write_text("# as it was")
-    with pytest.raises(MachineError, match="org.example#nowhere;1.0: not found") as caught:
+    with pytest.raises(MachineError, match=r"org\.example#nowhere;1\.0: not found") as caught:
         lock.lock_jars(tmp_path / "jars.lock")
     assert caught.value.id == "jars.unreachable"
     assert "DEFAULT_ARTIFACT_REPOSITORY" in caught.value.do
@@ -108,7 +108,7 @@ def test_a_jar_that_ivy_keeps_in_another_way_is_not_guessed_at(tmp_path: Path) -
     for folder in ("jars", "cache/org.example/thing/bundles"):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "org.example_thing-1.0.jar").touch()
-    with pytest.raises(MachineError, match="org.example_thing-1.0.jar") as caught:
+    with pytest.raises(MachineError, match=r"org\.example_thing-1\.0\.jar") as caught:
         lock._locked("jars", [tmp_path / "jars" / "org.example_thing-1.0.jar"])
     assert caught.value.id == "lock.unknown-jar"
     assert caught.value.where == str(tmp_path / "cache")
