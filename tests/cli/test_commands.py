@@ -142,3 +142,22 @@ def test_help_starts_fast_because_it_imports_little(tmp_path: Path, command: lis
         [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert "HEAVY []" in done.stderr
+
+
+def test_a_bug_is_one_error_that_names_a_private_file_with_its_trace(tmp_path: Path) -> None:
+    command = (
+        "from drawdown.cli import main\n"
+        "@main.app.command()\n"
+        "def broken() -> None:\n"
+        "    {}['missing']\n"
+        "main.main()"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", command, "broken"], env=environment, capture_output=True, text=True
+    )
+    said = refused(done, 1, "cli.unexpected  KeyError: 'missing'")
+    [trace] = tmp_path.glob("drawdown-*.txt")
+    assert str(trace) in "".join(said.split())
+    assert "KeyError" in trace.read_text()
+    assert trace.stat().st_mode & 0o077 == 0
