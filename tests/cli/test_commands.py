@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -53,10 +54,17 @@ def test_init_test_run_work_first_time_and_a_second_run_has_nothing_new(sales: P
 
 
 def test_a_case_that_differs_shows_the_rows_and_exits_with_1(sales: Path) -> None:
-    expected = sales / "include/pipelines/sales/tests/first/wave1.expected.csv"
-    expected.write_text(expected.read_text().replace("DE", "XX"))
+    cases = sales / "include/pipelines/sales/tests"
+    wrong = {"misspelt": ("amount", "amuont"), "worded": ("10.50", "ten"), "first": ("DE", "XX")}
+    for case, (old, new) in wrong.items():
+        if case != "first":
+            shutil.copytree(cases / "first", cases / case)
+        expected = cases / case / "wave1.expected.csv"
+        expected.write_text(expected.read_text().replace(old, new))
     done = drawdown(sales, "test", "sales")
     assert done.returncode == 1
+    assert "test.unknown-column  the table has no column 'amuont'" in done.stderr
+    assert "test.wrong-value  column amount: 'ten' is no " in done.stderr
     assert "- missing: p1, 2024-01-01 10:00:00, XX, 10.50" in done.stdout
     assert "+ unexpected: p1, 2024-01-01 10:00:00, DE, 10.50" in done.stdout
 

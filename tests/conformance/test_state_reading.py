@@ -84,6 +84,12 @@ def test_state_is_read_by_operator_by_key_and_at_a_batch(
     assert workspace.everything() == before, "reading writes nothing"
     _misses(workspace, reader)
 
+    earlier = _reader(workspace, "hourly", first)  # the newest state is in memory, too
+    shutil.rmtree(workspace.storage / "_drawdown/hourly/checkpoint-1/state/0/1")
+    with pytest.raises(SourceError, match="Spark could not read the state") as unreadable:
+        earlier.read(0, None, None, 20)
+    assert unreadable.value.id == "state.unreadable"
+
 
 def _misses(workspace: Workspace, reader: StateReader) -> None:
     asked: list[tuple[Any, ...]] = [
@@ -100,10 +106,6 @@ def _misses(workspace: Workspace, reader: StateReader) -> None:
     with pytest.raises(RefusedError) as refusal:
         _reader(workspace, "hourly", 99)
     assert refusal.value.id == "state.no-batch"
-    shutil.rmtree(workspace.storage / "_drawdown/hourly/checkpoint-1/state/0/1")
-    with pytest.raises(SourceError, match="Spark could not read the state") as unreadable:
-        reader.read(0, None, None, 20)
-    assert unreadable.value.id == "state.unreadable"
 
 
 JOIN = """

@@ -7,14 +7,25 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from drawdown.engine.sources.kafka_values import read_value
 from drawdown.errors import MachineError
 from drawdown.machine import lock, own_jar, test_programs
+from drawdown.machine.ivy import Ivy
+from tests.support.spec_folders import SpecFolders
 
 MACHINE = Path(lock.__file__).parent
 JAVA = "#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\n"
+AVRO = """
+sources:
+  departures:
+    {format: kafka, value: avro, schema: schemas/departures.avsc, options: {subscribe: departures}}
+transform: transform.sql
+sink: {format: delta, path: tables/hourly, schema: schemas/hourly.ddl}
+"""
 
 
 @pytest.fixture
@@ -112,6 +123,18 @@ def test_a_jar_that_ivy_keeps_in_another_way_is_not_guessed_at(tmp_path: Path) -
         lock._locked("jars", [tmp_path / "jars" / "org.example_thing-1.0.jar"])
     assert caught.value.id == "lock.unknown-jar"
     assert caught.value.where == str(tmp_path / "cache")
+
+
+def test_avro_without_its_jar_is_told_before_spark_is_asked(tmp_path: Path) -> None:
+    folders = SpecFolders(tmp_path)
+    folder = folders.add(pipeline=AVRO)
+    (folder / "schemas" / "departures.avsc").write_text("{}")
+    with Ivy(tmp_path / "ivy") as spark:  # a JVM with what pyspark brings, and nothing that set-up fetches
+        session = SimpleNamespace(_jvm=spark._gateway.jvm)
+        with pytest.raises(MachineError) as caught:
+            read_value(session, folders.load(), "departures")
+    assert caught.value.id == "jars.no-avro"
+    assert caught.value.do.startswith("make setup")
 
 
 def test_java_that_does_not_compile_makes_no_jar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,7 @@ from drawdown.errors import DrawdownError, SpecError
 from drawdown.machine.deployment import main as bring_up
 from drawdown.metastore import Metastore
 from drawdown.recovery.generation import Generation
-from drawdown.recovery.restore import named_snapshot
+from drawdown.recovery.restore import named_snapshot, restore
 from drawdown.recovery.snapshots import take_snapshot
 from drawdown.spec import iter_pipelines, load_project
 from drawdown.storage import Storage
@@ -150,6 +152,26 @@ def test_snapshots(folders: SpecFolders) -> None:
         generation = Generation.of(folders.project, folders.load(), metastore)
         assert id_of(named_snapshot, generation, "latest") == "checkpoint.no-snapshot"
         assert id_of(take_snapshot, generation, lambda: None) == "checkpoint.none"
+
+
+def test_a_snapshot_of_a_checkpoint_that_a_rebuild_has_replaced(folders: SpecFolders) -> None:
+    folders.add("hourly")
+    with Metastore.open(f"sqlite:///{folders.root}/metastore.db") as metastore:
+        lease = metastore.acquire("hourly", "host pid 1", "r1", timedelta(minutes=1))
+        metastore.create_checkpoint(lease, 1, "checkpoint-1", {})
+        noted = {"generation": 1, "last_batch": 4, "shown": {}, "files": 0, "bytes": 0, "staged": {}}
+        rows = metastore.export_generation("hourly", 1)
+        manifest = Path(folders.project.storage_root) / "_drawdown/hourly/snapshots/monday/snapshot.json"
+        manifest.parent.mkdir(parents=True)
+        manifest.write_text(json.dumps({**noted, "rows": rows}))
+        metastore.change_generations(lease, {1: {"state": "retired"}})
+        metastore.create_checkpoint(lease, 2, "checkpoint-2", {})
+        generation = Generation.of(folders.project, folders.load(), metastore)
+        snapshot = named_snapshot(generation, "monday")
+        before = sorted(folders.root.rglob("*"))
+        assert id_of(restore, generation, snapshot, lambda: lease, sink=True) == "checkpoint.other-generation"
+        assert sorted(folders.root.rglob("*")) == before
+        assert metastore.active_checkpoint("hourly").generation == 2
 
 
 def test_a_deployment_without_its_login(
