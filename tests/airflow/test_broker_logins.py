@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from drawdown.airflow.logins import look_up
 from drawdown.credentials import CREDENTIALS, Login, collect, hand_over
 from drawdown.errors import SpecError
 from drawdown.metastore import Metastore
@@ -73,6 +74,24 @@ def test_without_airflow_a_broker_with_a_connection_says_what_to_do(project: Dag
     with pytest.raises(SpecError, match="Airflow connection 'kafka_login'") as error:
         collect(loaded, [load_pipeline(loaded, "events")], {})
     assert error.value.id == "credentials.missing"
+
+
+def test_a_connection_that_is_not_there_or_has_no_password_is_named(
+    project: DagProject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loaded = load_project(project.root)
+    pipelines = [load_pipeline(loaded, "events")]
+    with pytest.raises(SpecError, match="'kafka_login', which does not exist") as error:
+        look_up(loaded, pipelines)
+    assert error.value.id == "airflow.no-connection"
+    assert error.value.do.startswith("airflow connections add kafka_login --conn-type kafka")
+    half = json.dumps({"conn_type": "kafka", "login": "reader"})
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_LOGIN", half)
+    with pytest.raises(SpecError) as error:
+        look_up(loaded, pipelines)
+    assert error.value.id == "airflow.no-login"
+    monkeypatch.setenv("AIRFLOW_CONN_KAFKA_LOGIN", half.replace("}", f', "password": "{PASSWORD}"}}'))
+    assert look_up(loaded, pipelines)["brokers.default"].username == "reader"
 
 
 @pytest.mark.timeout(300)

@@ -175,13 +175,14 @@ def test_without_the_plugin_a_replay_is_a_broken_dag_and_the_drain_is_not(projec
     spec.write_text(spec.read_text().replace("publish: audited", "time_column: name"))
     probe = (
         "import runpy; dags = runpy.run_path('dags/drawdown.py');"
-        "print(sorted(dags['events__replay'].tags), 'broken' in dags['events'].tags)"
+        "replay = dags['events__replay'];"
+        "print(replay.get_task('broken').error.partition(':')[0], 'broken' in dags['events'].tags)"
     )
     environment = {**os.environ, "AIRFLOW__CORE__PLUGINS_FOLDER": str(project.root / "plugins")}
     said = subprocess.check_output(
         [sys.executable, "-c", probe], cwd=project.root, env=environment, text=True
     )
-    assert said.splitlines()[-1] == "['broken', 'drawdown'] False"
+    assert said.splitlines()[-1] == "airflow.no-plugin False"
 
 
 def test_a_backfill_is_refused_and_the_page_says_why(project: DagProject) -> None:
@@ -238,6 +239,20 @@ def test_a_pipeline_named_like_a_group_is_refused(project: DagProject) -> None:
     project.pipeline("both")
     project.pipeline("people", "group: both")
     assert "spec.group-name" in bag(project).dags["both"].doc_md
+
+
+@pytest.mark.parametrize("own", ["drawdown__upkeep", "drawdown__rebuild", "drawdown__decide"])
+def test_a_pipeline_named_like_a_dag_of_our_own_takes_that_ones_place_from_nobody(
+    project: DagProject, own: str
+) -> None:
+    project.pipeline("events")
+    whole = set(bag(project).dags)
+    project.pipeline(own)
+    dags = bag(project).dags
+    assert set(dags) == {*whole, f"{own}_"}
+    assert "broken" in dags[f"{own}_"].tags
+    assert "spec.taken-name" in dags[f"{own}_"].doc_md
+    assert not [name for name in whole if "broken" in dags[name].tags]
 
 
 def test_a_broken_project_is_an_import_error_that_names_the_line(project: DagProject) -> None:

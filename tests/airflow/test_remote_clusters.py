@@ -14,7 +14,10 @@ from typing import Any
 import pytest
 import yaml
 from airflow.dag_processing.dagbag import DagBag
+from airflow.sdk.exceptions import AirflowFailException
 
+from drawdown.airflow.drain import DrainOperator
+from drawdown.airflow.remote import Work
 from drawdown.machine.test_programs import PROVIDERS
 from tests.support.dag_project import ROOT, DagProject
 
@@ -235,3 +238,11 @@ def test_a_login_in_an_airflow_connection_is_refused(tmp_path: Path) -> None:
     source = "sources:\n  events: {format: kafka, schema: schemas/events.ddl, options: {subscribe: events}}\n"
     spec.write_text(re.sub(r"sources:\n(  .*\n)+", source, spec.read_text()))
     assert "cluster.login" in parsed(project)["big"], parsed(project)["big"]
+
+
+def test_a_profile_that_became_local_meanwhile_fails_the_task_for_good(tmp_path: Path) -> None:
+    project = make(tmp_path / "project")
+    project.pipeline("events", "cluster: emr")
+    work = Work(str(project.root), DrainOperator, ("events",), "local")
+    with pytest.raises(AirflowFailException, match=r"cluster\.changed: 'local' is of another kind now"):
+        work.order({})

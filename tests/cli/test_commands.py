@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -53,10 +54,17 @@ def test_init_test_run_work_first_time_and_a_second_run_has_nothing_new(sales: P
 
 
 def test_a_case_that_differs_shows_the_rows_and_exits_with_1(sales: Path) -> None:
-    expected = sales / "include/pipelines/sales/tests/first/wave1.expected.csv"
-    expected.write_text(expected.read_text().replace("DE", "XX"))
+    cases = sales / "include/pipelines/sales/tests"
+    wrong = {"misspelt": ("amount", "amuont"), "worded": ("10.50", "ten"), "first": ("DE", "XX")}
+    for case, (old, new) in wrong.items():
+        if case != "first":
+            shutil.copytree(cases / "first", cases / case)
+        expected = cases / case / "wave1.expected.csv"
+        expected.write_text(expected.read_text().replace(old, new))
     done = drawdown(sales, "test", "sales")
     assert done.returncode == 1
+    assert "test.unknown-column  the table has no column 'amuont'" in done.stderr
+    assert "test.wrong-value  column amount: 'ten' is no " in done.stderr
     assert "- missing: p1, 2024-01-01 10:00:00, XX, 10.50" in done.stdout
     assert "+ unexpected: p1, 2024-01-01 10:00:00, DE, 10.50" in done.stdout
 
@@ -142,3 +150,22 @@ def test_help_starts_fast_because_it_imports_little(tmp_path: Path, command: lis
         [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
     )
     assert "HEAVY []" in done.stderr
+
+
+def test_a_bug_is_one_error_that_names_a_private_file_with_its_trace(tmp_path: Path) -> None:
+    command = (
+        "from drawdown.cli import main\n"
+        "@main.app.command()\n"
+        "def broken() -> None:\n"
+        "    {}['missing']\n"
+        "main.main()"
+    )
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "-c", command, "broken"], env=environment, capture_output=True, text=True
+    )
+    said = refused(done, 1, "cli.unexpected  KeyError: 'missing'")
+    [trace] = tmp_path.glob("drawdown-*.txt")
+    assert str(trace) in "".join(said.split())
+    assert "KeyError" in trace.read_text()
+    assert trace.stat().st_mode & 0o077 == 0

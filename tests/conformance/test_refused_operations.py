@@ -6,7 +6,7 @@ from datetime import datetime
 
 import pytest
 
-from drawdown.errors import TransformError
+from drawdown.errors import DrawdownError, SpecError, TransformError
 from tests.support.refusals import planned, refused
 from tests.support.workspace import Workspace
 
@@ -156,3 +156,26 @@ def test_an_operation_that_a_stream_has_not_is_refused_with_the_nearest_that_wor
     error = refused(workspace, "asks", error_id, TransformError)
     assert named in error.what
     assert instead in error.do
+
+
+@pytest.mark.conformance("OP-10")
+@pytest.mark.parametrize(
+    ("result", "error_id", "kind"),
+    [
+        ("'events'", "transform.no-frame", TransformError),
+        ("sources['known']", "transform.not-streaming", TransformError),
+        ("sources['more']", "transform.unused-source", SpecError),
+    ],
+)
+def test_a_transform_gives_back_a_stream_of_all_its_sources(
+    workspace: Workspace, result: str, error_id: str, kind: type[DrawdownError]
+) -> None:
+    more = "  more: {format: json, path: landing/more, schema: event.ddl}\n"
+    spec = SPEC.format(suffix="py").replace("transform", more + STATIC, 1)
+    transform = f"def transform(sources):\n    return {result}\n"
+    workspace.pipeline("gives", spec, event_ddl=EVENT, transform_py=transform)
+    _events(workspace, "1")
+    for path in ("landing/more", "reference/known"):
+        workspace.land_json(f"{path}/1.json", [])
+    error = refused(workspace, "gives", error_id, kind)
+    assert "gives" in error.what

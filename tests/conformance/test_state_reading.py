@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from dataclasses import asdict
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from drawdown.cli.state import show
 from drawdown.engine.state_reader import StateReader, refuse_without_state
-from drawdown.errors import RefusedError, SpecError
+from drawdown.errors import RefusedError, SourceError, SpecError
 from drawdown.storage import Storage
 from tests.support.workspace import Workspace
 
@@ -83,17 +84,24 @@ def test_state_is_read_by_operator_by_key_and_at_a_batch(
     assert workspace.everything() == before, "reading writes nothing"
     _misses(workspace, reader)
 
+    earlier = _reader(workspace, "hourly", first)  # the newest state is in memory, too
+    shutil.rmtree(workspace.storage / "_drawdown/hourly/checkpoint-1/state/0/1")
+    with pytest.raises(SourceError, match="Spark could not read the state") as unreadable:
+        earlier.read(0, None, None, 20)
+    assert unreadable.value.id == "state.unreadable"
+
 
 def _misses(workspace: Workspace, reader: StateReader) -> None:
     asked: list[tuple[Any, ...]] = [
-        (1, None, None, "the stateful operators are 0 (stateStoreSave)"),
-        (0, "left", None, "its stores are default"),
-        (0, None, "a", "write it as"),
-        (0, None, '{"kk": "a"}', "write it as"),
+        ("state.no-operator", 1, None, None, "the stateful operators are 0 (stateStoreSave)"),
+        ("state.no-store", 0, "left", None, "its stores are default"),
+        ("state.no-key", 0, None, "a", "write it as"),
+        ("state.no-key", 0, None, '{"kk": "a"}', "write it as"),
     ]
-    for operator, store, key, do in asked:
+    for id, operator, store, key, do in asked:
         with pytest.raises(SpecError) as caught:
             reader.read(operator, store, key, 20)
+        assert caught.value.id == id
         assert do in caught.value.do
     with pytest.raises(RefusedError) as refusal:
         _reader(workspace, "hourly", 99)

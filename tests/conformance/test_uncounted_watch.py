@@ -119,6 +119,22 @@ state: {partitions: 2}
 """
 
 
+@pytest.mark.conformance("TRIG-04")
+def test_rows_in_memory_are_watched_once(workspace: Workspace) -> None:
+    """Spark's own memory sink cannot go on from a checkpoint."""
+    workspace.pipeline("ticks", RATES, transform_sql="SELECT value FROM ticks")
+    with watching(workspace, "ticks", "continuous: 1 second") as watched:
+        checkpoint = workspace.storage / "_drawdown/ticks/checkpoint-1/commits"
+        watched.until(lambda: checkpoint.exists() and len(list(checkpoint.iterdir())) > 0)
+    before = workspace.everything()
+    with watching(workspace, "ticks", "continuous: 1 second") as again:
+        again.awaited()
+    error = again.reports[0].error
+    assert isinstance(error, RefusedError)
+    assert error.id == "trigger.memory"
+    assert workspace.everything() == before
+
+
 RATES = """
 sources:
   ticks: {format: rate, options: {rowsPerSecond: 5, numPartitions: 1}}

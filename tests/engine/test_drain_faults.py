@@ -250,6 +250,31 @@ def test_an_error_in_a_users_function_is_one_sentence_with_its_line(workspace: W
     assert workspace.delta("tables/out") == []
 
 
+def test_what_spark_itself_raises_in_a_batch_is_one_sentence(workspace: Workspace) -> None:
+    failing = {**FILES, "transform_sql": "SELECT CAST(1 / (id - 2) AS INT) AS id, p FROM events"}
+    workspace.pipeline("failing", SPEC, **failing)
+    workspace.land_json("landing/events/a.json", [{"id": 1}, {"id": 2}])
+    error = _failure(workspace, "failing")
+    assert (type(error), error.id) == (TransformError, "query.failed")
+    assert "Division by zero" in error.what
+    assert workspace.delta("tables/out") == []
+
+
+def test_a_rule_that_judges_differently_the_second_time_keeps_nothing(workspace: Workspace) -> None:
+    """What is set aside is read a second time: another number of rows would be lost, or be there twice."""
+    workspace.pipeline(
+        "moody",
+        SPEC,
+        **FILES,
+        quality_yaml='rules: [{name: moody, check: "rand() < 0.5", on_fail: quarantine}]',
+    )
+    workspace.land_json("landing/events/a.json", [{"id": number} for number in range(2000)])
+    error = _failure(workspace, "moody")
+    assert (type(error), error.id) == (SourceError, "source.changed")
+    assert "deterministic" in error.do
+    assert workspace.delta("tables/out") == workspace.delta("quarantine/moody") == []
+
+
 def test_a_value_that_spark_cannot_cast_is_named(workspace: Workspace) -> None:
     workspace.pipeline(
         "cast", SPEC, **{**FILES, "transform_sql": "SELECT CAST(p AS INT) AS id, p FROM events"}

@@ -14,6 +14,7 @@ from pydantic import SecretStr
 from drawdown.errors import DrawdownError, RefusedError, SourceError, TransformError
 from drawdown.machine.postgres import PostgresServer
 from drawdown.metastore.records import StagedFile
+from drawdown.publishing import postgres_database
 from drawdown.publishing.postgres_database import connected
 from drawdown.publishing.postgres_ledger import Ledger
 from drawdown.publishing.postgres_table import PostgresColumn, PostgresTable
@@ -136,6 +137,32 @@ def test_a_row_that_a_constraint_refuses_is_named_and_nothing_is_seen(bench: Ben
     assert refused.value.id == "sink.row-refused"
     assert "out_n_check" in refused.value.what
     assert bench.rows() == []
+
+
+def test_a_table_that_is_not_what_it_was_takes_nothing(bench: Bench) -> None:
+    bench.read.execute('ALTER TABLE "odd ""schema; --".out RENAME n TO m')
+    with pytest.raises(RefusedError) as refused:
+        bench.publish(bench.file(0, [("a", 1)]))
+    assert refused.value.id == "sink.changed"
+    bench.read.execute('ALTER TABLE "odd ""schema; --".out RENAME m TO n')
+    assert bench.rows() == []
+    assert bench.target.published_batch(APP) == -1
+
+
+def test_a_table_that_somebody_locks_is_waited_for_a_while(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(postgres_database._SESSION, "lock_timeout", "200ms")
+    file = bench.file(0, [("a", 1)])
+    with psycopg.connect(bench.read.url) as other:
+        other.execute('LOCK TABLE "odd ""schema; --".out')
+        with pytest.raises(SourceError) as refused:
+            bench.publish(file)
+        assert refused.value.id == "sink.locked"
+        other.rollback()
+    assert bench.rows() == []
+    bench.publish(file)
+    assert bench.rows() == [("a", 1)]
 
 
 def test_a_login_that_is_wrong_is_told_without_the_password(bench: Bench) -> None:

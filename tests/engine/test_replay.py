@@ -9,9 +9,10 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from sqlalchemy import delete
 
+from drawdown.engine import replay as replays
 from drawdown.engine.replay import replay
 from drawdown.engine.run_context import RunContext
-from drawdown.errors import AuditFailed, DrawdownError
+from drawdown.errors import AuditFailed, DrawdownError, SourceError
 from drawdown.metastore.tables import batches
 from drawdown.publishing.held import Decision, decide
 from drawdown.quality.audit import GxAuditor
@@ -152,6 +153,32 @@ def test_what_a_drain_publishes_meanwhile_is_not_lost(workspace: Workspace) -> N
     assert said == [f"a batch brought rows of {interval} meanwhile: once more"]
     assert run.counts.published == 2
     assert totals(workspace) == {"01 06": 11, "03 06": 1, "03 07": 1}
+
+
+def test_a_replay_that_every_drain_overtakes_gives_up_and_replaces_nothing(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replays, "_ATTEMPTS", 1)
+    hourly(workspace, sql="SELECT date_trunc('hour', at) AS hour, k, CAST(n AS BIGINT) AS total FROM events")
+    land(workspace, "0.json", [event("2024-01-01 06:30"), event("2024-01-03 06:30")])
+    workspace.run("hourly")
+
+    def drain_then_audit(rows: DataFrame, pipeline: Pipeline, count: int) -> AuditOutcome:
+        land(workspace, "1.json", [event("2024-01-01 07:30"), event("2024-01-03 07:00")])
+        workspace.run("hourly")
+        return GxAuditor()(rows, pipeline, count)
+
+    assert workspace.spark is not None
+    interval = Interval.parse("2024-01-01", "2024-01-02")
+    with workspace.metastore() as metastore:
+        pipeline = load_pipeline(workspace.project, "hourly")
+        of = workspace.spark, workspace.project, pipeline, metastore, drain_then_audit
+        with pytest.raises(SourceError, match="1 times meanwhile") as caught:
+            replay(*of, interval, RunContext("r1", "test"))
+        assert caught.value.id == "replay.overtaken"
+        assert [run.state for run in metastore.runs("hourly") if run.run_id == "r1"] == ["failed"]
+    assert totals(workspace)["01 07"] == 1, "what the drain brought"
+    assert not list(workspace.storage.glob("_drawdown/hourly/replays/*"))
 
 
 def test_an_interval_whose_files_are_gone_is_refused_and_later_ones_are_not(drained: Workspace) -> None:

@@ -94,6 +94,12 @@ def test_it_reads_from_the_first_offset_of_the_live_query_to_where_that_stands(
     assert totals(workspace) == {**first_day, "02 06 a": 1, "03 06 a": 1}
     assert (run.counts.read, run.counts.quarantined, run.counts.fed) == (4, 1, 3)
 
+    before = totals(workspace)
+    (workspace.storage / "_drawdown/hourly/checkpoint-1/sources/0/0").unlink()
+    error = refusal(workspace, *FIRST_DAY)
+    assert error.id == "replay.no-start"
+    assert totals(workspace) == before
+
 
 def test_offsets_that_are_gone_are_refused_until_what_does_not_need_them(
     workspace: Workspace, broker: Broker

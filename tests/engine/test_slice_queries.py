@@ -77,3 +77,14 @@ def test_what_is_no_query_over_the_slice_is_refused_before_anything_is_made(
     land(flights(workspace, known), "a", "EWR")
     error = refused(workspace, "flights", id, TransformError)
     assert "origin is an airport" in error.what
+
+
+def test_a_query_does_not_read_what_still_arrives(workspace: Workspace) -> None:
+    """A transform in SQL has its sources as views."""
+    flights(workspace, "SELECT * FROM flights")
+    workspace.pipeline(
+        "flights", SPEC.replace("transform.py", "transform.sql"), transform_sql="SELECT * FROM flights"
+    )
+    land(workspace, "a", "EWR")
+    error = refused(workspace, "flights", "query.streaming", TransformError)
+    assert "origin is an airport" in error.what

@@ -178,6 +178,24 @@ def test_a_torn_file_is_named_with_the_command_that_mends_it(
     goes_on_like(drained, control)
 
 
+def test_state_of_other_bytes_without_a_checksum_is_what_spark_cannot_read(
+    drained: Workspace, control: Result
+) -> None:
+    """As on storage that keeps no checksums: the file has its whole form."""
+    changes = (drained.storage / CHECKPOINT / "state/0").glob("[01]/*.changelog")
+    file = max(changes, key=lambda path: path.stat().st_size)
+    content = bytearray(file.read_bytes())
+    content[50] ^= 0xFF
+    file.write_bytes(content)
+    file.with_name(f".{file.name}.crc").unlink()
+    shown = drained.delta("tables/hourly")
+    error = refused(drained, "checkpoint.unreadable")
+    assert "Stream is corrupted" in error.what
+    assert drained.delta("tables/hourly") == shown
+    mend(drained, error.do)
+    goes_on_like(drained, control)
+
+
 @pytest.mark.fault("F11", "delta")
 @pytest.mark.parametrize(
     "moment", ["before batch.stage 1", pytest.param("after batch.note 1", marks=pytest.mark.full)]

@@ -59,5 +59,6 @@ def test_only_files_in_the_sinks_log_count(tmp_path: Path) -> None:
 
 
 def test_a_table_nobody_made_is_an_error_that_says_so(tmp_path: Path) -> None:
-    with pytest.raises(SourceError, match="no run has made tables/t"):
+    with pytest.raises(SourceError, match="no run has made tables/t") as caught:
         read_table(tmp_path, "tables/t")
+    assert caught.value.id == "demo.no-table"

@@ -8,7 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from drawdown.errors import MachineError
+from drawdown.machine.airflow_api import AirflowApi
 from drawdown.machine.airflow_environment import admin_password, airflow_environment
+from drawdown.machine.airflow_home import LocalAirflow
+from drawdown.machine.airflow_pools import pool_slots
 from drawdown.machine.airflow_sqlite import CONNECT_ARGUMENTS
 
 
@@ -64,3 +68,34 @@ def test_what_is_read_in_a_savepoint_may_be_written_in_it(tmp_path: Path) -> Non
     another.execute("INSERT INTO t VALUES (3)")
     another.commit()
     assert ours.execute("SELECT x FROM t ORDER BY x").fetchall() == [(2,), (3,)]
+
+
+def test_an_airflow_that_does_not_run_is_no_answer() -> None:
+    api = AirflowApi(1, "admin", "password")
+    with pytest.raises(MachineError) as caught:
+        api.call("GET", "dags")
+    assert (caught.value.id, caught.value.where) == (
+        "airflow.unreachable",
+        "POST http://127.0.0.1:1/auth/token",
+    )
+    assert api.health() is None
+
+
+def test_components_that_do_not_get_well_are_waited_for_no_longer_than_said(tmp_path: Path) -> None:
+    airflow = LocalAirflow(tmp_path, tmp_path / "home", port=1)
+    for name, component in airflow._components.items():
+        component.start(["sleep", "600"], airflow.environment)
+        assert component.pid() is not None, name
+    try:
+        with pytest.raises(MachineError, match="waited 0 s: not healthy: None") as caught:
+            airflow.wait_healthy(timeout=0.0)
+    finally:
+        airflow.stop()
+    assert caught.value.id == "airflow.timeout"
+
+
+def test_a_file_that_is_no_database_of_airflow_is_said_to_be_unreadable(tmp_path: Path) -> None:
+    (tmp_path / "airflow.db").write_text("no database, by its first bytes")
+    with pytest.raises(MachineError) as caught:
+        pool_slots(f"sqlite:///{tmp_path}/airflow.db", "drawdown")
+    assert (caught.value.id, caught.value.do) == ("airflow.database", "airflow db check")

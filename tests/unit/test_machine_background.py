@@ -99,6 +99,7 @@ def test_a_command_that_dies_is_reported_with_the_end_of_its_log(tmp_path: Path)
     _until(lambda: background.pid() is None)
     with pytest.raises(MachineError, match="the disk is full") as caught:
         background.require_alive()
+    assert caught.value.id == "machine.died"
     assert caught.value.where == str(tmp_path / "doomed.log")
 
 

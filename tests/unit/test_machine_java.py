@@ -43,6 +43,14 @@ def test_a_java_without_the_vector_module_is_refused(path: Path) -> None:
     assert failed.stderr.startswith("java.no-vector-module:")
 
 
+def test_a_java_that_says_nothing_of_a_version_is_shown_with_what_it_says(path: Path) -> None:
+    _java(path, "echo 'cannot open shared object file' >&2; exit 127")
+    failed = _set_up(path)
+    assert failed.returncode == 8
+    assert failed.stderr.startswith("java.broken: it does not say its version: cannot open shared object")
+    assert str(path / "java") in failed.stderr
+
+
 def test_a_wrong_java_home_is_named_even_if_path_has_a_java(path: Path) -> None:
     _java(path, "echo 'openjdk version \"17.0.1\"' >&2")
     failed = _set_up(path, JAVA_HOME="/nowhere")

@@ -11,6 +11,7 @@ from datetime import timedelta
 from itertools import product
 from pathlib import Path
 
+import psycopg
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
@@ -175,6 +176,22 @@ def test_a_wrong_password_and_a_missing_database_are_told(postgres_server: Postg
     error = refused(postgres_server.url("nowhere"))
     assert (type(error), error.id) == (SourceError, "metastore.unreachable")
     assert '"nowhere" does not exist' in error.what
+
+
+def test_a_user_who_may_make_no_tables_is_told_which_rights_are_lacking(
+    postgres_server: PostgresServer,
+) -> None:
+    url = postgres_server.create_database()
+    name = url.rpartition("/")[2]
+    with psycopg.connect(url) as owner:
+        owner.execute(f"CREATE ROLE {name} LOGIN PASSWORD 'geheim'")
+    error = refused(f"postgresql://{name}:geheim@{postgres_server.host}:{postgres_server.port}/{name}")
+    assert (type(error), error.id) == (MachineError, "metastore.forbidden")
+    assert "permission denied for schema public" in error.what
+    assert "geheim" not in str(error)
+    with psycopg.connect(url) as owner:
+        made = owner.execute("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'").fetchone()
+    assert made == (0,)
 
 
 def test_a_store_another_process_keeps_locked_is_told_and_unchanged(

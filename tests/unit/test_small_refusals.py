@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -10,12 +16,14 @@ from drawdown.cli.cases.case import load_cases
 from drawdown.cli.init import init
 from drawdown.cli.quarantine import show
 from drawdown.cli.run import run
+from drawdown.engine.listener import listener_of
 from drawdown.engine.sources.files import existing_path
-from drawdown.errors import DrawdownError
+from drawdown.engine.transforms import run_transform
+from drawdown.errors import DrawdownError, SpecError
 from drawdown.machine.deployment import main as bring_up
 from drawdown.metastore import Metastore
 from drawdown.recovery.generation import Generation
-from drawdown.recovery.restore import named_snapshot
+from drawdown.recovery.restore import named_snapshot, restore
 from drawdown.recovery.snapshots import take_snapshot
 from drawdown.spec import iter_pipelines, load_project
 from drawdown.storage import Storage
@@ -58,6 +66,29 @@ def test_files_of_a_spec(folders: SpecFolders) -> None:
     assert id_of(load_project, folders.root) == "project.storage-root"
 
 
+@pytest.fixture
+def nobody() -> Iterator[Path]:
+    """A folder that everybody can look into; who is root may be another user meanwhile."""
+    folder = Path(tempfile.mkdtemp(dir="/tmp"))
+    folder.chmod(0o755)
+    user = os.geteuid()
+    yield folder
+    os.seteuid(user)
+    shutil.rmtree(folder)
+
+
+def test_files_that_this_user_may_not_read(nobody: Path) -> None:
+    folders = SpecFolders(nobody)
+    (folders.add() / "transform.sql").chmod(0)
+    folders.project_file.chmod(0o644)
+    if os.geteuid() == 0:
+        os.seteuid(65534)
+    with pytest.raises(SpecError, match="Permission denied") as caught:
+        folders.load()
+    assert caught.value.id == "spec.file-unreadable"
+    assert caught.value.where == "include/pipelines/hourly/transform.sql"
+
+
 def test_pipelines_that_contradict_each_other(folders: SpecFolders) -> None:
     folders.add("a", PIPELINE + "group: both\n")
     folders.add("b", PIPELINE.replace("5 * * * *", "6 * * * *") + "group: both\n")
@@ -76,6 +107,16 @@ def test_what_a_source_of_files_needs(folders: SpecFolders) -> None:
     folders.add("hourly")
     pipeline = folders.load()
     assert id_of(existing_path, folders.project, pipeline, "departures") == "source.missing"
+
+
+def test_code_beside_a_pipeline(folders: SpecFolders) -> None:
+    folder = folders.add(pipeline=PIPELINE.replace("transform.sql", "transform.py"))
+    (folder / "transform.py").write_text("def transfrom(sources):\n    return sources['departures']\n")
+    assert id_of(run_transform, None, folders.load(), {}) == "transform.no-function"
+    (folder / "listener.py").write_text("import module_that_nobody_wrote\n")
+    assert id_of(listener_of, folders.load()) == "listener.raised"
+    (folder / "listener.py").write_text("class Listener:\n    def __init__(self, where):\n        pass\n")
+    assert id_of(listener_of, folders.load()) == "listener.raised"
 
 
 def test_commands(folders: SpecFolders) -> None:
@@ -111,6 +152,26 @@ def test_snapshots(folders: SpecFolders) -> None:
         generation = Generation.of(folders.project, folders.load(), metastore)
         assert id_of(named_snapshot, generation, "latest") == "checkpoint.no-snapshot"
         assert id_of(take_snapshot, generation, lambda: None) == "checkpoint.none"
+
+
+def test_a_snapshot_of_a_checkpoint_that_a_rebuild_has_replaced(folders: SpecFolders) -> None:
+    folders.add("hourly")
+    with Metastore.open(f"sqlite:///{folders.root}/metastore.db") as metastore:
+        lease = metastore.acquire("hourly", "host pid 1", "r1", timedelta(minutes=1))
+        metastore.create_checkpoint(lease, 1, "checkpoint-1", {})
+        noted = {"generation": 1, "last_batch": 4, "shown": {}, "files": 0, "bytes": 0, "staged": {}}
+        rows = metastore.export_generation("hourly", 1)
+        manifest = Path(folders.project.storage_root) / "_drawdown/hourly/snapshots/monday/snapshot.json"
+        manifest.parent.mkdir(parents=True)
+        manifest.write_text(json.dumps({**noted, "rows": rows}))
+        metastore.change_generations(lease, {1: {"state": "retired"}})
+        metastore.create_checkpoint(lease, 2, "checkpoint-2", {})
+        generation = Generation.of(folders.project, folders.load(), metastore)
+        snapshot = named_snapshot(generation, "monday")
+        before = sorted(folders.root.rglob("*"))
+        assert id_of(restore, generation, snapshot, lambda: lease, sink=True) == "checkpoint.other-generation"
+        assert sorted(folders.root.rglob("*")) == before
+        assert metastore.active_checkpoint("hourly").generation == 2
 
 
 def test_a_deployment_without_its_login(

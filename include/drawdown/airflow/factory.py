@@ -28,6 +28,8 @@ from drawdown.airflow.upkeep_dag import UPKEEP, upkeep_dag
 from drawdown.errors import SpecError
 from drawdown.spec import Pipeline, Project, iter_pipelines, load_pipeline, load_project, pipeline_names
 
+_OWN = (DECIDE, REBUILD, UPKEEP)
+
 
 def build_dags(project_root: Path) -> dict[str, DAG]:
     """The DAGs by id: one for each group, and for each pipeline without a group; and those for all of them.
@@ -119,7 +121,7 @@ def _read(project: Project) -> tuple[Mapping[str, list[Pipeline]], dict[str, Spe
         if isinstance(found, SpecError):
             broken[_as_dag_id(name)] = found
         else:
-            members[found.group or found.name].append(found)
+            members[_as_dag_id(found.group or found.name)].append(found)
     return members, broken
 
 
@@ -127,7 +129,7 @@ def _dag_or_broken(project: Project, dag_id: str, pipelines: list[Pipeline]) -> 
     try:
         _check_one_application(dag_id, pipelines)
         _refuse_test_only(pipelines)
-        _refuse_taken_name(dag_id)
+        _refuse_taken_name(pipelines)
         return drain_dag(project, dag_id, pipelines)
     except SpecError as error:
         return broken_dag(dag_id, error)
@@ -165,17 +167,21 @@ def _refuse_test_only(pipelines: Iterable[Pipeline]) -> None:
             )
 
 
-def _refuse_taken_name(dag_id: str) -> None:
+def _refuse_taken_name(pipelines: Iterable[Pipeline]) -> None:
     """Raises SpecError."""
-    if dag_id in (DECIDE, REBUILD, UPKEEP):
-        raise SpecError(
-            "spec.taken-name",
-            f"{dag_id!r} is a DAG of Drawdown's own",
-            where=f"include/pipelines/{dag_id}",
-            do="rename the pipeline or group",
-        )
+    for pipeline in pipelines:
+        if (pipeline.group or pipeline.name) in _OWN:
+            raise SpecError(
+                "spec.taken-name",
+                f"{pipeline.group or pipeline.name!r} is a DAG of Drawdown's own",
+                where=f"include/pipelines/{pipeline.name}",
+                do="rename the group" if pipeline.group else "rename the pipeline",
+            )
 
 
-def _as_dag_id(folder: str) -> str:
-    """A folder may be named what no DAG can be named."""
-    return re.sub(r"[^A-Za-z0-9_.\-]", "_", folder)[:200]
+def _as_dag_id(name: str) -> str:
+    """The DAG of a folder or group, which may be named what no DAG can be, or as one of Drawdown's own is.
+
+    Such a DAG is broken, and takes the place of none that other pipelines need.
+    """
+    return f"{name}_" if name in _OWN else re.sub(r"[^A-Za-z0-9_.\-]", "_", name)[:200]

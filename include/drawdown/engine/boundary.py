@@ -31,7 +31,6 @@ from pyspark.sql.types import (
 )
 
 from drawdown.engine.sources import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS
-from drawdown.errors import SourceError
 from drawdown.metastore.records import Counts
 from drawdown.spec import Rule, Source
 
@@ -343,8 +342,7 @@ class BatchPlan:
     def source_frame(self, name: str) -> DataFrame:
         """The batch's rows at a source's boundary, with FATE: a batch frame to read again."""
         node = find_boundary(self._execution.analyzed(), name)
-        if node is None:
-            raise SourceError("source.lost", f"source {name} is not in the plan of this batch")
+        assert node is not None  # a plan in which a source is not used is refused (engine/query.py)
         return frame_of(self._reading, node.child())
 
 

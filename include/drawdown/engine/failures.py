@@ -13,7 +13,7 @@ from drawdown.engine.full_disks import full_disk
 from drawdown.engine.session import spark_is_gone
 from drawdown.errors import DrawdownError, MachineError, RefusedError, SourceError, TransformError
 from drawdown.metastore import Metastore
-from drawdown.recovery.advice import torn_state
+from drawdown.recovery.advice import copy_back, torn_state
 from drawdown.recovery.generation import Generation
 from drawdown.spec import Pipeline, Project
 
@@ -41,14 +41,19 @@ def of_run(
         return cause
     if isinstance(cause, PySparkException | Py4JJavaError):
         # A file that turns out to be torn is the likelier reason than any that Spark gives.
-        return torn_state(Generation.of(project, pipeline, metastore)) or from_spark(pipeline, cause)
+        generation = Generation.of(project, pipeline, metastore)
+        return torn_state(generation) or from_spark(pipeline, cause, generation)
     # Whatever was asked of a JVM that is gone, the answer was some error of the connection.
     gone = spark_is_gone(root, within=_JVM_ENDS_WITHIN)
     return without_spark(pipeline) if gone else unexpected(pipeline, cause)
 
 
-def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
-    """The error of a query of `pipeline` that Spark ended with `cause`."""
+def from_spark(pipeline: Pipeline, cause: Exception, generation: Generation | None = None) -> DrawdownError:
+    """The error of a query of `pipeline` that Spark ended with `cause`.
+
+    Args:
+        generation: whose checkpoint it went on from, in which nothing was found torn.
+    """
     where = f"pipeline {pipeline.name}"
     text = str(cause)
     if _PYTHON in text:
@@ -87,12 +92,14 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
             where=where,
             do="bring the file back and run again: the batch keeps its files until it is committed",
         )
-    if "STATE_STORE" in text or "STREAMING_CHECKPOINT" in text:
+    if generation is not None and ("STATE_STORE" in text or "STREAMING_CHECKPOINT" in text):
+        # As where storage keeps no checksums, and a byte has changed.
         return RefusedError(
             "checkpoint.unreadable",
-            sentence,
-            where=where,
-            do=f"`drawdown checkpoint verify {pipeline.name}` says what is torn and what mends it",
+            f"Spark cannot read the checkpoint of {pipeline.name}, though nothing in it is seen to be torn:"
+            f" {sentence}",
+            where=generation.storage.path(generation.path),
+            do=copy_back(generation),
         )
     return TransformError(
         "query.failed",

@@ -17,6 +17,9 @@ from drawdown.errors import MachineError
 from drawdown.machine.background import Background, last_lines
 from drawdown.machine.ports import LOOPBACK, free_ports
 
+DEBIAN = Path("/usr/lib/postgresql")
+"""Where Debian keeps server programs, out of PATH: ``<version>/bin``."""
+
 START_TIMEOUT = 60.0
 # Durability is off: the data are gone with the server, and it is stopped, not cut off from its disk.
 _SETTINGS = {"listen_addresses": LOOPBACK, "fsync": "off", "max_connections": 120}
@@ -155,8 +158,8 @@ def _as_server_user() -> list[str]:
 
 
 def _programs() -> Path:
-    """Debian keeps server programs out of PATH; elsewhere they are on it."""
-    versions = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda p: int(p.parts[4]))
+    """The newest of Debian's; elsewhere they are on PATH."""
+    versions = sorted(DEBIAN.glob("*/bin/initdb"), key=lambda initdb: int(initdb.parts[-3]))
     if versions:
         return versions[-1].parent
     if on_path := shutil.which("initdb"):

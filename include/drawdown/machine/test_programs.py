@@ -11,6 +11,7 @@ from pathlib import Path
 
 from drawdown.errors import MachineError
 from drawdown.machine import debian
+from drawdown.machine.postgres import DEBIAN
 from drawdown.machine.progress import step
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -23,7 +24,7 @@ _WANTED = ROOT / "tests" / "providers.txt"
 
 def has_postgres() -> bool:
     """Whether initdb is there: on PATH, or where Debian puts it."""
-    return shutil.which("initdb") is not None or any(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
+    return shutil.which("initdb") is not None or any(DEBIAN.glob("*/bin/initdb"))
 
 
 def chromium() -> str | None:

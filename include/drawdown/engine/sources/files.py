@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from drawdown.engine.sources.columns import CORRUPT, options, with_corrupt, with_system_columns
 from drawdown.engine.sources.partitions import check_partitions, refused_by_spark
-from drawdown.errors import SourceError, SpecError
+from drawdown.errors import SourceError
 from drawdown.spec import Pipeline, Project, Source
 from drawdown.spec.temporary_names import FINISHED_NAMES
 from drawdown.storage import Storage
@@ -84,13 +84,7 @@ def existing_path(project: Project, pipeline: Pipeline, name: str) -> str:
     """The path of a source as Spark takes it. Raises SourceError when nothing is there."""
     source = pipeline.sources[name]
     storage = Storage(project.storage_root)
-    if source.path is None:
-        raise SpecError(
-            "source.no-path",
-            f"source {name} of {pipeline.name} has no path",
-            where=str(pipeline.folder / "pipeline.yaml"),
-            do="give the folder inside the storage root under `path:`",
-        )
+    assert source.path is not None  # the spec has one, or that of its table (spec/loader.py)
     if not any(mark in source.path for mark in "*?[{") and not storage.exists(source.path):
         raise SourceError(
             "source.missing",
