@@ -12,7 +12,7 @@ from pathlib import Path
 import pendulum
 import pytest
 from airflow.dag_processing.dagbag import DagBag
-from airflow.sdk import DAG
+from airflow.sdk import DAG, BaseOperator, TriggerRule
 from airflow.timetables.base import TimeRestriction
 
 from drawdown.airflow.replay_timetable import ReplayTimetable
@@ -64,14 +64,80 @@ def test_one_dag_asks_about_the_held_slices_of_all_pipelines_that_can_have_any(p
         "people",
         "places",
         "drawdown__decide",
+        "drawdown__freshness",
         "drawdown__rebuild",
         "drawdown__upkeep",
     }
     assert downstream(dags["drawdown__decide"]) == {"choose": {"decide"}, "decide": set()}
     assert downstream(dags["events"])["audit"] == {"publish", "ask"}
     assert dags["events"].get_task("ask").trigger_dag_id == "drawdown__decide"
-    assert downstream(dags["places"])["publish"] == {"freshness"}
     assert set(dags["drawdown__decide"].get_task("choose").options) == {"release", "discard"}
+
+
+def test_one_dag_looks_how_old_the_data_are_whatever_becomes_of_their_runs(project: DagProject) -> None:
+    project.pipeline("places", "freshness: 3 hours", owner="ada")
+    project.pipeline("people", "freshness: 1 day\ngroup: others")
+    project.pipeline("events")
+    dag = only_dag(project, "drawdown__freshness")
+    assert downstream(dag) == {"places": set(), "people": set()}
+    assert dag.get_task("places").owner == "ada"
+    assert (dag.schedule, dag.catchup, dag.max_active_runs) == ("*/10 * * * *", False, 1)
+
+
+VARIANTS = {
+    "plain": "",
+    "freshness": "freshness: 3 hours",
+    "group": "group: several",
+    "freshness and group": "freshness: 3 hours\ngroup: several",
+    "cluster": "cluster: one",
+    "all of them": 'freshness: 3 hours\ngroup: several\ncluster: one\nschedule: "@daily"',
+}
+SPUN = "clusters: {local: {}, one: {kind: standalone, workers: 1, worker_memory: 512m}}"
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_a_run_in_which_anything_failed_is_a_failed_run(tmp_path: Path, variant: str) -> None:
+    """As Airflow judges runs: by the tasks behind which no other is, teardowns left aside."""
+    project = DagProject(tmp_path, more=SPUN)
+    expects = "expectations: [{type: expect_column_values_to_not_be_null, kwargs: {column: id}}]"
+    project.pipeline("events", VARIANTS[variant], quality=expects)
+    # `decide` looks itself at what became of `choose`: nobody may have answered.
+    dags = {id: dag for id, dag in bag(project).dags.items() if id != "drawdown__decide"}
+    judged = 0
+    for dag in dags.values():
+        for task in dag.tasks:
+            for state in ("failed", "upstream_failed"):
+                run = run_in_which(dag, task.task_id, state)
+                # What a person is asked about is another's failure: `ask` follows whatever became of audit.
+                assert task.task_id.endswith("ask") or run == "failed", f"{dag.dag_id}.{task.task_id}"
+                judged += 1
+        assert run_in_which(dag, None, "") == "success"
+    assert judged > 10
+
+
+def run_in_which(dag: DAG, failing: str | None, how: str) -> str:
+    """The state of a run in which one task failed and all others went by their trigger rules."""
+    states: dict[str, str] = {}
+    for task in dag.topological_sort():
+        above = {states[id] for id in task.upstream_task_ids}
+        failed = bool(above & {"failed", "upstream_failed"})
+        if task.task_id == failing:
+            states[task.task_id] = how
+        elif failed and task.trigger_rule not in (TriggerRule.ALL_DONE, TriggerRule.ALL_DONE_SETUP_SUCCESS):
+            states[task.task_id] = "upstream_failed"
+        elif task.task_id.endswith("audit") and failed:
+            states[task.task_id] = "failed"  # verdicts.py: of a drain that failed
+        else:
+            states[task.task_id] = "success"
+    ends = [task for task in dag.tasks if _is_judged(dag, task)]
+    return "failed" if {states[t.task_id] for t in ends} & {"failed", "upstream_failed"} else "success"
+
+
+def _is_judged(dag: DAG, task: BaseOperator) -> bool:
+    def counts(one: BaseOperator) -> bool:
+        return not one.is_teardown or bool(one.on_failure_fail_dagrun)
+
+    return counts(task) and not any(counts(dag.get_task(id)) for id in task.downstream_task_ids)
 
 
 def test_one_dag_tidies_up_behind_all_pipelines_when_the_project_says(tmp_path: Path) -> None:

@@ -20,7 +20,6 @@ from drawdown.airflow.clusters import job_behind
 from drawdown.airflow.decisions import AskOperator
 from drawdown.airflow.documentation import dag_documentation
 from drawdown.airflow.drain import DrainOperator
-from drawdown.airflow.freshness import FreshnessOperator
 from drawdown.airflow.preflight import PreflightOperator
 from drawdown.airflow.schedules import asset_of, schedule_of
 from drawdown.airflow.verdicts import AuditOperator, PublishOperator
@@ -80,11 +79,6 @@ def _reports(dag: DAG, root: str, pipeline: Pipeline, drain: BaseOperator, *, gr
         # What it could not ask, the next run does.
         ask = AskOperator(task_id="ask", trigger_rule=TriggerRule.ALL_DONE, **{**common, "retries": 0})
         ask.set_upstream(audit)
-    if pipeline.freshness is not None:
-        last = FreshnessOperator(
-            task_id="freshness", trigger_rule=TriggerRule.ALL_DONE, **{**common, "retries": 0}
-        )
-        last.set_upstream(publish)
 
 
 def _defaults(project: Project, first: Pipeline) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from drawdown.airflow.broken_dag import broken_dag
 from drawdown.airflow.decide_dag import decide_dag
 from drawdown.airflow.decisions import DECIDE
 from drawdown.airflow.drain_dag import drain_dag
+from drawdown.airflow.freshness_dag import FRESHNESS, freshness_dag
 from drawdown.airflow.rebuild_dag import REBUILD, rebuild_dag
 from drawdown.airflow.replay_dag import SUFFIX, replay_dag
 from drawdown.airflow.replay_timetable import timetable_is_known
@@ -28,7 +29,7 @@ from drawdown.airflow.upkeep_dag import UPKEEP, upkeep_dag
 from drawdown.errors import SpecError
 from drawdown.spec import Pipeline, Project, iter_pipelines, load_pipeline, load_project, pipeline_names
 
-_OWN = (DECIDE, REBUILD, UPKEEP)
+_OWN = (DECIDE, FRESHNESS, REBUILD, UPKEEP)
 
 
 def build_dags(project_root: Path) -> dict[str, DAG]:
@@ -68,6 +69,9 @@ def _own_dag(project: Project, dag_id: str) -> DAG | None:
         return rebuild_dag(project)
     if dag_id == UPKEEP:
         return upkeep_dag(project)
+    if dag_id == FRESHNESS:
+        there = iter_pipelines(project)
+        return freshness_dag(project, (each for each in there if isinstance(each, Pipeline)))
     try:
         if dag_id.endswith(SUFFIX):
             replayed = load_pipeline(project, dag_id.removesuffix(SUFFIX))
@@ -87,6 +91,8 @@ def _all_dags(project: Project, wanted: str | None) -> dict[str, DAG]:
     if wanted is None:
         if members:
             dags[UPKEEP] = upkeep_dag(project)
+        if any(pipeline.freshness is not None for pipeline in chain.from_iterable(members.values())):
+            dags[FRESHNESS] = freshness_dag(project, chain.from_iterable(members.values()))
         for pipeline in chain.from_iterable(members.values()):
             if pipeline.may_be_held and DECIDE not in dags:
                 dags[DECIDE] = decide_dag(project)

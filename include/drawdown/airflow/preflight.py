@@ -10,7 +10,6 @@ from airflow.sdk import BaseOperator
 
 from drawdown.airflow.asset_events import news_of
 from drawdown.airflow.decisions import AskOperator
-from drawdown.airflow.freshness import FreshnessOperator
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.verdicts import PublishOperator
@@ -53,7 +52,7 @@ class PreflightOperator(BaseOperator, SkipMixin):
         return found
 
     def _watching(self, project: Project, context: Context) -> set[str]:
-        """Tasks that have something to do although nothing is new: held slices, freshness, asset events."""
+        """Tasks that have something to do although nothing is new: held slices, asset events."""
         events = context["inlet_events"]
         with Metastore.open(project.metastore_url) as metastore:
             held = {name for name in self.pipelines if metastore.held_slices(name)}
@@ -61,8 +60,7 @@ class PreflightOperator(BaseOperator, SkipMixin):
         return {
             task.task_id
             for task in self.get_flat_relatives(upstream=False)
-            if isinstance(task, FreshnessOperator)
-            or (isinstance(task, AskOperator) and task.pipeline in held)
+            if (isinstance(task, AskOperator) and task.pipeline in held)
             or (isinstance(task, PublishOperator) and task.pipeline in untold)
         }
 

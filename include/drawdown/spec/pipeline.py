@@ -219,13 +219,6 @@ class Pipeline(SpecModel):
                 "watermark_policy",
                 do="remove it",
             )
-        if self.freshness is not None and not isinstance(self.schedule, str):
-            raise problem(
-                "no-effect",
-                "only runs by the clock can see that nothing was published",
-                "freshness",
-                do='remove it, or add a `schedule:` such as "5 * * * *"',
-            )
         if self.schedule is not None:
             for at, why in self.test_only.items():
                 raise problem(

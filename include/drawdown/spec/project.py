@@ -25,6 +25,7 @@ from drawdown.spec.model import (
     SpecModel,
     problem,
 )
+from drawdown.spec.schedule import ClockSchedule
 from drawdown.spec.upkeep import Upkeep
 
 _SCHEMES = ("file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs")
@@ -112,12 +113,13 @@ class Broker(SpecModel):
 
 
 class Airflow(SpecModel):
-    """What the DAGs use: one shared pool, and how tasks retry."""
+    """What the DAGs use: one shared pool, how tasks retry, when `drawdown__freshness` looks."""
 
     pool: Line = "drawdown"
     retries: Annotated[int, NumberFromText, Field(ge=0, le=100)] = 2
     retry_delay: PositiveDuration = Duration.parse("2 minutes")
     execution_timeout: PositiveDuration = Duration.parse("2 hours")
+    freshness_schedule: ClockSchedule = "*/10 * * * *"
 
 
 def _local_alone() -> dict[str, Profile]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Annotated, Any
 
 from croniter import croniter  # type: ignore[import-untyped]
-from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
@@ -54,6 +54,19 @@ def checked_schedule(value: Any) -> str | list[AssetRef] | None:
     if value in PRESETS or is_interval(value) or _is_cron(value):
         return value
     raise problem("wrong-schedule", f"{value[:60]!r} is no schedule", do=_DO)
+
+
+def _by_the_clock(value: object) -> str | None:
+    schedule = checked_schedule(value)
+    if isinstance(schedule, list):
+        raise problem(
+            "wrong-schedule", "it is of all pipelines, after none of them", do='write cron or "@daily"'
+        )
+    return schedule
+
+
+ClockSchedule = Annotated[str | None, BeforeValidator(_by_the_clock)]
+"""Of what is done for all pipelines together; None: only by hand."""
 
 
 def is_interval(schedule: str) -> bool:
