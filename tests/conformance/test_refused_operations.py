@@ -158,7 +158,6 @@ def test_an_operation_that_a_stream_has_not_is_refused_with_the_nearest_that_wor
     assert instead in error.do
 
 
-@pytest.mark.conformance("OP-10")
 @pytest.mark.parametrize(
     ("result", "error_id", "kind"),
     [

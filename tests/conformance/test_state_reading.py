@@ -84,10 +84,13 @@ def test_state_is_read_by_operator_by_key_and_at_a_batch(
     assert workspace.everything() == before, "reading writes nothing"
     _misses(workspace, reader)
 
-    earlier = _reader(workspace, "hourly", first)  # the newest state is in memory, too
-    shutil.rmtree(workspace.storage / "_drawdown/hourly/checkpoint-1/state/0/1")
+    # Elsewhere: of this checkpoint, Spark has the state in memory too.
+    torn = workspace.storage / "torn"
+    shutil.copytree(workspace.storage / "_drawdown/hourly/checkpoint-1", torn)
+    for file in torn.glob("state/0/[01]/[0-9]*"):
+        file.unlink()
     with pytest.raises(SourceError, match="Spark could not read the state") as unreadable:
-        earlier.read(0, None, None, 20)
+        StateReader(reader.session, reader.storage, "torn").read(0, None, None, 20)
     assert unreadable.value.id == "state.unreadable"
 
 

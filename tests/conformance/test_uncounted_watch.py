@@ -119,7 +119,6 @@ state: {partitions: 2}
 """
 
 
-@pytest.mark.conformance("TRIG-04")
 def test_rows_in_memory_are_watched_once(workspace: Workspace) -> None:
     """Spark's own memory sink cannot go on from a checkpoint."""
     workspace.pipeline("ticks", RATES, transform_sql="SELECT value FROM ticks")
