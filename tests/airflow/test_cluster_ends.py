@@ -110,6 +110,7 @@ def mark(place: Place, run_id: str, *of_the_run: str, **body: str) -> None:
     place.airflow.api.call("PATCH", "dags", "waits", "dagRuns", run_id, *of_the_run, body=body)
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "dies", ["its task is marked failed", pytest.param("its driver is killed", marks=FULL)]
 )

@@ -67,6 +67,7 @@ def test_a_replay_has_a_cluster_too(project: DagProject) -> None:
     assert dag.get_task("replay").downstream_task_ids == {"audit", "cluster_down"}
 
 
+@pytest.mark.full
 def test_every_run_has_a_cluster_that_is_gone_afterwards_also_when_its_drain_fails(runs: Runs) -> None:
     folder = runs.project.pipeline("events", "cluster: one")
     runs.project.land("events", 1, 2)

@@ -56,6 +56,7 @@ def server(secrets: dict[str, str]) -> Iterator[Server]:
         yield server
 
 
+@pytest.mark.full
 def test_each_database_lets_its_owner_in_and_nobody_else(server: Server, secrets: dict[str, str]) -> None:
     owners = {"airflow": secrets["AIRFLOW_DB_PASSWORD"], "drawdown": secrets["METASTORE_PASSWORD"]}
     for user, password in owners.items():
@@ -101,6 +102,7 @@ def initialised(
     return Initialised(native, folder, page, health)
 
 
+@pytest.mark.full
 def test_init_makes_both_databases_the_pool_and_a_private_login(
     initialised: Initialised, secrets: dict[str, str]
 ) -> None:
@@ -113,6 +115,7 @@ def test_init_makes_both_databases_the_pool_and_a_private_login(
     assert _rows(told["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"], slots) == [(2,)]
 
 
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_airflow_gets_well_in_all_its_parts_and_admin_finds_the_dags(
     initialised: Initialised, secrets: dict[str, str]

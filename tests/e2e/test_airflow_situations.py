@@ -100,6 +100,7 @@ def test_a_run_updates_the_asset_and_its_tasks_lead_to_its_record(
         assert links["extra_links"]["Run record"].startswith(f"{airflow.url}/drawdown/runs/events/")
 
 
+@pytest.mark.full
 def test_a_succeeded_run_that_is_cleared_changes_nothing(
     project: DagProject, airflow: LocalAirflow, overlapping: list[str]
 ) -> None:
@@ -154,6 +155,7 @@ def test_a_run_marked_failed_in_the_middle_of_a_drain_leaves_nothing_running_and
     assert ended.counts.read + last.counts.read == 6
 
 
+@pytest.mark.full
 def test_a_paused_dag_catches_up_by_one_run_when_it_is_unpaused(
     project: DagProject, airflow: LocalAirflow
 ) -> None:

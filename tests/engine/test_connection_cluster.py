@@ -38,6 +38,7 @@ def transform(sources):
 """
 
 
+@pytest.mark.full
 def test_a_drain_takes_jars_and_library_along_to_a_master_it_is_told_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,15 +14,12 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from drawdown.application import Application
 from drawdown.clusters.local import submit_conf
 from drawdown.cost.charges import charges
 from drawdown.cost.report import by_pipeline, total
 from drawdown.engine.task_times import TaskTimes, charged_to
 from drawdown.metastore.records import SparkApplication
-from drawdown.spec import load_pipeline
 from tests.support.command_line import drawdown
-from tests.support.deaths import die
 from tests.support.spark import ROOT
 from tests.support.workspace import Workspace
 
@@ -136,7 +133,7 @@ def test_tasks_are_those_of_the_run_whose_thread_asked_for_them(spark: SparkSess
     assert TaskTimes(spark).read() == {}, "another application of this process, which did nothing"
     tasks = TaskTimes(spark)
     last = spark.sparkContext._jsc.sc().statusStore()
-    before = {stage.stageId() for stage in _stages(last)}
+    before = _newest_job(last)
     spark.range(1_000).write.parquet(str(tmp_path / "in"))
     with charged_to(spark, "light"):
         spark.range(10).count()
@@ -151,63 +148,22 @@ def test_tasks_are_those_of_the_run_whose_thread_asked_for_them(spark: SparkSess
 
     assert found.keys() == {"", "light", "streamed", "heavy"}
     assert found["heavy"] > 5 * found["light"] > 0
-    of_all = sum(stage.executorCpuTime() for stage in _stages(last) if stage.stageId() not in before)
+    of_all = sum(stage.executorCpuTime() for stage in _stages(last, behind=before))
     assert abs(sum(found.values()) - of_all / 1_000) <= len(found)
 
 
-def _stages(store: Any) -> list[Any]:
-    """What Spark's own page shows of each stage that ran."""
-    found = store.jobsList(None)
-    listed = [found.apply(place).stageIds() for place in range(found.size())]
-    ids = {ids.apply(place) for ids in listed for place in range(ids.size())}
+def _newest_job(store: Any) -> int:
+    return max((job.jobId() for job in _jobs(store)), default=-1)
+
+
+def _stages(store: Any, behind: int) -> list[Any]:
+    """What Spark's own page shows of each stage that ran in later jobs: it forgets the oldest of 1,000."""
+    jobs = [job.stageIds() for job in _jobs(store) if job.jobId() > behind]
+    ids = {stages.apply(place) for stages in jobs for place in range(stages.size())}
     stages = [store.lastStageAttempt(stage) for stage in ids]
     return [stage for stage in stages if stage.numCompleteTasks()]
 
 
-def test_pipelines_in_one_session_add_up_to_it(workspace: Workspace) -> None:
-    pipelines(workspace, "a", "b", "c")
-    assert [report.error for report in workspace.drain("a", "b", "c")] == [None] * 3
-    [found] = applications(workspace)
-    assert len({usage(workspace, name)["us"] for name in "abc"}) > 1
-    assert found.cpu_us == sum(usage(workspace, name)["cpu_us"] for name in "abc")
-    adds_up(workspace)
-
-
-def test_nothing_new_costs_its_own_little_and_no_spark(workspace: Workspace) -> None:
-    pipelines(workspace, "sales")
-    workspace.run("sales")
-    with workspace.metastore() as metastore:
-        again = Application(workspace.project, metastore, session=workspace.spark, note_idle=True)
-        again.drain_all([load_pipeline(workspace.project, "sales")])
-    [_, idle] = applications(workspace)
-    share = usage(workspace, "sales")
-    assert (idle.start_us, share["start_us"]) == (None, None)
-    assert share["cpu_us"] is not None
-    assert 0 < share["us"] == (idle.ended_at - idle.started_at) // timedelta(microseconds=1)  # type: ignore[operator]
-    adds_up(workspace)
-
-
-def test_a_killed_run_is_charged_with_what_is_known_and_said_to_be_killed(workspace: Workspace) -> None:
-    pipelines(workspace, "sales")
-    die(workspace, "sales", "after batch.note 1")
-    workspace.run("sales")
-    [killed, second] = applications(workspace)
-    assert (killed.ended_at, killed.cpu_us) == (None, None)
-    assert second.ended_at is not None
-    adds_up(workspace)
-    shown = drawdown(workspace.root, "cost")
-    assert "sales: 1 run(s) were killed or go on" in shown.stdout, shown.stderr
-    [sales] = json.loads(drawdown(workspace.root, "cost", "--json").stdout)["pipelines"]
-    assert (sales["runs"], sales["runs_unmeasured"], sales["runs_unknown"]) == (2, 1, 0)
-
-
-def test_a_run_of_before_costs_were_noted_is_unknown(workspace: Workspace) -> None:
-    pipelines(workspace, "sales")
-    workspace.run("sales")
-    with workspace.metastore() as metastore, metastore._writer.begin() as conn:
-        conn.exec_driver_sql("UPDATE runs SET application = NULL, usage = NULL")
-        conn.exec_driver_sql("DELETE FROM applications")
-    shown = drawdown(workspace.root, "cost")
-    assert "1 run(s) of before costs were noted: unknown" in shown.stdout, shown.stderr
-    [sales] = json.loads(drawdown(workspace.root, "cost", "--json").stdout)["pipelines"]
-    assert (sales["runs"], sales["runs_unknown"], sales["always_on"]) == (0, 1, None)
+def _jobs(store: Any) -> list[Any]:
+    found = store.jobsList(None)
+    return [found.apply(place) for place in range(found.size())]

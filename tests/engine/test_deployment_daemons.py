@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
+import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
@@ -21,6 +22,7 @@ from tests.support.native_services import Native, made_secrets
 from tests.support.waiting import until
 
 
+@pytest.mark.full
 def test_a_spark_worker_registers_with_the_master(tmp_path: Path) -> None:
     port, master_page, worker_page = free_ports(3)
     moved = {
@@ -69,6 +71,7 @@ class ComposeBroker(Broker):
         return settings
 
 
+@pytest.mark.full
 def test_the_broker_takes_the_transactions_of_an_exactly_once_sink(tmp_path: Path) -> None:
     variables = resolved(made_secrets(tmp_path))["services"]["kafka"]["environment"]
     with ComposeBroker(tmp_path / "kafka", variables) as broker:

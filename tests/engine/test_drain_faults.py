@@ -210,6 +210,7 @@ def test_a_replayed_batch_judges_the_future_by_the_time_it_was_planned(workspace
     assert (run.counts.read, run.counts.future, run.counts.fed) == (1, 1, 0)
 
 
+@pytest.mark.full
 def test_late_groups_are_counted_in_runs_of_more_batches_than_spark_remembers(workspace: Workspace) -> None:
     spec = """
 sources:

@@ -30,6 +30,7 @@ def _written(workspace: Workspace) -> list[tuple[object, ...]]:
     return sorted(tuple(row) for row in frame.collect())
 
 
+@pytest.mark.full
 def test_twelve_batches_over_a_compaction_of_the_log(workspace: Workspace) -> None:
     workspace.pipeline("named", SPEC, **FILES)
     workspace.land("reference/names/n.csv", ["id,name", *[f"{i},n{i}" for i in range(12)]])

@@ -198,6 +198,7 @@ def transform(sources):
 TASKS = 150
 
 
+@pytest.mark.full
 def test_a_small_pipeline_ends_while_a_big_one_has_all_cores_to_itself(group: Group, tmp_path: Path) -> None:
     began, done = tmp_path / "began", tmp_path / "done"
     began.mkdir()

@@ -140,6 +140,7 @@ def test_where_the_pipeline_says_so_what_passes_does_not_wait(workspace: Workspa
     assert rows(workspace) == [1, 2, 3, 98, 99]
 
 
+@pytest.mark.full
 def test_a_term_is_warned_of_before_it_ends_and_fails_every_run_after_it(workspace: Workspace) -> None:
     project_yaml = workspace.root / "include" / "project.yaml"
     project_yaml.write_text(project_yaml.read_text() + "held: 1 hour\n")

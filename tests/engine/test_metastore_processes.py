@@ -123,6 +123,7 @@ def acquire_in_turn(store: Metastore, pipeline: str, run_id: str) -> Lease:
             time.sleep(0.02)
 
 
+@pytest.mark.full
 def test_fifty_runs_at_a_time_lose_no_note_and_meet_no_error(store_url: str) -> None:
     crowd_size, runs_each = 50, 2
     Metastore.open(store_url).close()

@@ -49,6 +49,7 @@ def refusal(workspace: Workspace, choice: str, number: int) -> RefusedError:
     return refused.value
 
 
+@pytest.mark.full
 def test_a_reader_that_passes_over_changes_gets_every_row_once(workspace: Workspace) -> None:
     live_version(workspace)
     land(workspace, 1, FIRST)

@@ -7,6 +7,8 @@ from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
+import pytest
+
 from drawdown.metastore.records import Run
 from drawdown.spec.interval import Interval, shown
 from tests.support.replays import DAYS, FIRST, drain_days, replayed
@@ -20,6 +22,7 @@ def totals(workspace: Workspace) -> Counter[tuple[datetime, str]]:
     return found
 
 
+@pytest.mark.full
 def test_ten_intervals_together_and_again_equal_one_computation(workspace: Workspace) -> None:
     expected = drain_days(workspace)
     assert totals(workspace) != expected, "late events were dropped"

@@ -78,6 +78,7 @@ def worker_command() -> list[str]:
     return [str(spark_home() / "bin" / "spark-class"), "org.apache.spark.deploy.worker.Worker", *where]
 
 
+@pytest.mark.full
 def test_its_time_ends_it(project: Project, folder: ClusterFolder) -> None:
     # On a busy machine it may be over before all is up.
     with suppress(MachineError):
@@ -86,6 +87,7 @@ def test_its_time_ends_it(project: Project, folder: ClusterFolder) -> None:
     assert "its time (ttl) is up" in folder.log.read_text()
 
 
+@pytest.mark.full
 def test_a_daemon_that_dies_ends_it(project: Project, folder: ClusterFolder) -> None:
     spin_up(project, ask())
     [worker] = [pid for pid, c in clusters.processes(project.root).items() if "worker.Worker " in c]
@@ -106,6 +108,7 @@ def test_a_killed_keeper_leaves_no_process_and_the_reaper_its_folder_neither(
     clusters.until_nothing_is_left(project.root)
 
 
+@pytest.mark.full
 def test_a_worker_that_cannot_start_leaves_nothing_behind(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
