@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from drawdown.cli.checkpoint import _generation
 from drawdown.metastore import Metastore
 from drawdown.plan.fingerprint import spec_fingerprint
 from drawdown.plan.rebuild import in_use, wanted
@@ -55,6 +56,14 @@ def test_after_a_swap_it_is_the_next_one_until_that_was_moved(workspace: Workspa
     shutil.rmtree(folder / "next")
     assert used(workspace) == "."
     assert wanted(workspace.project, NAME).folder == folder
+
+
+def test_commands_about_the_checkpoint_mean_the_version_that_it_was_made_by(
+    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(workspace.root)
+    with _generation(NAME) as generation:
+        assert generation.pipeline.is_next
 
 
 def test_a_mended_next_one_stays_in_use(workspace: Workspace) -> None:

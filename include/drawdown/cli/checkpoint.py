@@ -221,14 +221,15 @@ def prune(
 def _generation(name: str) -> Iterator[Generation]:
     from drawdown.credentials import collect
     from drawdown.metastore import Metastore
+    from drawdown.plan.rebuild import in_use
     from drawdown.recovery.generation import Generation
     from drawdown.spec import load_pipeline, load_project
 
     project = load_project()
     pipeline = load_pipeline(project, name)
-    project = collect(project, [pipeline])
     with Metastore.open(project.metastore_url) as metastore:
-        yield Generation.of(project, pipeline, metastore)
+        pipeline = in_use(project, metastore, pipeline)
+        yield Generation.of(collect(project, [pipeline]), pipeline, metastore)
 
 
 def _as_run(
