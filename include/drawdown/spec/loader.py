@@ -19,7 +19,7 @@ from drawdown.spec.pipeline import NEXT, Beside, Pipeline
 from drawdown.spec.project import Project, ProjectFile
 from drawdown.spec.quality import SLICE, Quality
 from drawdown.spec.sink import Sink
-from drawdown.spec.tables import table_paths
+from drawdown.spec.tables import TablePaths
 from drawdown.spec.validation import Problem, spec_error, validate
 from drawdown.spec.yaml_source import Document, parse, read_text
 
@@ -64,8 +64,12 @@ def load_project(start: Path | None = None) -> Project:
     return Project.of(root, file, references(document))
 
 
-def load_pipeline(project: Project, name: str) -> Pipeline:
-    """One pipeline by its folder's name. Raises SpecError with file:line."""
+def load_pipeline(project: Project, name: str, tables: TablePaths | None = None) -> Pipeline:
+    """One pipeline by its folder's name. Raises SpecError with file:line.
+
+    Args:
+        tables: of all pipelines of the project, where several are loaded: the folders are then read once.
+    """
     folder = project.pipelines_dir / name
     if not _NAME.fullmatch(name):
         raise SpecError(
@@ -81,7 +85,7 @@ def load_pipeline(project: Project, name: str) -> Pipeline:
             where="include/pipelines",
             do=f"`drawdown init {name}` makes one",
         )
-    return _load(project, FolderFiles(folder, f"include/pipelines/{name}"))
+    return _load(project, _files(project, name), tables or _tables(project))
 
 
 def load_next(project: Project, name: str) -> Pipeline | None:
@@ -92,14 +96,15 @@ def load_next(project: Project, name: str) -> Pipeline | None:
     folder = project.pipelines_dir / name / NEXT
     if not folder.is_dir():
         return None
-    return _load(project, FolderFiles(folder, f"include/pipelines/{name}/{NEXT}"), next_of=name)
+    files = FolderFiles(folder, f"include/pipelines/{name}/{NEXT}")
+    return _load(project, files, _tables(project), next_of=name)
 
 
-def _load(project: Project, files: FolderFiles, next_of: str = "") -> Pipeline:
+def _load(project: Project, files: FolderFiles, tables: TablePaths, next_of: str = "") -> Pipeline:
     document = parse(files.read("pipeline.yaml"), f"{files.shown}/pipeline.yaml")
     pipeline = validate(Pipeline, document)
     _check_names(project, pipeline, document)
-    _find_tables(project, pipeline, document)
+    _find_tables(tables, pipeline, document)
     _attach(pipeline, files, document, next_of)
     return pipeline
 
@@ -109,7 +114,8 @@ def iter_pipelines(project: Project) -> Iterator[Pipeline | SpecError]:
 
     Pipelines that contradict each other all come as errors.
     """
-    found = [_loaded(project, name) for name in pipeline_names(project)]
+    tables = _tables(project)
+    found = [_loaded(project, name, tables) for name in pipeline_names(project)]
     against = conflicts([each for each in found if isinstance(each, Pipeline)])
     for each in found:
         yield against.get(each.name, each) if isinstance(each, Pipeline) else each
@@ -125,11 +131,19 @@ def load_pipelines(project: Project) -> list[Pipeline]:
     return pipelines
 
 
-def _loaded(project: Project, name: str) -> Pipeline | SpecError:
+def _loaded(project: Project, name: str, tables: TablePaths) -> Pipeline | SpecError:
     try:
-        return load_pipeline(project, name)
+        return load_pipeline(project, name, tables)
     except SpecError as error:
         return error
+
+
+def _tables(project: Project) -> TablePaths:
+    return TablePaths(_files(project, name) for name in pipeline_names(project))
+
+
+def _files(project: Project, name: str) -> FolderFiles:
+    return FolderFiles(project.pipelines_dir / name, f"include/pipelines/{name}")
 
 
 def pipeline_names(project: Project) -> list[str]:
@@ -137,7 +151,14 @@ def pipeline_names(project: Project) -> list[str]:
     if not project.pipelines_dir.is_dir():
         return []
     with os.scandir(project.pipelines_dir) as entries:
-        return sorted(entry.name for entry in entries if entry.is_dir() and entry.name[0] not in "._")
+        return sorted(entry.name for entry in entries if _is_folder(entry) and entry.name[0] not in "._")
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link in a loop: an error of this one, said where it is loaded
+        return True
 
 
 def _check_names(project: Project, pipeline: Pipeline, document: Document) -> None:
@@ -156,13 +177,12 @@ def _check_names(project: Project, pipeline: Pipeline, document: Document) -> No
         raise spec_error(document, problems)
 
 
-def _find_tables(project: Project, pipeline: Pipeline, document: Document) -> None:
+def _find_tables(tables: TablePaths, pipeline: Pipeline, document: Document) -> None:
     """Gives every table source the path of the sink that has its name."""
     named = {name: source for name, source in pipeline.sources.items() if source.table is not None}
     if not named:
         return
-    folders = [project.pipelines_dir / name for name in pipeline_names(project)]
-    paths = table_paths(folders)
+    paths = tables.by_name
     for name, source in named.items():
         table = str(source.table)
         if table not in paths:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from pathlib import Path
+from functools import cached_property
 
 from drawdown.errors import SpecError
+from drawdown.spec.folder_files import FolderFiles
 from drawdown.spec.model import problem
 from drawdown.spec.yaml_source import parse
 
@@ -29,25 +30,29 @@ def check_table(kind: str, table: str) -> None:
         raise problem("wrong-value", "is a table that no pipeline may write", "table", do="name another")
 
 
-def table_paths(folders: Iterable[Path]) -> Mapping[str, str]:
-    """Table name to path, of the pipeline folders whose sink says ``table:``.
+class TablePaths:
+    """Table name to path, of the pipeline folders whose sink says ``table:``; read once, when first asked.
 
     Other pipelines are read no further than that: one that is broken elsewhere hides no table, and what is
     wrong with it is said where it is loaded.
     """
-    found: dict[str, str] = {}
-    for folder in folders:
-        file = folder / "pipeline.yaml"
-        try:
-            text = file.read_text(encoding="utf-8")
-            document = parse(text, str(file)).data if _NAMES_A_TABLE.search(text) else None
-        except (OSError, UnicodeDecodeError, SpecError):
-            continue
-        sink = document.get("sink") if isinstance(document, dict) else None
-        if (
-            isinstance(sink, dict)
-            and isinstance(sink.get("table"), str)
-            and isinstance(sink.get("path"), str)
-        ):
-            found[sink["table"]] = sink["path"]
-    return found
+
+    def __init__(self, folders: Iterable[FolderFiles]) -> None:
+        self._folders = folders
+
+    @cached_property
+    def by_name(self) -> Mapping[str, str]:
+        return dict(named for files in self._folders if (named := _named(files)) is not None)
+
+
+def _named(files: FolderFiles) -> tuple[str, str] | None:
+    try:
+        text = files.read("pipeline.yaml")
+        document = parse(text, files.shown).data if _NAMES_A_TABLE.search(text) else {}
+    except SpecError:
+        return None
+    sink = document.get("sink")
+    if not isinstance(sink, dict):
+        return None
+    table, path = sink.get("table"), sink.get("path")
+    return (table, path) if isinstance(table, str) and isinstance(path, str) else None
