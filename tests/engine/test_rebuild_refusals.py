@@ -107,6 +107,19 @@ def test_a_swap_over_slices_that_wait_is_refused_and_names_the_way(workspace: Wo
     assert "drawdown release hourly" in str(refused.value.do)
 
 
+def test_a_slice_of_the_rebuild_that_fails_its_audit_ends_it(drained: Workspace) -> None:
+    strict = drained.root / "include/pipelines" / NAME / "next/quality.yaml"
+    strict.write_text(HELD_AT_TEN.replace("max_value: 10", "max_value: 0"))
+    with pytest.raises(AuditFailed):
+        rebuilt(drained)
+    assert refusal(drained).id == "rebuild.audit-failed", "typed again"
+    strict.unlink()
+    assert refusal(drained).id == "rebuild.audit-failed", "what it drained is the same"
+    end(drained, "discard")
+    assert rebuilt(drained).generation == 3
+    assert end(drained, "approve", 3).state == "succeeded"
+
+
 def test_a_decision_is_about_the_rebuild_that_was_shown(workspace: Workspace) -> None:
     live_version(workspace)
     land(workspace, 1, [event("02T06:10"), event("02T08:10")])

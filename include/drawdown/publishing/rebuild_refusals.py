@@ -42,7 +42,7 @@ def refuse_rebuild(project: Project, pipeline: Pipeline, metastore: Metastore) -
     Raises:
         RefusedError: ``rebuild.nothing-live``, ``rebuild.sink``, ``rebuild.other-sink``,
             ``rebuild.files-gone``, ``rebuild.offsets-gone``, ``rebuild.other-table``,
-            ``rebuild.starts-latest``.
+            ``rebuild.starts-latest``, ``rebuild.audit-failed``.
         SourceError: the sink or a source cannot be reached.
     """
     live = live_of(metastore, pipeline.name)
@@ -69,6 +69,20 @@ def refuse_rebuild(project: Project, pipeline: Pipeline, metastore: Metastore) -
     if shadow is None:
         _refuse_gone_offsets(project, pipeline, metastore, live)
         _refuse_other_tables(project, pipeline, live)
+    else:
+        _refuse_after_a_failed_audit(metastore, shadow)
+
+
+def _refuse_after_a_failed_audit(metastore: Metastore, shadow: Checkpoint) -> None:
+    """Nobody decides about a slice of a rebuild: what failed would never be swapped in."""
+    if failed := metastore.batches(shadow.pipeline, shadow.generation, {"held"}):
+        name = shadow.pipeline
+        raise _refused(
+            name, "audit-failed",
+            f"batches {failed[0].batch_id} to {failed[-1].batch_id} of the rebuild of {name} did not pass their"
+            " audit, which ended it",
+            f"`drawdown rebuild discard {name} --why ...`, mend what is wanted, and start it again",
+        )  # fmt: skip
 
 
 def rebuild_id(shadow: Checkpoint) -> str:
