@@ -8,6 +8,7 @@ import subprocess
 import sys
 from datetime import timedelta
 from pathlib import Path
+from typing import Any
 
 import pendulum
 import pytest
@@ -15,7 +16,9 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, BaseOperator, TriggerRule
 from airflow.timetables.base import TimeRestriction
 
+from drawdown.airflow import factory
 from drawdown.airflow.replay_timetable import ReplayTimetable
+from drawdown.spec import Project, loader
 from tests.support.dag_project import ROOT, DagProject
 
 
@@ -272,6 +275,28 @@ expectations: [{type: expect_column_values_to_not_be_null, kwargs: {column: id}}
     assert "sink `tables/events`: delta, append, published audited" in page
     assert "rule `named` (quarantine): `name <> ''<script>'`" in page
     assert "expects (fail): `expect_column_values_to_not_be_null(id)`" in page
+
+
+@pytest.mark.parametrize("what", ["drain_dag", "load_pipeline"])
+def test_what_nobody_thought_of_breaks_one_dag_and_no_other(
+    project: DagProject, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    project.pipeline("events")
+    project.pipeline("people")
+    module = factory if what == "drain_dag" else loader
+    works = getattr(module, what)
+
+    def fails(project: Project, named: str, *more: Any) -> Any:
+        if named == "events":
+            raise ValueError("a fault that has no name")
+        return works(project, named, *more)
+
+    monkeypatch.setattr(module, what, fails)
+    dags = factory.build_dags(project.root)
+    error = dags["events"].get_task("broken").error
+    assert error.startswith("spec.unexpected: ")
+    assert "a fault that has no name" in error
+    assert "preflight" in dags["people"].task_ids
 
 
 def test_a_broken_pipeline_shows_its_error_and_leaves_the_others_alone(project: DagProject) -> None:

@@ -220,3 +220,21 @@ def test_a_pipeline_is_frozen(folders: SpecFolders) -> None:
     pipeline: Pipeline = folders.load()
     with pytest.raises(ValueError, match="frozen"):
         pipeline.cluster = "other"
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("tags: [example]", f"tags: [{'t' * 101}]"),
+        ("tags: [example]", 'tags: [""]'),
+        ("description: Departures per origin and hour", 'description: "a\\0b"'),
+        ("description: Departures per origin and hour", f"description: {'d' * 4001}"),
+    ],
+    ids=["long tag", "no tag", "NUL", "long text"],
+)
+def test_what_airflow_could_not_keep_is_refused_here(folders: SpecFolders, key: str, value: str) -> None:
+    """Airflow would refuse the whole file with all its DAGs, or its database the row."""
+    assert key in PIPELINE
+    folders.add(pipeline=PIPELINE.replace(key, value))
+    with pytest.raises(SpecError, match=r"spec\.wrong-value"):
+        folders.load()

@@ -38,7 +38,7 @@ def test_what_is_no_duration_is_refused(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["5 * * * *", "*/10 8-18 * * MON-FRI", "@daily", "@hourly", "15 minutes", "1 day"]
+    "text", ["5 * * * *", "*/10 8-18 * * MON-FRI", "@daily", "@hourly", "15 minutes", "1 day", "0 0 29 2 *"]
 )
 def test_a_schedule_is_kept_as_written(text: str) -> None:
     assert checked_schedule(text) == text
@@ -60,7 +60,7 @@ def test_assets_name_pipelines() -> None:
     ["", "61 * * * *", "* * * *", "* * * * * *", "@dayly", "@once", "@continuous", "0 minutes",
     "asset:flights",
      [], ["flights"], ["asset:a", "asset:a"], ["asset:../a"], [5], 5, True, {"cron": "* * * * *"},
-     "* " * 500],
+     "* " * 500, "0 0 31 2 *", "0 0 30 2 *", "1 microsecond", "59 seconds"],
 )  # fmt: skip
 def test_what_is_no_schedule_is_refused(value: object) -> None:
     with pytest.raises(PydanticCustomError):

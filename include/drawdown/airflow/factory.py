@@ -117,6 +117,8 @@ def _replay_dag(project: Project, pipeline: Pipeline) -> DAG:
         return replay_dag(project, pipeline)
     except SpecError as error:
         return broken_dag(f"{pipeline.name}{SUFFIX}", error)
+    except Exception as cause:  # noqa: BLE001 - as for its drains
+        return broken_dag(f"{pipeline.name}{SUFFIX}", _unexpected(pipeline.name, cause))
 
 
 def _read(project: Project) -> tuple[Mapping[str, list[Pipeline]], dict[str, SpecError]]:
@@ -139,6 +141,17 @@ def _dag_or_broken(project: Project, dag_id: str, pipelines: list[Pipeline]) -> 
         return drain_dag(project, dag_id, pipelines)
     except SpecError as error:
         return broken_dag(dag_id, error)
+    except Exception as cause:  # noqa: BLE001 - whatever it is, it must not take the other DAGs along
+        return broken_dag(dag_id, _unexpected(dag_id, cause))
+
+
+def _unexpected(dag_id: str, cause: Exception) -> SpecError:
+    return SpecError(
+        "spec.unexpected",
+        f"no DAG can be made of {dag_id}: {type(cause).__name__}: {cause}",
+        where=f"include/pipelines/{dag_id}",
+        do="this is a fault of Drawdown: report it with this text, and leave out the key that it names",
+    )
 
 
 def _check_one_application(dag_id: str, pipelines: Iterable[Pipeline]) -> None:

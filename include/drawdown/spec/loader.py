@@ -136,6 +136,13 @@ def _loaded(project: Project, name: str, tables: TablePaths) -> Pipeline | SpecE
         return load_pipeline(project, name, tables)
     except SpecError as error:
         return error
+    except Exception as cause:  # noqa: BLE001 - one folder must not hide all others
+        return SpecError(
+            "spec.unexpected",
+            f"{name} cannot be read: {type(cause).__name__}: {cause}",
+            where=f"include/pipelines/{name}",
+            do="look at the files of that folder; they may be of a kind that nobody thought of",
+        )
 
 
 def _tables(project: Project) -> TablePaths:

@@ -7,7 +7,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, PrivateAttr, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    model_validator,
+)
 
 from drawdown.spec.duration import Duration, PositiveDuration
 from drawdown.spec.model import Line, Name, OptionValue, SpecModel, problem
@@ -82,15 +90,19 @@ class Beside:
     has_listener: bool = False
 
 
+# As long as Airflow keeps one (airflow/models/dag.py); a longer one makes it refuse the whole file.
+Tag = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,100}$")]
+
+
 class Pipeline(SpecModel):
     """The spec of a pipeline; the fields are the keys of pipeline.yaml. Made by ``load_pipeline``."""
 
-    description: Annotated[str, Field(max_length=4000)] = ""
+    description: Annotated[str, StringConstraints(pattern=r"^[^\x00]{0,4000}$")] = ""
     schedule: Annotated[str | list[AssetRef] | None, BeforeValidator(checked_schedule)] = None
     freshness: PositiveDuration | None = None
     group: Name | None = None
     owner: Line = "drawdown"
-    tags: list[Line] = Field(default_factory=list)
+    tags: list[Tag] = Field(default_factory=list)
     sources: Annotated[dict[Name, Source], Field(min_length=1)]
     transform: Literal["transform.sql", "transform.py"] = "transform.sql"
     sink: Sink

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from datetime import UTC, datetime, timedelta
+from functools import cache
 from typing import Annotated, Any
 
-from croniter import croniter  # type: ignore[import-untyped]
+from croniter import CroniterBadDateError, croniter  # type: ignore[import-untyped]
 from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
@@ -17,6 +19,8 @@ from drawdown.spec.model import problem
 PRESETS = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")
 
 _ASSET = re.compile(r"asset:([a-z][a-z0-9_]{0,62})")
+_SHORTEST = timedelta(minutes=1)
+_SOME_DAY = datetime(2024, 1, 1, tzinfo=UTC)
 _DO = (
     'write cron ("5 * * * *"), a preset ("@daily"), an interval ("15 minutes") '
     'a list of pipelines (["asset:flights"]) or none'
@@ -51,7 +55,13 @@ def checked_schedule(value: Any) -> str | list[AssetRef] | None:
         return _assets(value)
     if not isinstance(value, str):
         raise problem("wrong-schedule", "is no schedule", do=_DO)
-    if value in PRESETS or is_interval(value) or _is_cron(value):
+    if is_interval(value) and Duration.parse(value).delta < _SHORTEST:
+        raise problem("wrong-schedule", f"{value!r} is shorter than a minute", do=_DO)
+    if value in PRESETS or is_interval(value):
+        return value
+    if _is_cron(value):
+        if not _comes(value):
+            raise problem("wrong-schedule", f"{value!r} is a time that never comes", do=_DO)
         return value
     raise problem("wrong-schedule", f"{value[:60]!r} is no schedule", do=_DO)
 
@@ -86,6 +96,16 @@ def _assets(value: list[Any]) -> list[AssetRef]:
         if item in value[:index]:
             raise problem("wrong-schedule", f"{item!r} stands twice", index, do="remove one of them")
     return [AssetRef(item) for item in value]
+
+
+@cache
+def _comes(cron: str) -> bool:
+    """Whether there is such a time at all: the 31st of February is none."""
+    try:
+        croniter(cron, _SOME_DAY).get_next()
+    except CroniterBadDateError:
+        return False
+    return True
 
 
 def _is_cron(text: str) -> bool:
