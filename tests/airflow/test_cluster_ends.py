@@ -131,6 +131,7 @@ def test_a_run_that_is_marked_failed_ends_so_although_all_behind_the_drain_is_sk
     assert "The cluster has ended" in place.airflow.task_log("waits", run_id, "cluster_down")
 
 
+@pytest.mark.full
 def test_a_drain_that_takes_too_long_has_failed_although_it_stops_between_two_batches(place: Place) -> None:
     place.project.land("waits", 2, 3)
     settings = place.project.root / "include" / "project.yaml"

@@ -35,6 +35,7 @@ def runs(tmp_path: Path, home: Path) -> Iterator[Runs]:
         os.kill(pid, signal.SIGKILL)
 
 
+@pytest.mark.full
 def test_in_a_group_one_failing_audit_holds_only_its_own_rows(runs: Runs) -> None:
     runs.project.pipeline("bad", "group: both", quality=FAILS_ON_TWO)
     runs.project.pipeline("good", "group: both", quality=FAILS_ON_TWO)

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.timeout(600)
 ASKED_OF_AIRFLOW = "clusters: {local: {}, big: {kind: connection, connection: big_spark}}"
 
 
+@pytest.mark.full
 def test_a_pool_and_a_connection_that_airflow_does_not_have(tmp_path: Path) -> None:
     project = DagProject(tmp_path / "project", more=ASKED_OF_AIRFLOW)
     airflow = LocalAirflow(project.root, tmp_path / "airflow")

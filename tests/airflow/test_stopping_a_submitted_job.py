@@ -52,6 +52,7 @@ def _environment(pid: int) -> bytes:
         return b""
 
 
+@pytest.mark.full
 def test_a_killed_task_takes_spark_with_it(tmp_path: Path) -> None:
     with SubmittedJob(tmp_path) as job:
         os.kill(job.task.pid, signal.SIGKILL)
@@ -59,6 +60,7 @@ def test_a_killed_task_takes_spark_with_it(tmp_path: Path) -> None:
     assert not job.folder.exists()
 
 
+@pytest.mark.full
 def test_a_killed_front_takes_spark_with_it(tmp_path: Path) -> None:
     with SubmittedJob(tmp_path) as job:
         os.kill(job.front, signal.SIGKILL)
@@ -68,6 +70,7 @@ def test_a_killed_front_takes_spark_with_it(tmp_path: Path) -> None:
     assert not job.folder.exists()
 
 
+@pytest.mark.full
 def test_a_killed_guard_pulls_the_leash(tmp_path: Path) -> None:
     with SubmittedJob(tmp_path) as job:
         os.kill(job.guard, signal.SIGKILL)
@@ -92,6 +95,7 @@ def test_a_killed_jvm_fails_the_task_within_seconds(tmp_path: Path) -> None:
     assert not job.folder.exists()
 
 
+@pytest.mark.full
 def test_a_driver_that_does_not_listen_is_killed_after_the_grace_time(tmp_path: Path) -> None:
     with SubmittedJob(tmp_path, "0", "--stubborn", grace=2) as job:
         os.kill(job.front, signal.SIGTERM)

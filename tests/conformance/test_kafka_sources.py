@@ -169,7 +169,6 @@ def test_a_rest_below_the_least_is_left_for_a_later_run(kafka_workspace: Workspa
     assert len(kept) > 8
 
 
-@pytest.mark.full
 @pytest.mark.conformance("SRC-13")
 @pytest.mark.fault("F33", "delta")
 @pytest.mark.parametrize(("level", "values"), [("", "ad"), ("read_uncommitted", "abcd")])

@@ -70,6 +70,7 @@ def overlapping(project: DagProject, airflow: LocalAirflow) -> list[str]:
     return run_ids
 
 
+@pytest.mark.full
 def test_of_two_triggers_at_once_one_waits_and_both_end_right(
     project: DagProject, airflow: LocalAirflow, overlapping: list[str]
 ) -> None:

@@ -13,7 +13,7 @@ from drawdown.demo.oracle import Oracle
 ROOT = Path(__file__).parents[2]
 EVERY = 5
 
-pytestmark = pytest.mark.timeout(600)
+pytestmark = [pytest.mark.timeout(600), pytest.mark.full]
 
 
 @pytest.fixture(scope="module")

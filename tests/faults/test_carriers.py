@@ -161,10 +161,10 @@ COMMITTED = "before commits.note"
 @pytest.mark.parametrize(
     ("shape", "policy", "killed_run", "moment"),
     [
-        ("union + window", min, 4, FLUSHED),
+        pytest.param("union + window", min, 4, FLUSHED, marks=pytest.mark.full),
         pytest.param("filter + window", max, 5, NOTED, marks=pytest.mark.full),
         pytest.param("left outer", min, 6, COMMITTED, marks=pytest.mark.full),
-        ("full outer", max, 5, STAGED),
+        pytest.param("full outer", max, 5, STAGED, marks=pytest.mark.full),
         ("deduplication", min, 5, NOTED),
         pytest.param("join, then window", min, 6, NOTED, marks=pytest.mark.full),
         pytest.param("window over window", max, 7, FLUSHED, marks=pytest.mark.full),
