@@ -21,7 +21,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
-from drawdown.engine.user_code import load_module
+from drawdown.engine.user_code import RAISED, load_module
 from drawdown.errors import TransformError
 from drawdown.spec import Pipeline
 
@@ -88,7 +88,7 @@ class _Guarded(StreamingQueryListener):
     def _pass_on(self, method: str, event: Any) -> None:
         try:
             getattr(self._listener, method)(event)
-        except Exception as cause:  # noqa: BLE001 - the user's own code may raise anything
+        except RAISED as cause:
             if not self._failed:
                 self._failed = True
                 self._told(
@@ -108,7 +108,7 @@ def listener_of(pipeline: Pipeline) -> StreamingQueryListener | None:
     try:
         made = getattr(load_module(f"drawdown_listener_{pipeline.name}", path), _CLASS, None)
         listener = made() if isinstance(made, type) else None
-    except Exception as cause:  # noqa: BLE001 - the user's own code may raise anything
+    except RAISED as cause:
         raise TransformError(
             "listener.raised",
             f"the listener of {pipeline.name} raised {type(cause).__name__}: {cause}",

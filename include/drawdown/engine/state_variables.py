@@ -12,6 +12,7 @@ from pyspark import cloudpickle
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 from pyspark.sql.types import StructType
 
+from drawdown.engine.user_code import RAISED
 from drawdown.errors import TransformError
 
 
@@ -32,7 +33,7 @@ def declared_state(function: Any) -> tuple[str, ...]:
     try:
         processor.init(declared)
         processor.close()
-    except Exception as cause:  # noqa: BLE001 - the user's own code may raise anything
+    except RAISED as cause:
         raise TransformError(
             "transform.raised",
             f"init of {type(processor).__name__} raised {type(cause).__name__}: {cause}",

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.engine.actions import action_refused, query_refused
 from drawdown.engine.sql_gate import executes, more_than_a_query
-from drawdown.engine.user_code import line_in, load_module
+from drawdown.engine.user_code import RAISED, line_in, load_module
 from drawdown.errors import DrawdownError, TransformError
 from drawdown.spec import Pipeline
 
@@ -39,7 +39,7 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
     except PySparkException as cause:
         action = action_refused(pipeline, line_in(cause, file), cause)
         raise action or _refused_by_spark(pipeline, where, cause) from None
-    except Exception as cause:  # noqa: BLE001 - the user's own code may raise anything
+    except RAISED as cause:
         raise TransformError(
             "transform.raised",
             f"the transform of {pipeline.name} raised {type(cause).__name__}: {cause}",

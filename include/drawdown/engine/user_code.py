@@ -6,6 +6,9 @@ import importlib.util
 from pathlib import Path
 from types import ModuleType
 
+RAISED = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit)
+"""What users' code may raise: sys.exit() ends one pipeline, not the process with all others of its group."""
+
 
 def load_module(name: str, path: Path) -> ModuleType:
     """Run a file as a module that no import finds: two pipelines may both have a transform.py.

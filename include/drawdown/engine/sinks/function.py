@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from drawdown.engine.sinks.delivering import DeliveringSink, executed_once
 from drawdown.engine.sinks.token import BatchToken
 from drawdown.engine.transforms import spark_sentence
-from drawdown.engine.user_code import line_in, load_module
+from drawdown.engine.user_code import RAISED, line_in, load_module
 from drawdown.errors import TransformError
 from drawdown.metastore.records import Checkpoint
 
@@ -45,11 +45,11 @@ class UserSink(DeliveringSink):
         """What the file defines under `code_name`; None when it does not."""
         try:
             module = load_module(f"drawdown_sink_{self._pipeline.name}", self._file)
-        except Exception as cause:  # noqa: BLE001 - the user's own code may raise anything
+        except RAISED as cause:
             raise self.raised(cause, "nothing was read or written") from None
         return getattr(module, self.code_name, None)
 
-    def raised(self, cause: Exception, then: str) -> TransformError:
+    def raised(self, cause: BaseException, then: str) -> TransformError:
         """What the user's code raised, with its line."""
         said = spark_sentence(cause) if isinstance(cause, PySparkException) else str(cause)
         return TransformError(
@@ -74,7 +74,7 @@ class ForeachBatchSink(UserSink):
         with executed_once(frame) as batch:
             try:
                 self.code(batch, token)
-            except Exception as cause:  # noqa: BLE001 - the user's own code may raise anything
+            except RAISED as cause:
                 again = f"batch {token.batch_id} comes again, with the same rows and the same token"
                 raise self.raised(cause, again) from None
 

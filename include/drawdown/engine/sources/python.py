@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
 
 from drawdown.engine.sources.columns import options, schema_of, with_system_columns
-from drawdown.engine.user_code import line_in, load_module
+from drawdown.engine.user_code import RAISED, line_in, load_module
 from drawdown.errors import TransformError
 from drawdown.spec import Pipeline, Project
 
@@ -31,7 +31,7 @@ def data_source(pipeline: Pipeline, name: str) -> type[DataSource]:
     as_name = f"drawdown_reader_{pipeline.name}_{name}"
     try:
         module = load_module(as_name, file)
-    except Exception as cause:  # noqa: BLE001 - the user's own code may raise anything
+    except RAISED as cause:
         raise TransformError(
             "source.reader",
             f"the reader of source {name} of {pipeline.name} does not load: {type(cause).__name__}: {cause}",
