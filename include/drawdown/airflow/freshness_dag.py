@@ -66,6 +66,8 @@ def freshness_dag(project: Project, pipelines: Iterable[Pipeline]) -> DAG:
         schedule=by_the_clock(project.airflow.freshness_schedule),
         catchup=False,
         max_active_runs=1,
+        # An alarm that somebody has to switch on is none.
+        is_paused_upon_creation=False,
         tags=["drawdown"],
         doc_md=_DOC,
     )
