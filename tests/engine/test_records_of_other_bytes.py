@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 import json
 
+import pytest
 from deltalake import DeltaTable, write_deltalake
 from pyspark.sql import functions as F
 
+from drawdown.errors import SourceError
 from tests.support.command_line import drawdown
 from tests.support.set_aside import NAME, replay, rows
 from tests.support.tidying import tidied
@@ -125,3 +127,22 @@ def test_a_table_of_before_is_given_the_bytes_and_is_tidied(workspace: Workspace
     assert before.key in {row.key for row in rows(workspace)}, "what was decided about it still holds"
     tidied(workspace, NAME)
     assert {row.raw for row in rows(workspace)} == {None, BAD}
+
+
+@pytest.mark.parametrize(("policy", "kept"), [("drop", 0), ("quarantine", 1)])
+def test_a_text_source_may_say_what_becomes_of_them(workspace: Workspace, policy: str, kept: int) -> None:
+    text = f"malformed: {policy}"
+    pipeline(workspace, "text", text, transform_sql="SELECT 1 AS id, value AS v FROM events")
+    land(workspace, "a.txt", b"one\n" + LATIN + b"\n")
+    run = workspace.run(NAME)
+    assert (run.counts.fed, run.counts.malformed, run.counts.balanced) == (1, 1, True)
+    assert len(rows(workspace)) == kept
+
+
+def test_a_text_source_may_end_the_run_for_them(workspace: Workspace) -> None:
+    pipeline(workspace, "text", "malformed: fail", transform_sql="SELECT 1 AS id, value AS v FROM events")
+    land(workspace, "a.txt", b"one\n" + LATIN + b"\n")
+    with pytest.raises(SourceError, match=r"source\.malformed"):
+        workspace.run(NAME)
+    out = str(workspace.storage / "tables/out")
+    assert not DeltaTable.is_deltatable(out) or workspace.delta("tables/out") == []

@@ -155,8 +155,6 @@ def test_a_file_sink_is_published_direct_without_saying_so(folders: SpecFolders)
          "sourceArchiveDir"),
         (OPTIONS, "options: {cleanSource: archive, sourceArchiveDir: ../x}", "spec.wrong-path",
          "sourceArchive", "storage root"),
-        (SOURCE, "format: parquet\n    path: a\n    schema: schemas/departures.ddl\n    malformed: drop",
-         "spec.no-effect", "malformed", "never"),
         (SOURCE, "format: delta\n    path: a\n    schema: schemas/departures.ddl", "spec.no-effect",
          "schema: schemas/dep", "knows"),
         (SOURCE, "format: json\n    path: a", "spec.missing-key", "departures:", "needs a schema"),

@@ -144,8 +144,7 @@ class Boundary:
     @property
     def may_end_a_run(self) -> bool:
         """Whether a row of this source can be one that no run goes on with."""
-        ends = self.source.can_be_malformed and self.source.malformed == "fail"
-        return ends or any(rule.on_fail == "fail" for rule in self.rules)
+        return self.source.malformed == "fail" or any(rule.on_fail == "fail" for rule in self.rules)
 
     def observe(self, frame: DataFrame) -> DataFrame:
         """From a frame of sources.py to the rows fed to the transform, with the user's columns."""
@@ -184,7 +183,7 @@ class Boundary:
         columns = F.struct(*[F.col(f"`{c}`") for c in user])
         record = F.when(F.col(f"{ORIGIN}.topic").isNull(), F.to_json(columns))
         # Without a parser even a malformed row has its columns.
-        was_read = (F.col(FATE) != MALFORMED) | F.lit(not self.source.can_be_malformed)
+        was_read = (F.col(FATE) != MALFORMED) | F.lit(not self.source.is_parsed)
         parsed = F.when(was_read, F.to_json(columns, dict(EXACT_TIMES)))
         event_time = F.col(self.source.watermark.column) if self.source.watermark else F.lit(None)
         came = F.coalesce(F.nullif(F.col(CORRUPT), F.lit("")), F.col(PAYLOAD), record)

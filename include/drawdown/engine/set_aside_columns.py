@@ -111,7 +111,7 @@ class SetAsideColumns:
         source = self.pipeline.sources[self.name]
         form = source.value if source.format == "kafka" else source.format
         kept = kept.withColumn("payload", self._record())
-        if not source.can_be_malformed:
+        if not source.is_parsed:
             return self._without_parser(kept)
         record = StructType([field for field in self.schema.fields if field.name != _DELIVERY])
         if form not in _READ_AGAIN:

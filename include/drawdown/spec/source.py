@@ -23,7 +23,7 @@ from drawdown.spec.schema_text import SchemaText, names_a_file
 
 # Spark reads these only with a schema, in a stream; delta knows its own, text has one column.
 _NEEDS_SCHEMA = ("csv", "json", "xml", "parquet", "orc")
-_CAN_BE_MALFORMED = ("csv", "json", "xml")
+_PARSED = ("csv", "json", "xml")
 _FILES = (*_NEEDS_SCHEMA, "text")
 _MADE_UP = "Spark makes its rows up, for tests and benchmarks: there is nothing for a schedule to drain"
 _TEST_ONLY = {
@@ -138,10 +138,6 @@ class Source(SpecModel):
                 do="remove static or watermark",
             )
         self._check_policy()
-        if "malformed" in self.model_fields_set and not self.can_be_malformed:
-            raise problem(
-                "no-effect", "rows of this format are never malformed", "malformed", do="remove the key"
-            )
         return self
 
     def _check_policy(self) -> None:
@@ -169,11 +165,14 @@ class Source(SpecModel):
         return self.format in ("json", "parquet") or (self.format == "csv" and header)
 
     @property
-    def can_be_malformed(self) -> bool:
-        """Whether text has to be parsed into columns, so that a row can fail to."""
+    def is_parsed(self) -> bool:
+        """Whether text has to be parsed into columns, so that a row can fail to.
+
+        Text that is no UTF-8 makes a row of any other format malformed, too.
+        """
         if self.format == "kafka":
             return self.value != "string"
-        return self.format in _CAN_BE_MALFORMED
+        return self.format in _PARSED
 
     def _check_files(self) -> None:
         if self.path is None:

@@ -66,7 +66,7 @@ def _of_the_spec(pipeline: Pipeline, kind: str) -> Iterator[tuple[str, str]]:
     for name, source in pipeline.streaming_sources.items():
         if source.format not in _SOURCES[kind]:
             yield f"reads {' and '.join(_SOURCES[kind])}, not {source.format}", f"source {name}"
-        elif source.can_be_malformed:
+        elif source.is_parsed:
             yield "cannot set malformed records aside: say `value: string` and parse in the transform", name
         if source.watermark is not None:
             yield "has no watermarks: its operations keep no state", f"source {name}"

@@ -78,7 +78,7 @@ def _inferred(session: SparkSession, project: Project, pipeline: Pipeline, name:
     given = {key: value for key, value in options(source).items() if key in known}
     if source.format == "csv":
         given["inferSchema"] = "true"
-    if source.can_be_malformed:
+    if source.is_parsed:
         given["columnNameOfCorruptRecord"] = CORRUPT
     try:
         schema = session.read.format(source.format).options(**given).load(path).schema
