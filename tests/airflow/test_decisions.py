@@ -161,6 +161,7 @@ def test_nobody_starts_a_request_by_hand(airflow: LocalAirflow) -> None:
     assert "a held slice starts this DAG" in airflow.task_log("drawdown__decide", run_id, "choose")
 
 
+@pytest.mark.full
 def test_a_rebuild_is_approved_by_an_answer_and_the_asset_knows(
     airflow: LocalAirflow, project: DagProject
 ) -> None:

@@ -104,6 +104,7 @@ def test_a_backfill_of_a_drain_is_refused(airflow: LocalAirflow) -> None:
         airflow.api.call("POST", "backfills", body=body)
 
 
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_a_backfill_by_the_rest_api_replaces_its_intervals(
     project: DagProject, drained: LocalAirflow

@@ -192,6 +192,7 @@ clusters:
 """
 
 
+@pytest.mark.full
 @pytest.mark.conformance("MGMT-04")
 def test_gauges_of_a_query_reach_a_file_and_prometheus(workspace: Workspace) -> None:
     # Processes of their own: metrics and page belong to an application, and the tier's has none.

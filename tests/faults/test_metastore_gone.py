@@ -97,6 +97,7 @@ def test_a_metastore_on_postgresql_that_is_gone_stops_a_run_and_the_next_goes_on
                 _settled(workspace, metastore, wave + 1)
 
 
+@pytest.mark.full
 @pytest.mark.fault("F04", "delta")
 @pytest.mark.fault("F37", "delta")
 def test_a_drain_that_dies_goes_on_from_its_records_on_postgresql(

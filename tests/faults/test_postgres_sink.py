@@ -96,6 +96,7 @@ def test_a_publish_that_dies_shows_all_of_its_slice_or_nothing(
         project.settled()
 
 
+@pytest.mark.full
 @pytest.mark.fault("F03", "postgres")
 def test_a_copy_that_dies_in_the_middle_of_a_file_leaves_no_row(
     tmp_path: Path, spark: SparkSession, postgres_server: PostgresServer
@@ -158,6 +159,7 @@ def test_a_holder_that_sleeps_in_its_publish_is_fenced(
     project.settled()
 
 
+@pytest.mark.full
 @pytest.mark.fault("F07", "postgres")
 def test_a_server_that_is_gone_in_a_publish_costs_one_error_and_no_row(
     tmp_path: Path, spark: SparkSession

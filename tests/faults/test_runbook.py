@@ -117,6 +117,7 @@ def test_the_lag_grows(workspace: Workspace, page: Page) -> None:
     assert ids(workspace) == [0, 1, 2, 3, 100, 101, 102, 103]
 
 
+@pytest.mark.full
 def test_the_data_have_other_columns(workspace: Workspace, page: Page) -> None:
     look, take_up, bring_in = page["The data have other columns"]
     sales(workspace)
