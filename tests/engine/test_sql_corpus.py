@@ -13,9 +13,10 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from drawdown.engine.conditions import refuse_wide_conditions
 from drawdown.engine.session import query_session
 from drawdown.engine.set_aside_columns import parse_patch
-from drawdown.engine.sql_gate import asks_a_query, executes, more_than_a_query, refuse_wide_expressions
+from drawdown.engine.sql_gate import asks_a_query, executes, more_than_a_query
 from drawdown.errors import SpecError, TransformError
 from drawdown.quality import gx
 from tests.support.quality import pipeline_with
@@ -199,13 +200,24 @@ def test_a_condition_asks_no_query_wherever_it_stands(session: SparkSession, con
     assert asks_a_query(session, condition)
     rule = f'rules: [{{name: odd, check: "{condition}", on_fail: warn}}]'
     with pytest.raises(TransformError, match=r"rule\.subquery"):
-        refuse_wide_expressions(session, pipeline_with(rule))
+        refuse_wide_conditions(session, pipeline_with(rule))
     kwargs = f'{{column: flight, row_condition: "{condition}", condition_parser: spark}}'
     expectation = f"expectations: [{{type: expect_column_values_to_not_be_null, kwargs: {kwargs}}}]"
     with pytest.raises(TransformError, match=r"expectation\.subquery"):
-        refuse_wide_expressions(session, pipeline_with(expectation))
+        refuse_wide_conditions(session, pipeline_with(expectation))
     with pytest.raises(SpecError, match=r"quarantine\.patch"):
         parse_patch(session, [f"id = {condition}"])
+
+
+def test_what_is_no_condition_is_said_in_a_sentence(session: SparkSession) -> None:
+    rule = 'rules: [{name: odd, check: "flight >", on_fail: warn}]'
+    with pytest.raises(TransformError, match=r"rule\.refused"):
+        refuse_wide_conditions(session, pipeline_with(rule))
+    kwargs = '{column: flight, row_condition: "flight IN (", condition_parser: spark}'
+    expectation = f"expectations: [{{type: expect_column_values_to_not_be_null, kwargs: {kwargs}}}]"
+    with pytest.raises(TransformError, match=r"expectation\.refused") as caught:
+        refuse_wide_conditions(session, pipeline_with(expectation))
+    assert "\n" not in caught.value.what
 
 
 @pytest.mark.parametrize("condition", HARMLESS_CONDITIONS)

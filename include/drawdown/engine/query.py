@@ -14,6 +14,7 @@ from pyspark.sql.types import StructType
 
 from drawdown.engine.boundary import OUTPUT_METRICS, Boundary, boundary_name
 from drawdown.engine.carriers import SUFFIX, carried_sources, carrier_files, with_watermark
+from drawdown.engine.conditions import refuse_wide_conditions
 from drawdown.engine.examine.plan_tree import Node
 from drawdown.engine.fed_again import feed_again, is_fed_again
 from drawdown.engine.kept_state import kept_state
@@ -24,7 +25,6 @@ from drawdown.engine.sinks.schema import in_declared_order
 from drawdown.engine.slice_queries import prepare_queries
 from drawdown.engine.sources import SYSTEM_COLUMNS, read_static, read_stream
 from drawdown.engine.sources.inference import found_schemas
-from drawdown.engine.sql_gate import refuse_wide_expressions
 from drawdown.engine.transforms import run_transform, spark_sentence
 from drawdown.errors import SpecError, TransformError
 from drawdown.metastore.records import QuarantineDecision
@@ -92,7 +92,7 @@ def build_query(
         SpecError, SourceError, TransformError: see sources.py and transforms.py.
         RefusedError: the output does not fit the declared schema.
     """
-    refuse_wide_expressions(session, pipeline)
+    refuse_wide_conditions(session, pipeline)
     boundaries = _boundaries(pipeline, late_before, aside)
     inferred = found_schemas(session, project, pipeline, generation)
     frames: dict[str, DataFrame] = {}

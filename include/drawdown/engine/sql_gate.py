@@ -9,16 +9,13 @@ query at all. Python in the folder is the user's program and is not bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from py4j.java_gateway import JavaGateway
 from pyspark.sql import DataFrame, SparkSession
-
-from drawdown.errors import TransformError
-from drawdown.spec import Pipeline
 
 _SOURCE = Path(__file__).with_name("SqlGate.java")
 
@@ -90,32 +87,6 @@ def confine(session: SparkSession) -> None:
             registry.dropFunction(identifier(name, some("builtin"), some("system")))
 
 
-def refuse_wide_expressions(session: SparkSession, pipeline: Pipeline) -> None:
-    """A rule and a ``row_condition`` judge a row by the row: no queries, and no functions of Java in them.
-
-    Raises:
-        TransformError: ``rule.subquery``, ``expectation.subquery``.
-        ParseException: it is no expression.
-    """
-    for kind, name, expression in _expressions(pipeline):
-        if asks_a_query(session, expression):
-            raise TransformError(
-                f"{kind}.subquery",
-                f"the {kind} {name} of {pipeline.name} asks a query: {expression}",
-                where=str(pipeline.folder / "quality.yaml"),
-                do="judge a row by its own columns; compare with another table in the transform,"
-                " or under `queries:`",
-            )
-
-
-def _expressions(pipeline: Pipeline) -> Iterator[tuple[str, str, str]]:
-    for rule in pipeline.quality.rules:
-        yield "rule", rule.name, rule.check
-    for expectation in pipeline.quality.expectations:
-        if expectation.row_condition is not None:
-            yield "expectation", expectation.id, expectation.row_condition
-
-
 def more_than_a_query(session: SparkSession, text: str) -> str | None:
     """What in the SQL does more than read and compute, by Spark's name for it; None when nothing does.
 
@@ -142,11 +113,15 @@ def _parser(session: SparkSession) -> Any:
 
 def _first_other(session: SparkSession, parsed: Any, allowed: frozenset[str]) -> str | None:
     """The first plan in what was parsed that is none of the allowed."""
-    assert session._jvm is not None
-    names = session._jvm.java.util.HashSet()
-    for name in allowed:
-        names.add(name)
-    found: str | None = _gate(session).firstOther(parsed, names)
+    found: str | None = _gate(session).firstOther(parsed, _java_set(session.sparkContext._gateway, allowed))
+    return found
+
+
+@cache
+def _java_set(gateway: JavaGateway, names: frozenset[str]) -> Any:
+    found = gateway.jvm.java.util.HashSet()
+    for name in names:
+        found.add(name)
     return found
 
 
