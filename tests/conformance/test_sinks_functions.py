@@ -9,6 +9,7 @@ import pytest
 
 from drawdown.errors import TransformError
 from tests.support.refusals import refused, refused_spec
+from tests.support.spark import cached
 from tests.support.workspace import Workspace, sorted_rows
 
 SPEC = """
@@ -71,7 +72,7 @@ def test_a_function_writes_each_batch_to_several_places_once(workspace: Workspac
         ["totals/1/2", 1, True],
     ]
     assert workspace.spark is not None
-    assert workspace.spark.sparkContext._jsc.getPersistentRDDs().isEmpty(), "each batch is released"
+    assert cached(workspace.spark) == [], "each batch is released"
 
 
 WRITER = """

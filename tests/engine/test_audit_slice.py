@@ -19,6 +19,7 @@ from drawdown.quality.audit import GxAuditor
 from drawdown.quality.outcome import AuditOutcome
 from drawdown.spec import Expectation, Pipeline, Quality
 from tests.support.quality import pipeline_with
+from tests.support.spark import cached
 
 FLIGHTS = """
   SELECT * FROM VALUES
@@ -219,8 +220,9 @@ def jobs_of(spark: SparkSession, slice: DataFrame, *expectations: str) -> int:
 
 
 def test_the_slice_is_not_left_in_the_cache(spark: SparkSession, flights: DataFrame) -> None:
+    before = cached(spark)
     audit(flights, KNOWN_ORIGIN + "}")
-    assert spark.sparkContext._jsc.getPersistentRDDs().isEmpty()
+    assert cached(spark) == before == []
     assert not flights.storageLevel.useMemory
 
 

@@ -33,3 +33,10 @@ def start_session() -> SparkSession:
     )
     session.sparkContext.setLogLevel("OFF")
     return session
+
+
+def cached(session: SparkSession) -> list[str]:
+    """What the application keeps in its cache, by name; Delta's own snapshots of tables are left out."""
+    kept = session.sparkContext._jsc.getPersistentRDDs()
+    names = [str(kept[key].rdd().name()) for key in kept]
+    return [name for name in names if not name.startswith("Delta Table State")]
