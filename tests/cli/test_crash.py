@@ -69,6 +69,7 @@ def test_a_case_goes_on_after_a_kill_and_points_that_are_not_reached_are_named(w
     assert not (words / "storage").exists()
 
 
+@pytest.mark.full
 def test_a_pipeline_that_makes_other_rows_after_a_crash_is_shown(words: Path) -> None:
     transform = words / "include/pipelines/words/transform.py"
     transform.write_text(TELLTALE.format(path=str(words / "seen")))

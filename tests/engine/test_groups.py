@@ -137,6 +137,7 @@ def transform(sources):
 """
 
 
+@pytest.mark.full
 def test_code_that_never_returns_ends_with_its_application_and_the_next_run_goes_on(
     tmp_path: Path, spark: SparkSession
 ) -> None:

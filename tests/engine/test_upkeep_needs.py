@@ -55,6 +55,7 @@ def test_what_was_before_a_swap_goes_when_nobody_goes_back(workspace: Workspace)
     assert refused.value.id == "rebuild.pruned"
 
 
+@pytest.mark.full
 def test_an_old_interval_is_replayed_from_the_version_that_was_read(workspace: Workspace) -> None:
     """Its table was compacted since, and nobody has drained what reads it."""
     chain(workspace)
