@@ -13,19 +13,21 @@ RUN groupadd --gid 50000 drawdown \
 
 WORKDIR /opt/drawdown
 # What `make setup` does, before the pipelines come in: a change of theirs makes no new environment.
-COPY requirements.txt pyproject.toml ./
+COPY requirements.txt pyproject.toml README.md LICENSE ./
 COPY include/drawdown include/drawdown
-# .drawdown holds the jars, checked by SHA-256, and the class archive; runs write their logs into it.
-RUN HOME=/tmp python3 include/drawdown/machine/bootstrap.py \
+COPY dev dev
+# .drawdown holds the jars, checked by SHA-256, and the class archive: root's. Runs write only what is named here.
+RUN HOME=/tmp python3 dev/bootstrap.py \
     && rm -rf /tmp/.cache /tmp/.ivy2* \
-    && chown -R drawdown:drawdown .drawdown
+    && rm -rf .drawdown/logs \
+    && install -d -o drawdown -g drawdown -m 0700 .drawdown/logs .drawdown/runs .drawdown/clusters
 
 COPY include include
 COPY dags dags
 COPY jobs jobs
 COPY plugins plugins
-# The user who runs this may write nothing here but .drawdown, so compile what has come in.
-RUN .venv/bin/python -m compileall -q include dags plugins
+# The user who runs this may write no code here, so compile what has come in.
+RUN .venv/bin/python -m compileall -q include dev dags plugins
 
 ENV PATH=/opt/drawdown/.venv/bin:$PATH \
     PYSPARK_PYTHON=/opt/drawdown/.venv/bin/python \

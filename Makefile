@@ -5,22 +5,22 @@ PYTHON := .venv/bin/python
 WORKERS := 3
 SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up env down setup-tests test test-unit test-engine test-faults test-all soak test-conformance conformance test-airflow test-security test-e2e screenshots lint audit lock bench clean
+.PHONY: help setup demo up env down setup-tests test test-unit test-engine test-faults test-all soak test-conformance conformance capabilities test-airflow test-security test-e2e screenshots lint audit lock bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
 setup: ## Make the environment: Python packages, Java, jars, class archive (seconds when it is there)
-	@python3 include/drawdown/machine/bootstrap.py
+	@python3 dev/bootstrap.py
 demo: setup ## Run the main job: three days of real flights through real Airflow and Kafka
-	@$(PYTHON) -m drawdown.demo
+	@$(PYTHON) -m dev.demo
 up: setup ## Start Airflow and the broker in the background; print address and login
-	@$(PYTHON) -m drawdown.machine.services up
+	@$(PYTHON) -m dev.services up
 env: ## Write .env for docker-compose.yaml from .env.example, with new secrets
-	@PYTHONPATH=include python3 -m drawdown.machine.deployment_env
+	@PYTHONPATH=include python3 -m dev.deployment_env
 down: ## Stop what `make up` started
-	@PYTHONPATH=include python3 -m drawdown.machine.services down
+	@PYTHONPATH=include python3 -m dev.services down
 setup-tests: setup
-	@$(PYTHON) -m drawdown.machine.test_programs
+	@$(PYTHON) -m dev.test_programs
 test: setup-tests ## Run all tests
 	@$(PYTHON) -m pytest $(SHARED)
 test-unit: setup-tests ## Run the tests without Spark, Kafka and Airflow
@@ -37,6 +37,8 @@ test-conformance: setup-tests ## Run one test for every streaming system of Spar
 	@$(PYTHON) -m pytest $(SHARED) -m "" tests/conformance
 conformance: setup-tests ## Run them and write docs/conformance.md
 	@$(PYTHON) -m pytest $(SHARED) -m "" tests/conformance --conformance-page
+capabilities: setup-tests ## Run what shows the capabilities beyond Spark's guide, and write docs/capabilities.md
+	@$(PYTHON) -m pytest $(SHARED) -m capability tests --capabilities-page
 test-airflow: setup-tests ## Run the tests with real Airflow
 	@$(PYTHON) -m pytest tests/airflow
 test-security: setup ## Run the tests of paths, YAML and secrets
@@ -48,9 +50,9 @@ screenshots: setup-tests ## Take the screenshots of docs/images anew, in a real 
 lint: setup ## Check format, style, types and layers
 	@$(PYTHON) -m ruff format --check . && $(PYTHON) -m ruff check . && $(PYTHON) -m mypy && .venv/bin/lint-imports
 audit: setup ## Ask PyPI for known weaknesses of the pinned packages (fails when it cannot be reached)
-	@$(PYTHON) -m uv tool run --from pip-audit==2.10.1 pip-audit --strict --disable-pip --no-deps -r requirements.txt
+	@$(PYTHON) -m uv tool run --from pip-audit==2.10.1 pip-audit --strict --disable-pip --no-deps -r requirements.txt -r dev/requirements.txt
 lock: setup ## Resolve and pin requirements.txt and jars.lock anew
-	@$(PYTHON) -m drawdown.machine.lock
+	@$(PYTHON) -m dev.lock
 bench: setup-tests ## Run the benchmarks (hours; ONLY="small_runs audit") and write docs/performance.md
 	@$(PYTHON) -m tests.benchmarks $(ONLY)
 clean: down ## Remove what set-up and runs made (.venv, .drawdown)

@@ -4,4 +4,4 @@ from pathlib import Path
 
 from drawdown.airflow.factory import build_dags
 
-globals().update(build_dags(Path(__file__).resolve().parents[1]))
+globals().update(build_dags(Path(__file__).absolute().parents[1]))

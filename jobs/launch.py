@@ -27,4 +27,4 @@ def environment(home: Path) -> dict[str, str]:
 
 home, arguments = Path(sys.argv[1]), sys.argv[2:]
 python = str(home / ".venv" / "bin" / "python")
-os.execve(python, [python, "-m", "drawdown.clusters.submit", *arguments], environment(home))  # noqa: S606
+os.execve(python, [python, "-m", "drawdown.launch.submit", *arguments], environment(home))  # noqa: S606

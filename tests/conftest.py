@@ -1,4 +1,4 @@
-"""Fixtures of every tier: a workspace per test, one real Spark session per process of tests."""
+"""Fixtures of every tier: a sandbox per test, one real Spark session per process of tests."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.capabilities import listing as capabilities
 from tests.faults.listing import collected, remembered, write_page
+from tests.support.sandbox import Sandbox
 from tests.support.scratch import make_scratch, remove_scratch
 from tests.support.spark import start_session
 from tests.support.workers import is_worker
-from tests.support.workspace import Workspace
 
 # Tests start hundreds of short-lived JVMs: without the optimising compiler and a collector of many threads
 # they take half the processor time (measured).
@@ -25,6 +26,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 )
 
 _outcomes: dict[str, str] = {}
+_capabilities: dict[str, capabilities.Shown] = {}
 _scratch = pytest.StashKey[Path]()
 
 
@@ -40,8 +42,16 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--capabilities-page", action="store_true", help="write docs/capabilities.md")
     parser.addoption("--faults-page", action="store_true", help="write docs/faults.md")
     parser.addoption("--pictures", action="store_true", help="take the screenshots of docs/images")
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What a page needs goes with the reports, which come from the workers to their parent."""
+    if item.get_closest_marker("sampled") and any(item.callspec.indices.values()):
+        item.add_marker(pytest.mark.full)
+    item.user_properties += [(capabilities.MARK, id) for id in capabilities.ids_of(item)]
 
 
 @pytest.hookimpl(wrapper=True)
@@ -60,11 +70,14 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Of every test, whichever worker has run it."""
     if report.when == "call" or report.outcome != "passed":
         _outcomes[report.nodeid] = report.outcome
+    capabilities.note(report, _capabilities)
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
     if session.config.getoption("--faults-page") and not is_worker(session.config):
         write_page(collected(), remembered(_outcomes))
+    if session.config.getoption("--capabilities-page") and not is_worker(session.config):
+        capabilities.write_page(_capabilities)
 
 
 @pytest.fixture(scope="session")
@@ -80,6 +93,6 @@ def spark() -> Iterator[SparkSession]:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, spark: SparkSession) -> Workspace:
+def sandbox(tmp_path: Path, spark: SparkSession) -> Sandbox:
     """A project of its own that drains in the module's session."""
-    return Workspace(tmp_path / "project", spark)
+    return Sandbox(tmp_path / "project", spark)

@@ -81,13 +81,30 @@ RECOVERY_STEPS: Mapping[str, str] = {
 
 UPKEEP_STEPS: Mapping[str, str] = {
     "upkeep.prune": "what no restart needs is gone from the checkpoint's folder",
+    "upkeep.expire": "one commit of the quarantine: rows older than `retention:` are gone",
     "upkeep.compact": "one commit of a table: many small files are few",
     "upkeep.vacuum": "files of a table that nobody needs are gone",
     "upkeep.records": "records that nobody looks at are gone from the metastore",
 }
 """The same of an upkeep."""
 
-_ALL = (*STEPS, *QUARANTINE_STEPS, *REPLAY_STEPS, *REBUILD_STEPS, *RECOVERY_STEPS, *UPKEEP_STEPS)
+RENAME_STEPS: Mapping[str, str] = {
+    "rename.copy": "one file of the old name is in the folder of the new one",
+    "rename.switch": "the metastore knows the pipeline by its new name",
+    "rename.remove": "one folder of the old name is gone",
+}
+"""The same of a rename."""
+
+REMOVE_STEPS: Mapping[str, str] = {
+    "remove.files": "one folder of a pipeline whose folder in the project is gone is deleted",
+    "remove.records": "the metastore has forgotten the pipeline",
+}
+"""The same of a removal."""
+
+_ALL = (
+    *STEPS, *QUARANTINE_STEPS, *REPLAY_STEPS, *REBUILD_STEPS, *RECOVERY_STEPS, *UPKEEP_STEPS, *RENAME_STEPS,
+    *REMOVE_STEPS,
+)  # fmt: skip
 
 _ACTIONS = ("kill", "freeze", "fail")
 _WORDS = re.compile(r"(\w+) (before|after) ([a-z.]+)(?: ([1-9]\d{0,8}))?")

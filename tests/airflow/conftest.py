@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.machine.airflow_home import LocalAirflow
+from dev.airflow.home import LocalAirflow
 from tests.support.browser import Browser, logged_in
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.machine.airflow_home import LocalAirflow
+from dev.airflow.home import LocalAirflow
 from drawdown.metastore import Metastore
 from tests.support.dag_project import DagProject
 from tests.support.dag_runs import processes_of
@@ -55,7 +55,10 @@ def test_a_drain_outlives_the_death_of_its_scheduler(tmp_path: Path) -> None:
     settings = project.root / "include" / "project.yaml"
     settings.write_text(settings.read_text().replace("retry_delay: 2 minutes", "retry_delay: 6 seconds"))
     folder = project.pipeline("events")
-    (folder / "transform.py").write_text(slow_transform("events", "name", "string", 1))
+    # However long it takes to kill all of them, the drain has not come to its end.
+    pace = project.root / "seconds_a_row"
+    pace.write_text("5")
+    (folder / "transform.py").write_text(slow_transform("events", "name", "string", pace))
     (folder / "pipeline.yaml").write_text(
         (folder / "pipeline.yaml").read_text().replace("transform.sql", "transform.py")
     )
@@ -78,6 +81,7 @@ def test_a_drain_outlives_the_death_of_its_scheduler(tmp_path: Path) -> None:
         kill_everything_of(airflow)
         until(lambda: not processes_of(project.root), 60)
         assert 2 <= batches() < FILES
+    pace.write_text("0")
     with airflow:
         assert airflow.wait("events", run_id, 300) == "success"
     assert project.ids("events") == list(range(FILES))

@@ -22,15 +22,16 @@ from airflow.sdk.execution_time.context import (
 )
 from sqlalchemy import create_engine
 
-from drawdown.airflow.asset_events import is_told
 from drawdown.airflow.records import runs_of, runs_of_dag_run, verdict_of
 from drawdown.airflow.schedules import asset_of
-from drawdown.airflow.verdicts import AuditOperator, PublishOperator
+from drawdown.airflow.tasks.asset_events import is_told
+from drawdown.airflow.tasks.audit_and_publish import AuditOperator, PublishOperator
 from drawdown.application import NOTHING_NEW
-from drawdown.cli.runs import runs as show_runs
-from drawdown.metastore import Metastore, runs
+from drawdown.cli.commands.runs import runs as show_runs
+from drawdown.held.decide import decided_text, decision_about
+from drawdown.metastore import Metastore
+from drawdown.metastore.operations import runs
 from drawdown.metastore.records import Batch, Counts, Lease, Outcome, Run, Verdict
-from drawdown.publishing.held import decided_text, decision_about
 from drawdown.spec import load_project
 from tests.support.dag_project import DagProject
 

@@ -94,6 +94,7 @@ def test_a_connection_that_is_not_there_or_has_no_password_is_named(
     assert look_up(loaded, pipelines)["brokers.default"].username == "reader"
 
 
+@pytest.mark.full
 @pytest.mark.timeout(300)
 def test_the_password_is_in_no_log_database_or_command_line(runs: Runs) -> None:
     # Somebody else holds the lease, so the drain ends soon after Spark has started, with its own error.

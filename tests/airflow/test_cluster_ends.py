@@ -10,17 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.machine.airflow_home import LocalAirflow
+from dev.airflow.home import LocalAirflow
 from drawdown.metastore import Metastore
 from tests.support import clusters
 from tests.support.asked import Request
-from tests.support.dag_project import DagProject
+from tests.support.dag_project import ROOT, DagProject
 from tests.support.dag_runs import processes_of
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(1200)
 
-FULL = pytest.mark.full
 PROFILE = "clusters: {local: {}, one: {kind: standalone, workers: 1, worker_memory: 512m}}"
 WAITS = """
 import os, time
@@ -28,9 +27,10 @@ from pyspark.sql.functions import udf
 
 @udf("string")
 def waits(name):
-    open({begun!r}, "w").close()
-    while not os.path.exists({go!r}):
-        time.sleep(0.1)
+    if name == {at!r}:
+        open({begun!r}, "w").close()
+        while not os.path.exists({go!r}):
+            time.sleep(0.1)
     return name
 
 def transform(sources):
@@ -41,12 +41,21 @@ LEASHES = ".drawdown/runs/*/leash"
 
 
 class Place:
-    """A project with one pipeline whose batches wait to be let go, and the Airflow that drains it."""
+    """A pipeline on a cluster of its own, one of whose batches waits to be let go, and its Airflow."""
 
-    def __init__(self, project: DagProject, airflow: LocalAirflow) -> None:
+    def __init__(self, project: DagProject, airflow: LocalAirflow, name: str, at: int) -> None:
+        """`at`: the id of the event that waits."""
         self.project = project
         self.airflow = airflow
-        self.begun, self.go = project.root / "begun", project.root / "go"
+        self.name = name
+        self.begun, self.go = project.root / f"{name}-begun", project.root / f"{name}-go"
+        folder = project.pipeline(name, "cluster: one")
+        where = {"begun": str(self.begun), "go": str(self.go)}
+        (folder / "transform.py").write_text(WAITS.format(at=f"event {at}", **where))
+        spec = folder / "pipeline.yaml"
+        spec.write_text(spec.read_text().replace("transform.sql", "transform.py"))
+        project.land(name, 1)
+        airflow.unpause(name)
 
     @property
     def driver(self) -> int:
@@ -65,13 +74,13 @@ class Place:
     def trigger(self) -> str:
         """A run that need not wait for the lease of one that was killed."""
         with Metastore.open(f"sqlite:///{self.project.root / 'metastore.db'}") as metastore:
-            until(lambda: metastore.holder_of("waits") is None, 200)
-        return self.airflow.trigger("waits")
+            until(lambda: metastore.holder_of(self.name) is None, 200)
+        return self.airflow.trigger(self.name)
 
     def is_over(self, run_id: str, down: str = "success") -> None:
         """`cluster_down` has run, nothing is left, and the run has failed."""
-        assert self.airflow.wait("waits", run_id, 400) == "failed"
-        states = self.airflow.task_states("waits", run_id)
+        assert self.airflow.wait(self.name, run_id, 400) == "failed"
+        states = self.airflow.task_states(self.name, run_id)
         ended = {task: states[task] for task in ("cluster_up", "drain", "cluster_down")}
         assert ended == {"cluster_up": "success", "drain": "failed", "cluster_down": down}
         clusters.until_nothing_is_left(self.project.root)
@@ -90,20 +99,20 @@ def drivers(root: Path) -> list[int]:
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
+def airflow_of(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[DagProject, LocalAirflow]]:
     project = DagProject(tmp_path_factory.mktemp("ends") / "project", more=PROFILE, retries=0)
+    # The timetable of replays comes with it.
+    (project.root / "plugins").symlink_to(ROOT / "plugins")
     quickly = {"DRAWDOWN_STOP_GRACE": "5"}
     with LocalAirflow(project.root, project.root / "airflow", extra_env=quickly) as airflow:
-        place = Place(project, airflow)
-        folder = project.pipeline("waits", "cluster: one")
-        (folder / "transform.py").write_text(WAITS.format(begun=str(place.begun), go=str(place.go)))
-        spec = folder / "pipeline.yaml"
-        spec.write_text(spec.read_text().replace("transform.sql", "transform.py"))
-        project.land("waits", 1)
-        airflow.unpause("waits")
-        yield place
+        yield project, airflow
     for pid in [*processes_of(project.root), *clusters.processes(project.root)]:
         os.kill(pid, signal.SIGKILL)
+
+
+@pytest.fixture(scope="module")
+def place(airflow_of: tuple[DagProject, LocalAirflow]) -> Place:
+    return Place(*airflow_of, "waits", 1)
 
 
 def mark(place: Place, run_id: str, *of_the_run: str, **body: str) -> None:
@@ -111,19 +120,36 @@ def mark(place: Place, run_id: str, *of_the_run: str, **body: str) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.parametrize(
-    "dies", ["its task is marked failed", pytest.param("its driver is killed", marks=FULL)]
-)
-def test_a_drain_that_is_ended_from_outside(place: Place, dies: str) -> None:
+def test_a_drain_whose_task_is_marked_failed(place: Place) -> None:
     run_id = place.start()
-    if dies == "its driver is killed":
-        os.kill(place.driver, signal.SIGKILL)
-    else:
-        mark(place, run_id, "taskInstances", "drain", new_state="failed")
+    mark(place, run_id, "taskInstances", "drain", new_state="failed")
     place.is_over(run_id)
 
 
-@FULL
+@pytest.mark.full
+def test_after_a_driver_that_was_killed_the_next_run_has_each_row_once(
+    airflow_of: tuple[DagProject, LocalAirflow],
+) -> None:
+    place = Place(*airflow_of, "halts", 2)
+    project, airflow = airflow_of
+    project.land("halts", 2, 3)
+    run_id = place.start()
+    os.kill(place.driver, signal.SIGKILL)
+    place.is_over(run_id)
+    with Metastore.open(f"sqlite:///{project.root / 'metastore.db'}") as metastore:
+        assert [batch.status for batch in metastore.batches("halts", 1)][:1] == ["staged"], "a batch was done"
+    assert project.ids("halts") == []
+
+    place.go.touch()
+    run_id = place.trigger()
+    assert airflow.wait("halts", run_id, 400) == "success"
+    assert airflow.task_states("halts", run_id)["cluster_down"] == "success"
+    assert project.ids("halts") == [1, 2, 3]
+    clusters.until_nothing_is_left(project.root)
+    until(lambda: not drivers(project.root), 120)
+
+
+@pytest.mark.full
 def test_a_run_that_is_marked_failed_ends_so_although_all_behind_the_drain_is_skipped(place: Place) -> None:
     run_id = place.start()
     mark(place, run_id, state="failed")
@@ -157,9 +183,9 @@ cluster: one
 """
 
 
-@FULL
-def test_a_replay_and_a_rebuild_have_clusters_too(place: Place) -> None:
-    project, airflow = place.project, place.airflow
+@pytest.mark.full
+def test_a_replay_and_a_rebuild_have_clusters_too(airflow_of: tuple[DagProject, LocalAirflow]) -> None:
+    project, airflow = airflow_of
     folder = project.pipeline("copies", FED_BY)
     spec = folder / "pipeline.yaml"
     live, _, rest = spec.read_text().partition("sink: ")
@@ -170,6 +196,7 @@ def test_a_replay_and_a_rebuild_have_clusters_too(place: Place) -> None:
     airflow.unpause("copies")
     assert airflow.wait("copies", airflow.trigger("copies"), 600) == "success"
 
+    airflow.unpause("copies__replay")
     noon = {"logical_date": "2024-01-01T12:00:00Z"}
     run_id = until(lambda: airflow.api.call("POST", "dags", "copies__replay", "dagRuns", body=noon))[
         "dag_run_id"
@@ -177,13 +204,15 @@ def test_a_replay_and_a_rebuild_have_clusters_too(place: Place) -> None:
     assert airflow.wait("copies__replay", run_id, 600) == "success"
     assert "--master spark://127.0.0.1:" in airflow.task_log("copies__replay", run_id, "replay")
     assert airflow.task_states("copies__replay", run_id)["cluster_down"] == "success"
+    clusters.until_nothing_is_left(project.root)
+    assert project.ids("copies") == [1, 2]
 
     shutil.copytree(folder, folder / "next")
     run_id = airflow.trigger("drawdown__rebuild", conf={"pipeline": "copies"})
     request = Request(airflow, "drawdown__rebuild", run_id, "approve")
-    request.opened()
+    approve, _ = request.opened()["options"]
     assert "--master spark://127.0.0.1:" in airflow.task_log("drawdown__rebuild", run_id, "rebuild")
     clusters.until_nothing_is_left(project.root)
-    request.answer("approve", "it is the same")
+    request.answer(approve, "it is the same")
     assert airflow.wait("drawdown__rebuild", run_id, 400) == "success"
     assert project.ids("copies") == [1, 2]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 from datetime import timedelta
@@ -14,6 +16,7 @@ import pendulum
 import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG, BaseOperator, TriggerRule
+from airflow.serialization.serialized_objects import DagSerialization
 from airflow.timetables.base import TimeRestriction
 
 from drawdown.airflow import factory
@@ -75,6 +78,9 @@ def test_one_dag_asks_about_the_held_slices_of_all_pipelines_that_can_have_any(p
     assert downstream(dags["events"])["audit"] == {"publish", "ask"}
     assert dags["events"].get_task("ask").trigger_dag_id == "drawdown__decide"
     assert set(dags["drawdown__decide"].get_task("choose").options) == {"release", "discard"}
+    for dag_id, task_id in (("drawdown__decide", "decide"), ("drawdown__rebuild", "swap")):
+        waiting = dags[dag_id].get_task(task_id)
+        assert (waiting.mode, waiting.retries) == ("reschedule", 2), "a try and its log are not one per look"
 
 
 def test_one_dag_looks_how_old_the_data_are_whatever_becomes_of_their_runs(project: DagProject) -> None:
@@ -85,6 +91,79 @@ def test_one_dag_looks_how_old_the_data_are_whatever_becomes_of_their_runs(proje
     assert downstream(dag) == {"places": set(), "people": set()}
     assert dag.get_task("places").owner == "ada"
     assert (dag.schedule, dag.catchup, dag.max_active_runs) == ("*/10 * * * *", False, 1)
+
+
+def serialised(root: Path) -> dict[str, str]:
+    """The DAGs as Airflow keeps them, without the names of the files that they are in."""
+    dags = DagBag(dag_folder=root / "dags", bundle_path=root / "dags").dags
+    found = {id: json.dumps(DagSerialization.to_dict(dag)) for id, dag in dags.items()}
+    return {id: re.sub(r'"(relative_)?fileloc": "[^"]*"', "", text) for id, text in found.items()}
+
+
+def test_a_project_that_moves_with_every_commit_keeps_its_state_elsewhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = DagProject(tmp_path / "one")
+    project.pipeline("events", "freshness: 1 day")
+    shutil.copytree(project.root, tmp_path / "two", symlinks=True)
+    link = tmp_path / "current"
+    link.symlink_to(project.root)
+    refused = DagBag(dag_folder=link / "dags", bundle_path=link / "dags")
+    [error] = refused.import_errors.values()
+    assert "project.state-moves: storage_root and metastore of include/project.yaml" in error
+    assert "DRAWDOWN_STATE" in error
+
+    monkeypatch.setenv("DRAWDOWN_STATE", str(tmp_path / "state"))
+    before = serialised(link)
+    link.unlink()
+    link.symlink_to(tmp_path / "two")
+    after = serialised(link)
+    assert set(before) >= {"events", "drawdown__freshness", "drawdown__rebuild"}
+    assert after == before, "a deployment alone makes no new version of a DAG"
+
+
+def test_a_bundle_that_airflow_keeps_by_version_keeps_no_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_STORAGE_PATH", str(tmp_path / "bundles"))
+    project = DagProject(tmp_path / "bundles" / "git" / "versions" / "0a1b")
+    project.pipeline("events")
+    [error] = bag(project).import_errors.values()
+    assert "project.state-moves" in error
+    monkeypatch.setenv("DRAWDOWN_STATE", str(tmp_path / "state"))
+    assert bag(project).import_errors == {}
+
+
+OWN = """
+airflow: {queue: big, priority_weight: 5, pool: big, retries: 0, retry_delay: 3 minutes,
+  execution_timeout: 6 hours, task_timeout: 5 minutes}
+"""
+
+
+def test_every_task_ends_in_time_and_a_pipeline_says_how_its_own_are_run(project: DagProject) -> None:
+    expects = "expectations: [{type: expect_column_values_to_not_be_null, kwargs: {column: id}}]"
+    project.pipeline("people", "freshness: 1 day", quality=expects)
+    project.pipeline("events", OWN + "freshness: 1 day", quality=expects)
+    dags = bag(project).dags
+    waits_for_a_person = {"choose", "approve"}
+    for dag in dags.values():
+        for task in dag.tasks:
+            assert (task.execution_timeout is None) == (task.task_id in waits_for_a_person), task
+    half_an_hour, an_hour = timedelta(minutes=30), timedelta(hours=1)
+    drain, audit = (dags["people"].get_task(name) for name in ("drain", "audit"))
+    assert (drain.execution_timeout, drain.pool, drain.queue) == (an_hour, "drawdown", "default")
+    assert (audit.execution_timeout, audit.pool, audit.retries) == (half_an_hour, "default_pool", 2)
+    drain, audit = (dags["events"].get_task(name) for name in ("drain", "audit"))
+    assert (drain.execution_timeout, drain.pool, drain.queue) == (timedelta(hours=6), "big", "big")
+    assert (audit.execution_timeout, audit.pool, audit.queue) == (
+        timedelta(minutes=5),
+        "default_pool",
+        "big",
+    )
+    for task in (drain, audit):
+        assert (task.retries, task.retry_delay, task.priority_weight) == (0, timedelta(minutes=3), 5)
+    fresh = dags["drawdown__freshness"].get_task("events")
+    assert (fresh.execution_timeout, fresh.queue) == (timedelta(minutes=5), "big")
 
 
 VARIANTS = {
@@ -240,10 +319,13 @@ def test_a_pipeline_that_says_replay_has_a_second_dag_that_schedules_nothing(pro
 
 
 def test_without_the_plugin_a_replay_is_a_broken_dag_and_the_drain_is_not(project: DagProject) -> None:
+    """Where the library lies on PYTHONPATH and is not installed, no entry point brings the plugin."""
     spec = project.pipeline("events", "replay: {interval: 1 day}") / "pipeline.yaml"
     spec.write_text(spec.read_text().replace("publish: audited", "time_column: name"))
     probe = (
-        "import runpy; dags = runpy.run_path('dags/drawdown.py');"
+        "import importlib_metadata as installed, runpy; found = list(installed.distributions());"
+        "installed.distributions = lambda **_: [each for each in found if each.name != 'drawdown'];"
+        "dags = runpy.run_path('dags/drawdown.py');"
         "replay = dags['events__replay'];"
         "print(replay.get_task('broken').error.partition(':')[0], 'broken' in dags['events'].tags)"
     )
@@ -277,6 +359,7 @@ expectations: [{type: expect_column_values_to_not_be_null, kwargs: {column: id}}
     assert "expects (fail): `expect_column_values_to_not_be_null(id)`" in page
 
 
+@pytest.mark.capability("OWN-04")
 @pytest.mark.parametrize("what", ["drain_dag", "load_pipeline"])
 def test_what_nobody_thought_of_breaks_one_dag_and_no_other(
     project: DagProject, monkeypatch: pytest.MonkeyPatch, what: str
@@ -299,6 +382,7 @@ def test_what_nobody_thought_of_breaks_one_dag_and_no_other(
     assert "preflight" in dags["people"].task_ids
 
 
+@pytest.mark.capability("OWN-04")
 def test_a_broken_pipeline_shows_its_error_and_leaves_the_others_alone(project: DagProject) -> None:
     project.pipeline("events")
     project.pipeline("people", "schedul: hourly")
@@ -344,6 +428,33 @@ def test_a_pipeline_named_like_a_dag_of_our_own_takes_that_ones_place_from_nobod
     assert "broken" in dags[f"{own}_"].tags
     assert "spec.taken-name" in dags[f"{own}_"].doc_md
     assert not [name for name in whole if "broken" in dags[name].tags]
+
+
+@pytest.mark.parametrize("as_group", [False, True])
+def test_a_pipeline_named_like_the_replays_of_another_takes_their_place_from_nobody(
+    project: DagProject, as_group: bool
+) -> None:
+    spec = project.pipeline("events", "replay: {interval: 6 hours}") / "pipeline.yaml"
+    spec.write_text(spec.read_text().replace("publish: audited", "time_column: at"))
+    (spec.parent / "schemas" / "events.ddl").write_text("id BIGINT, at TIMESTAMP")
+    whole = set(bag(project).dags)
+    if as_group:
+        project.pipeline("people", "group: events__replay")
+    else:
+        project.pipeline("events__replay")
+    dags = bag(project).dags
+    taker = "people" if as_group else "events__replay_"
+    assert set(dags) == {*whole, taker}
+    assert "spec.taken-name" in dags[taker].doc_md
+    assert "'events'" in dags[taker].doc_md
+    assert set(dags["events__replay"].task_ids) == {"preflight", "replay", "audit", "publish"}
+    assert not [name for name in whole if "broken" in dags[name].tags]
+
+
+def test_a_pipeline_may_end_like_replays_of_one_that_has_none(project: DagProject) -> None:
+    project.pipeline("events")
+    project.pipeline("events__replay")
+    assert "broken" not in bag(project).dags["events__replay"].tags
 
 
 def test_a_broken_project_is_an_import_error_that_names_the_line(project: DagProject) -> None:

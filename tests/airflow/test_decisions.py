@@ -6,17 +6,21 @@ from __future__ import annotations
 import shutil
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import Any
 
 import pytest
 from deltalake import DeltaTable
 
-from drawdown.machine.airflow_home import LocalAirflow
-from drawdown.metastore import Metastore
+from dev.airflow.home import LocalAirflow
+from drawdown.errors import MachineError
+from drawdown.held.decide import Decision, decide
+from drawdown.metastore import Metastore, this_process
 from drawdown.metastore.records import Counts, HeldSlice, Run
-from drawdown.publishing.held import Decision, decide
 from drawdown.spec import load_pipeline, load_project
+from drawdown.workspace import Workspace
+from tests.support.airflow_users import api_of, users
 from tests.support.asked import Request
 from tests.support.asset_events import asset_events
 from tests.support.browser import Browser
@@ -29,6 +33,7 @@ FAILS_ON_TWO = """
 expectations:
   - {type: expect_column_values_to_not_be_in_set, kwargs: {column: id, value_set: [2, 4, 6]}}
 """
+RAISES = "select id, cast(raise_error('no such name') as string) as name from events"
 FOLLOWING = """
 schedule: ["asset:{upstream}"]
 sources:
@@ -42,7 +47,8 @@ state: {{partitions: 1}}
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> DagProject:
     project = DagProject(tmp_path_factory.mktemp("held") / "project", retries=0)
-    project.pipeline("events", quality=FAILS_ON_TWO)
+    # Freshness is asked for apart from the runs: one that fails is a failed run all the same.
+    project.pipeline("events", "freshness: 1 day", quality=FAILS_ON_TWO)
     follow(project, "tens", "events")
     follow(project, "hundreds", "tens")
     project.pipeline("stale", 'schedule: "@yearly"\nfreshness: 1 microsecond')
@@ -50,16 +56,29 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> DagProject:
     for name in ("stale", "fresh"):
         (project.storage / "landing" / name).mkdir(parents=True)
         record_a_publish(project, name)
+    folder = project.pipeline("raises", "freshness: 1 day", quality=FAILS_ON_TWO)
+    (folder / "transform.sql").write_text(RAISES)
     project.pipeline("copies")
+    project.pipeline("sealed", "approvers: [grace]")
+    project.pipeline("guarded", "approvers: [grace]", quality=FAILS_ON_TWO)
     return project
 
 
 @pytest.fixture(scope="module")
 def airflow(project: DagProject) -> Iterator[LocalAirflow]:
-    with LocalAirflow(project.root, project.root / "airflow") as started:
-        for name in ("events", "tens", "hundreds", "copies"):
+    with LocalAirflow(project.root, project.root / "airflow", extra_env=users(grace="op")) as started:
+        for name in ("events", "tens", "hundreds", "raises", "copies", "sealed", "guarded"):
             started.unpause(name)
         yield started
+
+
+@contextmanager
+def somebody_draining(project: DagProject, name: str) -> Iterator[None]:
+    """The pipeline's lease, held as a drain holds it."""
+    with Metastore.open(load_project(project.root).metastore_url) as metastore:
+        lease = metastore.acquire(name, this_process(), "a-drain", timedelta(minutes=10))
+        yield
+        metastore.release(lease)
 
 
 def follow(project: DagProject, name: str, upstream: str) -> None:
@@ -75,6 +94,7 @@ def record_a_publish(project: DagProject, name: str) -> None:
         metastore.finish_run(f"{name}-1", "succeeded", counts=Counts(published=1))
 
 
+@pytest.mark.full
 @pytest.mark.timeout(2400)
 def test_a_held_slice_is_released_in_a_browser_and_the_pipelines_behind_it_run(
     airflow: LocalAirflow, project: DagProject, browser: Browser
@@ -96,8 +116,15 @@ def test_a_held_slice_is_released_in_a_browser_and_the_pipelines_behind_it_run(
     answer(airflow, run_id, "release", "")
     assert open_request(airflow, run_id), "asked again: there was no reason"
     assert airflow.runs("tens") == {}, "what is held moves nobody"
-    answer_in_a_browser(browser, run_id, "release", "looked at")
+    with somebody_draining(project, "events"):
+        answer_in_a_browser(browser, run_id, "release", "looked at")
+        until(lambda: airflow.task_states("drawdown__decide", run_id)["decide"] == "up_for_reschedule")
+        assert project.ids("events") == []
     assert airflow.wait("drawdown__decide", run_id, 240) == "success"
+    decide_task = airflow.api.call(
+        "GET", "dags", "drawdown__decide", "dagRuns", run_id, "taskInstances", "decide"
+    )
+    assert decide_task["try_number"] == 1, "one try, and one log, however long it waits"
     assert project.ids("events") == [1, 2, 3]
     assert held_slices(project) == []
     decision = last_run(project)
@@ -118,6 +145,7 @@ def test_a_held_slice_is_released_in_a_browser_and_the_pipelines_behind_it_run(
     airflow.api.call("PATCH", "dags", "tens", body={"is_paused": True})
 
 
+@pytest.mark.full
 def test_an_answer_after_a_decision_by_command_is_told_so_and_changes_nothing(
     airflow: LocalAirflow, project: DagProject
 ) -> None:
@@ -130,8 +158,7 @@ def test_an_answer_after_a_decision_by_command_is_told_so_and_changes_nothing(
     with Metastore.open(known.metastore_url) as metastore:
         begun = time.monotonic()
         decide(
-            metastore,
-            known,
+            Workspace(known, metastore),
             load_pipeline(known, "events"),
             Decision("release", "by-command", "here", "ada", "known"),
         )
@@ -147,12 +174,48 @@ def test_an_answer_after_a_decision_by_command_is_told_so_and_changes_nothing(
     assert decided(airflow)[-1]["extra"]["by"] == "ada", "the asset is told of it all the same"
 
 
+def test_only_an_approver_decides(airflow: LocalAirflow, project: DagProject) -> None:
+    project.land("guarded", 2)
+    airflow.wait("guarded", airflow.trigger("guarded"), 400)
+    with Metastore.open(load_project(project.root).metastore_url) as metastore:
+        [held] = metastore.held_slices("guarded")
+    run_id = f"held__guarded__{held.key}"
+    request = Request(airflow, "drawdown__decide", run_id, "choose")
+    assert request.opened()["assigned_users"] == [{"id": "grace", "name": "grace"}]
+    with pytest.raises(MachineError, match=r"403.*is not a respondent"):
+        request.answer("release", "I am admin")
+    request.answer("release", "looked at", api_of(airflow, "grace"))
+    assert airflow.wait("drawdown__decide", run_id, 240) == "success"
+    assert project.ids("guarded") == [2]
+    with Metastore.open(load_project(project.root).metastore_url) as metastore:
+        decision, answered = metastore.runs("guarded", limit=2)
+    assert (decision.kind, answered.kind) == ("release", "answer")
+    assert (decision.origin["by"], decision.origin["why"]) == ("grace", "looked at")
+
+
 def test_what_was_published_too_long_ago_is_a_failed_task_of_its_pipeline(airflow: LocalAirflow) -> None:
     run_id = airflow.trigger("drawdown__freshness")
     assert airflow.wait("drawdown__freshness", run_id, 240) == "failed"
     states = airflow.task_states("drawdown__freshness", run_id)
-    assert states == {"stale": "failed", "fresh": "success"}
+    assert {name: states[name] for name in ("stale", "fresh")} == {"stale": "failed", "fresh": "success"}
     assert "published last at" in airflow.task_log("drawdown__freshness", run_id, "stale")
+
+
+@pytest.mark.full
+def test_a_drain_that_fails_is_a_failed_run_although_its_freshness_is_asked_for(
+    airflow: LocalAirflow, project: DagProject
+) -> None:
+    project.land("raises", 1)
+    run_id = airflow.trigger("raises")
+    assert airflow.wait("raises", run_id, 240) == "failed"
+    assert airflow.task_states("raises", run_id) == {
+        "preflight": "success",
+        "drain": "failed",
+        "audit": "failed",
+        "publish": "upstream_failed",
+        "ask": "skipped",
+    }
+    assert "no such name" in airflow.task_log("raises", run_id, "drain")
 
 
 def test_nobody_starts_a_request_by_hand(airflow: LocalAirflow) -> None:
@@ -211,6 +274,49 @@ def test_a_rebuild_is_approved_by_an_answer_and_the_asset_knows(
     assert airflow.wait("copies", run_id, 240) == "success"
     assert airflow.task_states("copies", run_id)["publish"] == "skipped"
     assert told_of("copies", airflow) == told
+
+
+@pytest.mark.full
+def test_a_rebuild_is_rejected_by_an_approver_and_drains_go_on(
+    airflow: LocalAirflow, project: DagProject
+) -> None:
+    project.land("sealed", 1)
+    assert airflow.wait("sealed", airflow.trigger("sealed"), 400) == "success"
+    following = shutil.copytree(folder := project.root / "include/pipelines/sealed", folder / "next")
+    spec = following / "pipeline.yaml"
+    spec.write_text(spec.read_text().replace("approvers: [grace]", "approvers: [admin]"))
+    (following / "transform.sql").write_text("select id, upper(name) as name from events")
+
+    run_id = airflow.trigger("drawdown__rebuild", conf={"pipeline": "sealed"})
+    request = Request(airflow, "drawdown__rebuild", run_id, "approve")
+    asked = request.opened()
+    assert asked["assigned_users"] == [{"id": "grace", "name": "grace"}], "what is judged names no judge"
+    project.land("sealed", 2)
+    assert airflow.wait("sealed", airflow.trigger("sealed"), 400) == "success", "while the request is open"
+    reject = asked["options"][1]
+    with pytest.raises(MachineError, match=r"403.*is not a respondent"):
+        request.answer(reject, "I am admin")
+    with Metastore.open(load_project(project.root).metastore_url) as metastore:
+        shadow = metastore.of_rebuilds.active_checkpoint("sealed")
+        assert shadow is not None, "who may not decide has decided nothing"
+
+    request.answer(reject, "names stay as they are", api_of(airflow, "grace"))
+    assert airflow.wait("drawdown__rebuild", run_id, 240) == "success"
+    states = airflow.task_states("drawdown__rebuild", run_id)
+    assert states == {"preflight": "success", "rebuild": "success", "approve": "success", "swap": "skipped"}
+    with Metastore.open(load_project(project.root).metastore_url) as metastore:
+        assert metastore.of_rebuilds.active_checkpoint("sealed") is None
+        done, answered = metastore.runs("sealed", limit=2)
+    assert (done.kind, done.state, answered.kind) == ("rebuild-discard", "succeeded", "answer")
+    assert (done.origin["by"], done.origin["why"]) == ("grace", "names stay as they are")
+    table = project.storage / "tables/sealed"
+    assert not list((table / "_rebuild").rglob("*.parquet"))
+    assert not [event for event in asset_events(airflow) if event["extra"].get("run_id") == done.run_id]
+
+    project.land("sealed", 3)
+    assert airflow.wait("sealed", airflow.trigger("sealed"), 400) == "success"
+    names = DeltaTable(str(table)).to_pyarrow_table().column("name").to_pylist()
+    assert sorted(names) == ["event 1", "event 2", "event 3"], "each once, and of the version in use"
 
 
 def test_a_rebuild_that_cannot_be_made_starts_no_spark(airflow: LocalAirflow) -> None:

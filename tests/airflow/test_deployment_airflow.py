@@ -18,9 +18,9 @@ from typing import Any, LiteralString
 import psycopg
 import pytest
 
-from drawdown.machine.airflow_api import AirflowApi
-from drawdown.machine.ports import LOOPBACK, free_ports
-from drawdown.machine.postgres import PostgresServer
+from dev.airflow.api import AirflowApi
+from drawdown.processes.ports import LOOPBACK, free_ports
+from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.compose import ROOT
 from tests.support.native_services import Native, made_secrets
 from tests.support.waiting import until

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.machine.airflow_home import LocalAirflow
+from dev.airflow.home import LocalAirflow
 from tests.support.dag_project import DagProject
 from tests.support.mended import mended
 

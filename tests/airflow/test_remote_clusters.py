@@ -16,9 +16,9 @@ import yaml
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException
 
-from drawdown.airflow.drain import DrainOperator
-from drawdown.airflow.remote import Work
-from drawdown.machine.test_programs import PROVIDERS
+from dev.test_programs import PROVIDERS
+from drawdown.airflow.remote.jobs import JobSpec
+from drawdown.airflow.tasks.drain import DrainOperator
 from tests.support.dag_project import ROOT, DagProject
 
 pytestmark = pytest.mark.timeout(900)
@@ -243,6 +243,6 @@ def test_a_login_in_an_airflow_connection_is_refused(tmp_path: Path) -> None:
 def test_a_profile_that_became_local_meanwhile_fails_the_task_for_good(tmp_path: Path) -> None:
     project = make(tmp_path / "project")
     project.pipeline("events", "cluster: emr")
-    work = Work(str(project.root), DrainOperator, ("events",), "local")
+    work = JobSpec(str(project.root), DrainOperator, ("events",), "local")
     with pytest.raises(AirflowFailException, match=r"cluster\.changed: 'local' is of another kind now"):
         work.order({})

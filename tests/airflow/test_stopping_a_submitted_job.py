@@ -23,6 +23,7 @@ def test_sigterm_to_the_task_group_lets_the_driver_stop_by_itself(tmp_path: Path
     assert not job.folder.exists()
 
 
+@pytest.mark.full
 def test_sigterm_to_the_front_brings_the_last_lines_and_the_exit_code(tmp_path: Path) -> None:
     with SubmittedJob(tmp_path, "3") as job:
         os.kill(job.front, signal.SIGTERM)
@@ -33,6 +34,18 @@ def test_sigterm_to_the_front_brings_the_last_lines_and_the_exit_code(tmp_path: 
     assert not job.folder.exists()
 
 
+@pytest.mark.full
+@pytest.mark.capability("OWN-05")
+def test_an_application_that_ends_without_an_answer_is_no_success(tmp_path: Path) -> None:
+    with SubmittedJob(tmp_path, "0", "--silent") as job:
+        os.kill(job.front, signal.SIGTERM)
+        assert job.task.wait(60) == 1
+        job.seconds_until_gone(15)
+    assert "the job stopped cleanly" in job.lines()
+    assert any(line.startswith("application.no-answer: ") for line in job.lines())
+
+
+@pytest.mark.capability("OWN-10")
 def test_no_process_below_the_guard_has_a_key_of_airflow(tmp_path: Path) -> None:
     given = {"AIRFLOW__CORE__FERNET_KEY": "canary", "OTHER_PASSWORD": "canary", "KAFKA_PASSWORD": "wanted"}
     with SubmittedJob(tmp_path, DRAWDOWN_PASSED_ENVIRONMENT="KAFKA_PASSWORD", **given) as job:
@@ -79,6 +92,7 @@ def test_a_killed_guard_pulls_the_leash(tmp_path: Path) -> None:
     assert not job.folder.exists()
 
 
+@pytest.mark.full
 def test_killing_task_front_and_guard_at_once_still_ends_spark(tmp_path: Path) -> None:
     with SubmittedJob(tmp_path) as job:
         for pid in (job.guard, job.front, job.task.pid):
@@ -87,6 +101,7 @@ def test_killing_task_front_and_guard_at_once_still_ends_spark(tmp_path: Path) -
     assert not job.folder.exists()
 
 
+@pytest.mark.full
 def test_a_killed_jvm_fails_the_task_within_seconds(tmp_path: Path) -> None:
     with SubmittedJob(tmp_path) as job:
         os.kill(job.jvm, signal.SIGKILL)
@@ -108,7 +123,7 @@ def test_a_driver_that_does_not_listen_is_killed_after_the_grace_time(tmp_path: 
 
 def test_what_spark_submit_refuses_reaches_the_log_with_its_exit_code(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "drawdown.clusters.submit", "--no-such-option", "job.py"],
+        [sys.executable, "-m", "drawdown.launch.submit", "--no-such-option", "job.py"],
         env={**os.environ, "TMPDIR": str(tmp_path)},
         capture_output=True,
         text=True,
@@ -117,3 +132,17 @@ def test_what_spark_submit_refuses_reaches_the_log_with_its_exit_code(tmp_path: 
     assert done.returncode == 1
     assert "--no-such-option" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("who", ["jvm", pytest.param("guard", marks=pytest.mark.full)])
+def test_a_killed_run_leaves_no_temporary_file(tmp_path: Path, who: str) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    with SubmittedJob(tmp_path, TMPDIR=str(temporary)) as job:
+        [folder] = temporary.iterdir()
+        assert {path.name.partition("-")[0] for path in folder.iterdir()} >= {"blockmgr", "spark"}
+        os.kill(getattr(job, who), signal.SIGKILL)
+        job.task.wait(60)
+        job.seconds_until_gone(15)
+    assert list(temporary.iterdir()) == []

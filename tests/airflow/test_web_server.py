@@ -18,10 +18,11 @@ from urllib.parse import quote
 import pytest
 from deltalake import DeltaTable
 
+from dev.airflow.home import LocalAirflow
 from drawdown.errors import MachineError
-from drawdown.machine.airflow_home import LocalAirflow
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Counts, Run
+from tests.support.airflow_users import token_of, users
 from tests.support.asset_events import asset_events
 from tests.support.browser import Browser
 from tests.support.dag_project import ROOT, DagProject
@@ -47,7 +48,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> DagProject:
 def airflow(project: DagProject) -> Iterator[LocalAirflow]:
     with open_metastore(project) as metastore:
         record_a_failed_run(metastore)
-    with LocalAirflow(project.root, project.root / "airflow") as started:
+    others = users(nobody="", reader="viewer")
+    with LocalAirflow(project.root, project.root / "airflow", extra_env=others) as started:
         yield started
 
 
@@ -76,15 +78,8 @@ def page(airflow: LocalAirflow, token: str | None) -> str:
         return str(response.read().decode())
 
 
-def token_of(airflow: LocalAirflow) -> str:
-    _, answer = airflow.api._request(
-        "POST", "/auth/token", {"username": airflow.user, "password": airflow.password}
-    )
-    return str(answer["access_token"])
-
-
 def test_the_page_shows_the_run_with_all_text_escaped(airflow: LocalAirflow) -> None:
-    text = page(airflow, token_of(airflow))
+    text = page(airflow, token_of(airflow, airflow.user))
     assert "<td>1,234</td>" in text
     assert "source.unreadable" in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
@@ -95,6 +90,11 @@ def test_the_page_is_for_those_who_may_read_the_dag(airflow: LocalAirflow) -> No
     with pytest.raises(urllib.error.HTTPError) as refused:
         page(airflow, None)
     assert refused.value.code == 401
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        page(airflow, token_of(airflow, "nobody"))
+    assert refused.value.code == 403, "logged in, without a right"
+    assert "1,234" not in refused.value.read().decode()
+    assert "<td>1,234</td>" in page(airflow, token_of(airflow, "reader"))
 
 
 def test_a_backfill_of_a_drain_is_refused(airflow: LocalAirflow) -> None:
@@ -140,6 +140,7 @@ def test_the_same_backfill_again_by_command_gives_the_same_table(
     assert replayed(project) == sorted([*replays, "2024-01-01", "2024-01-02"]), "they were computed again"
 
 
+@pytest.mark.full
 @pytest.mark.timeout(900)
 def test_a_backfill_by_the_dialog_in_a_browser(
     project: DagProject, drained: LocalAirflow, browser: Browser

@@ -65,7 +65,7 @@ def _drains(query: str, folder: Path, batches: int) -> Pairs:
         made = Contest(fresh, query, "json", max_files=FILES // batches, settings=TUNED)
         for number in range(FILES):
             rows = [json.dumps(row) for row in events(number, ROWS)]
-            made.workspace.land(f"landing/{number:03}.json", rows, mtime=1_700_000_000 + 10 * number)
+            made.sandbox.land(f"landing/{number:03}.json", rows, mtime=1_700_000_000 + 10 * number)
         return made
 
     def used(way: str, turn: int) -> Usage:

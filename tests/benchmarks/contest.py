@@ -7,13 +7,13 @@ import re
 import sys
 from pathlib import Path
 
-from drawdown.clusters.local import submit_conf
-from drawdown.machine.archive import driver_class_path
+from drawdown.jvm.class_archive import driver_class_path
+from drawdown.launch.local import submit_conf
 from drawdown.metastore import Metastore
 from drawdown.spec import load_pipeline
 from tests.benchmarks.usage import Usage, used_by
+from tests.support.sandbox import Sandbox
 from tests.support.spark import ROOT
-from tests.support.workspace import Workspace
 
 QUERIES = Path(__file__).parent / "queries"
 BY_HAND = Path(__file__).with_name("by_hand.py")
@@ -64,11 +64,11 @@ class Contest:
         self._folder, self._query, self._form, self._max_files = folder, query, form, max_files
         self._memory, self._settings = memory, settings
         more = f"\nclusters: {{local: {{driver_memory: {memory}}}}}\n"
-        self.workspace = Workspace(folder / "project", more=more)
-        self.landing = self.workspace.storage / "landing"
+        self.sandbox = Sandbox(folder / "project", more=more)
+        self.landing = self.sandbox.storage / "landing"
         self.landing.mkdir()
         names = [json.dumps({"k": k, "name": f"name {k}"}) for k in range(NAMES)]
-        self.workspace.land("names/all.json", names)
+        self.sandbox.land("names/all.json", names)
         self._write_pipeline()
 
     def land_all(self, events: Path) -> None:
@@ -78,12 +78,12 @@ class Contest:
 
     def ours(self) -> Usage:
         """A drain, as the task `drain` submits it."""
-        project = self.workspace.project
+        project = self.sandbox.project
         conf = submit_conf(project, project.clusters["local"])
         master = conf.pop("spark.master")
         settings = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
         job = [str(ROOT / "jobs" / "drain.py"), "--project", str(project.root), "--pipeline", "contest"]
-        submit = [sys.executable, "-m", "drawdown.clusters.submit", "--master", master, *settings, *job]
+        submit = [sys.executable, "-m", "drawdown.launch.submit", "--master", master, *settings, *job]
         return used_by(submit, self._folder)
 
     def by_hand(self) -> Usage:
@@ -95,7 +95,7 @@ class Contest:
             *("--driver-class-path", driver_class_path(ROOT)),
             *(str(BY_HAND), str(QUERIES / f"{self._query}.py"), str(self.landing), self._form),
             str(self._max_files),
-            *(str(self.workspace.storage / "names"), str(said / "checkpoint"), str(said / "table")),
+            *(str(self.sandbox.storage / "names"), str(said / "checkpoint"), str(said / "table")),
             *self._settings,
         ]
         # Its Java may crash while it ends: RocksDB, left open, logs what it compacts (facebook/rocksdb#5595).
@@ -103,7 +103,7 @@ class Contest:
 
     def seconds_of_our_query(self) -> float:
         """What the triggers of the newest drain took."""
-        with Metastore.open(self.workspace.project.metastore_url) as metastore:
+        with Metastore.open(self.sandbox.project.metastore_url) as metastore:
             run = metastore.runs("contest", limit=1)[0]
         return float(sum(each["duration_ms"].get("triggerExecution", 0) for each in run.progress) / 1_000)
 
@@ -111,7 +111,7 @@ class Contest:
         text = (QUERIES / f"{self._query}.py").read_text()
         columns = re.search(r'^COLUMNS = "(.*)"$', text, re.MULTILINE)
         assert columns is not None
-        self.workspace.pipeline(
+        self.sandbox.pipeline(
             "contest",
             PIPELINE.format(form=self._form, max_files=self._max_files),
             transform_py=text,
@@ -119,7 +119,7 @@ class Contest:
             names_ddl="k INT, name STRING",
             out_ddl=columns[1],
         )
-        load_pipeline(self.workspace.project, "contest")
+        load_pipeline(self.sandbox.project, "contest")
 
 
 def seconds_of_query(by_hand: Usage) -> float:

@@ -13,15 +13,16 @@ import sys
 import tempfile
 from pathlib import Path
 
-from drawdown import application
-from drawdown.clusters.local import submit_conf
+from drawdown.application import application
+from drawdown.launch.local import submit_conf
 from drawdown.metastore import Metastore
 from drawdown.spec import load_pipeline, load_project
+from drawdown.workspace import Workspace
 from tests.benchmarks.comparison import Comparison, in_turns
 from tests.benchmarks.page import keep, present
 from tests.benchmarks.usage import Usage, used_by
+from tests.support.sandbox import Sandbox
 from tests.support.spark import ROOT
-from tests.support.workspace import Workspace
 
 SIZES = (3, 8, 20)
 BOUNDED = 20
@@ -48,11 +49,11 @@ class Group:
     def __init__(self, folder: Path, pipelines: int) -> None:
         folder.mkdir()
         self._folder, self._waves = folder, 0
-        self.workspace = Workspace(folder / "project")
+        self.sandbox = Sandbox(folder / "project")
         self.names = [f"p{number:02}" for number in range(pipelines)]
         for number, name in enumerate(self.names):
             out, sql = COUNT if number % 4 == 3 else COPY
-            self.workspace.pipeline(
+            self.sandbox.pipeline(
                 name,
                 SPEC.format(name=name),
                 event_ddl="at TIMESTAMP, k INT",
@@ -74,9 +75,7 @@ class Group:
         """One application for all, so many at once."""
         self._land()
         here = [sys.executable, "-m", "tests.benchmarks.groups", "--drain"]
-        return used_by(
-            [*here, str(self.workspace.root), str(number)], self._folder, {"PYTHONPATH": str(ROOT)}
-        )
+        return used_by([*here, str(self.sandbox.root), str(number)], self._folder, {"PYTHONPATH": str(ROOT)})
 
     def _land(self) -> None:
         """One file for each pipeline, an hour later than the last."""
@@ -84,16 +83,16 @@ class Group:
         at = f"2024-01-{day + 1:02}T{hour:02}:30:00Z"
         for name in self.names:
             rows = [{"at": at, "k": k % 10} for k in range(ROWS)]
-            self.workspace.land_json(f"landing/{name}/{self._waves}.json", rows)
+            self.sandbox.land_json(f"landing/{name}/{self._waves}.json", rows)
         self._waves += 1
 
     def _submitted(self, *names: str) -> Usage:
-        project = self.workspace.project
+        project = self.sandbox.project
         conf = submit_conf(project, project.clusters["local"])
         settings = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
         pipelines = [part for name in names for part in ("--pipeline", name)]
         job = [str(ROOT / "jobs" / "drain.py"), "--project", str(project.root), *pipelines]
-        return used_by([sys.executable, "-m", "drawdown.clusters.submit", *settings, *job], self._folder)
+        return used_by([sys.executable, "-m", "drawdown.launch.submit", *settings, *job], self._folder)
 
 
 def drain_here(root: str, number: int) -> int:
@@ -102,7 +101,9 @@ def drain_here(root: str, number: int) -> int:
     project = load_project(Path(root))
     names = sorted(path.name for path in project.pipelines_dir.iterdir())
     with Metastore.open(project.metastore_url) as metastore:
-        work = application.Application(project, metastore, submit_conf(project, project.clusters["local"]))
+        work = application.SparkApplication(
+            Workspace(project, metastore), submit_conf(project, project.clusters["local"])
+        )
         return application.exit_code(work.drain_all([load_pipeline(project, name) for name in names]))
 
 

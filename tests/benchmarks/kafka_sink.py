@@ -12,12 +12,12 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from drawdown.machine.broker import Broker
+from drawdown.testing.servers.kafka import KafkaServer
 from tests.benchmarks.comparison import Comparison, in_turns
 from tests.benchmarks.page import present
+from tests.support.sandbox import Sandbox
 from tests.support.spark import ROOT, start_session
 from tests.support.topics import Topic
-from tests.support.workspace import Workspace
 
 SIZES = (50_000, 200_000, 800_000)
 RIVAL = "Spark's own writer, at least once"
@@ -38,28 +38,28 @@ def main(*sizes: int) -> int:
     session = start_session()
     with (
         tempfile.TemporaryDirectory() as folder,
-        Broker(Path(folder) / "kafka", state_dir=ROOT / ".drawdown") as broker,
+        KafkaServer(Path(folder) / "kafka", state_dir=ROOT / ".drawdown") as broker,
     ):
         found = [_compare(session, broker, Path(folder) / str(rows), rows) for rows in sizes]
     session.stop()
     return present("kafka_sink", found)
 
 
-def _compare(session: SparkSession, broker: Broker, folder: Path, rows: int) -> Comparison:
-    workspace = Workspace(folder, session, kafka=broker.bootstrap_servers)
+def _compare(session: SparkSession, broker: KafkaServer, folder: Path, rows: int) -> Comparison:
+    sandbox = Sandbox(folder, session, kafka=broker.bootstrap_servers)
     # Named by the rows too: a ledger belongs to the pipeline of its name, and the broker is the same.
     names = {delivery: f"{delivery}_{rows}" for delivery in ("exactly_once", "at_least_once")}
     for delivery, name in names.items():
         Topic(broker, name, 2)
         spec = SPEC.replace("DELIVERY", delivery).replace("NAME", name)
-        workspace.pipeline(name, spec, event_ddl="id INT", transform_sql=SQL.format(rows=rows))
+        sandbox.pipeline(name, spec, event_ddl="id INT", transform_sql=SQL.format(rows=rows))
 
     def drained(delivery: str, turn: int) -> float:
         name = names[delivery]
         for id in (0, 1):  # a file is a task
-            workspace.land_json(f"landing/{name}/{turn}-{id}.json", [{"id": id}])
+            sandbox.land_json(f"landing/{name}/{turn}-{id}.json", [{"id": id}])
         begun = time.monotonic()
-        run = workspace.run(name)
+        run = sandbox.run(name)
         assert run.counts.staged == rows
         return time.monotonic() - begun
 

@@ -32,10 +32,10 @@ class History:
     def __init__(self, folder: Path, runs: int, session: SparkSession) -> None:
         folder.mkdir()
         self._contest, self._runs = Contest(folder, "windowed", "json"), 0
-        self._contest.workspace.spark = session
+        self._contest.sandbox.spark = session
         while self._runs < runs - 1:
             self._land()
-            self._contest.workspace.run("contest")
+            self._contest.sandbox.run("contest")
 
     def next_run(self, _: int) -> Usage:
         self._land()
@@ -43,7 +43,7 @@ class History:
 
     def size(self) -> str:
         """Of the checkpoint."""
-        folder = self._contest.workspace.storage / "_drawdown" / "contest" / "checkpoint-1"
+        folder = self._contest.sandbox.storage / "_drawdown" / "contest" / "checkpoint-1"
         files = [path for path in folder.rglob("*") if path.is_file()]
         return f"{len(files)} files, {sum(path.stat().st_size for path in files):,} bytes"
 

@@ -1,4 +1,4 @@
-"""Parse of a DAG folder of 100, 300 and 1,000 pipelines beside as many DAGs and tasks written by hand.
+"""Parse of a DAG folder of 100, 300 and 1,000 pipelines, plain and mixed, beside a file of as many by hand.
 
 python -m tests.benchmarks.parse
 """
@@ -17,7 +17,6 @@ from tests.benchmarks.comparison import Comparison, in_turns
 from tests.benchmarks.page import present
 from tests.support.spark import ROOT
 
-SIZES = (100, 300, 1_000)
 RIVAL = "a DAG file written by hand"
 
 # Airflow itself is imported before the clock starts: its dag processor has it loaded already.
@@ -60,8 +59,11 @@ for number in range(PIPELINES):
 """
 
 
-def make_project(folder: Path, pipelines: int) -> Path:
-    """Copies of an example with rules, expectations and a watermark; returns its DAG file."""
+def make_project(folder: Path, pipelines: int, *, mixed: bool = False) -> Path:
+    """Copies of an example with rules, expectations and a watermark; returns its DAG file.
+
+    Mixed, of every ten pipelines three share a group, two can be replayed, and three read another's table.
+    """
     (folder / "dags").mkdir(parents=True)
     shutil.copy(ROOT / "dags" / "drawdown.py", folder / "dags")
     into = folder / "include" / "pipelines"
@@ -75,8 +77,23 @@ def make_project(folder: Path, pipelines: int) -> Path:
         own = spec.replace("tables/flights", f"tables/flights_{number}").replace(
             "schedule: null", f'schedule: "{number % 60} * * * *"'
         )
-        (copy / "pipeline.yaml").write_text(own)
+        (copy / "pipeline.yaml").write_text(_varied(own, number) if mixed else own)
     return folder / "dags" / "drawdown.py"
+
+
+def _varied(spec: str, number: int) -> str:
+    path = f"  path: tables/flights_{number}\n"
+    varied = spec.replace(path, f"{path}  table: flights_{number}\n")
+    place = number % 10
+    if place in (1, 2, 3):  # A group has one schedule.
+        varied = varied.replace("# group: none", f"group: group_{number // 10}")
+        varied = varied.replace(f'schedule: "{number % 60} * * * *"', 'schedule: "@hourly"')
+    elif place in (4, 5):
+        varied += "\nreplay: {interval: 1 day, lookback: 6 hours, lookahead: 6 hours}\n"
+    elif place in (6, 7, 8):
+        read, kept = varied.index("    format: csv"), varied.index("    # A departure")
+        varied = f"{varied[:read]}    format: table\n    table: flights_{number - 6}\n{varied[kept:]}"
+    return varied
 
 
 def parsed(dag_file: Path) -> dict[str, float]:
@@ -95,17 +112,18 @@ def parsed(dag_file: Path) -> dict[str, float]:
 def main() -> int:
     found = []
     with tempfile.TemporaryDirectory() as name:
-        for pipelines in SIZES:
-            ours = make_project(Path(name) / f"ours{pipelines}", pipelines)
+        for pipelines, mixed in ((100, False), (300, False), (1_000, False), (1_000, True)):
+            what = f"{pipelines:,} pipelines" + ", with groups, replays and tables that others read" * mixed
+            ours = make_project(Path(name) / f"ours{pipelines}{mixed}", pipelines, mixed=mixed)
             rival = Path(name) / f"rival{pipelines}" / "dags" / "by_hand.py"
-            rival.parent.mkdir(parents=True)
+            rival.parent.mkdir(parents=True, exist_ok=True)
             rival.write_text(BY_HAND.replace("PIPELINES", str(pipelines)))
             pairs = in_turns(
                 lambda _, file=ours: parsed(file)["seconds"],  # type: ignore[misc]
                 lambda _, file=rival: parsed(file)["seconds"],  # type: ignore[misc]
             )
             figures = ([pair[way] for pair in pairs] for way in (0, 1))
-            found.append(Comparison(f"{pipelines:,} pipelines", RIVAL, "s", *figures))
+            found.append(Comparison(what, RIVAL, "s", *figures))
     return present("parse", found)
 
 

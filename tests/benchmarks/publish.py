@@ -18,16 +18,16 @@ import psycopg
 from pydantic import SecretStr
 from pyspark.sql import DataFrame, SparkSession
 
-from drawdown.machine.postgres import PostgresServer
+from drawdown.changes.protocol import Commit, Staged
+from drawdown.delta.table import DeltaTableFiles
 from drawdown.metastore.records import StagedFile
-from drawdown.publishing.delta_table import DeltaTableFiles
-from drawdown.publishing.delta_target import DeltaTarget
-from drawdown.publishing.postgres_ledger import Ledger
-from drawdown.publishing.postgres_table import PostgresTable
-from drawdown.publishing.postgres_target import PostgresTarget
-from drawdown.publishing.target import Commit, Staged
+from drawdown.sinks.delta.publish import DeltaTarget
+from drawdown.sinks.postgres.ledger import PostgresLedger
+from drawdown.sinks.postgres.publish import PostgresTarget
+from drawdown.sinks.postgres.table import PostgresTable
 from drawdown.spec import Database
 from drawdown.storage import Storage
+from drawdown.testing.servers.postgres import PostgresServer
 from tests.benchmarks.comparison import Comparison, in_turns
 from tests.benchmarks.page import present
 from tests.support.registered import change
@@ -131,7 +131,7 @@ def _publish(server: PostgresServer, folder: Path, staged: Staged) -> float:
     )
     with psycopg.connect(url) as connection:
         connection.execute(f"CREATE TABLE public.out ({COLUMNS})".encode())
-        Ledger("public", "out").claim(connection)
+        PostgresLedger("public", "out").claim(connection)
     target = PostgresTarget(Storage(str(folder)), database, PostgresTable("public", "out"))
     begun = time.monotonic()
     target.make_visible(staged, Commit("benchmark", 0, change()))

@@ -17,6 +17,7 @@ from pathlib import Path
 from drawdown.metastore import Metastore
 from drawdown.plan.preflight import preflight
 from drawdown.spec import load_pipeline
+from drawdown.workspace import Workspace
 from tests.benchmarks.comparison import PAIRS, Comparison
 from tests.benchmarks.contest import Contest, seconds_of_query
 from tests.benchmarks.page import present
@@ -67,12 +68,12 @@ def _nothing_new() -> Comparison:
         contest = Contest(Path(folder), "windowed", "json")
         land(contest, 0)
         contest.ours(), contest.by_hand()
-        project = contest.workspace.project
+        project = contest.sandbox.project
         taken: tuple[list[float], list[float]] = [], []
         for _ in range(PAIRS):
             begun = time.monotonic()
             with Metastore.open(project.metastore_url) as metastore:
-                found = preflight(project, load_pipeline(project, "contest"), metastore)
+                found = preflight(Workspace(project, metastore), load_pipeline(project, "contest"))
             taken[0].append(time.monotonic() - begun)
             assert not found.work, found.reasons
             taken[1].append(contest.by_hand().seconds)
@@ -80,7 +81,7 @@ def _nothing_new() -> Comparison:
 
 
 def land(contest: Contest, turn: int) -> None:
-    contest.workspace.land_json(f"landing/{turn:04}.json", events(turn, ROWS))
+    contest.sandbox.land_json(f"landing/{turn:04}.json", events(turn, ROWS))
 
 
 def events(turn: int, rows: int) -> Iterator[dict[str, object]]:

@@ -24,16 +24,17 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from sqlalchemy import func, select
 
+from drawdown.delta.table import DeltaTableFiles
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Counts, Lease, Run, StagedFile, Verdict
 from drawdown.metastore.tables import metadata
 from drawdown.publishing import publish_passed
-from drawdown.publishing.delta_table import DeltaTableFiles
-from drawdown.publishing.targets import output_uri
+from drawdown.sinks.locations import output_uri
 from drawdown.spec import Pipeline
+from drawdown.workspace import Generation, Workspace
 from tests.support.ageing import grow_old
+from tests.support.sandbox import Sandbox
 from tests.support.tidying import tidied
-from tests.support.workspace import Workspace
 
 NAME = "events"
 A_DAY = 4
@@ -73,47 +74,45 @@ def growth(
     root: Path, runs: int, *, a_day: int = A_DAY, upkeep: bool = True, more: str = ""
 ) -> Iterator[Size]:
     """The size after each day."""
-    workspace = Workspace(root, more=more)
-    pipeline = workspace.pipeline(NAME, SPEC, event_ddl="id BIGINT", transform_sql="SELECT * FROM events")
-    with workspace.metastore() as metastore:
-        _begin(workspace, metastore, pipeline)
+    sandbox = Sandbox(root, more=more)
+    pipeline = sandbox.pipeline(NAME, SPEC, event_ddl="id BIGINT", transform_sql="SELECT * FROM events")
+    with sandbox.metastore() as metastore:
+        _begin(sandbox, metastore, pipeline)
         for number in range(runs):
-            _run(workspace, metastore, pipeline, number)
+            _run(sandbox, metastore, pipeline, number)
             if number % a_day == a_day - 1:
-                grow_old(workspace, timedelta(days=1))
+                grow_old(sandbox, timedelta(days=1))
                 if upkeep:
-                    tidied(workspace, NAME)
-                yield _size(workspace, metastore, number + 1)
+                    tidied(sandbox, NAME)
+                yield _size(sandbox, metastore, number + 1)
 
 
-def _begin(workspace: Workspace, metastore: Metastore, pipeline: Pipeline) -> None:
-    table = DeltaTableFiles(output_uri(workspace.project, pipeline))
+def _begin(sandbox: Sandbox, metastore: Metastore, pipeline: Pipeline) -> None:
+    table = DeltaTableFiles(output_uri(sandbox.project, pipeline))
     table.create(json.dumps(_SCHEMA), [], "events")
     lease = metastore.acquire(NAME, "simulated", "first", TTL)
     known = {"sink.identity": table.table_id, "source_order": ["events"]}
     metastore.create_checkpoint(lease, 1, f"_drawdown/{NAME}/checkpoint-1", known)
     metastore.release(lease)
-    _write(workspace, "metadata", json.dumps({"id": str(uuid.uuid4())}))
+    _write(sandbox, "metadata", json.dumps({"id": str(uuid.uuid4())}))
 
 
-def _run(workspace: Workspace, metastore: Metastore, pipeline: Pipeline, number: int) -> None:
+def _run(sandbox: Sandbox, metastore: Metastore, pipeline: Pipeline, number: int) -> None:
     run_id = f"run-{number:06}"
     lease = metastore.acquire(NAME, "simulated", run_id, TTL)
     metastore.start_run(Run(run_id, NAME, generation=1, holder="simulated"))
-    _write(workspace, f"offsets/{number}", "v1\n{}\n" + json.dumps({"logOffset": number}))
-    _stage(workspace, metastore, lease, number)
-    _write(workspace, f"commits/{number}", "v1\n" + json.dumps({"nextBatchWatermarkMs": 0}))
+    _write(sandbox, f"offsets/{number}", "v1\n{}\n" + json.dumps({"logOffset": number}))
+    _stage(sandbox, metastore, lease, number)
+    _write(sandbox, f"commits/{number}", "v1\n" + json.dumps({"nextBatchWatermarkMs": 0}))
     metastore.mark_committed(lease, 1, number)
     metastore.record_verdict(lease, Verdict(NAME, 1, run_id, number, number, "pass"))
-    checkpoint = metastore.active_checkpoint(NAME)
-    assert checkpoint is not None
-    done = publish_passed(metastore, lease, workspace.project, pipeline, checkpoint)
+    done = publish_passed(Generation.of(Workspace(sandbox.project, metastore), pipeline), lease)
     metastore.finish_run(run_id, "succeeded", batches=1, counts=Counts(published=done.rows))
     metastore.release(lease)
 
 
-def _stage(workspace: Workspace, metastore: Metastore, lease: Lease, number: int) -> None:
-    path = workspace.storage / "tables/events" / f"part-{number:06}-{uuid.uuid4()}.parquet"
+def _stage(sandbox: Sandbox, metastore: Metastore, lease: Lease, number: int) -> None:
+    path = sandbox.storage / "tables/events" / f"part-{number:06}-{uuid.uuid4()}.parquet"
     pq.write_table(pa.table({"id": [number]}), path)
     info = path.stat()
     action = {
@@ -127,15 +126,15 @@ def _stage(workspace: Workspace, metastore: Metastore, lease: Lease, number: int
     metastore.note_batch(lease, batch, [StagedFile("output", str(path), info.st_size, 1, action)], {})
 
 
-def _write(workspace: Workspace, name: str, text: str) -> None:
-    path = workspace.storage / "_drawdown" / NAME / "checkpoint-1" / name
+def _write(sandbox: Sandbox, name: str, text: str) -> None:
+    path = sandbox.storage / "_drawdown" / NAME / "checkpoint-1" / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
 
-def _size(workspace: Workspace, metastore: Metastore, runs: int) -> Size:
+def _size(sandbox: Sandbox, metastore: Metastore, runs: int) -> Size:
     sizes: Counter[str] = Counter()
-    for path, (size, _) in workspace.snapshot().items():
+    for path, (size, _) in sandbox.snapshot().items():
         where = "table" if path.startswith("tables/") else "other"
         sizes[f"{where} files"] += 1
         sizes[f"{where} bytes"] += size

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.test_commands import refused
 from tests.support.command_line import drawdown
 from tests.support.replays import REPLAYED
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 PAGE = Path(__file__).parents[2] / "docs/replay.md"
 
@@ -23,9 +23,9 @@ def commands() -> list[list[str]]:
 
 
 @pytest.fixture
-def drained(workspace: Workspace) -> Workspace:
+def drained(sandbox: Sandbox) -> Sandbox:
     """Three days are closed; an event of the first came too late for its window."""
-    workspace.pipeline(
+    sandbox.pipeline(
         "hourly",
         REPLAYED,
         events_ddl="at TIMESTAMP",
@@ -34,16 +34,17 @@ def drained(workspace: Workspace) -> Workspace:
     )
     for number, hours in enumerate((["01T06", "02T06", "03T06", "04T06"], ["01T06", "04T07"])):
         rows = [{"at": f"2024-01-{hour}:30:00Z"} for hour in hours]
-        workspace.land_json(f"landing/events/{number}.json", rows, mtime=number + 1)
-        workspace.run("hourly")
-    return workspace
+        sandbox.land_json(f"landing/events/{number}.json", rows, mtime=number + 1)
+        sandbox.run("hourly")
+    return sandbox
 
 
-def counted(workspace: Workspace) -> list[int]:
-    return [n for _, n in workspace.delta("tables/hourly")]
+def counted(sandbox: Sandbox) -> list[int]:
+    return [n for _, n in sandbox.delta("tables/hourly")]
 
 
-def test_the_commands_of_the_page_do_what_it_says(drained: Workspace) -> None:
+@pytest.mark.full
+def test_the_commands_of_the_page_do_what_it_says(drained: Sandbox) -> None:
     assert counted(drained)[:3] == [1, 1, 1]
     days, quarters = (drawdown(drained.root, *command) for command in commands())
     assert days.returncode == 0, days.stderr
@@ -53,7 +54,8 @@ def test_the_commands_of_the_page_do_what_it_says(drained: Workspace) -> None:
     assert counted(drained)[:3] == [2, 1, 1], "with what had come too late"
 
 
-def test_what_cannot_be_replayed_is_one_error_and_changes_nothing(drained: Workspace) -> None:
+@pytest.mark.full
+def test_what_cannot_be_replayed_is_one_error_and_changes_nothing(drained: Sandbox) -> None:
     before = counted(drained)
     span = ["--from", "2024-01-01", "--to", "2024-01-02"]
     refused(drawdown(drained.root, "backfill", "hourly", *span, "--interval", "soon"), 2, "replay.interval")

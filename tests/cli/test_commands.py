@@ -53,6 +53,7 @@ def test_init_test_run_work_first_time_and_a_second_run_has_nothing_new(sales: P
     assert shown["verdicts"][0]["outcome"] == "pass"
 
 
+@pytest.mark.full
 def test_a_case_that_differs_shows_the_rows_and_exits_with_1(sales: Path) -> None:
     cases = sales / "include/pipelines/sales/tests"
     wrong = {"misspelt": ("amount", "amuont"), "worded": ("10.50", "ten"), "first": ("DE", "XX")}
@@ -69,6 +70,7 @@ def test_a_case_that_differs_shows_the_rows_and_exits_with_1(sales: Path) -> Non
     assert "+ unexpected: p1, 2024-01-01 10:00:00, DE, 10.50" in done.stdout
 
 
+@pytest.mark.full
 def test_a_failed_audit_is_decided_about_without_spark(sales: Path) -> None:
     quality = sales / "include/pipelines/sales/quality.yaml"
     quality.write_text(
@@ -169,3 +171,30 @@ def test_a_bug_is_one_error_that_names_a_private_file_with_its_trace(tmp_path: P
     assert str(trace) in "".join(said.split())
     assert "KeyError" in trace.read_text()
     assert trace.stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.full
+def test_what_users_code_prints_is_beside_the_one_json_document(sales: Path) -> None:
+    folder = sales / "include/pipelines/sales"
+    spec = folder / "pipeline.yaml"
+    spec.write_text(
+        spec.read_text().replace("transform: transform.sql    # or transform.py", "transform: transform.py")
+    )
+    query = (folder / "transform.sql").read_text()
+    (folder / "transform.py").write_text(
+        "import logging, sys\n"
+        "print('said at import')\n"
+        "logging.basicConfig(stream=sys.stdout)\n\n\n"
+        "def transform(inputs):\n"
+        "    sys.stdout.write('said in the function\\n')\n"
+        "    logging.warning('said by logging')\n"
+        "    inputs['payments'].createOrReplaceTempView('payments')\n"
+        f"    return inputs['payments'].sparkSession.sql('''{query}''')\n"
+    )
+    (folder / "transform.sql").unlink()
+    done = drawdown(sales, "run", "sales", "--json")
+    assert done.returncode == 0, done.stderr
+    [ran] = json.loads(done.stdout)
+    assert ran["run"]["counts"]["read"] > 0
+    for said in ("said at import", "said in the function", "said by logging"):
+        assert said in done.stderr

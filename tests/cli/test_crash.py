@@ -56,6 +56,7 @@ def words(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 def test_a_case_goes_on_after_a_kill_and_points_that_are_not_reached_are_named(words: Path) -> None:
     at = ["--at", "after batch.note", "--at", "before batch.show"]
     done = drawdown(words, "test", "words", "--crash", *at, "--json", timeout=600)

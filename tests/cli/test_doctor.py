@@ -17,12 +17,12 @@ import pytest
 from fsspec.implementations.local import LocalFileSystem
 from sqlalchemy import create_engine
 
-from drawdown.cli.examination.store import storage
+from drawdown.cli.doctor.store import storage
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Run
 from tests.fixtures.postgres import PostgresServer
 from tests.support.command_line import drawdown
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 pytest_plugins = ("tests.fixtures.metastores",)
 
@@ -40,20 +40,21 @@ LOGIN = """  secured:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Workspace:
-    workspace = Workspace(tmp_path / "project")
-    workspace.pipeline("events", SPEC, events_ddl="id BIGINT", transform_sql="SELECT id FROM events")
-    return workspace
+def project(tmp_path: Path) -> Sandbox:
+    sandbox = Sandbox(tmp_path / "project")
+    sandbox.pipeline("events", SPEC, events_ddl="id BIGINT", transform_sql="SELECT id FROM events")
+    return sandbox
 
 
-def findings(project: Workspace, about: str) -> list[tuple[str, str, str]]:
+def findings(project: Sandbox, about: str) -> list[tuple[str, str, str]]:
     """Level, what, do."""
     found = json.loads(drawdown(project.root, "doctor", "--json").stdout)
     return [(each["level"], each["what"], each["do"]) for each in found if each["about"] == about]
 
 
+@pytest.mark.full
 def test_a_metastore_that_is_an_hour_ahead(
-    project: Workspace, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+    project: Sandbox, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert [level for level, _, _ in findings(project, "clocks")] == ["ok", "ok"]
     url = postgres_server.create_database().replace("postgresql://", "postgresql+psycopg://")
@@ -77,7 +78,7 @@ def test_a_metastore_that_is_an_hour_ahead(
     assert 3_590 < int(what.split(" is ")[1].split(" s ")[0].replace(",", "")) < 3_610
 
 
-def test_a_store_whose_clock_is_behind(project: Workspace) -> None:
+def test_a_store_whose_clock_is_behind(project: Sandbox) -> None:
     class AnHourBehind(LocalFileSystem):
         protocol = "behind"
 
@@ -101,7 +102,7 @@ def test_a_store_whose_clock_is_behind(project: Workspace) -> None:
     assert not list(project.storage.rglob("doctor-*"))
 
 
-def test_a_rebuild_that_died(project: Workspace) -> None:
+def test_a_rebuild_that_died(project: Sandbox) -> None:
     with project.metastore() as metastore:
         metastore.start_run(Run("r1", "events", kind="rebuild", holder="elsewhere pid 1"))
     assert [(level, do) for level, _, do in findings(project, "leases")] == [
@@ -109,7 +110,8 @@ def test_a_rebuild_that_died(project: Workspace) -> None:
     ]
 
 
-def test_a_driver_that_goes_on_although_its_run_is_dead(project: Workspace) -> None:
+@pytest.mark.full
+def test_a_driver_that_goes_on_although_its_run_is_dead(project: Sandbox) -> None:
     below = "subprocess.run([sys.executable, '-c', 'input()'])  # drawdown"
     driver = [sys.executable, "-c", f"import subprocess, sys; print(flush=True); {below}"]
     with subprocess.Popen(driver, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -128,7 +130,7 @@ def test_a_driver_that_goes_on_although_its_run_is_dead(project: Workspace) -> N
     assert findings(project, "drivers") == []
 
 
-def test_a_process_that_only_has_the_number_of_a_dead_driver_is_left_alone(project: Workspace) -> None:
+def test_a_process_that_only_has_the_number_of_a_dead_driver_is_left_alone(project: Sandbox) -> None:
     with project.metastore() as metastore:
         metastore.start_run(Run("r1", "events"))
         program = "input()  # drawdown"
@@ -138,7 +140,8 @@ def test_a_process_that_only_has_the_number_of_a_dead_driver_is_left_alone(proje
             process.kill()
 
 
-def test_a_login_that_airflow_does_not_have(project: Workspace, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.full
+def test_a_login_that_airflow_does_not_have(project: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     file = project.root / "include" / "project.yaml"
     file.write_text(file.read_text().rstrip("\n") + "\n" + LOGIN)
     [(level, what, do)] = findings(project, "connection")

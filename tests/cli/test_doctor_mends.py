@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.clusters.cluster_folder import MARK, ClusterFolder, ClusterRecord
+from drawdown.launch.standalone.cluster_folder import MARK, ClusterFolder, ClusterRecord
 from drawdown.metastore.records import Run
 from tests.support import clusters
 from tests.support.command_line import drawdown
 from tests.support.mended import mended
+from tests.support.sandbox import Sandbox
 from tests.support.small_disk import small_disk
 from tests.support.spark import ROOT
-from tests.support.workspace import Workspace
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -28,15 +28,15 @@ state: {partitions: 2}
 """
 
 
-def workspace(root: Path) -> Workspace:
-    made = Workspace(root)
+def sandbox(root: Path) -> Sandbox:
+    made = Sandbox(root)
     made.pipeline("events", SPEC, events_ddl="id BIGINT", transform_sql="SELECT id FROM events")
     made.land_json("landing/events/1.json", [{"id": 1}])
     return made
 
 
 def test_storage_that_this_user_may_not_write(tmp_path: Path) -> None:
-    made = workspace(tmp_path / "project")
+    made = sandbox(tmp_path / "project")
     made.storage.chmod(0o500)
     # To the kernel root is anybody else once it has given its capabilities up.
     plain = ["setpriv", "--bounding-set=-all"] if os.geteuid() == 0 else []
@@ -46,20 +46,23 @@ def test_storage_that_this_user_may_not_write(tmp_path: Path) -> None:
     assert after["level"] == "ok"
 
 
+@pytest.mark.full
 def test_a_machine_whose_loopback_interface_is_down(tmp_path: Path) -> None:
-    [before, after] = mended(workspace(tmp_path / "project").root, "ports", inside=["unshare", "--net"])
+    [before, after] = mended(sandbox(tmp_path / "project").root, "ports", inside=["unshare", "--net"])
     assert (before["level"], after["level"]) == ("fail", "ok")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(("about", "variable"), [("java", "JAVA_HOME"), ("jars", "DRAWDOWN_HOME")])
 def test_a_variable_that_leads_nowhere(tmp_path: Path, about: str, variable: str) -> None:
-    made = workspace(tmp_path / "project")
+    made = sandbox(tmp_path / "project")
     found = mended(made.root, about, inside=["env", f"{variable}={tmp_path}"])
     assert [each["level"] for each in found] == ["fail", "ok"]
 
 
+@pytest.mark.full
 def test_a_run_that_died_and_whose_lease_nobody_holds(tmp_path: Path) -> None:
-    made = workspace(tmp_path / "project")
+    made = sandbox(tmp_path / "project")
     with made.metastore() as metastore:
         metastore.start_run(Run("r1", "events", holder="elsewhere pid 1"))
     [before] = mended(made.root, "leases")
@@ -69,9 +72,10 @@ def test_a_run_that_died_and_whose_lease_nobody_holds(tmp_path: Path) -> None:
         assert [run.state for run in metastore.runs("events")] == ["succeeded", "crashed"]
 
 
+@pytest.mark.full
 def test_a_little_disk_and_a_cluster_that_nobody_will_end(tmp_path: Path) -> None:
     with small_disk(tmp_path / "disk"):
-        made = workspace(tmp_path / "disk" / "project")
+        made = sandbox(tmp_path / "disk" / "project")
         made.storage.joinpath("landing/events/1.json").unlink()
         folder = ClusterFolder.of(made.project.state_dir, "events.manual")
         os.close(folder.make())
@@ -94,7 +98,7 @@ def test_a_little_disk_and_a_cluster_that_nobody_will_end(tmp_path: Path) -> Non
 
 
 def test_a_broker_that_is_not_there_has_a_target_of_make(tmp_path: Path) -> None:
-    found = json.loads(drawdown(workspace(tmp_path / "project").root, "doctor", "--json").stdout)
+    found = json.loads(drawdown(sandbox(tmp_path / "project").root, "doctor", "--json").stdout)
     [(level, do)] = [(each["level"], each["do"]) for each in found if each["about"] == "broker"]
     assert level == "warn"
     only_said = {**os.environ, "MAKEFLAGS": "n"}

@@ -9,10 +9,11 @@ import subprocess
 from pathlib import Path
 
 import psutil
+import pytest
 
 from tests.support.command_line import DRAWDOWN, drawdown
+from tests.support.sandbox import Sandbox
 from tests.support.slow import slow_transform
-from tests.support.workspace import Workspace
 
 SPEC = """
 sources:
@@ -24,15 +25,16 @@ state: {partitions: 2}
 FILES = 6
 
 
+@pytest.mark.full
 def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "project")
-    workspace.pipeline("rows", SPEC, rows_ddl="id INT", transform_py=slow_transform("rows", "id", "int", 1))
+    sandbox = Sandbox(tmp_path / "project")
+    sandbox.pipeline("rows", SPEC, rows_ddl="id INT", transform_py=slow_transform("rows", "id", "int", 1))
     for i in range(FILES):
-        workspace.land_json(f"landing/rows/{i}.json", [{"id": i}], mtime=i + 1)
+        sandbox.land_json(f"landing/rows/{i}.json", [{"id": i}], mtime=i + 1)
 
     running = subprocess.Popen(
         [*DRAWDOWN, "run", "rows"],
-        cwd=workspace.root,
+        cwd=sandbox.root,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -52,15 +54,15 @@ def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path: Path) -> None:
     _, alive = psutil.wait_procs(left, timeout=15)
     assert alive == [], "the JVM ends with the command"
 
-    done = drawdown(workspace.root, "run", "rows", "--json")
+    done = drawdown(sandbox.root, "run", "rows", "--json")
     assert done.returncode == 0, done.stderr
     [ran] = json.loads(done.stdout)
     assert 0 < ran["run"]["counts"]["read"] < FILES
-    [_, stopped] = json.loads(drawdown(workspace.root, "runs", "--json").stdout)
+    [_, stopped] = json.loads(drawdown(sandbox.root, "runs", "--json").stdout)
     left = FILES - stopped["counts"]["read"]
     expected = f"asked to stop; left for the next run: rows {left} files"
     assert (stopped["state"], stopped["stop_reason"]) == ("stopped", expected)
-    assert [row[0] for row in workspace.delta("tables/rows")] == list(range(FILES))
+    assert [row[0] for row in sandbox.delta("tables/rows")] == list(range(FILES))
 
 
 def test_ctrl_c_ends_tests_without_a_trace_and_without_a_result(tmp_path: Path) -> None:

@@ -7,10 +7,12 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.cli.test_commands import refused
 from tests.support.command_line import drawdown
+from tests.support.sandbox import Sandbox
 from tests.support.set_aside import MENDED, NAME, fill, write
-from tests.support.workspace import Workspace
 
 PAGE = Path(__file__).parents[2] / "docs/quarantine.md"
 
@@ -20,10 +22,11 @@ def commands() -> list[list[str]]:
     return [shlex.split(line)[1:] for block in blocks for line in block.splitlines()]
 
 
-def test_the_commands_of_the_page_do_what_it_says(workspace: Workspace) -> None:
-    fill(workspace)
-    write(workspace, MENDED)
-    root = workspace.root
+@pytest.mark.full
+def test_the_commands_of_the_page_do_what_it_says(sandbox: Sandbox) -> None:
+    fill(sandbox)
+    write(sandbox, MENDED)
+    root = sandbox.root
     nobody = drawdown(root, "quarantine", "drop", NAME, "--why", "x")
     assert "--yes" in refused(nobody, 2, "quarantine.unasked")
     said = []
@@ -43,7 +46,7 @@ def test_the_commands_of_the_page_do_what_it_says(workspace: Workspace) -> None:
     assert "1 row(s) dropped" in dropped
     total = drawdown(root, "quarantine", "list", NAME, "--json").stdout
     assert json.loads(total)["rows"] == {"open": 0, "fed": 0, "replaying": 0, "replayed": 3, "dropped": 1}
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         kinds = {run.kind: run.origin for run in metastore.runs(NAME)}
     assert kinds["quarantine-drop"]["by"] == "ada"
     assert kinds["quarantine-replay"]["why"] in ("", "ids go up to 99 since May")

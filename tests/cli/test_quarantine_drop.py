@@ -12,8 +12,9 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from drawdown.metastore import Metastore
-from drawdown.publishing.set_aside import set_aside
+from drawdown.quarantine.rows import set_aside
 from drawdown.spec import load_pipeline, load_project
+from drawdown.workspace import Workspace
 from tests.support.command_line import DRAWDOWN
 from tests.support.dag_project import DagProject
 
@@ -59,7 +60,10 @@ def set_rows_aside(project: DagProject, batch: int, *payloads: str) -> None:
 def states(project: DagProject) -> dict[str | None, str]:
     known = load_project(project.root)
     with Metastore.open(known.metastore_url) as metastore:
-        return {row.payload: row.state for row in set_aside(metastore, known, load_pipeline(known, NAME))}
+        return {
+            row.payload: row.state
+            for row in set_aside(Workspace(known, metastore), load_pipeline(known, NAME))
+        }
 
 
 def read_until(terminal: int, text: bytes) -> bytes:

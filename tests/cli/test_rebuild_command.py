@@ -7,10 +7,12 @@ import re
 import shlex
 from pathlib import Path
 
+import pytest
+
 from tests.cli.test_commands import refused
 from tests.support.command_line import drawdown
 from tests.support.rebuilds import NAME, event, land, live_version, next_version, rows, sums
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 PAGE = Path(__file__).parents[2] / "docs/rebuild.md"
 EVENTS = [event("02T06:10", 1), event("02T06:20", 2, "b"), event("02T07:30", 4), event("02T09:10", 8)]
@@ -21,39 +23,40 @@ def commands() -> list[list[str]]:
     return [shlex.split(line)[1:] for line in block.splitlines()]
 
 
-def test_the_commands_of_the_page_do_what_it_says(workspace: Workspace) -> None:
-    live_version(workspace)
-    land(workspace, 1, EVENTS)
-    workspace.run(NAME)
+@pytest.mark.full
+def test_the_commands_of_the_page_do_what_it_says(sandbox: Sandbox) -> None:
+    live_version(sandbox)
+    land(sandbox, 1, EVENTS)
+    sandbox.run(NAME)
     old, new = sums(EVENTS, "02T09", by_key=False), sums(EVENTS, "02T09")
-    next_version(workspace)
-    refused(drawdown(workspace.root, "rebuild", "show", NAME), 3, "rebuild.none")
+    next_version(sandbox)
+    refused(drawdown(sandbox.root, "rebuild", "show", NAME), 3, "rebuild.none")
     start, show, approve, rollback, *again = commands()
 
-    said = drawdown(workspace.root, *start)
+    said = drawdown(sandbox.root, *start)
     assert said.returncode == 0, said.stderr
     assert "rows: 2 live, 3 rebuilt" in said.stdout
     assert "columns added: k" in said.stdout
     assert 'rebuilt, 1 more: {"hour":' in said.stdout
-    shown = json.loads(drawdown(workspace.root, *show).stdout)
+    shown = json.loads(drawdown(sandbox.root, *show).stdout)
     assert (shown["generation"], shown["state"]) == (2, "shadow")
     assert shown["comparison"]["only_shadow"] == 2
 
-    before = workspace.everything()
+    before = sandbox.everything()
     for ending in ("approve", "discard"):
-        stale = drawdown(workspace.root, "rebuild", ending, NAME, "--why", "x", "--rebuild", "1-000000000000")
+        stale = drawdown(sandbox.root, "rebuild", ending, NAME, "--why", "x", "--rebuild", "1-000000000000")
         refused(stale, 3, "rebuild.another")
-    assert workspace.everything() == before
+    assert sandbox.everything() == before
     approve = [*approve, "--rebuild", shown["rebuild"]]
     for command, expected in ((approve, new), (rollback, old)):
-        said = drawdown(workspace.root, *command)
+        said = drawdown(sandbox.root, *command)
         assert said.returncode == 0, said.stderr
-        assert rows(workspace) == expected
+        assert rows(sandbox) == expected
     for command in again:
-        said = drawdown(workspace.root, *command)
+        said = drawdown(sandbox.root, *command)
         assert said.returncode == 0, said.stderr
-    assert rows(workspace) == old
-    with workspace.metastore() as metastore:
+    assert rows(sandbox) == old
+    with sandbox.metastore() as metastore:
         kinds = [(run.kind, run.origin.get("why")) for run in reversed(metastore.runs(NAME))]
         states = [each.state for each in metastore.generations(NAME)]
     assert states == ["live", "retired", "retired"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.support.deaths import run_apart
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 SPEC = """
 sources:
@@ -16,10 +16,10 @@ sink: {format: delta, path: tables/rows, schema: out.ddl}
 
 
 def test_a_refused_transform_shows_no_stack(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "project")
-    workspace.pipeline("rows", SPEC, out_ddl="id INT", transform_sql="SELECT nothing FROM rows")
-    workspace.land_json("landing/rows/1.json", [{"id": 1}])
-    ended = run_apart(workspace, "rows")
+    sandbox = Sandbox(tmp_path / "project")
+    sandbox.pipeline("rows", SPEC, out_ddl="id INT", transform_sql="SELECT nothing FROM rows")
+    sandbox.land_json("landing/rows/1.json", [{"id": 1}])
+    ended = run_apart(sandbox, "rows")
     assert ended.returncode == 6, ended.stdout
     assert "transform.refused" in ended.stdout
     assert "UNRESOLVED_COLUMN" in ended.stdout

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.test_commands import drawdown, refused
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 SPEC = """
 sources:
@@ -17,10 +19,11 @@ state: {partitions: 2}
 """
 
 
+@pytest.mark.full
 def test_state_shows_stores_and_the_rows_of_a_key(tmp_path: Path) -> None:
     root = tmp_path / "a project"
-    workspace = Workspace(root)
-    workspace.pipeline(
+    sandbox = Sandbox(root)
+    sandbox.pipeline(
         "counts",
         SPEC,
         event_ddl="k STRING",
@@ -28,7 +31,7 @@ def test_state_shows_stores_and_the_rows_of_a_key(tmp_path: Path) -> None:
         transform_sql="SELECT k, count(*) AS n FROM events GROUP BY k",
     )
     assert "drawdown run counts" in refused(drawdown(root, "state", "counts"), 3, "state.no-checkpoint")
-    workspace.land_json("landing/events/1.json", [{"k": "a"}, {"k": "a"}, {"k": "b"}])
+    sandbox.land_json("landing/events/1.json", [{"k": "a"}, {"k": "a"}, {"k": "b"}])
     assert drawdown(root, "run", "counts").returncode == 0
 
     stores = drawdown(root, "state", "counts")

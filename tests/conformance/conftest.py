@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.machine.broker import Broker
 from drawdown.metastore import Metastore
+from drawdown.testing.servers.kafka import KafkaServer
 from tests.conformance.listing import Shown, write_page
 from tests.fixtures.postgres import PostgresServer, postgres_server
 from tests.support.database import TestDatabase
+from tests.support.sandbox import Sandbox
 from tests.support.spark import ROOT
 from tests.support.workers import is_worker
-from tests.support.workspace import Workspace
 
 __all__ = ["postgres_server"]  # a fixture of this tier too
 
@@ -55,24 +55,24 @@ def _ids(item: pytest.Item) -> list[str]:
 
 
 @pytest.fixture(scope="package")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
     """A real broker for the tier; use topics of your own."""
-    with Broker(tmp_path_factory.mktemp("kafka"), state_dir=ROOT / ".drawdown") as running:
+    with KafkaServer(tmp_path_factory.mktemp("kafka"), state_dir=ROOT / ".drawdown") as running:
         yield running
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Workspace]:
+def sandbox(tmp_path: Path, spark: SparkSession, request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """A project of its own, without a broker."""
-    yield from _accounted(Workspace(tmp_path / "project", spark), request)
+    yield from _accounted(Sandbox(tmp_path / "project", spark), request)
 
 
 @pytest.fixture
-def kafka_workspace(
-    tmp_path: Path, spark: SparkSession, broker: Broker, request: pytest.FixtureRequest
-) -> Iterator[Workspace]:
+def kafka_sandbox(
+    tmp_path: Path, spark: SparkSession, broker: KafkaServer, request: pytest.FixtureRequest
+) -> Iterator[Sandbox]:
     """A project of its own whose default broker is the tier's."""
-    yield from _accounted(Workspace(tmp_path / "project", spark, kafka=broker.bootstrap_servers), request)
+    yield from _accounted(Sandbox(tmp_path / "project", spark, kafka=broker.bootstrap_servers), request)
 
 
 @pytest.fixture
@@ -82,14 +82,14 @@ def database(postgres_server: PostgresServer) -> TestDatabase:
 
 
 @pytest.fixture
-def postgres_workspace(
+def postgres_sandbox(
     tmp_path: Path, spark: SparkSession, database: TestDatabase, request: pytest.FixtureRequest
-) -> Iterator[Workspace]:
+) -> Iterator[Sandbox]:
     """A project of its own whose default database is the test's."""
-    yield from _accounted(Workspace(tmp_path / "project", spark, more=database.project_lines), request)
+    yield from _accounted(Sandbox(tmp_path / "project", spark, more=database.project_lines), request)
 
 
-def _accounted(made: Workspace, request: pytest.FixtureRequest) -> Iterator[Workspace]:
+def _accounted(made: Sandbox, request: pytest.FixtureRequest) -> Iterator[Sandbox]:
     """Nothing is dropped silently: after every test, each batch of each pipeline accounts for all it read."""
     yield made
     folders = sorted((made.root / "include" / "pipelines").iterdir())

@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 from drawdown.metastore.records import Run
+from tests.support.sandbox import Sandbox, multiset
 from tests.support.verdicts import warnings
-from tests.support.workspace import Workspace, multiset
 
 SPEC = """
 sources:
@@ -34,25 +34,25 @@ WITHIN = "dropDuplicatesWithinWatermark(['id'])"
 Event = tuple[int, str]
 
 
-def _pipeline(workspace: Workspace, spec: str, call: str) -> None:
-    workspace.pipeline("once", spec, event_ddl="id BIGINT, at TIMESTAMP", transform_py=TRANSFORM.format(call))
-    (workspace.storage / "landing" / "events").mkdir(parents=True, exist_ok=True)
+def _pipeline(sandbox: Sandbox, spec: str, call: str) -> None:
+    sandbox.pipeline("once", spec, event_ddl="id BIGINT, at TIMESTAMP", transform_py=TRANSFORM.format(call))
+    (sandbox.storage / "landing" / "events").mkdir(parents=True, exist_ok=True)
 
 
-def _run(workspace: Workspace, file: str, *events: Event) -> Run:
+def _run(sandbox: Sandbox, file: str, *events: Event) -> Run:
     """One file of (id, "day hour:minute") of January 2024, and a drain."""
     rows = [{"id": id, "at": f"2024-01-{at.replace(' ', 'T')}:00Z"} for id, at in events]
-    workspace.land_json(f"landing/events/{file}.json", rows)
-    return workspace.run("once")
+    sandbox.land_json(f"landing/events/{file}.json", rows)
+    return sandbox.run("once")
 
 
-def out(workspace: Workspace) -> list[tuple[int, str]]:
-    return [(id, f"{at:%d %H:%M}") for id, at in workspace.delta("tables/out")]
+def out(sandbox: Sandbox) -> list[tuple[int, str]]:
+    return [(id, f"{at:%d %H:%M}") for id, at in sandbox.delta("tables/out")]
 
 
-def _by_duckdb(workspace: Workspace, sql: str) -> list[tuple[Any, ...]]:
+def _by_duckdb(sandbox: Sandbox, sql: str) -> list[tuple[Any, ...]]:
     """A query over all events that have landed."""
-    files, columns = workspace.storage / "landing/events/*.json", "{'id': 'BIGINT', 'at': 'TIMESTAMP'}"
+    files, columns = sandbox.storage / "landing/events/*.json", "{'id': 'BIGINT', 'at': 'TIMESTAMP'}"
     with duckdb.connect() as db:
         db.execute(f"CREATE VIEW events AS SELECT * FROM read_json('{files}', columns = {columns})")
         return db.sql(sql).fetchall()
@@ -71,17 +71,17 @@ def _in_state(run: Run) -> int:
 
 @pytest.mark.full
 @pytest.mark.conformance("DEDUP-01")
-def test_without_a_watermark_a_key_comes_once_for_ever(workspace: Workspace) -> None:
-    _pipeline(workspace, BARE, BY_ID)
-    warning = warnings(workspace, "once")["dedup.unbounded-state"]
+def test_without_a_watermark_a_key_comes_once_for_ever(sandbox: Sandbox) -> None:
+    _pipeline(sandbox, BARE, BY_ID)
+    warning = warnings(sandbox, "once")["dedup.unbounded-state"]
     assert "the deduplication by id keeps every key that ever came" in warning.what
     assert "give the source a `watermark:`" in warning.do
 
-    first = _run(workspace, "1", (1, "01 10:00"), (1, "01 10:00"), (2, "01 10:00"))
-    later = _run(workspace, "2", (1, "20 10:00"), (3, "20 10:00"))
-    assert [row[0] for row in out(workspace)] == [1, 2, 3]
-    assert multiset((row[0],) for row in out(workspace)) == multiset(
-        _by_duckdb(workspace, "SELECT DISTINCT id FROM events")
+    first = _run(sandbox, "1", (1, "01 10:00"), (1, "01 10:00"), (2, "01 10:00"))
+    later = _run(sandbox, "2", (1, "20 10:00"), (3, "20 10:00"))
+    assert [row[0] for row in out(sandbox)] == [1, 2, 3]
+    assert multiset((row[0],) for row in out(sandbox)) == multiset(
+        _by_duckdb(sandbox, "SELECT DISTINCT id FROM events")
     )
     assert (_removed(first), _removed(later)) == (1, 1)
     assert _in_state(later) == 3
@@ -89,88 +89,90 @@ def test_without_a_watermark_a_key_comes_once_for_ever(workspace: Workspace) -> 
 
 @pytest.mark.full
 @pytest.mark.conformance("DEDUP-02")
-def test_by_key_and_event_time_under_a_watermark(workspace: Workspace) -> None:
-    _pipeline(workspace, MARKED, BY_ID_AND_TIME)
-    assert warnings(workspace, "once") == {}
-    _run(workspace, "1", (1, "01 10:00"), (1, "01 10:00"), (1, "01 10:05"))
-    _run(workspace, "2", (1, "01 10:05"), (2, "01 10:10"))
-    _run(workspace, "3", (1, "02 10:00"), (1, "02 10:00"))
-    distinct = _by_duckdb(workspace, "SELECT DISTINCT id, strftime(events.at, '%d %H:%M') FROM events")
-    assert multiset(out(workspace)) == multiset(distinct)
-    assert len(out(workspace)) == 4
+def test_by_key_and_event_time_under_a_watermark(sandbox: Sandbox) -> None:
+    _pipeline(sandbox, MARKED, BY_ID_AND_TIME)
+    assert warnings(sandbox, "once") == {}
+    _run(sandbox, "1", (1, "01 10:00"), (1, "01 10:00"), (1, "01 10:05"))
+    _run(sandbox, "2", (1, "01 10:05"), (2, "01 10:10"))
+    _run(sandbox, "3", (1, "02 10:00"), (1, "02 10:00"))
+    distinct = _by_duckdb(sandbox, "SELECT DISTINCT id, strftime(events.at, '%d %H:%M') FROM events")
+    assert multiset(out(sandbox)) == multiset(distinct)
+    assert len(out(sandbox)) == 4
 
 
 @pytest.mark.full
 @pytest.mark.conformance("DEDUP-02")
-def test_a_watermark_that_is_not_among_the_keys_frees_no_state(workspace: Workspace) -> None:
-    _pipeline(workspace, MARKED, BY_ID)
-    warning = warnings(workspace, "once")["dedup.unbounded-state"]
+def test_a_watermark_that_is_not_among_the_keys_frees_no_state(sandbox: Sandbox) -> None:
+    _pipeline(sandbox, MARKED, BY_ID)
+    warning = warnings(sandbox, "once")["dedup.unbounded-state"]
     assert "the watermarked at is not among the keys, so the watermark frees no state" in warning.what
     assert "add at to the keys" in warning.do
-    _run(workspace, "1", (1, "01 10:00"), (2, "01 10:00"))
-    run = _run(workspace, "2", (3, "05 10:00"))
+    _run(sandbox, "1", (1, "01 10:00"), (2, "01 10:00"))
+    run = _run(sandbox, "2", (3, "05 10:00"))
     assert _in_state(run) == 3
-    assert [row[0] for row in out(workspace)] == [1, 2, 3]
+    assert [row[0] for row in out(sandbox)] == [1, 2, 3]
 
 
 @pytest.mark.full
 @pytest.mark.conformance("DEDUP-03")
-def test_within_the_watermark_times_may_differ(workspace: Workspace) -> None:
-    _pipeline(workspace, MARKED, WITHIN)
-    first = _run(workspace, "1", (1, "01 10:00"), (1, "01 10:20"), (2, "01 10:30"))
-    later = _run(workspace, "2", (2, "01 10:40"), (3, "01 10:50"), (1, "01 10:05"))
-    assert [id for id, _ in out(workspace)] == [1, 2, 3]
+def test_within_the_watermark_times_may_differ(sandbox: Sandbox) -> None:
+    _pipeline(sandbox, MARKED, WITHIN)
+    first = _run(sandbox, "1", (1, "01 10:00"), (1, "01 10:20"), (2, "01 10:30"))
+    later = _run(sandbox, "2", (2, "01 10:40"), (3, "01 10:50"), (1, "01 10:05"))
+    assert [id for id, _ in out(sandbox)] == [1, 2, 3]
     assert (_removed(first), _removed(later)) == (1, 2)
 
 
+@pytest.mark.full
 @pytest.mark.conformance("DEDUP-04")
 @pytest.mark.parametrize("call", [BY_ID_AND_TIME, WITHIN])
-def test_duplicates_in_different_runs_come_out_once(workspace: Workspace, call: str) -> None:
-    _pipeline(workspace, MARKED, call)
+def test_duplicates_in_different_runs_come_out_once(sandbox: Sandbox, call: str) -> None:
+    _pipeline(sandbox, MARKED, call)
     sent = [(1, "01 10:00"), (2, "01 10:10"), (3, "01 10:20")]
-    _run(workspace, "1", *sent[:2])
-    again = _run(workspace, "2", *sent[:2], *sent[2:])
-    all_again = _run(workspace, "3", *sent)
-    assert out(workspace) == sent
+    _run(sandbox, "1", *sent[:2])
+    again = _run(sandbox, "2", *sent[:2], *sent[2:])
+    all_again = _run(sandbox, "3", *sent)
+    assert out(sandbox) == sent
     assert (_removed(again), _removed(all_again)) == (2, 3)
 
 
 @pytest.mark.full
 @pytest.mark.conformance("DEDUP-05")
 @pytest.mark.parametrize("call", [BY_ID_AND_TIME, WITHIN])
-def test_keys_are_forgotten_when_the_delay_has_passed(workspace: Workspace, call: str) -> None:
-    _pipeline(workspace, MARKED, call)
+def test_keys_are_forgotten_when_the_delay_has_passed(sandbox: Sandbox, call: str) -> None:
+    _pipeline(sandbox, MARKED, call)
     kept = []
     for day in range(1, 5):
         events = [(10 * day + n, f"{day:02} 1{n}:00") for n in range(4)]
-        kept.append(_in_state(_run(workspace, str(day), *events)))
+        kept.append(_in_state(_run(sandbox, str(day), *events)))
     assert kept == kept[:1] * 4, "four days leave no more keys than one"
     assert kept[0] < 4
-    ids = _by_duckdb(workspace, "SELECT id FROM events")
-    assert multiset((id,) for id, _ in out(workspace)) == multiset(ids)
+    ids = _by_duckdb(sandbox, "SELECT id FROM events")
+    assert multiset((id,) for id, _ in out(sandbox)) == multiset(ids)
 
 
+@pytest.mark.full
 @pytest.mark.conformance("DEDUP-06")
-def test_a_key_that_comes_back_is_dropped_and_counted(workspace: Workspace) -> None:
+def test_a_key_that_comes_back_is_dropped_and_counted(sandbox: Sandbox) -> None:
     """One event a day and a delay of an hour: the key of the day before is forgotten a batch too late."""
-    _pipeline(workspace, MARKED, WITHIN)
-    warning = warnings(workspace, "once")["dedup.returning-key"]
+    _pipeline(sandbox, MARKED, WITHIN)
+    warning = warnings(sandbox, "once")["dedup.returning-key"]
     assert "dropDuplicatesWithinWatermark(id) may also drop a key that comes back long after" in warning.what
     assert "put the event time (or its day) into the keys" in warning.do
     assert "transformWithState" in warning.do
 
-    runs = [_run(workspace, str(day), (1, f"{day:02} 10:00")) for day in range(1, 5)]
-    assert out(workspace) == [(1, "01 10:00"), (1, "03 10:00")], "every second day, as in plain Spark"
+    runs = [_run(sandbox, str(day), (1, f"{day:02} 10:00")) for day in range(1, 5)]
+    assert out(sandbox) == [(1, "01 10:00"), (1, "03 10:00")], "every second day, as in plain Spark"
     assert [_removed(run) for run in runs] == [0, 1, 0, 1], "but no row is dropped uncounted"
 
 
 @pytest.mark.full
 @pytest.mark.conformance("DEDUP-06")
-def test_the_day_among_the_keys_is_the_way_out(workspace: Workspace) -> None:
+def test_the_day_among_the_keys_is_the_way_out(sandbox: Sandbox) -> None:
     """The date of `at`, and not a window of it, which would be a second watermarked column."""
     by_day = "withColumn('day', F.to_date('at')).dropDuplicatesWithinWatermark(['id', 'day']).drop('day')"
-    _pipeline(workspace, MARKED, by_day)
-    first = _run(workspace, "1", (1, "01 10:00"), (1, "01 10:30"))
-    later = [_run(workspace, str(day), (1, f"{day:02} 10:00")) for day in range(2, 5)]
-    assert out(workspace) == [(1, f"{day:02} 10:00") for day in range(1, 5)]
+    _pipeline(sandbox, MARKED, by_day)
+    first = _run(sandbox, "1", (1, "01 10:00"), (1, "01 10:30"))
+    later = [_run(sandbox, str(day), (1, f"{day:02} 10:00")) for day in range(2, 5)]
+    assert out(sandbox) == [(1, f"{day:02} 10:00") for day in range(1, 5)]
     assert (_removed(first), sum(_removed(run) for run in later)) == (1, 0)

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from drawdown.errors import SourceError
-from drawdown.machine.broker import Broker
+from drawdown.testing.servers.kafka import KafkaServer
 from tests.support.refusals import refused, refused_spec
+from tests.support.sandbox import Sandbox
 from tests.support.topics import Topic
 from tests.support.verdicts import verdicts
-from tests.support.workspace import Workspace
 
 SPEC = """
 sources:
@@ -24,8 +24,8 @@ state: {{partitions: 2}}
 """
 
 
-def _pipeline(workspace: Workspace, sql: str = "SELECT value FROM records", **options: Any) -> None:
-    workspace.pipeline(
+def _pipeline(sandbox: Sandbox, sql: str = "SELECT value FROM records", **options: Any) -> None:
+    sandbox.pipeline(
         "records",
         SPEC.format(options=json.dumps(options)),
         out_ddl="value STRING" if "*" not in sql else "value STRING, place STRING",
@@ -33,9 +33,9 @@ def _pipeline(workspace: Workspace, sql: str = "SELECT value FROM records", **op
     )
 
 
-def read(workspace: Workspace) -> str:
+def read(sandbox: Sandbox) -> str:
     """The values in the table, one letter each."""
-    return "".join(value for value, *_ in workspace.delta("tables/out"))
+    return "".join(value for value, *_ in sandbox.delta("tables/out"))
 
 
 NOW = int(time.time()) * 1_000
@@ -64,10 +64,11 @@ STARTS: dict[str, tuple[dict[str, Any], str]] = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("SRC-12")
 @pytest.mark.parametrize("start", STARTS)
 def test_topics_and_where_the_first_run_starts(
-    kafka_workspace: Workspace, broker: Broker, start: str
+    kafka_sandbox: Sandbox, broker: KafkaServer, start: str
 ) -> None:
     topic = Topic(broker, f"src12-{start}", partitions=2)
     topic.write(["a"], at_ms=OLD)
@@ -80,22 +81,23 @@ def test_topics_and_where_the_first_run_starts(
         for name, value in given.items()
     }
     options = {name: topic.name if value == "TOPIC" else value for name, value in options.items()}
-    _pipeline(kafka_workspace, **options)
-    kafka_workspace.run("records")
-    assert read(kafka_workspace) == first
-    assert kafka_workspace.drain("records")[0].run is None, "the preflight knows where the first run began"
+    _pipeline(kafka_sandbox, **options)
+    kafka_sandbox.run("records")
+    assert read(kafka_sandbox) == first
+    assert kafka_sandbox.drain("records")[0].run is None, "the preflight knows where the first run began"
 
     topic.write(["e"])
     topic.write(["f"], partition=1)
-    kafka_workspace.run("records")
-    assert read(kafka_workspace) == first + ("e" if start == "assign" else "ef")
+    kafka_sandbox.run("records")
+    assert read(kafka_sandbox) == first + ("e" if start == "assign" else "ef")
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-13")
-def test_bounds_of_a_batch_headers_and_consumer_options(kafka_workspace: Workspace, broker: Broker) -> None:
+def test_bounds_of_a_batch_headers_and_consumer_options(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
     topic = Topic(broker, "src13-options")
     _pipeline(
-        kafka_workspace,
+        kafka_sandbox,
         "SELECT concat_ws(' ', value, headers[0].key, string(headers[0].value)) AS value,"
         " string(spark_partition_id()) AS place FROM records -- *",
         **{
@@ -108,22 +110,22 @@ def test_bounds_of_a_batch_headers_and_consumer_options(kafka_workspace: Workspa
         },
     )
     topic.write([f"{n:02}" for n in range(20)], headers={"origin": "EWR"})
-    run = kafka_workspace.run("records")
+    run = kafka_sandbox.run("records")
     assert run.batches > 1, "maxOffsetsPerTrigger"
     topic.write(["20"], headers={"origin": "EWR"})
-    kafka_workspace.run("records")
-    rows = kafka_workspace.delta("tables/out")
+    kafka_sandbox.run("records")
+    rows = kafka_sandbox.delta("tables/out")
     assert [value for value, _ in rows] == [f"{n:02} origin EWR" for n in range(21)]
     assert len({place for _, place in rows}) == 4, "minPartitions"
-    assert any("src13-prefix" in id for id in _consumer_ids(kafka_workspace)), "groupIdPrefix"
+    assert any("src13-prefix" in id for id in _consumer_ids(kafka_sandbox)), "groupIdPrefix"
 
 
-def _consumer_ids(workspace: Workspace) -> list[str]:
+def _consumer_ids(sandbox: Sandbox) -> list[str]:
     """The ids of the Kafka consumers that Spark keeps open, as Java's management beans show them."""
-    assert workspace.spark is not None
-    jvm: Any = workspace.spark._jvm
+    assert sandbox.spark is not None
+    jvm: Any = sandbox.spark._jvm
     server = jvm.java.lang.management.ManagementFactory.getPlatformMBeanServer()
-    asked = workspace.spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 2)
+    asked = sandbox.spark.sparkContext._gateway.new_array(jvm.java.lang.Object, 2)
     asked[0] = jvm.javax.management.ObjectName("kafka.consumer:type=app-info,*")
     # By reflection on the interface: the class of the server is not open to Py4J.
     methods = jvm.java.lang.Class.forName("javax.management.MBeanServer").getMethods()
@@ -133,56 +135,57 @@ def _consumer_ids(workspace: Workspace) -> list[str]:
 
 @pytest.mark.full
 @pytest.mark.conformance("SRC-13")
-def test_few_records_wait_for_more_or_for_the_delay(kafka_workspace: Workspace, broker: Broker) -> None:
+def test_few_records_wait_for_more_or_for_the_delay(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
     """Spark forgets with each run when it read last; the preflight does not, and starts no run for them."""
     topic = Topic(broker, "src13-few")
-    _pipeline(kafka_workspace, subscribe=topic.name, minOffsetsPerTrigger=3, maxTriggerDelay="1h")
+    _pipeline(kafka_sandbox, subscribe=topic.name, minOffsetsPerTrigger=3, maxTriggerDelay="1h")
     topic.write("a")
-    kafka_workspace.run("records")
+    kafka_sandbox.run("records")
     topic.write("bc")
-    assert kafka_workspace.drain("records")[0].run is None, "2 of 3 records wait"
+    assert kafka_sandbox.drain("records")[0].run is None, "2 of 3 records wait"
     topic.write("d")
-    kafka_workspace.run("records")
-    assert read(kafka_workspace) == "abcd"
+    kafka_sandbox.run("records")
+    assert read(kafka_sandbox) == "abcd"
 
     topic.write("e")
-    assert kafka_workspace.drain("records")[0].run is None
-    _pipeline(kafka_workspace, subscribe=topic.name, minOffsetsPerTrigger=3, maxTriggerDelay="10ms")
-    kafka_workspace.run("records")
-    assert read(kafka_workspace) == "abcde", "the delay is over"
+    assert kafka_sandbox.drain("records")[0].run is None
+    _pipeline(kafka_sandbox, subscribe=topic.name, minOffsetsPerTrigger=3, maxTriggerDelay="10ms")
+    kafka_sandbox.run("records")
+    assert read(kafka_sandbox) == "abcde", "the delay is over"
 
 
 @pytest.mark.full
 @pytest.mark.conformance("SRC-13")
-def test_a_rest_below_the_least_is_left_for_a_later_run(kafka_workspace: Workspace, broker: Broker) -> None:
+def test_a_rest_below_the_least_is_left_for_a_later_run(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
     topic = Topic(broker, "src13-rest")
     bounds = {"minOffsetsPerTrigger": 4, "maxOffsetsPerTrigger": 5}
-    _pipeline(kafka_workspace, subscribe=topic.name, maxTriggerDelay="1h", **bounds)
+    _pipeline(kafka_sandbox, subscribe=topic.name, maxTriggerDelay="1h", **bounds)
     topic.write("abcdefgh")
-    first = kafka_workspace.run("records")
+    first = kafka_sandbox.run("records")
     assert 4 <= first.counts.read < 8
-    assert kafka_workspace.drain("records")[0].run is None, "the rest waits for more"
+    assert kafka_sandbox.drain("records")[0].run is None, "the rest waits for more"
     topic.write("ijkl")
-    kafka_workspace.run("records")
-    kept = read(kafka_workspace)
+    kafka_sandbox.run("records")
+    kept = read(kafka_sandbox)
     assert "abcdefghijkl".startswith(kept)
     assert len(kept) > 8
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("SRC-13")
 @pytest.mark.fault("F33", "delta")
 @pytest.mark.parametrize(("level", "values"), [("", "ad"), ("read_uncommitted", "abcd")])
 def test_aborted_transactions_are_no_data_unless_asked_for(
-    kafka_workspace: Workspace, broker: Broker, level: str, values: str
+    kafka_sandbox: Sandbox, broker: KafkaServer, level: str, values: str
 ) -> None:
     topic = Topic(broker, f"src13-transactions-{level}")
-    _pipeline(kafka_workspace, subscribe=topic.name, **({"kafka.isolation.level": level} if level else {}))
+    _pipeline(kafka_sandbox, subscribe=topic.name, **({"kafka.isolation.level": level} if level else {}))
     topic.write_in_transaction("a", commit=True)
     topic.write_in_transaction("bc", commit=False)
-    first = kafka_workspace.run("records")
+    first = kafka_sandbox.run("records")
     topic.write_in_transaction("d", commit=True)
-    second = kafka_workspace.run("records")
-    assert read(kafka_workspace) == values
+    second = kafka_sandbox.run("records")
+    assert read(kafka_sandbox) == values
     assert first.counts.read + second.counts.read == len(values)
 
 
@@ -200,24 +203,25 @@ REFUSED = {
 
 @pytest.mark.conformance("SRC-13")
 @pytest.mark.parametrize("case", REFUSED)
-def test_options_that_have_no_effect_or_do_harm_are_refused(workspace: Workspace, case: str) -> None:
+def test_options_that_have_no_effect_or_do_harm_are_refused(sandbox: Sandbox, case: str) -> None:
     options, error = REFUSED[case]
     text = SPEC.format(options=json.dumps({"subscribe": "t", **options}))
-    found = refused_spec(workspace, "records", text, error, transform_sql="SELECT 1", out_ddl="value STRING")
+    found = refused_spec(sandbox, "records", text, error, transform_sql="SELECT 1", out_ddl="value STRING")
     assert next(iter(options)) in str(found) or case == "two starts"
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-14")
-def test_new_partitions_are_read_from_their_start(kafka_workspace: Workspace, broker: Broker) -> None:
+def test_new_partitions_are_read_from_their_start(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
     topic = Topic(broker, "src14-grows")
-    _pipeline(kafka_workspace, "SELECT * FROM records", subscribe=topic.name, startingOffsets="latest")
-    kafka_workspace.run("records")
+    _pipeline(kafka_sandbox, "SELECT * FROM records", subscribe=topic.name, startingOffsets="latest")
+    kafka_sandbox.run("records")
     topic.write("a")
-    kafka_workspace.run("records")
+    kafka_sandbox.run("records")
     topic.grow(2)
     topic.write("bc", partition=1)
-    kafka_workspace.run("records")
-    assert kafka_workspace.delta("tables/out") == [
+    kafka_sandbox.run("records")
+    assert kafka_sandbox.delta("tables/out") == [
         ("a", "src14-grows/0/0"),
         ("b", "src14-grows/1/0"),
         ("c", "src14-grows/1/1"),
@@ -250,77 +254,79 @@ LOSSES = {
 @pytest.mark.conformance("SRC-14")
 @pytest.mark.fault("F30", "delta")
 def test_the_record_of_a_run_says_how_near_retention_has_come(
-    kafka_workspace: Workspace, broker: Broker
+    kafka_sandbox: Sandbox, broker: KafkaServer
 ) -> None:
     topic = Topic(broker, "src14-headroom")
-    _pipeline(kafka_workspace, subscribe=topic.name)
+    _pipeline(kafka_sandbox, subscribe=topic.name)
     topic.write("abcde")
-    kafka_workspace.run("records")
+    kafka_sandbox.run("records")
     topic.expire(before=3)
     topic.write("f")
-    [notice] = kafka_workspace.run("records").notices
+    [notice] = kafka_sandbox.run("records").notices
     assert (notice["id"], notice["about"]) == ("source.headroom", "records")
     assert "could delete 2 more offset(s)" in notice["what"]
-    assert read(kafka_workspace) == "abcdef"
+    assert read(kafka_sandbox) == "abcdef"
 
 
 @pytest.mark.conformance("SRC-14")
 @pytest.mark.parametrize(
     "how",
     [
-        pytest.param(how, marks=pytest.mark.fault("F30" if how == "expired" else "F31", "delta"))
-        for how in LOSSES
+        pytest.param("expired", marks=[pytest.mark.fault("F30", "delta"), pytest.mark.full]),
+        pytest.param("made-again-shorter", marks=[pytest.mark.fault("F31", "delta"), pytest.mark.full]),
+        pytest.param("made-again-longer", marks=pytest.mark.fault("F31", "delta")),
     ],
 )
 def test_lost_offsets_end_the_run_or_are_counted(
-    kafka_workspace: Workspace, broker: Broker, how: str
+    kafka_sandbox: Sandbox, broker: KafkaServer, how: str
 ) -> None:
     lose, said, (first, after), values = LOSSES[how]
     topic = Topic(broker, f"src14-{how}")
-    _pipeline(kafka_workspace, subscribe=topic.name)
+    _pipeline(kafka_sandbox, subscribe=topic.name)
     topic.write("abc")
-    kafka_workspace.run("records")
+    kafka_sandbox.run("records")
     lose(topic)
-    error = refused(kafka_workspace, "records", "source.data-lost", SourceError)
+    error = refused(kafka_sandbox, "records", "source.data-lost", SourceError)
     assert f"partition 0 of topic {topic.name}" in error.what
     assert said in error.what
     assert "failOnDataLoss: false" in error.do
 
-    _pipeline(kafka_workspace, subscribe=topic.name, failOnDataLoss=False)
-    assert said in verdicts(kafka_workspace, "records")["source.data-lost"].what
-    run = kafka_workspace.run("records")
+    _pipeline(kafka_sandbox, subscribe=topic.name, failOnDataLoss=False)
+    assert said in verdicts(kafka_sandbox, "records")["source.data-lost"].what
+    run = kafka_sandbox.run("records")
     assert run.counts.lost == after - first
-    assert _lost(kafka_workspace) == [
+    assert _lost(kafka_sandbox) == [
         {"topic": topic.name, "partition": 0, "first": first, "after": after, "offsets": after - first}
     ]
     topic.write("0")
-    again = kafka_workspace.run("records")
+    again = kafka_sandbox.run("records")
     assert again.counts.lost == 0, "it is counted once"
-    assert read(kafka_workspace) == "".join(sorted("0" + values))
+    assert read(kafka_sandbox) == "".join(sorted("0" + values))
 
 
-def _lost(workspace: Workspace) -> list[dict[str, Any]]:
-    with workspace.metastore() as metastore:
+def _lost(sandbox: Sandbox) -> list[dict[str, Any]]:
+    with sandbox.metastore() as metastore:
         batches = metastore.batches("records", 1)
     return [entry for batch in batches for entry in batch.by_source["records"].get("lost", [])]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-14")
-def test_a_topic_that_is_gone_ends_the_run_at_once(kafka_workspace: Workspace, broker: Broker) -> None:
+def test_a_topic_that_is_gone_ends_the_run_at_once(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
     topic = Topic(broker, "src14-gone")
-    _pipeline(kafka_workspace, subscribe=topic.name)
+    _pipeline(kafka_sandbox, subscribe=topic.name)
     topic.write("abc")
-    kafka_workspace.run("records")
+    kafka_sandbox.run("records")
     topic.delete()
-    error = refused(kafka_workspace, "records", "source.data-lost", SourceError)
+    error = refused(kafka_sandbox, "records", "source.data-lost", SourceError)
     assert "what it held from offset 3 on is lost" in error.what
 
     topic.create()
     topic.write("d")
-    refused(kafka_workspace, "records", "source.data-lost", SourceError)
-    _pipeline(kafka_workspace, subscribe=topic.name, failOnDataLoss=False)
-    kafka_workspace.run("records")
+    refused(kafka_sandbox, "records", "source.data-lost", SourceError)
+    _pipeline(kafka_sandbox, subscribe=topic.name, failOnDataLoss=False)
+    kafka_sandbox.run("records")
     topic.write("e")
-    kafka_workspace.run("records")
-    assert read(kafka_workspace) == "abce"
-    assert [(lost["first"], lost["after"]) for lost in _lost(kafka_workspace)] == [(0, 1)]
+    kafka_sandbox.run("records")
+    assert read(kafka_sandbox) == "abce"
+    assert [(lost["first"], lost["after"]) for lost in _lost(kafka_sandbox)] == [(0, 1)]

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 
 from drawdown.errors import SourceError, SpecError
-from drawdown.machine.broker import Broker
+from drawdown.testing.servers.kafka import KafkaServer
 from tests.support.refusals import refused
+from tests.support.sandbox import Sandbox
 from tests.support.topics import Topic
-from tests.support.workspace import Workspace
 
 SPEC = """
 sources:
@@ -45,9 +45,9 @@ WRITTEN: dict[str, tuple[Callable[[str, int], str | bytes], str | bytes]] = {
 }
 
 
-def _pipeline(workspace: Workspace, value: str, topic: Topic, more: str = "") -> None:
+def _pipeline(sandbox: Sandbox, value: str, topic: Topic, more: str = "") -> None:
     suffix = "avsc" if value == "avro" else "ddl"
-    workspace.pipeline(
+    sandbox.pipeline(
         "readings",
         SPEC.format(value=value, schema=f"schema: reading.{suffix}, {more}", topic=topic.name),
         reading_ddl="station STRING, celsius BIGINT",
@@ -57,43 +57,45 @@ def _pipeline(workspace: Workspace, value: str, topic: Topic, more: str = "") ->
     )
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("SRC-15")
 @pytest.mark.parametrize("value", WRITTEN)
 def test_values_become_columns_and_what_cannot_be_read_is_put_aside(
-    kafka_workspace: Workspace, broker: Broker, value: str
+    kafka_sandbox: Sandbox, broker: KafkaServer, value: str
 ) -> None:
     write, broken = WRITTEN[value]
     topic = Topic(broker, f"src15-{value}")
-    _pipeline(kafka_workspace, value, topic)
+    _pipeline(kafka_sandbox, value, topic)
     topic.write([write("EWR", 1), broken, write("JFK", 2), None])
-    first = kafka_workspace.run("readings")
+    first = kafka_sandbox.run("readings")
     topic.write([write("LGA", 3), broken])
-    second = kafka_workspace.run("readings")
-    assert kafka_workspace.delta("tables/out") == [
+    second = kafka_sandbox.run("readings")
+    assert kafka_sandbox.delta("tables/out") == [
         ("EWR", 1, topic.name),
         ("JFK", 2, topic.name),
         ("LGA", 3, topic.name),
     ]
     assert (first.counts.malformed, second.counts.malformed) == (2, 1)
     payload = base64.b64encode(broken).decode() if isinstance(broken, bytes) else broken
-    put_aside = [(row["offset"], row["payload"]) for row in kafka_workspace.quarantined("readings")]
+    put_aside = [(row["offset"], row["payload"]) for row in kafka_sandbox.quarantined("readings")]
     assert sorted(put_aside) == [(1, payload), (3, None), (5, payload)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-15")
-def test_text_is_kept_as_it_is(kafka_workspace: Workspace, broker: Broker) -> None:
+def test_text_is_kept_as_it_is(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
     topic = Topic(broker, "src15-string")
-    kafka_workspace.pipeline(
+    kafka_sandbox.pipeline(
         "readings",
         SPEC.format(value="string", schema="", topic=topic.name),
         out_ddl="key STRING, value STRING",
         transform_sql="SELECT key, value FROM readings",
     )
     topic.write(["{broken", "a,b"], key="k")
-    kafka_workspace.run("readings")
+    kafka_sandbox.run("readings")
     topic.write(["", "ü"])
-    kafka_workspace.run("readings")
-    assert kafka_workspace.delta("tables/out") == [
+    kafka_sandbox.run("readings")
+    assert kafka_sandbox.delta("tables/out") == [
         (None, ""),
         (None, "ü"),
         ("k", "a,b"),
@@ -101,29 +103,30 @@ def test_text_is_kept_as_it_is(kafka_workspace: Workspace, broker: Broker) -> No
     ]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-15")
 def test_an_avro_record_of_nulls_is_no_broken_one_and_a_broken_one_can_end_the_run(
-    kafka_workspace: Workspace, broker: Broker
+    kafka_sandbox: Sandbox, broker: KafkaServer
 ) -> None:
     topic = Topic(broker, "src15-avro-fails")
-    _pipeline(kafka_workspace, "avro", topic, "malformed: fail,")
+    _pipeline(kafka_sandbox, "avro", topic, "malformed: fail,")
     topic.write([b"\x00\x00", _avro("EWR", 1)])
-    kafka_workspace.run("readings")
+    kafka_sandbox.run("readings")
     topic.write([WRITTEN["avro"][1]])
-    error = kafka_workspace.drain("readings")[0].error
+    error = kafka_sandbox.drain("readings")[0].error
     assert isinstance(error, SourceError)
     assert error.id == "source.malformed"
-    assert kafka_workspace.delta("tables/out") == [
+    assert kafka_sandbox.delta("tables/out") == [
         ("EWR", 1, topic.name),
         (None, None, topic.name),
     ]
 
 
 @pytest.mark.conformance("SRC-15")
-def test_a_file_that_is_no_avro_schema_is_refused(kafka_workspace: Workspace, broker: Broker) -> None:
+def test_a_file_that_is_no_avro_schema_is_refused(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
     topic = Topic(broker, "src15-no-schema")
-    _pipeline(kafka_workspace, "avro", topic)
+    _pipeline(kafka_sandbox, "avro", topic)
     topic.write([_avro("EWR", 1)])
-    (kafka_workspace.root / "include/pipelines/readings/reading.avsc").write_text('{"type": "string"}')
-    error = refused(kafka_workspace, "readings", "schema.unreadable", SpecError)
+    (kafka_sandbox.root / "include/pipelines/readings/reading.avsc").write_text('{"type": "string"}')
+    error = refused(kafka_sandbox, "readings", "schema.unreadable", SpecError)
     assert "no record with fields" in error.what

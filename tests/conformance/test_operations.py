@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from drawdown.engine.bounded import bounded_output
-from drawdown.engine.session import query_session
+from drawdown.query.bounded import bounded_output
+from drawdown.spark.session import query_session
+from tests.support.sandbox import Sandbox, sorted_rows
 from tests.support.verdicts import verdicts
-from tests.support.workspace import Workspace, sorted_rows
 
 SPEC = """
 sources:
@@ -22,30 +22,32 @@ FIRST = [{"k": "a", "n": 1}, {"k": "b", "n": 2}, {"k": "a", "n": 3}]
 SECOND = [{"k": "b", "n": 4}, {"k": "c", "n": 5}, {"k": "c", "n": 6}]
 
 
-def _two_runs(workspace: Workspace, name: str) -> None:
+def _two_runs(sandbox: Sandbox, name: str) -> None:
     """Two runs with new rows in between."""
-    workspace.land_json("landing/events/1.json", FIRST)
-    workspace.run(name)
-    workspace.land_json("landing/events/2.json", SECOND)
-    workspace.run(name)
+    sandbox.land_json("landing/events/1.json", FIRST)
+    sandbox.run(name)
+    sandbox.land_json("landing/events/2.json", SECOND)
+    sandbox.run(name)
 
 
+@pytest.mark.full
 @pytest.mark.conformance("OP-01")
-def test_projection_filter_and_map_in_sql(workspace: Workspace) -> None:
-    workspace.pipeline(
+def test_projection_filter_and_map_in_sql(sandbox: Sandbox) -> None:
+    sandbox.pipeline(
         "tenfold",
         SPEC,
         event_ddl=EVENT,
         out_ddl="key STRING, tens BIGINT",
         transform_sql="SELECT upper(k) AS key, n * 10 AS tens FROM events WHERE n % 2 = 1",
     )
-    _two_runs(workspace, "tenfold")
-    assert workspace.delta("tables/out") == [("A", 10), ("A", 30), ("C", 50)]
+    _two_runs(sandbox, "tenfold")
+    assert sandbox.delta("tables/out") == [("A", 10), ("A", 30), ("C", 50)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("OP-02")
-def test_projection_filter_and_map_in_python(workspace: Workspace) -> None:
-    workspace.pipeline(
+def test_projection_filter_and_map_in_python(sandbox: Sandbox) -> None:
+    sandbox.pipeline(
         "tenfold",
         PYTHON,
         event_ddl=EVENT,
@@ -58,16 +60,16 @@ def test_projection_filter_and_map_in_python(workspace: Workspace) -> None:
                 return odd.select(F.upper("k").alias("key"), (F.col("n") * 10).alias("tens"))
         """,
     )
-    _two_runs(workspace, "tenfold")
-    assert workspace.delta("tables/out") == [("A", 10), ("A", 30), ("C", 50)]
+    _two_runs(sandbox, "tenfold")
+    assert sandbox.delta("tables/out") == [("A", 10), ("A", 30), ("C", 50)]
 
 
 @pytest.mark.full
 @pytest.mark.conformance("OP-03")
-def test_sql_over_temporary_views_of_the_sources(workspace: Workspace) -> None:
+def test_sql_over_temporary_views_of_the_sources(sandbox: Sandbox) -> None:
     """The views have the sources' names; a common table expression and a join work as on tables."""
-    workspace.land("reference/names/names.csv", ["a,Anna", "b,Bert"])
-    workspace.pipeline(
+    sandbox.land("reference/names/names.csv", ["a,Anna", "b,Bert"])
+    sandbox.pipeline(
         "named",
         SPEC.replace(
             "sources:",
@@ -82,8 +84,8 @@ def test_sql_over_temporary_views_of_the_sources(workspace: Workspace) -> None:
             UNION ALL SELECT 'not named', n FROM big WHERE k NOT IN ('a', 'b')
         """,
     )
-    _two_runs(workspace, "named")
-    assert workspace.delta("tables/out") == [
+    _two_runs(sandbox, "named")
+    assert sandbox.delta("tables/out") == [
         ("Anna", 3),
         ("Bert", 2),
         ("Bert", 4),
@@ -127,22 +129,23 @@ _USE = """
 @pytest.mark.full
 @pytest.mark.conformance("OP-04")
 @pytest.mark.parametrize("kind", UDFS)
-def test_vectorised_functions_of_the_user(workspace: Workspace, kind: str) -> None:
-    workspace.pipeline(
+def test_vectorised_functions_of_the_user(sandbox: Sandbox, kind: str) -> None:
+    sandbox.pipeline(
         "tenfold",
         PYTHON,
         event_ddl=EVENT,
         out_ddl="k STRING, tens BIGINT",
         transform_py=UDFS[kind] + _USE,
     )
-    _two_runs(workspace, "tenfold")
-    assert workspace.delta("tables/out") == sorted_rows([(r["k"], r["n"] * 10) for r in FIRST + SECOND])
+    _two_runs(sandbox, "tenfold")
+    assert sandbox.delta("tables/out") == sorted_rows([(r["k"], r["n"] * 10) for r in FIRST + SECOND])
 
 
+@pytest.mark.full
 @pytest.mark.conformance("OP-05")
 @pytest.mark.parametrize("mode", ["mode: update, keys: [k]", "mode: complete"])
-def test_running_aggregation_by_key(workspace: Workspace, mode: str) -> None:
-    workspace.pipeline(
+def test_running_aggregation_by_key(sandbox: Sandbox, mode: str) -> None:
+    sandbox.pipeline(
         "totals",
         SPEC.replace("schema: out.ddl", f"schema: out.ddl, {mode}"),
         event_ddl=EVENT,
@@ -151,18 +154,18 @@ def test_running_aggregation_by_key(workspace: Workspace, mode: str) -> None:
             "SELECT k, count(*) AS rows, sum(n) AS total, max(n) AS greatest FROM events GROUP BY k"
         ),
     )
-    workspace.land_json("landing/events/1.json", FIRST)
-    workspace.run("totals")
-    assert workspace.delta("tables/out") == [("a", 2, 4, 3), ("b", 1, 2, 2)]
-    workspace.land_json("landing/events/2.json", SECOND)
-    workspace.run("totals")
-    assert workspace.delta("tables/out") == [("a", 2, 4, 3), ("b", 2, 6, 4), ("c", 2, 11, 6)]
+    sandbox.land_json("landing/events/1.json", FIRST)
+    sandbox.run("totals")
+    assert sandbox.delta("tables/out") == [("a", 2, 4, 3), ("b", 1, 2, 2)]
+    sandbox.land_json("landing/events/2.json", SECOND)
+    sandbox.run("totals")
+    assert sandbox.delta("tables/out") == [("a", 2, 4, 3), ("b", 2, 6, 4), ("c", 2, 11, 6)]
 
 
 @pytest.mark.full
 @pytest.mark.conformance("OP-06")
-def test_the_whole_stream_is_counted_over_all_runs(workspace: Workspace) -> None:
-    workspace.pipeline(
+def test_the_whole_stream_is_counted_over_all_runs(sandbox: Sandbox) -> None:
+    sandbox.pipeline(
         "counted",
         PYTHON.replace("schema: out.ddl", "schema: out.ddl, mode: complete"),
         event_ddl=EVENT,
@@ -172,15 +175,15 @@ def test_the_whole_stream_is_counted_over_all_runs(workspace: Workspace) -> None
                 return sources["events"].groupBy().count()
         """,
     )
-    _two_runs(workspace, "counted")
-    assert workspace.delta("tables/out") == [(len(FIRST + SECOND),)]
+    _two_runs(sandbox, "counted")
+    assert sandbox.delta("tables/out") == [(len(FIRST + SECOND),)]
 
 
 @pytest.mark.full
 @pytest.mark.conformance("OP-08")
-def test_union_of_two_streams_and_of_a_stream_with_itself(workspace: Workspace) -> None:
+def test_union_of_two_streams_and_of_a_stream_with_itself(sandbox: Sandbox) -> None:
     others = "  others: {format: json, path: landing/others, schema: event.ddl}\ntransform:"
-    workspace.pipeline(
+    sandbox.pipeline(
         "both",
         SPEC.replace("transform:", others, 1),
         event_ddl=EVENT,
@@ -191,9 +194,9 @@ def test_union_of_two_streams_and_of_a_stream_with_itself(workspace: Workspace) 
             UNION ALL SELECT 'again', k, n FROM events WHERE k = 'c'
         """,
     )
-    workspace.land_json("landing/others/1.json", [{"k": "z", "n": 0}])
-    _two_runs(workspace, "both")
-    assert workspace.delta("tables/out") == sorted_rows(
+    sandbox.land_json("landing/others/1.json", [{"k": "z", "n": 0}])
+    _two_runs(sandbox, "both")
+    assert sandbox.delta("tables/out") == sorted_rows(
         [
             *(("events", r["k"], r["n"]) for r in FIRST + SECOND),
             *(("again", r["k"], r["n"]) for r in SECOND if r["k"] == "c"),
@@ -225,12 +228,13 @@ TIMED = [
 ]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("OP-07")
 @pytest.mark.parametrize("way", BOUNDED)
-def test_a_drain_and_bounded_data_give_the_same_rows(workspace: Workspace, way: str) -> None:
+def test_a_drain_and_bounded_data_give_the_same_rows(sandbox: Sandbox, way: str) -> None:
     """Windows that the stream has not closed yet are the one thing that a batch query gives as well."""
     spec, sql, python = BOUNDED[way]
-    pipeline = workspace.pipeline(
+    pipeline = sandbox.pipeline(
         "both_ways",
         spec,
         event_ddl="at TIMESTAMP, k STRING",
@@ -240,18 +244,18 @@ def test_a_drain_and_bounded_data_give_the_same_rows(workspace: Workspace, way: 
     )
     for number, wave in enumerate(TIMED):
         rows = [{"at": f"2024-01-01T{time}:00Z", "k": k} for time, k in wave]
-        workspace.land_json(f"landing/events/{number}.json", rows)
-        workspace.run("both_ways")
-    drained = workspace.delta("tables/out")
+        sandbox.land_json(f"landing/events/{number}.json", rows)
+        sandbox.run("both_ways")
+    drained = sandbox.delta("tables/out")
     assert len(drained) == 4 if way == "replay.scratch-checkpoint" else 3
 
-    before = workspace.everything()
-    assert [id for id in verdicts(workspace, "both_ways") if id.startswith("replay.")] == [way]
-    session = query_session(workspace.spark, pipeline)
-    events = session.read.schema("at TIMESTAMP, k STRING").json(str(workspace.storage / "landing/events"))
-    with bounded_output(session, workspace.project, pipeline, {"events": events}) as output:
+    before = sandbox.everything()
+    assert [id for id in verdicts(sandbox, "both_ways") if id.startswith("replay.")] == [way]
+    session = query_session(sandbox.spark, pipeline)
+    events = session.read.schema("at TIMESTAMP, k STRING").json(str(sandbox.storage / "landing/events"))
+    with bounded_output(session, sandbox.project, pipeline, {"events": events}) as output:
         closed = output.where("hour < timestamp '2024-01-01 12:00:00'")
         assert sorted_rows([tuple(row) for row in closed.collect()]) == [
             (hour.replace(tzinfo=None), *rest) for hour, *rest in drained
         ]
-    assert workspace.everything() == before, "the scratch checkpoint is gone, the live one is as it was"
+    assert sandbox.everything() == before, "the scratch checkpoint is gone, the live one is as it was"

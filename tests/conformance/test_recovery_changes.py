@@ -10,10 +10,10 @@ from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from drawdown.errors import RefusedError
-from drawdown.machine.broker import Broker
+from drawdown.testing.servers.kafka import KafkaServer
 from tests.support.changes import change_allowed, change_refused, land, write, written
 from tests.support.refusals import refused
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 PLAIN = "SELECT k, v FROM events"
 DELTA = "format: delta, path: tables/out, schema: out.ddl"
@@ -29,26 +29,27 @@ def _other(source: str) -> str:
     return f", malformed: drop}}\n  more: {{format: json, path: landing/{source}, schema: event.ddl"
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("REC-01")
 @pytest.mark.parametrize("change", ["one more", "one less", "another format"])
-def test_other_sources_are_refused(workspace: Workspace, change: str) -> None:
+def test_other_sources_are_refused(sandbox: Sandbox, change: str) -> None:
     both = "SELECT k, v FROM events UNION ALL SELECT k, v FROM more"
     for folder in ("events", "more"):
-        land(workspace, f"../{folder}/1", ("a", "x", 1))
+        land(sandbox, f"../{folder}/1", ("a", "x", 1))
     if change == "one less":
-        write(workspace, both, source=_other("more"))
+        write(sandbox, both, source=_other("more"))
     else:
-        write(workspace, PLAIN)
-    workspace.run("changed")
+        write(sandbox, PLAIN)
+    sandbox.run("changed")
     if change == "one more":
-        write(workspace, both, source=_other("more"))
+        write(sandbox, both, source=_other("more"))
     elif change == "one less":
-        write(workspace, PLAIN)
+        write(sandbox, PLAIN)
     else:
-        spec = (workspace.root / "include/pipelines/changed/pipeline.yaml").read_text()
-        workspace.pipeline("changed", spec.replace("{format: json", "{format: csv"))
-    land(workspace, "2", ("b", "x", 2))
-    said = change_refused(workspace)
+        spec = (sandbox.root / "include/pipelines/changed/pipeline.yaml").read_text()
+        sandbox.pipeline("changed", spec.replace("{format: json", "{format: csv"))
+    land(sandbox, "2", ("b", "x", 2))
+    said = change_refused(sandbox)
     assert {
         "one more": "sources.more was not there and is now 'json landing/more'",
         "one less": "sources.more was 'json landing/more' and is now not there",
@@ -57,39 +58,41 @@ def test_other_sources_are_refused(workspace: Workspace, change: str) -> None:
     assert "changes in the number, type, topic or path of the sources are not allowed" in said
 
 
+@pytest.mark.full
 @pytest.mark.conformance("REC-02")
-def test_rate_limits_may_come_change_and_go(workspace: Workspace) -> None:
+def test_rate_limits_may_come_change_and_go(sandbox: Sandbox) -> None:
     limits = ["", ", options: {maxFilesPerTrigger: 2}", ", options: {maxFilesPerTrigger: 1}", ""]
     batches = []
     for run, limit in enumerate(limits):
-        write(workspace, PLAIN, source=limit)
+        write(sandbox, PLAIN, source=limit)
         for part in "ab":
-            land(workspace, f"{run}{part}", (part, "x", run))
+            land(sandbox, f"{run}{part}", (part, "x", run))
         if run:
-            said = change_allowed(workspace)["sources.events.options"]
+            said = change_allowed(sandbox)["sources.events.options"]
             assert "maxFilesPerTrigger" in said
             assert "rate limits" in said
-        batches.append(workspace.run("changed").batches)
-        assert change_allowed(workspace) == {}, "the change is noted with the batch that ran under it"
+        batches.append(sandbox.run("changed").batches)
+        assert change_allowed(sandbox) == {}, "the change is noted with the batch that ran under it"
     assert batches == [1, 1, 2, 1]
-    assert written(workspace, "k", "v") == [(k, v) for k in "ab" for v in range(4)]
+    assert written(sandbox, "k", "v") == [(k, v) for k in "ab" for v in range(4)]
 
 
 @pytest.mark.fault("F17", "files")
 @pytest.mark.conformance("REC-03")
-def test_another_path_is_refused(workspace: Workspace) -> None:
-    write(workspace, PLAIN)
-    land(workspace, "1", ("a", "x", 1))
-    workspace.run("changed")
-    spec = (workspace.root / "include/pipelines/changed/pipeline.yaml").read_text()
-    workspace.pipeline("changed", spec.replace("landing/events", "landing/other"))
-    land(workspace, "../other/1", ("b", "x", 2))
-    said = change_refused(workspace)
+def test_another_path_is_refused(sandbox: Sandbox) -> None:
+    write(sandbox, PLAIN)
+    land(sandbox, "1", ("a", "x", 1))
+    sandbox.run("changed")
+    spec = (sandbox.root / "include/pipelines/changed/pipeline.yaml").read_text()
+    sandbox.pipeline("changed", spec.replace("landing/events", "landing/other"))
+    land(sandbox, "../other/1", ("b", "x", 2))
+    said = change_refused(sandbox)
     assert "sources.events was 'json landing/events' and is now 'json landing/other'" in said
 
 
+@pytest.mark.full
 @pytest.mark.conformance("REC-03")
-def test_another_topic_is_refused(kafka_workspace: Workspace, broker: Broker) -> None:
+def test_another_topic_is_refused(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
     topics = [_topic(broker, "one"), _topic(broker, "two")]
     spec = """
         sources: {events: {format: kafka, options: {subscribe: TOPIC}, value: string}}
@@ -97,56 +100,58 @@ def test_another_topic_is_refused(kafka_workspace: Workspace, broker: Broker) ->
         sink: {format: parquet, path: tables/out}
         """
     sql = "SELECT value FROM events"
-    kafka_workspace.pipeline("changed", spec.replace("TOPIC", topics[0]), transform_sql=sql)
-    kafka_workspace.run("changed")
-    kafka_workspace.pipeline("changed", spec.replace("TOPIC", topics[1]))
-    said = change_refused(kafka_workspace)
+    kafka_sandbox.pipeline("changed", spec.replace("TOPIC", topics[0]), transform_sql=sql)
+    kafka_sandbox.run("changed")
+    kafka_sandbox.pipeline("changed", spec.replace("TOPIC", topics[1]))
+    said = change_refused(kafka_sandbox)
     assert f"was 'kafka subscribe={topics[0]}' and is now 'kafka subscribe={topics[1]}'" in said
-    assert written(kafka_workspace, "value") == [("one",)]
+    assert written(kafka_sandbox, "value") == [("one",)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("REC-04")
-def test_files_may_become_a_topic_that_gets_the_new_rows(kafka_workspace: Workspace, broker: Broker) -> None:
+def test_files_may_become_a_topic_that_gets_the_new_rows(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
     topic = _topic(broker)
-    write(kafka_workspace, "SELECT k AS value FROM events")
-    land(kafka_workspace, "1", ("old", "x", 1))
-    kafka_workspace.run("changed")
+    write(kafka_sandbox, "SELECT k AS value FROM events")
+    land(kafka_sandbox, "1", ("old", "x", 1))
+    kafka_sandbox.run("changed")
     write(
-        kafka_workspace,
+        kafka_sandbox,
         "SELECT k AS value FROM events",
         sink=f"format: kafka, delivery: at_least_once, topic: {topic}",
     )
-    land(kafka_workspace, "2", ("new", "x", 2))
-    assert "Kafka gets the new rows only" in change_allowed(kafka_workspace)["sink"]
-    kafka_workspace.run("changed")
-    assert _values(kafka_workspace, broker, topic) == ["new"]
-    assert written(kafka_workspace, "value") == [("old",)]
+    land(kafka_sandbox, "2", ("new", "x", 2))
+    assert "Kafka gets the new rows only" in change_allowed(kafka_sandbox)["sink"]
+    kafka_sandbox.run("changed")
+    assert _values(kafka_sandbox, broker, topic) == ["new"]
+    assert written(kafka_sandbox, "value") == [("old",)]
 
 
 @pytest.mark.conformance("REC-05")
-def test_a_topic_cannot_become_files(kafka_workspace: Workspace, broker: Broker) -> None:
+def test_a_topic_cannot_become_files(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
     topic = _topic(broker)
     write(
-        kafka_workspace,
+        kafka_sandbox,
         "SELECT k AS value FROM events",
         sink=f"format: kafka, delivery: at_least_once, topic: {topic}",
     )
-    land(kafka_workspace, "1", ("old", "x", 1))
-    kafka_workspace.run("changed")
-    write(kafka_workspace, "SELECT k AS value FROM events")
-    land(kafka_workspace, "2", ("new", "x", 2))
-    said = change_refused(kafka_workspace)
+    land(kafka_sandbox, "1", ("old", "x", 1))
+    kafka_sandbox.run("changed")
+    write(kafka_sandbox, "SELECT k AS value FROM events")
+    land(kafka_sandbox, "2", ("new", "x", 2))
+    said = change_refused(kafka_sandbox)
     assert f"sink was 'kafka topic {topic}' and is now 'parquet tables/out'" in said
     assert "a Kafka sink cannot become a file sink" in said
-    assert _values(kafka_workspace, broker, topic) == ["old"]
+    assert _values(kafka_sandbox, broker, topic) == ["old"]
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("REC-06")
 @pytest.mark.parametrize("first", ["kafka", "foreach"])
 def test_a_topic_and_foreach_may_take_each_others_place(
-    kafka_workspace: Workspace, broker: Broker, first: str
+    kafka_sandbox: Sandbox, broker: KafkaServer, first: str
 ) -> None:
-    topic, file = _topic(broker), kafka_workspace.root / "lines"
+    topic, file = _topic(broker), kafka_sandbox.root / "lines"
     sinks = {
         "kafka": f"format: kafka, delivery: at_least_once, topic: {topic}",
         "foreach": "format: foreach, function: rows.py",
@@ -154,117 +159,119 @@ def test_a_topic_and_foreach_may_take_each_others_place(
     second = "foreach" if first == "kafka" else "kafka"
     for number, sink in enumerate((first, second)):
         code = FOREACH.format(file=file)
-        write(kafka_workspace, "SELECT k AS value FROM events", sink=sinks[sink], rows_py=code)
-        land(kafka_workspace, str(number), (f"to {sink}", "x", 1))
+        write(kafka_sandbox, "SELECT k AS value FROM events", sink=sinks[sink], rows_py=code)
+        land(kafka_sandbox, str(number), (f"to {sink}", "x", 1))
         if number:
-            assert "the other way round" in change_allowed(kafka_workspace)["sink"]
-        kafka_workspace.run("changed")
-    assert _values(kafka_workspace, broker, topic) == ["to kafka"]
+            assert "the other way round" in change_allowed(kafka_sandbox)["sink"]
+        kafka_sandbox.run("changed")
+    assert _values(kafka_sandbox, broker, topic) == ["to kafka"]
     assert file.read_text().splitlines() == ["to foreach"]
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("REC-07")
 @pytest.mark.parametrize("sink", ["format: parquet, path: tables/out", DELTA])
-def test_another_output_path_is_refused(workspace: Workspace, sink: str) -> None:
-    write(workspace, PLAIN, sink=sink, out_ddl="k STRING, v BIGINT")
-    land(workspace, "1", ("a", "x", 1))
-    workspace.run("changed")
-    write(workspace, PLAIN, sink=sink.replace("tables/out", "tables/other"))
-    land(workspace, "2", ("b", "x", 2))
-    said = change_refused(workspace)
+def test_another_output_path_is_refused(sandbox: Sandbox, sink: str) -> None:
+    write(sandbox, PLAIN, sink=sink, out_ddl="k STRING, v BIGINT")
+    land(sandbox, "1", ("a", "x", 1))
+    sandbox.run("changed")
+    write(sandbox, PLAIN, sink=sink.replace("tables/out", "tables/other"))
+    land(sandbox, "2", ("b", "x", 2))
+    said = change_refused(sandbox)
     kind = "parquet" if "parquet" in sink else "delta"
     assert f"sink was '{kind} tables/out' and is now '{kind} tables/other'" in said
     assert "would lack every row written so far" in said
 
 
+@pytest.mark.full
 @pytest.mark.conformance("REC-08")
-def test_another_output_topic_gets_the_new_rows(kafka_workspace: Workspace, broker: Broker) -> None:
+def test_another_output_topic_gets_the_new_rows(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
     topics = [_topic(broker), _topic(broker)]
     for number, topic in enumerate(topics):
         write(
-            kafka_workspace,
+            kafka_sandbox,
             "SELECT k AS value FROM events",
             sink=f"format: kafka, delivery: at_least_once, topic: {topic}",
         )
-        land(kafka_workspace, str(number), (f"row {number}", "x", 1))
+        land(kafka_sandbox, str(number), (f"row {number}", "x", 1))
         if number:
-            assert "output topic are allowed" in change_allowed(kafka_workspace)["sink"]
-        kafka_workspace.run("changed")
-    assert [_values(kafka_workspace, broker, topic) for topic in topics] == [["row 0"], ["row 1"]]
+            assert "output topic are allowed" in change_allowed(kafka_sandbox)["sink"]
+        kafka_sandbox.run("changed")
+    assert [_values(kafka_sandbox, broker, topic) for topic in topics] == [["row 0"], ["row 1"]]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("REC-09")
-def test_filters_and_projections_of_the_same_schema_may_change(workspace: Workspace) -> None:
+def test_filters_and_projections_of_the_same_schema_may_change(sandbox: Sandbox) -> None:
     transforms = [
         PLAIN,
         "SELECT k, v FROM events WHERE v > 10",
         "SELECT upper(k) AS k, v * 2 AS v FROM events",
     ]
     for number, sql in enumerate(transforms):
-        write(workspace, sql)
-        land(workspace, str(number), ("a", "x", 1), ("b", "x", 11))
+        write(sandbox, sql)
+        land(sandbox, str(number), ("a", "x", 1), ("b", "x", 11))
         if number:
-            assert "filters, projections" in change_allowed(workspace)["transform"]
-        workspace.run("changed")
-    assert written(workspace, "k", "v") == [("A", 2), ("B", 22), ("a", 1), ("b", 11), ("b", 11)]
+            assert "filters, projections" in change_allowed(sandbox)["transform"]
+        sandbox.run("changed")
+    assert written(sandbox, "k", "v") == [("A", 2), ("B", 22), ("a", 1), ("b", 11), ("b", 11)]
 
 
 @pytest.mark.conformance("REC-10")
-def test_another_output_schema_goes_by_what_the_sink_takes(workspace: Workspace) -> None:
-    write(workspace, PLAIN)
-    land(workspace, "1", ("a", "x", 1))
-    workspace.run("changed")
-    write(workspace, "SELECT k, v, j FROM events")
-    land(workspace, "2", ("b", "y", 2))
-    said = change_allowed(workspace)["sink.schema"]
+def test_another_output_schema_goes_by_what_the_sink_takes(sandbox: Sandbox) -> None:
+    write(sandbox, PLAIN)
+    land(sandbox, "1", ("a", "x", 1))
+    sandbox.run("changed")
+    write(sandbox, "SELECT k, v, j FROM events")
+    land(sandbox, "2", ("b", "y", 2))
+    said = change_allowed(sandbox)["sink.schema"]
     assert "was 'k string, v bigint' and is now 'k string, v bigint, j string'" in said
-    workspace.run("changed")
-    assert written(workspace, "k", "v", "j") == [("a", 1, None), ("b", 2, "y")], "files take any columns"
+    sandbox.run("changed")
+    assert written(sandbox, "k", "v", "j") == [("a", 1, None), ("b", 2, "y")], "files take any columns"
 
 
 @pytest.mark.conformance("REC-10")
-def test_a_declared_schema_refuses_another_one_by_name(workspace: Workspace) -> None:
-    write(workspace, PLAIN, sink=DELTA, out_ddl="k STRING, v BIGINT")
-    land(workspace, "1", ("a", "x", 1))
-    workspace.run("changed")
-    land(workspace, "2", ("b", "y", 2))
-    write(workspace, "SELECT k, v AS w FROM events", sink=DELTA)
-    error = refused(workspace, "changed", "sink.schema-drift", RefusedError)
+def test_a_declared_schema_refuses_another_one_by_name(sandbox: Sandbox) -> None:
+    write(sandbox, PLAIN, sink=DELTA, out_ddl="k STRING, v BIGINT")
+    land(sandbox, "1", ("a", "x", 1))
+    sandbox.run("changed")
+    land(sandbox, "2", ("b", "y", 2))
+    write(sandbox, "SELECT k, v AS w FROM events", sink=DELTA)
+    error = refused(sandbox, "changed", "sink.schema-drift", RefusedError)
     assert "`v` is missing; `w` is extra" in error.what
-    write(workspace, "SELECT k, v AS w FROM events", sink=DELTA, out_ddl="k STRING, w BIGINT")
-    error = refused(workspace, "changed", "sink.schema-drift", RefusedError)
+    write(sandbox, "SELECT k, v AS w FROM events", sink=DELTA, out_ddl="k STRING, w BIGINT")
+    error = refused(sandbox, "changed", "sink.schema-drift", RefusedError)
     assert "the Delta table" in error.what
-    assert workspace.delta("tables/out") == [("a", 1)]
+    assert sandbox.delta("tables/out") == [("a", 1)]
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("REC-10")
 @pytest.mark.parametrize("mode", ["", ", mode: update, keys: [k]"])
-def test_a_column_that_the_declared_schema_gains_is_added_to_the_table(
-    workspace: Workspace, mode: str
-) -> None:
-    write(workspace, PLAIN, sink=DELTA + mode, out_ddl="k STRING, v BIGINT")
-    workspace.pipeline(
+def test_a_column_that_the_declared_schema_gains_is_added_to_the_table(sandbox: Sandbox, mode: str) -> None:
+    write(sandbox, PLAIN, sink=DELTA + mode, out_ddl="k STRING, v BIGINT")
+    sandbox.pipeline(
         "behind",
         "sources: {changed: {format: delta, path: tables/out}}\n"
         "transform: transform.sql\nsink: {format: parquet, path: tables/behind}\n",
         transform_sql="SELECT k FROM changed",
     )
-    land(workspace, "1", ("a", "x", 1))
-    workspace.run("changed")
+    land(sandbox, "1", ("a", "x", 1))
+    sandbox.run("changed")
     if not mode:
-        workspace.run("behind")
-    write(workspace, "SELECT k, v, j FROM events", sink=DELTA + mode, out_ddl="k STRING, v BIGINT, j STRING")
-    assert "given the columns" in change_allowed(workspace)["sink.schema"]
-    assert workspace.delta("tables/out") == [("a", 1)], "plan adds nothing"
-    land(workspace, "2", ("b", "y", 2))
-    workspace.run("changed")
-    assert sorted(workspace.delta("tables/out")) == [("a", 1, None), ("b", 2, "y")]
+        sandbox.run("behind")
+    write(sandbox, "SELECT k, v, j FROM events", sink=DELTA + mode, out_ddl="k STRING, v BIGINT, j STRING")
+    assert "given the columns" in change_allowed(sandbox)["sink.schema"]
+    assert sandbox.delta("tables/out") == [("a", 1)], "plan adds nothing"
+    land(sandbox, "2", ("b", "y", 2))
+    sandbox.run("changed")
+    assert sorted(sandbox.delta("tables/out")) == [("a", 1, None), ("b", 2, "y")]
     if not mode:
-        workspace.run("behind")
-        assert written(workspace, "k", path="tables/behind") == [("a",), ("b",)]
+        sandbox.run("behind")
+        assert written(sandbox, "k", path="tables/behind") == [("a",), ("b",)]
 
 
-def _topic(broker: Broker, *values: str) -> str:
+def _topic(broker: KafkaServer, *values: str) -> str:
     """A topic of its own that holds these records."""
     name = f"rec-{uuid.uuid4().hex[:8]}"
     address = {"bootstrap.servers": broker.bootstrap_servers}
@@ -277,9 +284,9 @@ def _topic(broker: Broker, *values: str) -> str:
     return name
 
 
-def _values(workspace: Workspace, broker: Broker, topic: str) -> Sequence[str]:
+def _values(sandbox: Sandbox, broker: KafkaServer, topic: str) -> Sequence[str]:
     """What a topic holds, read as a batch."""
-    assert workspace.spark is not None
-    reader = workspace.spark.read.format("kafka").option("subscribe", topic)
+    assert sandbox.spark is not None
+    reader = sandbox.spark.read.format("kafka").option("subscribe", topic)
     frame = reader.option("kafka.bootstrap.servers", broker.bootstrap_servers).load()
     return sorted(row.value.decode() for row in frame.select("value").collect())

@@ -7,7 +7,7 @@ import pytest
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.errors import TransformError
 from drawdown.storage import Storage
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 SPEC = """
 sources:
@@ -32,38 +32,39 @@ def transform(sources):
 """
 
 
-def _committed(workspace: Workspace) -> int | None:
-    storage = Storage(workspace.project.storage_root)
+def _committed(sandbox: Sandbox) -> int | None:
+    storage = Storage(sandbox.project.storage_root)
     return CheckpointFiles(storage, "_drawdown/totals/checkpoint-1").last_commit_batch()
 
 
-def _land(workspace: Workspace, number: int, k: str, v: int) -> None:
+def _land(sandbox: Sandbox, number: int, k: str, v: int) -> None:
     file = f"landing/events/{number}.json"
-    workspace.land_json(file, [{"k": k, "v": v}], mtime=1_700_000_000 + number)
+    sandbox.land_json(file, [{"k": k, "v": v}], mtime=1_700_000_000 + number)
 
 
+@pytest.mark.full
 @pytest.mark.conformance("REC-16")
 def test_a_run_after_a_failure_and_after_a_stop_goes_on_from_the_committed_offsets(
-    workspace: Workspace,
+    sandbox: Sandbox,
 ) -> None:
-    workspace.pipeline("totals", SPEC, **FILES, transform_py=TRANSFORM.format(refused="(4,)"))
+    sandbox.pipeline("totals", SPEC, **FILES, transform_py=TRANSFORM.format(refused="(4,)"))
     for number, v in enumerate((1, 2, 4, 8)):
-        _land(workspace, number, "a", v)
+        _land(sandbox, number, "a", v)
     with pytest.raises(TransformError) as failed:
-        workspace.run("totals")
+        sandbox.run("totals")
     assert "cannot take 4" in failed.value.what
-    assert _committed(workspace) == 1, "two batches before the one that failed"
-    assert workspace.delta("tables/out") == [], "not judged yet"
+    assert _committed(sandbox) == 1, "two batches before the one that failed"
+    assert sandbox.delta("tables/out") == [], "not judged yet"
 
     # Mended, and bounded: a clean stop before the last batch.
     bounded = SPEC + "drain: {max_batches: 1}\n"
-    workspace.pipeline("totals", bounded, transform_py=TRANSFORM.format(refused="()"))
-    stopped = workspace.run("totals")
+    sandbox.pipeline("totals", bounded, transform_py=TRANSFORM.format(refused="()"))
+    stopped = sandbox.run("totals")
     assert (stopped.batches, stopped.counts.read) == (1, 1), "the failed batch again, and no other"
-    assert workspace.delta("tables/out") == [("a", 7)]
+    assert sandbox.delta("tables/out") == [("a", 7)]
 
-    workspace.pipeline("totals", SPEC)
-    _land(workspace, 4, "b", 16)
-    last = workspace.run("totals")
+    sandbox.pipeline("totals", SPEC)
+    _land(sandbox, 4, "b", 16)
+    last = sandbox.run("totals")
     assert (last.batches, last.counts.read) == (2, 2)
-    assert workspace.delta("tables/out") == [("a", 15), ("b", 16)]
+    assert sandbox.delta("tables/out") == [("a", 15), ("b", 16)]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.changes import change_allowed, change_refused, land, write
 from tests.support.refusals import planned
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 UPDATED = "format: delta, path: tables/out, schema: out.ddl, mode: update, keys: [k]"
 DELTA = "format: delta, path: tables/out, schema: out.ddl"
@@ -100,36 +100,39 @@ def transform(sources):
 """
 
 
+@pytest.mark.sampled
 @pytest.mark.fault("F15", "delta")
 @pytest.mark.conformance("REC-11")
 @pytest.mark.parametrize("change", list(GROUPS))
-def test_other_grouping_keys_or_aggregates_are_refused(workspace: Workspace, change: str) -> None:
+def test_other_grouping_keys_or_aggregates_are_refused(sandbox: Sandbox, change: str) -> None:
     before, now, shown = GROUPS[change]
-    write(workspace, before, sink=UPDATED, out_ddl=COUNTED)
-    land(workspace, "1", ("a", "x", 1))
-    workspace.run("changed")
-    was = workspace.delta("tables/out")
-    write(workspace, now, sink=UPDATED)
-    land(workspace, "2", ("b", "a", 2))
-    said = change_refused(workspace)
+    write(sandbox, before, sink=UPDATED, out_ddl=COUNTED)
+    land(sandbox, "1", ("a", "x", 1))
+    sandbox.run("changed")
+    was = sandbox.delta("tables/out")
+    write(sandbox, now, sink=UPDATED)
+    land(sandbox, "2", ("b", "a", 2))
+    said = change_refused(sandbox)
     assert "state.kept" in said
     assert shown in said
     assert "aggregates and state schema must stay as they are" in said
-    assert workspace.delta("tables/out") == was
+    assert sandbox.delta("tables/out") == was
 
 
+@pytest.mark.full
 @pytest.mark.conformance("REC-11")
-def test_what_is_made_of_an_aggregate_may_change(workspace: Workspace) -> None:
-    write(workspace, "SELECT k, sum(v) AS n FROM events GROUP BY k", sink=UPDATED, out_ddl=COUNTED)
-    land(workspace, "1", ("a", "x", 1))
-    workspace.run("changed")
-    write(workspace, "SELECT k, 10 * sum(v) AS n FROM events WHERE j = 'x' GROUP BY k", sink=UPDATED)
-    land(workspace, "2", ("a", "x", 2), ("a", "y", 4))
-    assert list(change_allowed(workspace)) == ["transform"]
-    workspace.run("changed")
-    assert workspace.delta("tables/out") == [("a", 30)]
+def test_what_is_made_of_an_aggregate_may_change(sandbox: Sandbox) -> None:
+    write(sandbox, "SELECT k, sum(v) AS n FROM events GROUP BY k", sink=UPDATED, out_ddl=COUNTED)
+    land(sandbox, "1", ("a", "x", 1))
+    sandbox.run("changed")
+    write(sandbox, "SELECT k, 10 * sum(v) AS n FROM events WHERE j = 'x' GROUP BY k", sink=UPDATED)
+    land(sandbox, "2", ("a", "x", 2), ("a", "y", 4))
+    assert list(change_allowed(sandbox)) == ["transform"]
+    sandbox.run("changed")
+    assert sandbox.delta("tables/out") == [("a", 30)]
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("REC-12")
 @pytest.mark.parametrize(
     ("call", "before", "now", "shown"),
@@ -140,18 +143,19 @@ def test_what_is_made_of_an_aggregate_may_change(workspace: Workspace) -> None:
     ],
 )
 def test_other_deduplication_columns_are_refused(
-    workspace: Workspace, call: str, before: list[str], now: list[str], shown: str
+    sandbox: Sandbox, call: str, before: list[str], now: list[str], shown: str
 ) -> None:
     files = {"suffix": "py", "sink": DELTA, "out_ddl": "k STRING, v BIGINT"}
-    write(workspace, DISTINCT.format(call=call, keys=before), **files)
-    land(workspace, "1", ("a", "x", 1), ("a", "x", 1))
-    workspace.run("changed")
-    write(workspace, DISTINCT.format(call=call, keys=now), **files)
-    land(workspace, "2", ("a", "x", 2))
-    assert shown in change_refused(workspace)
-    assert workspace.delta("tables/out") == [("a", 1)]
+    write(sandbox, DISTINCT.format(call=call, keys=before), **files)
+    land(sandbox, "1", ("a", "x", 1), ("a", "x", 1))
+    sandbox.run("changed")
+    write(sandbox, DISTINCT.format(call=call, keys=now), **files)
+    land(sandbox, "2", ("a", "x", 2))
+    assert shown in change_refused(sandbox)
+    assert sandbox.delta("tables/out") == [("a", 1)]
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("REC-13")
 @pytest.mark.parametrize(
     ("kind", "keys", "shown"),
@@ -160,43 +164,43 @@ def test_other_deduplication_columns_are_refused(
         ("LEFT", "events.k = names.k", "is now left outer join on"),
     ],
 )
-def test_other_join_keys_and_kinds_are_refused(
-    workspace: Workspace, kind: str, keys: str, shown: str
-) -> None:
+def test_other_join_keys_and_kinds_are_refused(sandbox: Sandbox, kind: str, keys: str, shown: str) -> None:
     files = {
         "sink": DELTA,
         "out_ddl": "k STRING, v BIGINT",
         "source": NAMES,
     }
-    write(workspace, JOIN.format(kind="INNER", keys="events.k = names.k"), **files)
-    land(workspace, "1", ("a", "x", 1))
-    land(workspace, "../names/1", ("a", "x", 7))
-    workspace.run("changed")
+    write(sandbox, JOIN.format(kind="INNER", keys="events.k = names.k"), **files)
+    land(sandbox, "1", ("a", "x", 1))
+    land(sandbox, "../names/1", ("a", "x", 7))
+    sandbox.run("changed")
     # The sides of an equality have no order.
-    write(workspace, JOIN.format(kind="INNER", keys="names.k = events.k"), **files)
-    assert list(change_allowed(workspace)) == ["transform"]
-    write(workspace, JOIN.format(kind=kind, keys=keys), **files)
-    land(workspace, "2", ("a", "x", 2))
-    assert shown in change_refused(workspace)
-    assert workspace.delta("tables/out") == [("a", 7)]
+    write(sandbox, JOIN.format(kind="INNER", keys="names.k = events.k"), **files)
+    assert list(change_allowed(sandbox)) == ["transform"]
+    write(sandbox, JOIN.format(kind=kind, keys=keys), **files)
+    land(sandbox, "2", ("a", "x", 2))
+    assert shown in change_refused(sandbox)
+    assert sandbox.delta("tables/out") == [("a", 7)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("REC-13")
-def test_other_columns_that_a_join_keeps_are_refused(workspace: Workspace) -> None:
+def test_other_columns_that_a_join_keeps_are_refused(sandbox: Sandbox) -> None:
     files = {"sink": DELTA, "out_ddl": "k STRING, v BIGINT", "source": NAMES}
     joined = JOIN.format(kind="INNER", keys="events.k = names.k")
-    write(workspace, joined, **files)
-    land(workspace, "1", ("a", "x", 1))
-    land(workspace, "../names/1", ("a", "x", 7))
-    workspace.run("changed")
-    write(workspace, joined.replace("events.k, names.v", "names.v, concat(events.k, 'b') AS k"), **files)
-    assert list(change_allowed(workspace)) == ["transform"]
-    write(workspace, joined.replace("events.k, names.v", "names.j AS k, names.v"), **files)
-    land(workspace, "2", ("a", "x", 2))
-    assert "names.j string" in change_refused(workspace)
-    assert workspace.delta("tables/out") == [("a", 7)]
+    write(sandbox, joined, **files)
+    land(sandbox, "1", ("a", "x", 1))
+    land(sandbox, "../names/1", ("a", "x", 7))
+    sandbox.run("changed")
+    write(sandbox, joined.replace("events.k, names.v", "names.v, concat(events.k, 'b') AS k"), **files)
+    assert list(change_allowed(sandbox)) == ["transform"]
+    write(sandbox, joined.replace("events.k, names.v", "names.j AS k, names.v"), **files)
+    land(sandbox, "2", ("a", "x", 2))
+    assert "names.j string" in change_refused(sandbox)
+    assert sandbox.delta("tables/out") == [("a", 7)]
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("REC-14")
 @pytest.mark.parametrize(
     ("change", "shown"),
@@ -206,22 +210,23 @@ def test_other_columns_that_a_join_keeps_are_refused(workspace: Workspace) -> No
     ],
 )
 def test_another_state_schema_or_timeout_is_refused_and_another_body_is_not(
-    workspace: Workspace, change: dict[str, str], shown: str
+    sandbox: Sandbox, change: dict[str, str], shown: str
 ) -> None:
     files = {"suffix": "py", "sink": UPDATED, "out_ddl": COUNTED}
     first = {"state": "n BIGINT", "mode": "update", "timeout": "NoTimeout", "start": "0", "value": "n"}
-    write(workspace, FUNCTION.format(**first), **files)
-    land(workspace, "1", ("a", "x", 1), ("a", "x", 1))
-    workspace.run("changed")
-    write(workspace, FUNCTION.format(**{**first, **change}), **files)
-    land(workspace, "2", ("a", "x", 2), ("b", "x", 2))
-    assert shown in change_refused(workspace)
-    write(workspace, FUNCTION.format(**{**first, "start": "100"}), **files)
-    assert "function bodies may change" in change_allowed(workspace)["transform"]
-    workspace.run("changed")
-    assert workspace.delta("tables/out") == [("a", 3), ("b", 101)]
+    write(sandbox, FUNCTION.format(**first), **files)
+    land(sandbox, "1", ("a", "x", 1), ("a", "x", 1))
+    sandbox.run("changed")
+    write(sandbox, FUNCTION.format(**{**first, **change}), **files)
+    land(sandbox, "2", ("a", "x", 2), ("b", "x", 2))
+    assert shown in change_refused(sandbox)
+    write(sandbox, FUNCTION.format(**{**first, "start": "100"}), **files)
+    assert "function bodies may change" in change_allowed(sandbox)["transform"]
+    sandbox.run("changed")
+    assert sandbox.delta("tables/out") == [("a", 3), ("b", 101)]
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("REC-14")
 @pytest.mark.parametrize(
     ("change", "shown"),
@@ -232,51 +237,52 @@ def test_another_state_schema_or_timeout_is_refused_and_another_body_is_not(
     ],
 )
 def test_another_state_of_a_processor_is_refused_and_another_body_is_not(
-    workspace: Workspace, change: tuple[str, str], shown: str
+    sandbox: Sandbox, change: tuple[str, str], shown: str
 ) -> None:
     files = {"suffix": "py", "sink": UPDATED, "out_ddl": COUNTED}
-    write(workspace, PROCESSOR, **files)
-    land(workspace, "1", ("a", "x", 1), ("a", "x", 1))
-    workspace.run("changed")
-    write(workspace, PROCESSOR.replace(*change), **files)
-    land(workspace, "2", ("a", "x", 2), ("b", "x", 2))
-    assert shown in change_refused(workspace)
-    write(workspace, PROCESSOR.replace("else 0", "else 100"), **files)
-    assert "function bodies may change" in change_allowed(workspace)["transform"]
-    workspace.run("changed")
-    assert workspace.delta("tables/out") == [("a", 3), ("b", 101)]
+    write(sandbox, PROCESSOR, **files)
+    land(sandbox, "1", ("a", "x", 1), ("a", "x", 1))
+    sandbox.run("changed")
+    write(sandbox, PROCESSOR.replace(*change), **files)
+    land(sandbox, "2", ("a", "x", 2), ("b", "x", 2))
+    assert shown in change_refused(sandbox)
+    write(sandbox, PROCESSOR.replace("else 0", "else 100"), **files)
+    assert "function bodies may change" in change_allowed(sandbox)["transform"]
+    sandbox.run("changed")
+    assert sandbox.delta("tables/out") == [("a", 3), ("b", 101)]
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("REC-15")
 @pytest.mark.parametrize("change", ["order", "name"])
-def test_reordered_and_renamed_sources_are_detected(workspace: Workspace, change: str) -> None:
+def test_reordered_and_renamed_sources_are_detected(sandbox: Sandbox, change: str) -> None:
     both = "SELECT k, v FROM events UNION ALL SELECT k, v FROM names"
     source = NAMES
     files = {"sink": DELTA, "out_ddl": "k STRING, v BIGINT"}
-    write(workspace, both, source=source, **files)
-    land(workspace, "1", ("a", "x", 1))
-    land(workspace, "../names/1", ("b", "x", 2))
-    workspace.run("changed")
+    write(sandbox, both, source=source, **files)
+    land(sandbox, "1", ("a", "x", 1))
+    land(sandbox, "../names/1", ("b", "x", 2))
+    sandbox.run("changed")
     if change == "order":
-        write(workspace, "SELECT k, v FROM names UNION ALL SELECT k, v FROM events", source=source, **files)
+        write(sandbox, "SELECT k, v FROM names UNION ALL SELECT k, v FROM events", source=source, **files)
         shown = "events#carrier, names, names#carrier and is now names, names#carrier, events"
     else:
-        write(workspace, both.replace("names", "others"), source=source.replace("names:", "others:"), **files)
+        write(sandbox, both.replace("names", "others"), source=source.replace("names:", "others:"), **files)
         shown = "sources.names was 'json landing/names' and is now not there"
-    land(workspace, "2", ("a", "x", 3))
-    assert shown in change_refused(workspace)
-    assert workspace.delta("tables/out") == [("a", 1), ("b", 2)]
+    land(sandbox, "2", ("a", "x", 3))
+    assert shown in change_refused(sandbox)
+    assert sandbox.delta("tables/out") == [("a", 1), ("b", 2)]
 
 
 @pytest.mark.conformance("REC-17")
-def test_versions_and_state_formats_are_noted_and_another_version_goes_on(workspace: Workspace) -> None:
-    write(workspace, "SELECT k, sum(v) AS n FROM events GROUP BY k", sink=UPDATED, out_ddl=COUNTED)
-    land(workspace, "1", ("a", "x", 1))
-    workspace.run("changed")
-    assert workspace.spark is not None
-    noted = planned(workspace, "changed").checkpoint
+def test_versions_and_state_formats_are_noted_and_another_version_goes_on(sandbox: Sandbox) -> None:
+    write(sandbox, "SELECT k, sum(v) AS n FROM events GROUP BY k", sink=UPDATED, out_ddl=COUNTED)
+    land(sandbox, "1", ("a", "x", 1))
+    sandbox.run("changed")
+    assert sandbox.spark is not None
+    noted = planned(sandbox, "changed").generation.checkpoint
     assert noted is not None
-    assert noted.fingerprint["versions"]["spark"] == workspace.spark.version
+    assert noted.fingerprint["versions"]["spark"] == sandbox.spark.version
     assert set(noted.fingerprint["versions"]) == {"spark", "delta", "drawdown"}
     formats = noted.fingerprint["state.formats"]
     assert formats["spark.sql.streaming.aggregation.stateFormatVersion"] == "2"
@@ -284,16 +290,16 @@ def test_versions_and_state_formats_are_noted_and_another_version_goes_on(worksp
     older = {**noted.fingerprint, "versions": {**noted.fingerprint["versions"], "spark": "4.1.0"}}
     for key in ("state.options", "state.kept", "sink.keys"):
         del older[key]  # which an older Drawdown did not note
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         lease = metastore.acquire("changed", "test", "test", timedelta(minutes=1))
         metastore.update_fingerprint(lease, noted.generation, older)
         metastore.release(lease)
-    land(workspace, "2", ("a", "x", 2))
-    said = change_allowed(workspace)
+    land(sandbox, "2", ("a", "x", 2))
+    said = change_allowed(sandbox)
     assert list(said) == ["versions"]
-    assert f"versions was spark 4.1.0 and is now spark {workspace.spark.version}" in said["versions"]
-    workspace.run("changed")
-    assert workspace.delta("tables/out") == [("a", 3)]
-    again = planned(workspace, "changed").checkpoint
+    assert f"versions was spark 4.1.0 and is now spark {sandbox.spark.version}" in said["versions"]
+    sandbox.run("changed")
+    assert sandbox.delta("tables/out") == [("a", 3)]
+    again = planned(sandbox, "changed").generation.checkpoint
     assert again is not None
     assert again.fingerprint == noted.fingerprint

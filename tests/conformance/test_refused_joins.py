@@ -6,8 +6,8 @@ import pytest
 
 from drawdown.errors import TransformError
 from tests.support.refusals import refused
+from tests.support.sandbox import Sandbox
 from tests.support.two_streams import WATERMARK, arrive, arrive_and_run, joining, out, spec
-from tests.support.workspace import Workspace
 
 SAME = "o.id = p.id"
 IN_TIME = f"{SAME} AND p.at >= o.at AND p.at <= o.at + INTERVAL 30 MINUTES"
@@ -35,61 +35,62 @@ def _join(kind: str, on: str) -> str:
     return f"FROM orders o {kind} JOIN payments p ON {on}"
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("JOIN-14")
 @pytest.mark.parametrize(("kind", "marks", "on", "lacks", "do"), LACKING)
 def test_what_a_join_needs_and_lacks_is_named(
-    workspace: Workspace, kind: str, marks: tuple[str, str], on: str, lacks: str, do: str
+    sandbox: Sandbox, kind: str, marks: tuple[str, str], on: str, lacks: str, do: str
 ) -> None:
     sql = f"SELECT o.id AS ordered {_join(kind, on)}"
-    joining(workspace, spec(orders=marks[0], payments=marks[1]), sql, "ordered BIGINT")
-    arrive(workspace, "1", orders=[(1, "10:00")], payments=[(1, "10:10")])
-    error = refused(workspace, "paid", "join.constraint", TransformError)
+    joining(sandbox, spec(orders=marks[0], payments=marks[1]), sql, "ordered BIGINT")
+    arrive(sandbox, "1", orders=[(1, "10:00")], payments=[(1, "10:10")])
+    error = refused(sandbox, "paid", "join.constraint", TransformError)
     assert f"a {kind} join of two streams must know when a row of the" in error.what
     assert lacks in error.what
     assert do in error.do
 
 
 @pytest.mark.conformance("JOIN-14")
-def test_a_watermark_that_gets_lost_before_the_join_is_named(workspace: Workspace) -> None:
+def test_a_watermark_that_gets_lost_before_the_join_is_named(sandbox: Sandbox) -> None:
     side = "(SELECT id, at + INTERVAL 1 HOUR AS at FROM payments)"
     sql = f"SELECT o.id AS ordered FROM orders o LEFT OUTER JOIN {side} p ON {IN_TIME}"
-    joining(workspace, BOTH, sql, "ordered BIGINT")
-    arrive(workspace, "1", orders=[(1, "10:00")], payments=[(1, "10:10")])
-    error = refused(workspace, "paid", "join.constraint", TransformError)
+    joining(sandbox, BOTH, sql, "ordered BIGINT")
+    arrive(sandbox, "1", orders=[(1, "10:00")], payments=[(1, "10:10")])
+    error = refused(sandbox, "paid", "join.constraint", TransformError)
     assert "has no watermark (the one on payments.at does not reach the join)" in error.what
     assert "let the watermarked column through, unchanged, on the right side (payments)" in error.do
 
 
 @pytest.mark.full
 @pytest.mark.conformance("JOIN-14")
-def test_an_anti_join_of_two_streams_is_refused_and_its_way_out_works(workspace: Workspace) -> None:
-    joining(workspace, BOTH, f"SELECT o.id AS ordered {_join('LEFT ANTI', IN_TIME)}", "ordered BIGINT")
-    arrive(workspace, "1", orders=[(1, "10:00"), (2, "10:00")], payments=[(1, "10:10")])
-    error = refused(workspace, "paid", "join.kind", TransformError)
+def test_an_anti_join_of_two_streams_is_refused_and_its_way_out_works(sandbox: Sandbox) -> None:
+    joining(sandbox, BOTH, f"SELECT o.id AS ordered {_join('LEFT ANTI', IN_TIME)}", "ordered BIGINT")
+    arrive(sandbox, "1", orders=[(1, "10:00"), (2, "10:00")], payments=[(1, "10:10")])
+    error = refused(sandbox, "paid", "join.kind", TransformError)
     assert "LEFT ANTI join of two streams is not supported" in error.what
     assert "LEFT OUTER" in error.do
 
     way_out = f"SELECT o.id AS ordered {_join('LEFT OUTER', IN_TIME)} WHERE p.id IS NULL"
-    joining(workspace, BOTH, way_out, "ordered BIGINT")
-    workspace.run("paid")
-    assert out(workspace) == []
-    arrive_and_run(workspace, "2", orders=[(3, "12:00")], payments=[(3, "12:00")])
-    assert out(workspace) == [(2,)]
+    joining(sandbox, BOTH, way_out, "ordered BIGINT")
+    sandbox.run("paid")
+    assert out(sandbox) == []
+    arrive_and_run(sandbox, "2", orders=[(3, "12:00")], payments=[(3, "12:00")])
+    assert out(sandbox) == [(2,)]
 
 
 @pytest.mark.full
 @pytest.mark.conformance("JOIN-19")
 @pytest.mark.parametrize("mode", ["update", "complete"])
 @pytest.mark.parametrize("counted", [False, True], ids=["join", "aggregation behind it"])
-def test_joins_of_two_streams_run_in_append_mode_only(workspace: Workspace, mode: str, counted: bool) -> None:
+def test_joins_of_two_streams_run_in_append_mode_only(sandbox: Sandbox, mode: str, counted: bool) -> None:
     sql = f"SELECT o.id AS ordered {_join('', IN_TIME)}"
     if counted:
         sql = f"SELECT ordered, count(*) AS n FROM ({sql}) GROUP BY ordered"
     other_mode = BOTH.replace(
         "out.ddl}", f"out.ddl, mode: {mode}{', keys: [ordered]' * (mode == 'update')}}}"
     )
-    joining(workspace, other_mode, sql, "ordered BIGINT" + ", n BIGINT" * counted)
-    arrive(workspace, "1", orders=[(1, "10:00")], payments=[(1, "10:10")])
-    error = refused(workspace, "paid", "join.append-only", TransformError)
+    joining(sandbox, other_mode, sql, "ordered BIGINT" + ", n BIGINT" * counted)
+    arrive(sandbox, "1", orders=[(1, "10:00")], payments=[(1, "10:10")])
+    error = refused(sandbox, "paid", "join.append-only", TransformError)
     assert f"supported in append mode only, not in {mode} mode" in error.what
     assert "mode: append" in error.do

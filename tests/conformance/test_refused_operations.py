@@ -8,7 +8,7 @@ import pytest
 
 from drawdown.errors import DrawdownError, SpecError, TransformError
 from tests.support.refusals import planned, refused
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 SPEC = """
 sources:
@@ -81,20 +81,19 @@ OPERATIONS = {
 }
 
 
-def _events(workspace: Workspace, name: str) -> None:
-    workspace.land_json(f"landing/events/{name}.json", [{"at": "2024-01-01T10:00:00Z", "k": "a", "v": 1}])
+def _events(sandbox: Sandbox, name: str) -> None:
+    sandbox.land_json(f"landing/events/{name}.json", [{"at": "2024-01-01T10:00:00Z", "k": "a", "v": 1}])
 
 
+@pytest.mark.full
 @pytest.mark.conformance("OP-09")
-def test_plan_shows_the_stateful_operators_that_sql_brings_in(workspace: Workspace) -> None:
+def test_plan_shows_the_stateful_operators_that_sql_brings_in(sandbox: Sandbox) -> None:
     spec = SPEC.format(suffix="sql")
-    workspace.pipeline(
-        "sql", spec, event_ddl=EVENT, transform_sql="SELECT DISTINCT at, k FROM events LIMIT 2"
-    )
+    sandbox.pipeline("sql", spec, event_ddl=EVENT, transform_sql="SELECT DISTINCT at, k FROM events LIMIT 2")
     for run, keys in enumerate((["a", "a"], ["a", "b"], ["c"])):
         rows = [{"at": f"2024-01-01T1{run}:00:00Z", "k": k, "v": 1} for k in keys]
-        workspace.land_json(f"landing/events/{run}.json", rows)
-        plan = planned(workspace, "sql")
+        sandbox.land_json(f"landing/events/{run}.json", rows)
+        plan = planned(sandbox, "sql")
         assert plan.query is not None
         assert [(o.name, o.written, o.keeps) for o in plan.query.operators] == [
             ("GlobalLimit", "LIMIT", "the first 2 rows ever"),
@@ -102,24 +101,23 @@ def test_plan_shows_the_stateful_operators_that_sql_brings_in(workspace: Workspa
         ]
         warned = {v.id: v.what for v in plan.verdicts if v.level == "warning"}
         assert "no run writes any" in warned["transform.limit-is-for-ever"]
-        workspace.run("sql")
-    assert workspace.spark is not None
-    written = workspace.spark.read.parquet(str(workspace.storage / "tables/out"))
+        sandbox.run("sql")
+    assert sandbox.spark is not None
+    written = sandbox.spark.read.parquet(str(sandbox.storage / "tables/out"))
     rows = sorted(tuple(row) for row in written.collect())
     assert len(rows) == 2, "LIMIT counts over all runs"
     assert rows[0] == (datetime(2024, 1, 1, 10), "a"), "DISTINCT knew the first run's rows in the second"
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("OP-10")
 @pytest.mark.parametrize("action", list(ACTIONS))
-def test_an_action_on_a_stream_is_refused_with_what_to_write_instead(
-    workspace: Workspace, action: str
-) -> None:
+def test_an_action_on_a_stream_is_refused_with_what_to_write_instead(sandbox: Sandbox, action: str) -> None:
     transform = f"def transform(sources):\n    sources['events'].{action}\n    return sources['events']\n"
     spec = SPEC.format(suffix="py")
-    workspace.pipeline("acts", spec, event_ddl=EVENT, transform_py=transform)
-    _events(workspace, "1")
-    error = refused(workspace, "acts", "transform.action", TransformError)
+    sandbox.pipeline("acts", spec, event_ddl=EVENT, transform_py=transform)
+    _events(sandbox, "1")
+    error = refused(sandbox, "acts", "transform.action", TransformError)
     called = action.split("(")[0].split(".")[0]
     assert f"calls {called}() on a stream" in error.what
     assert ACTIONS[action] in error.do
@@ -127,33 +125,34 @@ def test_an_action_on_a_stream_is_refused_with_what_to_write_instead(
 
 
 @pytest.mark.conformance("OP-10")
-def test_a_query_that_a_transform_starts_itself_is_stopped_and_refused(workspace: Workspace) -> None:
+def test_a_query_that_a_transform_starts_itself_is_stopped_and_refused(sandbox: Sandbox) -> None:
     transform = """
         def transform(sources):
             sources["events"].writeStream.format("noop").start()
             return sources["events"]
     """
     spec = SPEC.format(suffix="py")
-    workspace.pipeline("starts", spec, event_ddl=EVENT, transform_py=transform)
-    _events(workspace, "1")
-    error = refused(workspace, "starts", "transform.action", TransformError)
+    sandbox.pipeline("starts", spec, event_ddl=EVENT, transform_py=transform)
+    _events(sandbox, "1")
+    error = refused(sandbox, "starts", "transform.action", TransformError)
     assert "writeStream.start()" in error.what
     assert "second pipeline" in error.do
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("OP-11")
 @pytest.mark.parametrize("sql", list(OPERATIONS))
 def test_an_operation_that_a_stream_has_not_is_refused_with_the_nearest_that_works(
-    workspace: Workspace, sql: str
+    sandbox: Sandbox, sql: str
 ) -> None:
     spec = SPEC.format(suffix="sql")
     if "known" in sql:
         spec = spec.replace("transform", STATIC, 1)
-        workspace.land_json("reference/known/1.json", [{"k": "a"}])
-    workspace.pipeline("asks", spec, event_ddl=EVENT, transform_sql=sql)
-    _events(workspace, "1")
+        sandbox.land_json("reference/known/1.json", [{"k": "a"}])
+    sandbox.pipeline("asks", spec, event_ddl=EVENT, transform_sql=sql)
+    _events(sandbox, "1")
     error_id, named, instead = OPERATIONS[sql]
-    error = refused(workspace, "asks", error_id, TransformError)
+    error = refused(sandbox, "asks", error_id, TransformError)
     assert named in error.what
     assert instead in error.do
 
@@ -167,14 +166,14 @@ def test_an_operation_that_a_stream_has_not_is_refused_with_the_nearest_that_wor
     ],
 )
 def test_a_transform_gives_back_a_stream_of_all_its_sources(
-    workspace: Workspace, result: str, error_id: str, kind: type[DrawdownError]
+    sandbox: Sandbox, result: str, error_id: str, kind: type[DrawdownError]
 ) -> None:
     more = "  more: {format: json, path: landing/more, schema: event.ddl}\n"
     spec = SPEC.format(suffix="py").replace("transform", more + STATIC, 1)
     transform = f"def transform(sources):\n    return {result}\n"
-    workspace.pipeline("gives", spec, event_ddl=EVENT, transform_py=transform)
-    _events(workspace, "1")
+    sandbox.pipeline("gives", spec, event_ddl=EVENT, transform_py=transform)
+    _events(sandbox, "1")
     for path in ("landing/more", "reference/known"):
-        workspace.land_json(f"{path}/1.json", [])
-    error = refused(workspace, "gives", error_id, kind)
+        sandbox.land_json(f"{path}/1.json", [])
+    error = refused(sandbox, "gives", error_id, kind)
     assert "gives" in error.what

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from drawdown.engine.bounded import bounded_output
-from drawdown.engine.session import query_session
 from drawdown.errors import TransformError
+from drawdown.query.bounded import bounded_output
+from drawdown.spark.session import query_session
 from tests.support.refusals import refused
+from tests.support.sandbox import Sandbox
 from tests.support.timed import EVENTS, land, table
 from tests.support.verdicts import verdicts
-from tests.support.workspace import Workspace
 
 EVENT = "at TIMESTAMP, k STRING"
 OUT = "k STRING, first TIMESTAMP, until TIMESTAMP, n BIGINT"
@@ -23,22 +23,22 @@ MERGE = "spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition"
 
 @pytest.mark.full
 @pytest.mark.conformance("WIN-03")
-def test_a_session_ends_a_gap_after_its_last_row(workspace: Workspace) -> None:
+def test_a_session_ends_a_gap_after_its_last_row(sandbox: Sandbox) -> None:
     """A row at the very end of a session, such as 10:09, still belongs to it."""
-    workspace.pipeline("sessions", EVENTS, event_ddl=EVENT, out_ddl=OUT, transform_sql=SESSIONS)
-    land(workspace, "events", "1", "10:00 a", "10:04 a", "10:09 a", "10:02 b", "10:30 b")
-    workspace.run("sessions")
+    sandbox.pipeline("sessions", EVENTS, event_ddl=EVENT, out_ddl=OUT, transform_sql=SESSIONS)
+    land(sandbox, "events", "1", "10:00 a", "10:04 a", "10:09 a", "10:02 b", "10:30 b")
+    sandbox.run("sessions")
     closed = [("a", "10:00", "10:14", 3), ("b", "10:02", "10:07", 1)]
-    assert table(workspace) == closed
+    assert table(sandbox) == closed
 
-    land(workspace, "events", "2", "10:25:01 b", "10:50 a")
-    workspace.run("sessions")
-    assert table(workspace) == [*closed, ("b", "10:25:01.000000", "10:35", 2)]
+    land(sandbox, "events", "2", "10:25:01 b", "10:50 a")
+    sandbox.run("sessions")
+    assert table(sandbox) == [*closed, ("b", "10:25:01.000000", "10:35", 2)]
 
 
 @pytest.mark.conformance("WIN-04")
-def test_rows_whose_computed_gap_is_not_positive_are_dropped_and_counted(workspace: Workspace) -> None:
-    workspace.pipeline(
+def test_rows_whose_computed_gap_is_not_positive_are_dropped_and_counted(sandbox: Sandbox) -> None:
+    sandbox.pipeline(
         "sessions",
         EVENTS,
         event_ddl=EVENT,
@@ -51,36 +51,37 @@ def test_rows_whose_computed_gap_is_not_positive_are_dropped_and_counted(workspa
         """,
     )
     rows = ["10:00 a-long", "10:04 a-short", "10:05 a-zero", "10:06 a-negative", "10:07 a-null"]
-    land(workspace, "events", "1", *rows, "10:40 a-short")
-    assert "sessionless" in verdicts(workspace, "sessions")["window.dynamic-gap"].what
-    first = workspace.run("sessions")
-    assert table(workspace) == [("10:00", "10:30", 2)]
+    land(sandbox, "events", "1", *rows, "10:40 a-short")
+    assert "sessionless" in verdicts(sandbox, "sessions")["window.dynamic-gap"].what
+    first = sandbox.run("sessions")
+    assert table(sandbox) == [("10:00", "10:30", 2)]
     assert (first.counts.fed, first.counts.sessionless, first.counts.late) == (6, 3, 0)
 
-    land(workspace, "events", "2", "10:41 a-zero", "11:00 a-short")
-    second = workspace.run("sessions")
-    assert table(workspace) == [("10:00", "10:30", 2), ("10:40", "10:45", 1)]
+    land(sandbox, "events", "2", "10:41 a-zero", "11:00 a-short")
+    second = sandbox.run("sessions")
+    assert table(sandbox) == [("10:00", "10:30", 2), ("10:40", "10:45", 1)]
     assert (second.counts.fed, second.counts.sessionless, second.counts.late) == (2, 1, 0)
 
 
+@pytest.mark.full
 @pytest.mark.conformance("WIN-05")
-def test_sessions_cannot_be_updated(workspace: Workspace) -> None:
+def test_sessions_cannot_be_updated(sandbox: Sandbox) -> None:
     spec = EVENTS.replace("out.ddl}", "out.ddl, mode: update, keys: [k, first]}")
-    workspace.pipeline("sessions", spec, event_ddl=EVENT, out_ddl=OUT, transform_sql=SESSIONS)
-    land(workspace, "events", "1", "10:00 a", "11:00 a")
-    error = refused(workspace, "sessions", "window.session-update", TransformError)
+    sandbox.pipeline("sessions", spec, event_ddl=EVENT, out_ddl=OUT, transform_sql=SESSIONS)
+    land(sandbox, "events", "1", "10:00 a", "11:00 a")
+    error = refused(sandbox, "sessions", "window.session-update", TransformError)
     assert "session windows are not supported in update mode" in error.what
     assert "mode: append" in error.do
 
-    workspace.pipeline("sessions", EVENTS)
-    workspace.run("sessions")
-    assert table(workspace) == [("a", "10:00", "10:05", 1)]
+    sandbox.pipeline("sessions", EVENTS)
+    sandbox.run("sessions")
+    assert table(sandbox) == [("a", "10:00", "10:05", 1)]
 
 
 @pytest.mark.full
 @pytest.mark.conformance("WIN-06")
-def test_a_session_window_alone_is_for_bounded_data(workspace: Workspace) -> None:
-    pipeline = workspace.pipeline(
+def test_a_session_window_alone_is_for_bounded_data(sandbox: Sandbox) -> None:
+    pipeline = sandbox.pipeline(
         "sessions",
         EVENTS,
         event_ddl=EVENT,
@@ -90,15 +91,15 @@ def test_a_session_window_alone_is_for_bounded_data(workspace: Workspace) -> Non
             FROM events GROUP BY session_window(at, '5 minutes')
         """,
     )
-    land(workspace, "events", "1", "10:00 a", "10:04 b", "11:00 a")
-    error = refused(workspace, "sessions", "window.session-alone", TransformError)
+    land(sandbox, "events", "1", "10:00 a", "10:04 b", "11:00 a")
+    error = refused(sandbox, "sessions", "window.session-alone", TransformError)
     assert "group by session_window alone" in error.what
     assert "group by a column too" in error.do
 
-    assert workspace.spark is not None
-    session = query_session(workspace.spark, pipeline)
-    events = session.read.schema(EVENT).json(str(workspace.storage / "landing/events"))
-    with bounded_output(session, workspace.project, pipeline, {"events": events}) as output:
+    assert sandbox.spark is not None
+    session = query_session(sandbox.spark, pipeline)
+    events = session.read.schema(EVENT).json(str(sandbox.storage / "landing/events"))
+    with bounded_output(session, sandbox.project, pipeline, {"events": events}) as output:
         rows = sorted((f"{row.first:%H:%M}", row.n) for row in output.collect())
     assert rows == [("10:00", 2), ("11:00", 1)]
 
@@ -106,32 +107,33 @@ def test_a_session_window_alone_is_for_bounded_data(workspace: Workspace) -> Non
 @pytest.mark.full
 @pytest.mark.conformance("WIN-07")
 @pytest.mark.parametrize("merge", ["true", "false"])
-def test_merging_sessions_before_the_shuffle_changes_no_row(workspace: Workspace, merge: str) -> None:
+def test_merging_sessions_before_the_shuffle_changes_no_row(sandbox: Sandbox, merge: str) -> None:
     spec = EVENTS + f"conf: {{{MERGE}: {merge}}}\n"
-    pipeline = workspace.pipeline("sessions", spec, event_ddl=EVENT, out_ddl=OUT, transform_sql=SESSIONS)
-    assert workspace.spark is not None
-    assert query_session(workspace.spark, pipeline).conf.get(MERGE) == merge
+    pipeline = sandbox.pipeline("sessions", spec, event_ddl=EVENT, out_ddl=OUT, transform_sql=SESSIONS)
+    assert sandbox.spark is not None
+    assert query_session(sandbox.spark, pipeline).conf.get(MERGE) == merge
     for file in ("1", "2"):
-        land(workspace, "events", file, "10:00 a", "10:04 a", "10:02 b", f"10:0{file} a")
-    workspace.run("sessions")
-    assert table(workspace) == []
+        land(sandbox, "events", file, "10:00 a", "10:04 a", "10:02 b", f"10:0{file} a")
+    sandbox.run("sessions")
+    assert table(sandbox) == []
 
-    land(workspace, "events", "3", "10:08 a", "10:09 b", "10:30 a")
-    workspace.run("sessions")
+    land(sandbox, "events", "3", "10:08 a", "10:09 b", "10:30 a")
+    sandbox.run("sessions")
     closed = [("a", "10:00", "10:13", 7), ("b", "10:02", "10:07", 2), ("b", "10:09", "10:14", 1)]
-    assert table(workspace) == closed
+    assert table(sandbox) == closed
 
 
+@pytest.mark.full
 @pytest.mark.conformance("WIN-10")
-def test_a_session_over_three_runs_closes_once_with_its_own_bounds(workspace: Workspace) -> None:
-    workspace.pipeline(
+def test_a_session_over_three_runs_closes_once_with_its_own_bounds(sandbox: Sandbox) -> None:
+    sandbox.pipeline(
         "sessions", EVENTS, event_ddl=EVENT, out_ddl=OUT, transform_sql=SESSIONS.replace("5 min", "30 min")
     )
     for run, rows in enumerate([("10:00 a", "10:20 a"), ("10:40 a",), ("11:05 a", "11:10 b")]):
-        land(workspace, "events", str(run), *rows)
-        workspace.run("sessions")
-        assert table(workspace) == []
+        land(sandbox, "events", str(run), *rows)
+        sandbox.run("sessions")
+        assert table(sandbox) == []
 
-    land(workspace, "events", "last", "12:30 b")
-    workspace.run("sessions")
-    assert table(workspace) == [("a", "10:00", "11:35", 4), ("b", "11:10", "11:40", 1)]
+    land(sandbox, "events", "last", "12:30 b")
+    sandbox.run("sessions")
+    assert table(sandbox) == [("a", "10:00", "11:35", 4), ("b", "11:10", "11:40", 1)]

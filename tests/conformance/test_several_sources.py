@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from drawdown.machine.broker import Broker
+from drawdown.testing.servers.kafka import KafkaServer
+from tests.support.sandbox import Sandbox
 from tests.support.topics import Topic
-from tests.support.workspace import Workspace
 
 SPEC = """
 sources:
@@ -32,33 +32,34 @@ SQL = """
 """
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-18")
 def test_files_and_kafka_join_a_static_source_that_is_read_again_at_each_run(
-    kafka_workspace: Workspace, broker: Broker
+    kafka_sandbox: Sandbox, broker: KafkaServer
 ) -> None:
     topic = Topic(broker, "src18-arrivals")
-    kafka_workspace.pipeline(
+    kafka_sandbox.pipeline(
         "movements",
         SPEC,
         out_ddl="kind STRING, city STRING, flight STRING",
         transform_sql=SQL,
     )
-    kafka_workspace.land("reference/airports/airports.csv", ["EWR,Newark"])
-    kafka_workspace.land_json(
+    kafka_sandbox.land("reference/airports/airports.csv", ["EWR,Newark"])
+    kafka_sandbox.land_json(
         "landing/departures/1.json", [{"airport": "EWR", "flight": "U1"}, {"airport": "LGA", "flight": "U2"}]
     )
     topic.write([json.dumps({"airport": "EWR", "flight": "B1"})])
-    first = kafka_workspace.run("movements")
+    first = kafka_sandbox.run("movements")
     assert first.counts.read == 3
 
-    kafka_workspace.land("reference/airports/airports.csv", ["EWR,Newark NJ", "LGA,New York"])
+    kafka_sandbox.land("reference/airports/airports.csv", ["EWR,Newark NJ", "LGA,New York"])
     topic.write([json.dumps({"airport": "LGA", "flight": "B2"})])
-    second = kafka_workspace.run("movements")
+    second = kafka_sandbox.run("movements")
     assert second.counts.read == 1, "only the topic had something new"
 
-    kafka_workspace.land_json("landing/departures/2.json", [{"airport": "EWR", "flight": "U3"}])
-    kafka_workspace.run("movements")
-    assert kafka_workspace.delta("tables/out") == [
+    kafka_sandbox.land_json("landing/departures/2.json", [{"airport": "EWR", "flight": "U3"}])
+    kafka_sandbox.run("movements")
+    assert kafka_sandbox.delta("tables/out") == [
         ("arrival", "New York", "B2"),
         ("arrival", "Newark", "B1"),
         ("departure", "Newark", "U1"),

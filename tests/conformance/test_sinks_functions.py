@@ -9,8 +9,8 @@ import pytest
 
 from drawdown.errors import TransformError
 from tests.support.refusals import refused, refused_spec
+from tests.support.sandbox import Sandbox, sorted_rows
 from tests.support.spark import cached
-from tests.support.workspace import Workspace, sorted_rows
 
 SPEC = """
 sources:
@@ -42,28 +42,28 @@ def write(batch, token):
 
 
 @pytest.mark.conformance("SINK-07")
-def test_a_function_writes_each_batch_to_several_places_once(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_function_writes_each_batch_to_several_places_once(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    workspace.pipeline(
+    sandbox.pipeline(
         "totals",
         SPEC.replace("SINK", "format: foreach_batch, function: places.py, mode: update"),
         **FILES,
         places_py=FAN_OUT.replace("{folder}", str(tmp_path / "out")),
     )
-    _sell(workspace, 1, a=1, b=20)
-    workspace.run("totals")
-    _sell(workspace, 2, a=2)
-    _sell(workspace, 3, a=30)
+    _sell(sandbox, 1, a=1, b=20)
+    sandbox.run("totals")
+    _sell(sandbox, 2, a=2)
+    _sell(sandbox, 3, a=30)
     with pytest.raises(TransformError) as caught:
-        workspace.run("totals")
+        sandbox.run("totals")
     assert (caught.value.id, "places.py:14" in caught.value.where) == ("sink.raised", True)
     assert "the second place is away" in caught.value.what
-    run = workspace.run("totals")
+    run = sandbox.run("totals")
 
     # Batch 1 was written by both attempts under one token: Delta took it once.
     assert (run.batches, run.counts.staged, run.counts.published) == (2, 2, 2)
-    assert workspace.delta(f"{tmp_path}/out/all") == [("a", 1), ("a", 3), ("a", 33), ("b", 20)]
-    assert workspace.delta(f"{tmp_path}/out/small") == [("a", 1), ("a", 3)]
+    assert sandbox.delta(f"{tmp_path}/out/all") == [("a", 1), ("a", 3), ("a", 33), ("b", 20)]
+    assert sandbox.delta(f"{tmp_path}/out/small") == [("a", 1), ("a", 3)]
     calls = [json.loads(line) for line in (tmp_path / "out" / "calls").read_text().splitlines()]
     assert calls == [
         ["totals/1/0", 2, True],
@@ -71,8 +71,8 @@ def test_a_function_writes_each_batch_to_several_places_once(workspace: Workspac
         ["totals/1/1", 1, True],
         ["totals/1/2", 1, True],
     ]
-    assert workspace.spark is not None
-    assert cached(workspace.spark) == [], "each batch is released"
+    assert sandbox.spark is not None
+    assert cached(sandbox.spark) == [], "each batch is released"
 
 
 WRITER = """
@@ -98,9 +98,9 @@ class Writer:
 
 
 @pytest.mark.conformance("SINK-08")
-def test_a_class_gets_each_row_between_open_and_close(workspace: Workspace, tmp_path: Path) -> None:
+def test_a_class_gets_each_row_between_open_and_close(sandbox: Sandbox, tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
-    workspace.pipeline(
+    sandbox.pipeline(
         "totals",
         SPEC.replace("SINK", "format: foreach, function: rows.py, mode: update"),
         **FILES,
@@ -111,52 +111,51 @@ def test_a_class_gets_each_row_between_open_and_close(workspace: Workspace, tmp_
         files = (tmp_path / "out").glob(f"{epoch}-*.json")
         return sorted(tuple(row) for file in files for row in json.loads(file.read_text()))
 
-    _sell(workspace, 1, a=1, b=2)
-    workspace.run("totals")
+    _sell(sandbox, 1, a=1, b=2)
+    sandbox.run("totals")
     assert read(0) == [("a", 1), ("b", 2)]
-    _sell(workspace, 2, a=10, c=666)
+    _sell(sandbox, 2, a=10, c=666)
     with pytest.raises(TransformError) as caught:
-        workspace.run("totals")
+        sandbox.run("totals")
     assert caught.value.id == "sink.raised"
     assert "no such total" in caught.value.what
     assert "rows.py" in caught.value.what
     assert list((tmp_path / "out").glob("1-*.failed"))
 
-    file = workspace.root / "include/pipelines/totals/rows.py"
+    file = sandbox.root / "include/pipelines/totals/rows.py"
     file.write_text(file.read_text().replace("== 666", "== 667"))
-    run = workspace.run("totals")
+    run = sandbox.run("totals")
     assert read(1) == [("a", 11), ("c", 666)]
     assert (run.batches, run.counts.staged) == (1, 2)
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SINK-09")
-def test_console_and_memory_are_for_tests_only(
-    workspace: Workspace, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_console_and_memory_are_for_tests_only(sandbox: Sandbox, capsys: pytest.CaptureFixture[str]) -> None:
     console = SPEC.replace("SINK", "format: console, mode: complete, options: {truncate: false}")
     memory = SPEC.replace("SINK", "format: memory, mode: complete")
     for name, spec in (("shown", console), ("kept", memory)):
-        error = refused_spec(workspace, name, spec + "schedule: '@hourly'\n", "spec.test-only", **FILES)
+        error = refused_spec(sandbox, name, spec + "schedule: '@hourly'\n", "spec.test-only", **FILES)
         assert "remove `schedule:`" in error.do
-        workspace.pipeline(name, spec, **FILES)
-    workspace.pipeline(
+        sandbox.pipeline(name, spec, **FILES)
+    sandbox.pipeline(
         "appended",
         SPEC.replace("SINK", "format: memory"),
         **{**FILES, "transform_sql": "SELECT * FROM sales"},
     )
-    assert workspace.spark is not None
+    assert sandbox.spark is not None
 
     def memory_rows(name: str) -> list[tuple[object, ...]]:
-        assert workspace.spark is not None
-        return sorted_rows([tuple(row) for row in workspace.spark.table(f"global_temp.{name}").collect()])
+        assert sandbox.spark is not None
+        return sorted_rows([tuple(row) for row in sandbox.spark.table(f"global_temp.{name}").collect()])
 
-    _sell(workspace, 1, a=1, b=2)
+    _sell(sandbox, 1, a=1, b=2)
     for name in ("shown", "kept", "appended"):
-        workspace.run(name)
+        sandbox.run(name)
     capsys.readouterr()
-    _sell(workspace, 2, a=4)
+    _sell(sandbox, 2, a=4)
     for name in ("shown", "kept", "appended"):
-        workspace.run(name)
+        sandbox.run(name)
     printed = capsys.readouterr().out
     assert "Batch: 1" in printed
     assert "|a   |5    |" in printed
@@ -165,18 +164,19 @@ def test_console_and_memory_are_for_tests_only(
     assert memory_rows("appended") == [("a", 1), ("a", 4), ("b", 2)]
 
 
+@pytest.mark.full
 @pytest.mark.conformance("MODE-10")
-def test_a_sink_takes_only_its_modes(workspace: Workspace) -> None:
+def test_a_sink_takes_only_its_modes(sandbox: Sandbox) -> None:
     for sink, says in [
         ("format: parquet, path: tables/x, mode: complete", "truncated"),
         ("format: csv, path: tables/x, mode: update", "say append, or use delta"),
         ("format: memory, mode: update", "say append or complete"),
     ]:
-        error = refused_spec(workspace, "refused", SPEC.replace("SINK", sink), "spec.contradiction", **FILES)
+        error = refused_spec(sandbox, "refused", SPEC.replace("SINK", sink), "spec.contradiction", **FILES)
         assert says in error.what + error.do
     declared = "schema: out.ddl"
     error = refused_spec(
-        workspace,
+        sandbox,
         "refused",
         SPEC.replace("SINK", f"format: delta, path: tables/x, mode: update, {declared}"),
         "spec.missing-key",
@@ -195,37 +195,37 @@ def test_a_sink_takes_only_its_modes(workspace: Workspace) -> None:
         "upserted": (delta.replace("PATH", "upserted") + "update, keys: [shop]", {**FILES, **schema}),
     }
     for name, (sink, files) in taken.items():
-        workspace.pipeline(name, SPEC.replace("SINK", sink), **files)
+        sandbox.pipeline(name, SPEC.replace("SINK", sink), **files)
     for wave in (1, 2):
-        _sell(workspace, wave, a=wave, **{f"b{wave}": 1})
+        _sell(sandbox, wave, a=wave, **{f"b{wave}": 1})
         for name in taken:
-            workspace.run(name)
-    assert workspace.spark is not None
-    written = workspace.spark.read.parquet(str(workspace.storage / "tables/files")).collect()
+            sandbox.run(name)
+    assert sandbox.spark is not None
+    written = sandbox.spark.read.parquet(str(sandbox.storage / "tables/files")).collect()
     assert sorted(tuple(row) for row in written) == [("a", 1), ("a", 2), ("b1", 1), ("b2", 1)]
     for name in ("whole", "upserted"):
-        assert workspace.delta(f"tables/{name}") == [("a", 3), ("b1", 1), ("b2", 1)]
+        assert sandbox.delta(f"tables/{name}") == [("a", 3), ("b1", 1), ("b2", 1)]
 
 
-def test_what_cannot_be_read_back_takes_no_expectations(workspace: Workspace) -> None:
+def test_what_cannot_be_read_back_takes_no_expectations(sandbox: Sandbox) -> None:
     sink = "format: foreach, function: rows.py"
     quality = "expectations: [{type: expect_column_values_to_not_be_null, kwargs: {column: shop}}]\n"
     files = {**FILES, "rows_py": WRITER, "quality_yaml": quality}
-    error = refused_spec(workspace, "totals", SPEC.replace("SINK", sink), "spec.contradiction", **files)
+    error = refused_spec(sandbox, "totals", SPEC.replace("SINK", sink), "spec.contradiction", **files)
     assert "rules:" in error.do
 
 
 @pytest.mark.parametrize(
     ("kind", "code"), [("foreach_batch", "def wrote(): ..."), ("foreach", "class Writer: ...")]
 )
-def test_a_file_without_the_function_is_refused(workspace: Workspace, kind: str, code: str) -> None:
+def test_a_file_without_the_function_is_refused(sandbox: Sandbox, kind: str, code: str) -> None:
     spec = SPEC.replace("SINK", f"format: {kind}, function: sink.py, mode: update")
-    workspace.pipeline("totals", spec, **FILES, sink_py=code)
-    _sell(workspace, 1, a=1)
-    error = refused(workspace, "totals", "sink.no-function", TransformError)
+    sandbox.pipeline("totals", spec, **FILES, sink_py=code)
+    _sell(sandbox, 1, a=1)
+    error = refused(sandbox, "totals", "sink.no-function", TransformError)
     assert "define" in error.do
 
 
-def _sell(workspace: Workspace, file: int, **amounts: int) -> None:
+def _sell(sandbox: Sandbox, file: int, **amounts: int) -> None:
     rows = [{"shop": shop, "amount": n} for shop, n in amounts.items()]
-    workspace.land_json(f"landing/sales/{file}.json", rows, mtime=file)
+    sandbox.land_json(f"landing/sales/{file}.json", rows, mtime=file)

@@ -7,10 +7,10 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from drawdown.errors import SourceError, TransformError
-from drawdown.machine.broker import Broker
+from drawdown.testing.servers.kafka import KafkaServer
 from tests.support.refusals import refused, refused_spec
+from tests.support.sandbox import Sandbox
 from tests.support.topics import records
-from tests.support.workspace import Workspace
 
 SPEC = """
 sources:
@@ -33,23 +33,23 @@ ROWS = """
 
 @pytest.mark.conformance("SINK-04")
 def test_records_go_to_one_topic_or_to_the_one_that_a_row_names(
-    kafka_workspace: Workspace, broker: Broker
+    kafka_sandbox: Sandbox, broker: KafkaServer
 ) -> None:
-    workspace = kafka_workspace
+    sandbox = kafka_sandbox
     _topics(broker, **{"sink04-a": 2, "sink04-b": 2, "sink04-update": 1, "sink04-complete": 1})
-    workspace.pipeline("by_row", SPEC.replace("SINK", "options: {kafka.acks: all}"), sales_ddl=DDL,
+    sandbox.pipeline("by_row", SPEC.replace("SINK", "options: {kafka.acks: all}"), sales_ddl=DDL,
                        transform_sql=ROWS)  # fmt: skip
     for mode in ("update", "complete"):
         sink = f"topic: sink04-{mode}, mode: {mode}"
-        workspace.pipeline(mode, SPEC.replace("SINK", sink), sales_ddl=DDL, transform_sql=TOTALS)
+        sandbox.pipeline(mode, SPEC.replace("SINK", sink), sales_ddl=DDL, transform_sql=TOTALS)
 
-    _sell(workspace, 1, a=1, b=2)
+    _sell(sandbox, 1, a=1, b=2)
     for name in ("by_row", "update", "complete"):
-        run = workspace.run(name)
+        run = sandbox.run(name)
         assert (run.counts.staged, run.counts.published, run.verdict) == (2, 2, "pass")
-    _sell(workspace, 2, a=3)
+    _sell(sandbox, 2, a=3)
     for name in ("by_row", "update", "complete"):
-        workspace.run(name)
+        sandbox.run(name)
 
     assert list(records(broker, "sink04-a")) == [
         (1, "a", '{"shop":"a","amount":1}', [("amount", b"1")]),
@@ -62,37 +62,59 @@ def test_records_go_to_one_topic_or_to_the_one_that_a_row_names(
     assert sorted(complete[2:]) == [("a", "4"), ("b", "2")], "the whole result again"
 
 
-def test_columns_that_are_no_part_of_a_record_are_refused(kafka_workspace: Workspace) -> None:
-    _sell(kafka_workspace, 1, a=1)
+def test_columns_that_are_no_part_of_a_record_are_refused(kafka_sandbox: Sandbox) -> None:
+    _sell(kafka_sandbox, 1, a=1)
     spec = SPEC.replace("SINK", "topic: sink04-never")
-    kafka_workspace.pipeline("rows", spec, sales_ddl=DDL, transform_sql="SELECT *, 'x' AS topic FROM sales")
-    error = refused(kafka_workspace, "rows", "sink.kafka-columns", TransformError)
+    kafka_sandbox.pipeline("rows", spec, sales_ddl=DDL, transform_sql="SELECT *, 'x' AS topic FROM sales")
+    error = refused(kafka_sandbox, "rows", "sink.kafka-columns", TransformError)
     for wrong in ("`shop` is no column", "`amount` is no column", "no `value`", "would send all to"):
         assert wrong in error.what
     assert "to_json(struct(*))" in error.do
 
 
-def test_options_that_log_in_or_load_classes_are_refused(workspace: Workspace) -> None:
+def test_options_that_log_in_or_load_classes_are_refused(sandbox: Sandbox) -> None:
     for option in ("kafka.sasl.jaas.config: x", "kafka.partitioner.class: x", "kafka.transactional.id: x"):
         spec = SPEC.replace("SINK", f"topic: t, options: {{{option}}}")
-        refused_spec(workspace, "rows", spec, "spec.unknown-option", sales_ddl=DDL, transform_sql=TOTALS)
+        refused_spec(sandbox, "rows", spec, "spec.unknown-option", sales_ddl=DDL, transform_sql=TOTALS)
 
 
-def test_a_broker_that_is_away_is_one_clear_error(workspace: Workspace) -> None:
-    _sell(workspace, 1, a=1)
+@pytest.mark.full
+def test_a_broker_that_is_away_is_one_clear_error(sandbox: Sandbox) -> None:
+    _sell(sandbox, 1, a=1)
     spec = SPEC.replace("SINK", "topic: sink04-away, mode: update")
-    workspace.pipeline("rows", spec, sales_ddl=DDL, transform_sql=TOTALS)
-    error = refused(workspace, "rows", "sink.broker", SourceError)
+    sandbox.pipeline("rows", spec, sales_ddl=DDL, transform_sql=TOTALS)
+    error = refused(sandbox, "rows", "sink.broker", SourceError)
     assert "does not answer" in error.what
 
 
-def _topics(broker: Broker, **partitions: int) -> None:
+def _topics(broker: KafkaServer, **partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     made = admin.create_topics([NewTopic(name, count, 1) for name, count in partitions.items()])
     for done in made.values():
         done.result(20)
 
 
-def _sell(workspace: Workspace, file: int, **amounts: int) -> None:
+def _sell(sandbox: Sandbox, file: int, **amounts: int) -> None:
     rows = [{"shop": shop, "amount": n} for shop, n in amounts.items()]
-    workspace.land_json(f"landing/sales/{file}.json", rows, mtime=file)
+    sandbox.land_json(f"landing/sales/{file}.json", rows, mtime=file)
+
+
+def test_a_batch_that_ends_the_run_sends_no_record(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
+    sandbox = kafka_sandbox
+    _topics(broker, **{"sink04-judged": 1})
+    spec = SPEC.replace("SINK", "topic: sink04-judged").replace(
+        "options: {max", "malformed: fail, options: {max"
+    )
+    rule = "rules: [{name: positive, check: amount > 0, on_fail: fail}]"
+    sql = "SELECT shop AS key, CAST(amount AS STRING) AS value FROM sales"
+    sandbox.pipeline("judged", spec, sales_ddl=DDL, transform_sql=sql, quality_yaml=rule)
+    _sell(sandbox, 1, a=1, b=-2)
+    with pytest.raises(TransformError, match=r"rule\.failed"):
+        sandbox.run("judged")
+    sandbox.land("landing/sales/1.json", ['{"shop": "a", "amount": 1}', '{"shop": "b", "amount": "x"}'])
+    with pytest.raises(SourceError, match=r"source\.malformed"):
+        sandbox.run("judged")
+    assert list(records(broker, "sink04-judged")) == []
+    _sell(sandbox, 1, a=1, b=2)
+    assert sandbox.run("judged").counts.published == 2
+    assert sorted(record[1:3] for record in records(broker, "sink04-judged")) == [("a", "1"), ("b", "2")]

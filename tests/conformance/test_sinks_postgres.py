@@ -12,7 +12,7 @@ import pytest
 from drawdown.errors import RefusedError, SpecError
 from tests.support.database import TestDatabase
 from tests.support.refusals import refused
-from tests.support.workspace import Workspace, multiset, sorted_rows
+from tests.support.sandbox import Sandbox, multiset, sorted_rows
 
 SPEC = """
 sources:
@@ -31,8 +31,8 @@ PLAIN = {**TOTALS, "transform_sql": "SELECT shop, amount AS total FROM sales"}
 
 
 @pytest.fixture
-def workspace(postgres_workspace: Workspace) -> Workspace:
-    return postgres_workspace
+def sandbox(postgres_sandbox: Sandbox) -> Sandbox:
+    return postgres_sandbox
 
 
 def _waves() -> Iterator[list[list[dict[str, Any]]]]:
@@ -45,53 +45,52 @@ def _waves() -> Iterator[list[list[dict[str, Any]]]]:
         ]
 
 
-def _drain(workspace: Workspace) -> list[tuple[Any, ...]]:
+def _drain(sandbox: Sandbox) -> list[tuple[Any, ...]]:
     """Both waves, each by a drain of its own; every row that arrived."""
     landed = []
     for wave, files in enumerate(_waves()):
         for number, rows in enumerate(files):
-            workspace.land_json(f"landing/sales/{wave}-{number}.json", rows, mtime=10 * wave + number + 1)
+            sandbox.land_json(f"landing/sales/{wave}-{number}.json", rows, mtime=10 * wave + number + 1)
             landed += [(row["shop"], row["amount"]) for row in rows]
-        workspace.run("out")
+        sandbox.run("out")
     return landed
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("SINK-06")
 @pytest.mark.parametrize("publish", ["audited", "direct"])
 def test_appended_rows_are_there_once_after_each_drain(
-    workspace: Workspace, database: TestDatabase, publish: str
+    sandbox: Sandbox, database: TestDatabase, publish: str
 ) -> None:
-    workspace.pipeline("out", SPEC.replace("SINK", f"mode: append, publish: {publish}"), **PLAIN)
-    landed = _drain(workspace)
+    sandbox.pipeline("out", SPEC.replace("SINK", f"mode: append, publish: {publish}"), **PLAIN)
+    landed = _drain(sandbox)
     assert multiset(database.table()) == multiset(landed)
-    assert workspace.drain("out")[0].run is None, "nothing new, nothing done"
+    assert sandbox.drain("out")[0].run is None, "nothing new, nothing done"
     assert multiset(database.table()) == multiset(landed)
     assert database.execute("SELECT last_batch FROM drawdown_ledger") == [(3,)]
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("SINK-06")
 @pytest.mark.parametrize("publish", ["audited", "direct"])
-def test_a_key_has_the_values_of_its_last_row(
-    workspace: Workspace, database: TestDatabase, publish: str
-) -> None:
-    workspace.pipeline(
-        "out", SPEC.replace("SINK", f"mode: update, keys: [shop], publish: {publish}"), **TOTALS
-    )
-    landed = _drain(workspace)
+def test_a_key_has_the_values_of_its_last_row(sandbox: Sandbox, database: TestDatabase, publish: str) -> None:
+    sandbox.pipeline("out", SPEC.replace("SINK", f"mode: update, keys: [shop], publish: {publish}"), **TOTALS)
+    landed = _drain(sandbox)
     shops = {shop for shop, _ in landed}
     assert None in shops
     expected = [(shop, sum(n for each, n in landed if each == shop)) for shop in shops]
     assert database.table() == sorted_rows(expected)
 
 
-def test_complete_mode_shows_the_last_result_whole(workspace: Workspace, database: TestDatabase) -> None:
-    workspace.pipeline("out", SPEC.replace("SINK", "mode: complete"), **TOTALS)
-    landed = _drain(workspace)
+@pytest.mark.full
+def test_complete_mode_shows_the_last_result_whole(sandbox: Sandbox, database: TestDatabase) -> None:
+    sandbox.pipeline("out", SPEC.replace("SINK", "mode: complete"), **TOTALS)
+    landed = _drain(sandbox)
     shops = {shop for shop, _ in landed}
     assert database.table() == sorted_rows([(s, sum(n for t, n in landed if t == s)) for s in shops])
 
 
-def test_every_type_comes_back_as_it_was(workspace: Workspace, database: TestDatabase) -> None:
+def test_every_type_comes_back_as_it_was(sandbox: Sandbox, database: TestDatabase) -> None:
     kinds = (
         "b BOOLEAN, i8 TINYINT, i INT, l BIGINT, f FLOAT, d DOUBLE, n DECIMAL(20,4), s STRING, x BINARY,"
         " day DATE, at TIMESTAMP, local TIMESTAMP_NTZ, words ARRAY<STRING>, pair STRUCT<k: STRING, v: INT>"
@@ -106,7 +105,7 @@ def test_every_type_comes_back_as_it_was(workspace: Workspace, database: TestDat
     nulls = ", ".join(
         f"CAST(NULL AS {kind.partition(' ')[2]}) AS {kind.split()[0]}" for kind in _split(kinds)
     )
-    workspace.pipeline(
+    sandbox.pipeline(
         "out",
         APPEND,
         sales_ddl="amount STRING",
@@ -114,8 +113,8 @@ def test_every_type_comes_back_as_it_was(workspace: Workspace, database: TestDat
         transform_sql=f"SELECT {select} FROM sales UNION ALL SELECT {nulls} FROM sales",
     )
     odd = ['a "quoted", text', "", "two\nlines", "\\.", "\\N", "tab\tand \\ and {}", "Zürich 東京 🚲", "NULL"]
-    workspace.land_json("landing/sales/1.json", [{"amount": text} for text in odd])
-    workspace.run("out")
+    sandbox.land_json("landing/sales/1.json", [{"amount": text} for text in odd])
+    sandbox.run("out")
     found = database.execute("SELECT *, d::text FROM public.out WHERE b")
     assert sorted(row[7] for row in found) == sorted(odd)
     for row in found:
@@ -135,17 +134,18 @@ def _split(kinds: str) -> list[str]:
     return [part.replace(";", ",") for part in parts]
 
 
+@pytest.mark.full
 def test_a_table_with_rows_and_one_with_other_columns_are_refused(
-    workspace: Workspace, database: TestDatabase
+    sandbox: Sandbox, database: TestDatabase
 ) -> None:
-    workspace.pipeline("out", APPEND, **PLAIN)
-    workspace.land_json("landing/sales/1.json", [{"shop": "a", "amount": 1}])
+    sandbox.pipeline("out", APPEND, **PLAIN)
+    sandbox.land_json("landing/sales/1.json", [{"shop": "a", "amount": 1}])
     database.execute(
         "CREATE TABLE public.out (shop text, total bigint); INSERT INTO public.out VALUES ('x', 0)"
     )
-    refused(workspace, "out", "sink.not-ours", RefusedError)
+    refused(sandbox, "out", "sink.not-ours", RefusedError)
     database.execute("DROP TABLE public.out; CREATE TABLE public.out (shop text, total text, more text)")
-    error = refused(workspace, "out", "sink.schema-drift", RefusedError)
+    error = refused(sandbox, "out", "sink.schema-drift", RefusedError)
     assert "`total` is text instead of bigint" in error.what
     assert "`more` is extra" in error.what
     assert database.execute("SELECT to_regclass('drawdown_ledger')") == [(None,)]
@@ -153,43 +153,46 @@ def test_a_table_with_rows_and_one_with_other_columns_are_refused(
         "DROP TABLE public.out;"
         "CREATE TABLE public.out (loaded timestamptz DEFAULT now(), total bigint, shop varchar)"
     )
-    workspace.run("out")
+    sandbox.run("out")
     assert database.execute("SELECT shop, total FROM public.out WHERE loaded IS NOT NULL") == [("a", 1)]
 
 
+@pytest.mark.full
 def test_a_table_that_was_made_again_is_refused_by_a_live_checkpoint(
-    workspace: Workspace, database: TestDatabase
+    sandbox: Sandbox, database: TestDatabase
 ) -> None:
-    workspace.pipeline("out", APPEND, **PLAIN)
-    workspace.land_json("landing/sales/1.json", [{"shop": "a", "amount": 1}], mtime=1)
-    workspace.run("out")
-    workspace.land_json("landing/sales/2.json", [{"shop": "b", "amount": 2}], mtime=2)
+    sandbox.pipeline("out", APPEND, **PLAIN)
+    sandbox.land_json("landing/sales/1.json", [{"shop": "a", "amount": 1}], mtime=1)
+    sandbox.run("out")
+    sandbox.land_json("landing/sales/2.json", [{"shop": "b", "amount": 2}], mtime=2)
     database.execute(
         "ALTER TABLE public.out RENAME TO kept; CREATE TABLE public.out (shop text, total bigint)"
     )
-    refused(workspace, "out", "sink.missing", RefusedError)
+    refused(sandbox, "out", "sink.missing", RefusedError)
     database.execute("DROP TABLE public.out; ALTER TABLE kept RENAME TO out")
-    workspace.run("out")
+    sandbox.run("out")
     assert database.table() == [("a", 1), ("b", 2)]
 
 
+@pytest.mark.full
 def test_update_mode_needs_a_unique_constraint_in_which_null_keys_are_equal(
-    workspace: Workspace, database: TestDatabase
+    sandbox: Sandbox, database: TestDatabase
 ) -> None:
-    workspace.pipeline("out", SPEC.replace("SINK", "mode: update, keys: [shop]"), **TOTALS)
-    workspace.land_json("landing/sales/1.json", [{"shop": None, "amount": 1}])
+    sandbox.pipeline("out", SPEC.replace("SINK", "mode: update, keys: [shop]"), **TOTALS)
+    sandbox.land_json("landing/sales/1.json", [{"shop": None, "amount": 1}])
     database.execute("CREATE TABLE public.out (shop text UNIQUE, total bigint)")
-    error = refused(workspace, "out", "sink.no-key", RefusedError)
+    error = refused(sandbox, "out", "sink.no-key", RefusedError)
     database.execute(error.do)
-    workspace.run("out")
+    sandbox.run("out")
     assert database.table() == [(None, 1)]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("ddl", "says"), [("shop INTERVAL DAY", "interval day"), ("xmin STRING", "a name of PostgreSQL's own")]
 )
 def test_a_column_that_postgresql_does_not_have_is_refused(
-    workspace: Workspace, database: TestDatabase, ddl: str, says: str
+    sandbox: Sandbox, database: TestDatabase, ddl: str, says: str
 ) -> None:
     column, kind = ddl.split(" ", 1)
     files = {
@@ -197,20 +200,20 @@ def test_a_column_that_postgresql_does_not_have_is_refused(
         "out_ddl": ddl,
         "transform_sql": f"SELECT CAST(NULL AS {kind}) AS {column} FROM sales",
     }
-    workspace.pipeline("out", APPEND, **files)
-    workspace.land_json("landing/sales/1.json", [{"shop": "a", "amount": 1}])
-    assert says in refused(workspace, "out", "sink.unfit-column", SpecError).what
+    sandbox.pipeline("out", APPEND, **files)
+    sandbox.land_json("landing/sales/1.json", [{"shop": "a", "amount": 1}])
+    assert says in refused(sandbox, "out", "sink.unfit-column", SpecError).what
 
 
 def test_text_that_postgresql_cannot_keep_stops_the_batch_before_it_is_staged(
-    workspace: Workspace, database: TestDatabase
+    sandbox: Sandbox, database: TestDatabase
 ) -> None:
-    workspace.pipeline("out", APPEND, **PLAIN)
-    workspace.land("landing/sales/1.json", json.dumps({"shop": "a\0b", "amount": 1}) + "\n")
-    error = workspace.drain("out")[0].error
+    sandbox.pipeline("out", APPEND, **PLAIN)
+    sandbox.land("landing/sales/1.json", json.dumps({"shop": "a\0b", "amount": 1}) + "\n")
+    error = sandbox.drain("out")[0].error
     assert error is not None
     assert (error.id, database.table()) == ("sink.unfit-text", [])
-    transform = workspace.root / "include/pipelines/out/transform.sql"
+    transform = sandbox.root / "include/pipelines/out/transform.sql"
     transform.write_text("SELECT replace(shop, char(0), '') AS shop, amount AS total FROM sales")
-    workspace.run("out")
+    sandbox.run("out")
     assert database.table() == [("ab", 1)]

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from drawdown.engine.state_reader import StateReader
 from drawdown.errors import TransformError
+from drawdown.recovery.spark_state import StateReader
 from drawdown.storage import Storage
 from tests.support.refusals import refused
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 SPEC = """
 sources:
@@ -53,9 +53,10 @@ def _rows(*events: str) -> list[dict[str, str]]:
     return [{"at": f"2024-01-01T{e.split()[0]}:00Z", "k": e.split()[1]} for e in events]
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("STATE-01")
 @pytest.mark.parametrize("mode", ["append", "update"])
-def test_a_function_keeps_state_and_its_timeouts_fire_in_a_later_run(workspace: Workspace, mode: str) -> None:
+def test_a_function_keeps_state_and_its_timeouts_fire_in_a_later_run(sandbox: Sandbox, mode: str) -> None:
     by_event_time = mode == "append"
     code = COUNT_UNTIL_QUIET.format(
         mode=mode,
@@ -64,25 +65,25 @@ def test_a_function_keeps_state_and_its_timeouts_fire_in_a_later_run(workspace: 
         set_timeout=HALF_AN_HOUR if by_event_time else "state.setTimeoutDuration(1)",
     )
     sink = "" if by_event_time else ", mode: update, keys: [k, why]"
-    workspace.pipeline(
+    sandbox.pipeline(
         "quiet",
         SPEC.format(source=WATERMARK if by_event_time else "", sink=sink),
         event_ddl=EVENT,
         out_ddl="k STRING, n BIGINT, why STRING",
         transform_py=code,
     )
-    workspace.land_json("landing/events/1.json", _rows("10:00 a", "10:01 a", "10:02 b"))
-    workspace.run("quiet")
-    assert ("a", 2, "data") in workspace.delta("tables/out")
+    sandbox.land_json("landing/events/1.json", _rows("10:00 a", "10:01 a", "10:02 b"))
+    sandbox.run("quiet")
+    assert ("a", 2, "data") in sandbox.delta("tables/out")
 
     if by_event_time:
-        workspace.land_json("landing/events/2.json", _rows("10:20 a", "12:00 c"))
-        workspace.run("quiet")
-        quiet = [row for row in workspace.delta("tables/out") if row[2] == "quiet"]
+        sandbox.land_json("landing/events/2.json", _rows("10:20 a", "12:00 c"))
+        sandbox.run("quiet")
+        quiet = [row for row in sandbox.delta("tables/out") if row[2] == "quiet"]
         assert quiet == [("a", 3, "quiet"), ("b", 1, "quiet")]
     else:
-        workspace.run("quiet")  # no new data: a pending timeout is a reason to run
-        assert workspace.delta("tables/out") == [
+        sandbox.run("quiet")  # no new data: a pending timeout is a reason to run
+        assert sandbox.delta("tables/out") == [
             ("a", 2, "data"), ("a", 2, "quiet"), ("b", 1, "data"), ("b", 1, "quiet"),
         ]  # fmt: skip
 
@@ -154,9 +155,9 @@ def transform(sources):
 @pytest.mark.full
 @pytest.mark.conformance("STATE-02")
 @pytest.mark.parametrize("api", ["rows", "pandas"])
-def test_a_processor_keeps_values_lists_maps_and_timers(workspace: Workspace, api: str) -> None:
+def test_a_processor_keeps_values_lists_maps_and_timers(sandbox: Sandbox, api: str) -> None:
     known = "\n  known: {format: json, path: reference/known, schema: known.ddl, static: true}"
-    workspace.pipeline(
+    sandbox.pipeline(
         "seen",
         SPEC.format(source="", sink="").replace("\ntransform:", known + "\ntransform:"),
         event_ddl=EVENT,
@@ -164,26 +165,26 @@ def test_a_processor_keeps_values_lists_maps_and_timers(workspace: Workspace, ap
         out_ddl="k STRING, n BIGINT, times INT, notes INT, why STRING",
         transform_py=SEEN.format(api=api),
     )
-    workspace.land_json("reference/known/1.json", [{"k": "a", "n": 100}])
-    workspace.land_json("landing/events/1.json", _rows("10:00 a", "10:01 a", "10:02 b"))
-    workspace.run("seen")
-    assert {row for row in workspace.delta("tables/out") if row[4] != "timer"} == {
+    sandbox.land_json("reference/known/1.json", [{"k": "a", "n": 100}])
+    sandbox.land_json("landing/events/1.json", _rows("10:00 a", "10:01 a", "10:02 b"))
+    sandbox.run("seen")
+    assert {row for row in sandbox.delta("tables/out") if row[4] != "timer"} == {
         ("a", 100, 0, 0, "before"), ("a", 102, 2, 1, "data"),
         ("b", 0, 0, 0, "before"), ("b", 1, 1, 1, "data"),
     }  # fmt: skip
 
     # The timers of the first run, then the new row: the note of the first run has expired.
-    workspace.land_json("landing/events/2.json", _rows("10:03 a"))
-    workspace.run("seen")
-    rows = workspace.delta("tables/out")
+    sandbox.land_json("landing/events/2.json", _rows("10:03 a"))
+    sandbox.run("seen")
+    rows = sandbox.delta("tables/out")
     assert ("b", 1, 1, 0, "timer") in rows
     assert ("a", 102, 2, 0, "before") in rows
     assert ("a", 103, 3, 1, "data") in rows
 
     # What `drawdown state` shows of it: a store for each variable, and the timers.
-    assert workspace.spark is not None
-    storage = Storage(workspace.project.storage_root)
-    reader = StateReader(workspace.spark.newSession(), storage, "_drawdown/seen/checkpoint-1")
+    assert sandbox.spark is not None
+    storage = Storage(sandbox.project.storage_root)
+    reader = StateReader(sandbox.spark.newSession(), storage, "_drawdown/seen/checkpoint-1")
     kept = {store.store: store.keys for store in reader.stores()}
     assert list(kept) == ["count", "notes", "times", "timers"]
     assert (kept["count"], kept["times"]) == (2, 4)
@@ -240,21 +241,21 @@ def transform(sources):
 
 @pytest.mark.full
 @pytest.mark.conformance("STATE-03")
-def test_one_processor_behind_another_sees_the_rows_that_the_first_lets_go(workspace: Workspace) -> None:
-    workspace.pipeline(
+def test_one_processor_behind_another_sees_the_rows_that_the_first_lets_go(sandbox: Sandbox) -> None:
+    sandbox.pipeline(
         "chain",
         SPEC.format(source=WATERMARK, sink=""),
         event_ddl=EVENT,
         out_ddl="at TIMESTAMP, k STRING, n BIGINT",
         transform_py=CHAIN,
     )
-    workspace.land_json("landing/events/1.json", _rows("10:05 a", "10:10 a", "10:50 a", "10:55 b"))
-    workspace.run("chain")
-    assert workspace.delta("tables/out") == []
+    sandbox.land_json("landing/events/1.json", _rows("10:05 a", "10:10 a", "10:50 a", "10:55 b"))
+    sandbox.run("chain")
+    assert sandbox.delta("tables/out") == []
 
-    workspace.land_json("landing/events/2.json", _rows("10:58 a", "13:00 c"))
-    workspace.run("chain")
-    assert [(f"{at:%H:%M}", k, n) for at, k, n in workspace.delta("tables/out")] == [
+    sandbox.land_json("landing/events/2.json", _rows("10:58 a", "13:00 c"))
+    sandbox.run("chain")
+    assert [(f"{at:%H:%M}", k, n) for at, k, n in sandbox.delta("tables/out")] == [
         ("10:59", "a", 4), ("10:59", "b", 1),
     ]  # fmt: skip
 
@@ -278,41 +279,41 @@ state: {partitions: 2}
 
 @pytest.mark.full
 @pytest.mark.conformance("STATE-04")
-def test_a_function_behind_which_more_state_follows_is_split_into_two_pipelines(workspace: Workspace) -> None:
+def test_a_function_behind_which_more_state_follows_is_split_into_two_pipelines(sandbox: Sandbox) -> None:
     function = COUNT_UNTIL_QUIET.format(
         mode="append",
         timeout="EventTimeTimeout",
         set_timeout=HALF_AN_HOUR,
     )
     spec = SPEC.format(source=WATERMARK, sink="")
-    workspace.pipeline(
+    sandbox.pipeline(
         "closing",
         spec,
         event_ddl=EVENT,
         out_ddl="why STRING, keys BIGINT",
         transform_py=CHAINED.format(function=function),
     )
-    workspace.land_json("landing/events/1.json", _rows("10:00 a", "10:01 a", "10:02 b"))
-    error = refused(workspace, "closing", "state.function-chained", TransformError)
+    sandbox.land_json("landing/events/1.json", _rows("10:00 a", "10:01 a", "10:02 b"))
+    error = refused(sandbox, "closing", "state.function-chained", TransformError)
     assert "followed by another stateful operator (Aggregate)" in error.what
     assert "split it into two pipelines" in (error.do or "")
 
-    workspace.pipeline(
+    sandbox.pipeline(
         "closing", spec, event_ddl=EVENT, out_ddl="k STRING, n BIGINT, why STRING", transform_py=function
     )
-    workspace.pipeline(
+    sandbox.pipeline(
         "closed",
         SECOND,
         out_ddl="why STRING, keys BIGINT, n BIGINT",
         transform_sql="SELECT why, count(*) AS keys, sum(n) AS n FROM closed GROUP BY why",
     )
-    assert [report.error for report in workspace.drain("closing", "closed")] == [None, None]
-    assert workspace.delta("tables/closed") == [("data", 2, 3)]
+    assert [report.error for report in sandbox.drain("closing", "closed")] == [None, None]
+    assert sandbox.delta("tables/closed") == [("data", 2, 3)]
 
-    workspace.land_json("landing/events/2.json", _rows("10:20 a", "12:00 c"))
-    assert [report.error for report in workspace.drain("closing", "closed")] == [None, None]
-    assert workspace.delta("tables/closed") == _by_reason(workspace.delta("tables/out"))
-    assert ("quiet", 2, 4) in workspace.delta("tables/closed")
+    sandbox.land_json("landing/events/2.json", _rows("10:20 a", "12:00 c"))
+    assert [report.error for report in sandbox.drain("closing", "closed")] == [None, None]
+    assert sandbox.delta("tables/closed") == _by_reason(sandbox.delta("tables/out"))
+    assert ("quiet", 2, 4) in sandbox.delta("tables/closed")
 
 
 def _by_reason(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -323,32 +324,32 @@ def _by_reason(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 @pytest.mark.full
 @pytest.mark.conformance("STATE-05")
-def test_a_limit_counts_over_all_runs(workspace: Workspace) -> None:
+def test_a_limit_counts_over_all_runs(sandbox: Sandbox) -> None:
     spec = SPEC.format(source="", sink="{mode}").replace("transform.py", "transform.sql")
     files = {"event_ddl": EVENT, "out_ddl": "k STRING"}
     limited = "SELECT k FROM events LIMIT 3"
-    workspace.pipeline("first", spec.replace("{mode}", ""), transform_sql=limited, **files)
-    workspace.land_json("landing/events/1.json", _rows("10:00 a", "10:01 b"))
-    workspace.run("first")
-    workspace.land_json("landing/events/2.json", _rows("10:02 c", "10:03 d"))
-    workspace.run("first")
-    rows = [k for (k,) in workspace.delta("tables/out")]
+    sandbox.pipeline("first", spec.replace("{mode}", ""), transform_sql=limited, **files)
+    sandbox.land_json("landing/events/1.json", _rows("10:00 a", "10:01 b"))
+    sandbox.run("first")
+    sandbox.land_json("landing/events/2.json", _rows("10:02 c", "10:03 d"))
+    sandbox.run("first")
+    rows = [k for (k,) in sandbox.delta("tables/out")]
     assert (rows[:2], len(rows)) == (["a", "b"], 3)
-    workspace.land_json("landing/events/3.json", _rows("10:04 e"))
-    workspace.run("first")
-    assert len(workspace.delta("tables/out")) == 3
+    sandbox.land_json("landing/events/3.json", _rows("10:04 e"))
+    sandbox.run("first")
+    assert len(sandbox.delta("tables/out")) == 3
 
     update = spec.replace("{mode}", ", mode: update, keys: [k]").replace("tables/out", "tables/updated")
-    workspace.pipeline("updated", update, transform_sql=limited, **files)
-    error = refused(workspace, "updated", "state.limit-in-update", TransformError)
+    sandbox.pipeline("updated", update, transform_sql=limited, **files)
+    error = refused(sandbox, "updated", "state.limit-in-update", TransformError)
     assert "not supported in update mode" in error.what
     assert "mode: append" in (error.do or "")
 
     complete = spec.replace("{mode}", ", mode: complete").replace("tables/out", "tables/top")
     counted = "SELECT k FROM (SELECT k, count(*) AS n FROM events GROUP BY k) LIMIT 3"
-    workspace.pipeline("top", complete, transform_sql=counted, **files)
-    workspace.run("top")
-    assert len(workspace.delta("tables/top")) == 3
-    workspace.land_json("landing/events/4.json", _rows("10:05 f"))
-    workspace.run("top")
-    assert len(workspace.delta("tables/top")) == 3
+    sandbox.pipeline("top", complete, transform_sql=counted, **files)
+    sandbox.run("top")
+    assert len(sandbox.delta("tables/top")) == 3
+    sandbox.land_json("landing/events/4.json", _rows("10:05 f"))
+    sandbox.run("top")
+    assert len(sandbox.delta("tables/top")) == 3

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from drawdown.cli.state import show
-from drawdown.engine.state_reader import StateReader, refuse_without_state
+from drawdown.cli.commands.state import show
 from drawdown.errors import RefusedError, SourceError, SpecError
+from drawdown.recovery.spark_state import StateReader, refuse_without_state
 from drawdown.storage import Storage
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 WINDOWS = """
 sources:
@@ -29,18 +29,18 @@ def _rows(*events: str) -> list[dict[str, str]]:
     return [{"at": f"2024-01-01T{e.split()[0]}:00Z", "k": e.split()[1]} for e in events]
 
 
-def _reader(workspace: Workspace, name: str, batch: int | None = None) -> StateReader:
-    assert workspace.spark is not None
-    storage, path = Storage(workspace.project.storage_root), f"_drawdown/{name}/checkpoint-1"
+def _reader(sandbox: Sandbox, name: str, batch: int | None = None) -> StateReader:
+    assert sandbox.spark is not None
+    storage, path = Storage(sandbox.project.storage_root), f"_drawdown/{name}/checkpoint-1"
     refuse_without_state(name, storage, path, batch)
-    return StateReader(workspace.spark.newSession(), storage, path, batch)
+    return StateReader(sandbox.spark.newSession(), storage, path, batch)
 
 
 @pytest.mark.conformance("STATE-14")
 def test_state_is_read_by_operator_by_key_and_at_a_batch(
-    workspace: Workspace, capsys: pytest.CaptureFixture[str]
+    sandbox: Sandbox, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    workspace.pipeline(
+    sandbox.pipeline(
         "hourly",
         WINDOWS,
         event_ddl="at TIMESTAMP, k STRING",
@@ -49,16 +49,16 @@ def test_state_is_read_by_operator_by_key_and_at_a_batch(
         " GROUP BY window(at, '1 hour'), k",
     )
     with pytest.raises(RefusedError, match="no checkpoint with a committed batch"):
-        _reader(workspace, "hourly")
-    workspace.land_json("landing/events/1.json", _rows("10:05 a", "10:10 a", "10:20 b"))
-    workspace.run("hourly")
-    [store] = _reader(workspace, "hourly").stores()
+        _reader(sandbox, "hourly")
+    sandbox.land_json("landing/events/1.json", _rows("10:05 a", "10:10 a", "10:20 b"))
+    sandbox.run("hourly")
+    [store] = _reader(sandbox, "hourly").stores()
     first = store.last_batch
-    workspace.land_json("landing/events/2.json", _rows("10:30 a", "11:00 c"))
-    workspace.run("hourly")
-    before = workspace.everything()
+    sandbox.land_json("landing/events/2.json", _rows("10:30 a", "11:00 c"))
+    sandbox.run("hourly")
+    before = sandbox.everything()
 
-    reader = _reader(workspace, "hourly")
+    reader = _reader(sandbox, "hourly")
     [store] = reader.stores()
     assert (store.operator, store.name, store.store, store.partitions) == (0, "stateStoreSave", "default", 2)
     assert (store.keys, store.bytes > 0) == (3, True)
@@ -71,7 +71,7 @@ def test_state_is_read_by_operator_by_key_and_at_a_batch(
     [row] = reader.read(0, "default", json.dumps({"k": "a", "window": {"start": "2024-01-01T10:00:00Z"}}), 20)
     assert row["value"] == {"count": 3}
     assert reader.read(0, None, '{"k": "z"}', 20) == []
-    [row] = _reader(workspace, "hourly", first).read(0, None, '{"k": "a"}', 20)
+    [row] = _reader(sandbox, "hourly", first).read(0, None, '{"k": "a"}', 20)
     assert row["value"] == {"count": 2}
 
     show([asdict(store)], as_json=False)
@@ -81,12 +81,12 @@ def test_state_is_read_by_operator_by_key_and_at_a_batch(
     assert '{"count": 2}' in table
     show([row], as_json=True)
     assert json.loads(capsys.readouterr().out) == json.loads(json.dumps([row], default=str))
-    assert workspace.everything() == before, "reading writes nothing"
-    _misses(workspace, reader)
+    assert sandbox.everything() == before, "reading writes nothing"
+    _misses(sandbox, reader)
 
     # Elsewhere: of this checkpoint, Spark has the state in memory too.
-    torn = workspace.storage / "torn"
-    shutil.copytree(workspace.storage / "_drawdown/hourly/checkpoint-1", torn)
+    torn = sandbox.storage / "torn"
+    shutil.copytree(sandbox.storage / "_drawdown/hourly/checkpoint-1", torn)
     for file in torn.glob("state/0/[01]/[0-9]*"):
         file.unlink()
     with pytest.raises(SourceError, match="Spark could not read the state") as unreadable:
@@ -94,7 +94,7 @@ def test_state_is_read_by_operator_by_key_and_at_a_batch(
     assert unreadable.value.id == "state.unreadable"
 
 
-def _misses(workspace: Workspace, reader: StateReader) -> None:
+def _misses(sandbox: Sandbox, reader: StateReader) -> None:
     asked: list[tuple[Any, ...]] = [
         ("state.no-operator", 1, None, None, "the stateful operators are 0 (stateStoreSave)"),
         ("state.no-store", 0, "left", None, "its stores are default"),
@@ -107,7 +107,7 @@ def _misses(workspace: Workspace, reader: StateReader) -> None:
         assert caught.value.id == id
         assert do in caught.value.do
     with pytest.raises(RefusedError) as refusal:
-        _reader(workspace, "hourly", 99)
+        _reader(sandbox, "hourly", 99)
     assert refusal.value.id == "state.no-batch"
 
 
@@ -122,9 +122,10 @@ state: {partitions: 2}
 """
 
 
+@pytest.mark.full
 @pytest.mark.conformance("STATE-15")
-def test_the_stores_of_both_sides_of_a_join_are_readable(workspace: Workspace) -> None:
-    workspace.pipeline(
+def test_the_stores_of_both_sides_of_a_join_are_readable(sandbox: Sandbox) -> None:
+    sandbox.pipeline(
         "paid",
         JOIN,
         order_ddl="at TIMESTAMP, id INT",
@@ -133,20 +134,20 @@ def test_the_stores_of_both_sides_of_a_join_are_readable(workspace: Workspace) -
         transform_sql="SELECT id, amount FROM orders JOIN payments"
         " ON id = order_id AND paid BETWEEN at AND at + INTERVAL 2 HOURS",
     )
-    workspace.land_json("landing/orders/1.json", [{"at": "2024-01-01T10:00:00Z", "id": i} for i in (1, 2)])
-    workspace.land_json(
+    sandbox.land_json("landing/orders/1.json", [{"at": "2024-01-01T10:00:00Z", "id": i} for i in (1, 2)])
+    sandbox.land_json(
         "landing/payments/1.json",
         [
             {"paid": "2024-01-01T10:30:00Z", "order_id": i, "amount": a}
             for i, a in ((1, 10), (1, 11), (3, 30))
         ],
     )
-    workspace.run("paid")
-    workspace.land_json("landing/orders/2.json", [{"at": "2024-01-01T10:10:00Z", "id": 3}])
-    workspace.run("paid")
-    assert workspace.delta("tables/out") == [(1, 10), (1, 11), (3, 30)]
+    sandbox.run("paid")
+    sandbox.land_json("landing/orders/2.json", [{"at": "2024-01-01T10:10:00Z", "id": 3}])
+    sandbox.run("paid")
+    assert sandbox.delta("tables/out") == [(1, 10), (1, 11), (3, 30)]
 
-    reader = _reader(workspace, "paid")
+    reader = _reader(sandbox, "paid")
     assert {store.store: store.keys for store in reader.stores()} == {
         "left-keyToNumValues": 3,
         "left-keyWithIndexToValue": 3,

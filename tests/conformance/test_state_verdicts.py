@@ -17,8 +17,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from drawdown.engine.kept_state import kept_state
 from drawdown.plan.kept_state import fits
+from drawdown.query.state.kept_state import kept_state
 from drawdown.spec.sink import OutputMode
 from tests.conformance.state_pairs import PAIRS, Outcome, Pair, QueryText
 
@@ -70,6 +70,7 @@ def _marked(pair: str) -> Any:
     return pytest.param(pair, marks=() if PAIRS[pair].common else pytest.mark.full)
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("REC-11", "REC-12", "REC-13")
 @pytest.mark.parametrize("pair", [_marked(name) for name in PAIRS])
 def test_a_change_is_refused_exactly_where_state_does_not_fit(laboratory: Laboratory, pair: str) -> None:

@@ -8,7 +8,7 @@ from deltalake import write_deltalake
 
 from drawdown.errors import TransformError
 from tests.support.refusals import refused
-from tests.support.workspace import Workspace, multiset
+from tests.support.sandbox import Sandbox, multiset
 
 SPEC = """
 sources:
@@ -30,19 +30,19 @@ NAMES_1 = [("UA", "United"), ("UA", "United Express"), ("B6", "JetBlue")]
 NAMES_2 = [*NAMES_1, ("AA", "American")]
 
 
-def _pipeline(workspace: Workspace, spec: str, out: str, sql: str) -> None:
+def _pipeline(sandbox: Sandbox, spec: str, out: str, sql: str) -> None:
     files = {"flights_ddl": FLIGHTS, "out_ddl": out, "transform_sql": sql}
-    workspace.pipeline("named", spec, **files, **({} if spec == DELTA else {"airlines_ddl": AIRLINES}))
+    sandbox.pipeline("named", spec, **files, **({} if spec == DELTA else {"airlines_ddl": AIRLINES}))
 
 
-def _fly(workspace: Workspace, file: str, flights: list[tuple[int, str | None]]) -> None:
-    workspace.land_json(f"landing/flights/{file}.json", [{"flight": f, "carrier": c} for f, c in flights])
-    workspace.run("named")
+def _fly(sandbox: Sandbox, file: str, flights: list[tuple[int, str | None]]) -> None:
+    sandbox.land_json(f"landing/flights/{file}.json", [{"flight": f, "carrier": c} for f, c in flights])
+    sandbox.run("named")
 
 
-def _names(workspace: Workspace, spec: str, names: list[tuple[str, str]]) -> None:
+def _names(sandbox: Sandbox, spec: str, names: list[tuple[str, str]]) -> None:
     """The static source as it stands from now on."""
-    folder = workspace.storage / "reference" / "airlines"
+    folder = sandbox.storage / "reference" / "airlines"
     folder.mkdir(parents=True, exist_ok=True)
     rows = " UNION ALL ".join(f"SELECT '{carrier}' AS carrier, '{name}' AS name" for carrier, name in names)
     if spec == CSV:
@@ -73,68 +73,70 @@ def _joined(
         return db.sql(f"SELECT {columns} FROM {join}").fetchall()
 
 
-def _runs_as(workspace: Workspace, spec: str, join: str, columns: str, out: str) -> None:
+def _runs_as(sandbox: Sandbox, spec: str, join: str, columns: str, out: str) -> None:
     """Two runs give what DuckDB gives; the names that came in between count for the second."""
-    _pipeline(workspace, spec, out, f"SELECT {columns} FROM {join}")
-    _names(workspace, spec, NAMES_1)
-    _fly(workspace, "1", RUN_1)
-    _names(workspace, spec, NAMES_2)
-    _fly(workspace, "2", RUN_2)
+    _pipeline(sandbox, spec, out, f"SELECT {columns} FROM {join}")
+    _names(sandbox, spec, NAMES_1)
+    _fly(sandbox, "1", RUN_1)
+    _names(sandbox, spec, NAMES_2)
+    _fly(sandbox, "2", RUN_2)
     expected = _by_duckdb(join.replace("LEFT SEMI", "SEMI"), columns)
-    assert multiset(workspace.delta("tables/out")) == multiset(expected)
+    assert multiset(sandbox.delta("tables/out")) == multiset(expected)
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("JOIN-01")
 @pytest.mark.parametrize("spec", [CSV, PARQUET, DELTA], ids=["csv", "parquet", "delta"])
-def test_an_inner_join_reads_the_static_source_anew_at_each_run(workspace: Workspace, spec: str) -> None:
+def test_an_inner_join_reads_the_static_source_anew_at_each_run(sandbox: Sandbox, spec: str) -> None:
     _runs_as(
-        workspace, spec, "flights f JOIN airlines a ON f.carrier = a.carrier", "flight, name",
+        sandbox, spec, "flights f JOIN airlines a ON f.carrier = a.carrier", "flight, name",
         "flight BIGINT, name STRING",
     )  # fmt: skip
-    assert (3, "American") not in workspace.delta("tables/out"), "a row met the names of its own run"
-    assert (5, "American") in workspace.delta("tables/out")
+    assert (3, "American") not in sandbox.delta("tables/out"), "a row met the names of its own run"
+    assert (5, "American") in sandbox.delta("tables/out")
 
 
 @pytest.mark.full
 @pytest.mark.conformance("JOIN-02")
-def test_a_left_outer_join_keeps_every_row_of_the_stream(workspace: Workspace) -> None:
+def test_a_left_outer_join_keeps_every_row_of_the_stream(sandbox: Sandbox) -> None:
     _runs_as(
-        workspace, DELTA, "flights f LEFT OUTER JOIN airlines a ON f.carrier = a.carrier", "flight, name",
+        sandbox, DELTA, "flights f LEFT OUTER JOIN airlines a ON f.carrier = a.carrier", "flight, name",
         "flight BIGINT, name STRING",
     )  # fmt: skip
-    assert {(2, None), (3, None), (4, None)} <= set(workspace.delta("tables/out"))
+    assert {(2, None), (3, None), (4, None)} <= set(sandbox.delta("tables/out"))
 
 
 @pytest.mark.full
 @pytest.mark.conformance("JOIN-03")
-def test_a_left_semi_join_gives_each_matched_row_once(workspace: Workspace) -> None:
+def test_a_left_semi_join_gives_each_matched_row_once(sandbox: Sandbox) -> None:
     _runs_as(
-        workspace, CSV, "flights f LEFT SEMI JOIN airlines a ON f.carrier = a.carrier", "flight, carrier",
+        sandbox, CSV, "flights f LEFT SEMI JOIN airlines a ON f.carrier = a.carrier", "flight, carrier",
         "flight BIGINT, carrier STRING",
     )  # fmt: skip
-    assert [flight for flight, _ in workspace.delta("tables/out")] == [1, 5, 6, 7]
+    assert [flight for flight, _ in sandbox.delta("tables/out")] == [1, 5, 6, 7]
 
 
 @pytest.mark.full
 @pytest.mark.conformance("JOIN-04")
-def test_a_static_source_may_stand_on_the_left_of_an_inner_join(workspace: Workspace) -> None:
+def test_a_static_source_may_stand_on_the_left_of_an_inner_join(sandbox: Sandbox) -> None:
     _runs_as(
-        workspace, PARQUET, "airlines a JOIN flights f ON f.carrier = a.carrier", "name, flight",
+        sandbox, PARQUET, "airlines a JOIN flights f ON f.carrier = a.carrier", "name, flight",
         "name STRING, flight BIGINT",
     )  # fmt: skip
-    assert ("United Express", 1) in workspace.delta("tables/out")
+    assert ("United Express", 1) in sandbox.delta("tables/out")
 
 
 @pytest.mark.full
 @pytest.mark.conformance("JOIN-05")
-def test_a_right_outer_join_keeps_every_row_of_the_stream_on_its_right(workspace: Workspace) -> None:
+def test_a_right_outer_join_keeps_every_row_of_the_stream_on_its_right(sandbox: Sandbox) -> None:
     _runs_as(
-        workspace, DELTA, "airlines a RIGHT OUTER JOIN flights f ON f.carrier = a.carrier", "name, flight",
+        sandbox, DELTA, "airlines a RIGHT OUTER JOIN flights f ON f.carrier = a.carrier", "name, flight",
         "name STRING, flight BIGINT",
     )  # fmt: skip
-    assert {(None, 2), (None, 3), (None, 4)} <= set(workspace.delta("tables/out"))
+    assert {(None, 2), (None, 3), (None, 4)} <= set(sandbox.delta("tables/out"))
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("JOIN-06")
 @pytest.mark.parametrize(
     ("join", "reason", "way_out"),
@@ -148,13 +150,13 @@ def test_a_right_outer_join_keeps_every_row_of_the_stream_on_its_right(workspace
     ],
 )
 def test_kinds_that_ask_for_unmatched_static_rows_are_refused(
-    workspace: Workspace, join: str, reason: str, way_out: str
+    sandbox: Sandbox, join: str, reason: str, way_out: str
 ) -> None:
     column = "a.name" if join.startswith("airlines") else "coalesce(a.name, f.carrier) AS name"
-    _pipeline(workspace, DELTA, "name STRING", f"SELECT {column} FROM {join} ON f.carrier = a.carrier")
-    _names(workspace, DELTA, NAMES_1)
-    workspace.land_json("landing/flights/1.json", [{"flight": 1, "carrier": "UA"}])
-    error = refused(workspace, "named", "join.static", TransformError)
+    _pipeline(sandbox, DELTA, "name STRING", f"SELECT {column} FROM {join} ON f.carrier = a.carrier")
+    _names(sandbox, DELTA, NAMES_1)
+    sandbox.land_json("landing/flights/1.json", [{"flight": 1, "carrier": "UA"}])
+    error = refused(sandbox, "named", "join.static", TransformError)
     assert reason in error.what
     assert "a stream has no end" in error.what
     assert way_out in error.do

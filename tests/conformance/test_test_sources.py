@@ -11,10 +11,11 @@ import pytest
 
 from drawdown.errors import RefusedError, SourceError, TransformError
 from drawdown.plan.preflight import preflight
+from drawdown.workspace import Workspace
 from tests.support.refusals import refused, refused_spec
+from tests.support.sandbox import Sandbox
 from tests.support.verdicts import verdicts
 from tests.support.watching import watching
-from tests.support.workspace import Workspace
 
 SPEC = """
 {schedule}
@@ -39,24 +40,24 @@ PER_BATCH = "{rowsPerBatch: 3, startTimestamp: 60000, advanceMillisPerBatch: 100
 
 @pytest.mark.full
 @pytest.mark.conformance("SRC-16")
-def test_rate_micro_batch_goes_on_where_the_last_run_ended(workspace: Workspace) -> None:
-    workspace.pipeline("ticking", _spec("rate-micro-batch", PER_BATCH), **TICKS)
+def test_rate_micro_batch_goes_on_where_the_last_run_ended(sandbox: Sandbox) -> None:
+    sandbox.pipeline("ticking", _spec("rate-micro-batch", PER_BATCH), **TICKS)
     for _ in range(2):
-        counts = workspace.run("ticking").counts
+        counts = sandbox.run("ticking").counts
         assert (counts.read, counts.fed) == (3, 3)
     first, second = datetime(1970, 1, 1, 0, 1, 0, tzinfo=UTC), datetime(1970, 1, 1, 0, 1, 1, tzinfo=UTC)
     expected = [(first, 0), (first, 1), (first, 2), (second, 3), (second, 4), (second, 5)]
-    assert workspace.delta("tables/out") == expected
+    assert sandbox.delta("tables/out") == expected
 
 
 @pytest.mark.full
 @pytest.mark.conformance("SRC-16")
-def test_rate_gives_each_number_once_over_several_runs(workspace: Workspace) -> None:
-    workspace.pipeline("rated", _spec("rate", "{rowsPerSecond: 20, numPartitions: 1}"), **TICKS)
-    runs = [workspace.run("rated")]
+def test_rate_gives_each_number_once_over_several_runs(sandbox: Sandbox) -> None:
+    sandbox.pipeline("rated", _spec("rate", "{rowsPerSecond: 20, numPartitions: 1}"), **TICKS)
+    runs = [sandbox.run("rated")]
     while sum(run.counts.read for run in runs) < 20 or len(runs) < 3:
-        runs.append(workspace.run("rated"))
-    values = [value for _, value in workspace.delta("tables/out")]
+        runs.append(sandbox.run("rated"))
+    values = [value for _, value in sandbox.delta("tables/out")]
     assert sorted(values) == list(range(sum(run.counts.fed for run in runs)))
 
 
@@ -70,23 +71,23 @@ def test_rate_gives_each_number_once_over_several_runs(workspace: Workspace) -> 
     ],
 )
 def test_a_source_for_tests_has_no_schedule_and_no_dag(
-    workspace: Workspace, format: str, options: str, why: str
+    sandbox: Sandbox, format: str, options: str, why: str
 ) -> None:
     files = (
         TICKS if format != "socket" else {"out_ddl": "value STRING", "transform_sql": "SELECT * FROM ticks"}
     )
     scheduled = _spec(format, options, schedule='schedule: "@daily"')
-    error = refused_spec(workspace, "ticking", scheduled, "spec.test-only", **files)
+    error = refused_spec(sandbox, "ticking", scheduled, "spec.test-only", **files)
     assert why in error.what
     assert "remove `schedule:`" in error.do
 
-    pipeline = workspace.pipeline("ticking", _spec(format, options), **files)
-    with workspace.metastore() as metastore:
-        found = preflight(workspace.project, pipeline, metastore)
+    pipeline = sandbox.pipeline("ticking", _spec(format, options), **files)
+    with sandbox.metastore() as metastore:
+        found = preflight(Workspace(sandbox.project, metastore), pipeline)
     assert found.reasons == [f"ticks: only Spark can tell what a {format} source has"]
 
     misspelt = options.replace("{", "{rowPerSecond: 1, ")
-    refused_spec(workspace, "misspelt", _spec(format, misspelt), "spec.unknown-option", **files)
+    refused_spec(sandbox, "misspelt", _spec(format, misspelt), "spec.unknown-option", **files)
 
 
 @pytest.fixture
@@ -113,16 +114,16 @@ def lines() -> Iterator[int]:
 
 @pytest.mark.full
 @pytest.mark.conformance("SRC-16")
-def test_a_socket_is_watched_once_and_never_gone_on_with(workspace: Workspace, lines: int) -> None:
+def test_a_socket_is_watched_once_and_never_gone_on_with(sandbox: Sandbox, lines: int) -> None:
     files = {"out_ddl": "value STRING", "transform_sql": "SELECT value FROM ticks"}
     options = f"{{host: 127.0.0.1, port: {lines}}}"
-    workspace.pipeline("heard", _spec("socket", options), **files)
-    with watching(workspace, "heard") as watched:
-        watched.until(lambda: (workspace.storage / "tables/out/_delta_log").exists())
-        watched.until(lambda: len(workspace.delta("tables/out")) == 2)
+    sandbox.pipeline("heard", _spec("socket", options), **files)
+    with watching(sandbox, "heard") as watched:
+        watched.until(lambda: (sandbox.storage / "tables/out/_delta_log").exists())
+        watched.until(lambda: len(sandbox.delta("tables/out")) == 2)
     assert watched.run.counts.read == 2
-    assert workspace.delta("tables/out") == [("a",), ("b",)]
-    error = refused(workspace, "heard", "source.socket-again", RefusedError)
+    assert sandbox.delta("tables/out") == [("a",), ("b",)]
+    error = refused(sandbox, "heard", "source.socket-again", RefusedError)
     assert "has read 2 line(s) of the socket ticks" in error.what
     assert "land the lines as text files" in error.do
 
@@ -201,9 +202,9 @@ CLOCK = "def streamReader(self, schema):\n        return {}(self.options)"
 SIMPLE = "def simpleStreamReader(self, schema):\n        return Simple(self.options)"
 
 
-def _clock(workspace: Workspace, method: str) -> None:
-    face = workspace.root / "face"
-    workspace.pipeline(
+def _clock(sandbox: Sandbox, method: str) -> None:
+    face = sandbox.root / "face"
+    sandbox.pipeline(
         "clocked",
         _spec("python", f'{{face: "{face}", says: tick}}', ", reader: clock.py"),
         clock_py=READER.format(method=method),
@@ -212,10 +213,11 @@ def _clock(workspace: Workspace, method: str) -> None:
     )
 
 
-def _set(workspace: Workspace, text: str) -> None:
-    (workspace.root / "face").write_text(text)
+def _set(sandbox: Sandbox, text: str) -> None:
+    (sandbox.root / "face").write_text(text)
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("SRC-19")
 @pytest.mark.parametrize(
     ("method", "batches"),
@@ -223,52 +225,53 @@ def _set(workspace: Workspace, text: str) -> None:
     ids=["simple", "partitioned", "available-now"],
 )
 def test_a_python_data_source_goes_on_from_its_offset(
-    workspace: Workspace, method: str, batches: list[int]
+    sandbox: Sandbox, method: str, batches: list[int]
 ) -> None:
-    _clock(workspace, method)
-    _set(workspace, "3")
-    first = workspace.run("clocked")
-    _set(workspace, "7")
-    second = workspace.run("clocked")
+    _clock(sandbox, method)
+    _set(sandbox, "3")
+    first = sandbox.run("clocked")
+    _set(sandbox, "7")
+    second = sandbox.run("clocked")
     # A limit of the reader's own holds in a drain only where it knows Trigger.AvailableNow.
     assert [first.batches, second.batches] == batches
     assert (first.counts.read, second.counts.fed) == (3, 4)
-    assert workspace.delta("tables/out") == [(i, "tick") for i in range(7)]
-    assert "SupportsTriggerAvailableNow" in verdicts(workspace, "clocked")["source.reader-limit"].what
+    assert sandbox.delta("tables/out") == [(i, "tick") for i in range(7)]
+    assert "SupportsTriggerAvailableNow" in verdicts(sandbox, "clocked")["source.reader-limit"].what
 
 
+@pytest.mark.full
 @pytest.mark.conformance("SRC-19")
 @pytest.mark.parametrize("method", [SIMPLE, CLOCK.format("Partitioned")], ids=["simple", "partitioned"])
-def test_what_a_reader_raises_is_one_error_with_its_line(workspace: Workspace, method: str) -> None:
-    _clock(workspace, method)
-    _set(workspace, "2")
-    workspace.run("clocked")
-    _set(workspace, "noon")
-    error = workspace.drain("clocked")[0].error
+def test_what_a_reader_raises_is_one_error_with_its_line(sandbox: Sandbox, method: str) -> None:
+    _clock(sandbox, method)
+    _set(sandbox, "2")
+    sandbox.run("clocked")
+    _set(sandbox, "noon")
+    error = sandbox.drain("clocked")[0].error
     assert error is not None
     assert (error.id, type(error)) == ("source.raised", SourceError)
     assert "ValueError: the clock stands still at noon" in error.what
     file, _, line = error.where.rpartition(":")
-    reader = workspace.root / "include/pipelines/clocked/clock.py"
+    reader = sandbox.root / "include/pipelines/clocked/clock.py"
     assert file == str(reader)
     assert 'raise ValueError("the clock' in reader.read_text().splitlines()[int(line) - 1]
-    _set(workspace, "4")
-    workspace.run("clocked")
-    assert workspace.delta("tables/out") == [(i, "tick") for i in range(4)]
+    _set(sandbox, "4")
+    sandbox.run("clocked")
+    assert sandbox.delta("tables/out") == [(i, "tick") for i in range(4)]
 
 
 @pytest.mark.conformance("SRC-19")
-def test_a_reader_that_does_not_load_is_refused(workspace: Workspace) -> None:
-    _clock(workspace, SIMPLE)
-    reader = workspace.root / "include/pipelines/clocked/clock.py"
+def test_a_reader_that_does_not_load_is_refused(sandbox: Sandbox) -> None:
+    _clock(sandbox, SIMPLE)
+    reader = sandbox.root / "include/pipelines/clocked/clock.py"
     reader.write_text("import pathlib\nraise OSError('no spring')\n")
-    error = refused(workspace, "clocked", "source.reader", TransformError)
+    error = refused(sandbox, "clocked", "source.reader", TransformError)
     assert "OSError: no spring" in error.what
     assert error.where == f"{reader}:2"
     reader.write_text("class Clock: ...\n")
-    error = refused(workspace, "clocked", "source.reader", TransformError)
+    error = refused(sandbox, "clocked", "source.reader", TransformError)
     assert "must define one DataSource, and defines 0" in error.what
     reader.unlink()
     spec = _spec("python", "{face: x}", ", reader: clock.py")
-    missing = refused_spec(workspace, "clocked", spec, "spec.file-missing", transform_sql="SELECT 1")
+    missing = refused_spec(sandbox, "clocked", spec, "spec.file-missing", transform_sql="SELECT 1")
     assert "clock.py is not there" in missing.what

@@ -4,68 +4,67 @@ from __future__ import annotations
 
 import pytest
 
-from drawdown.application import Application
+from drawdown.application import SparkApplication
 from drawdown.errors import RefusedError, SpecError, TransformError
-from drawdown.machine.broker import Broker
 from drawdown.spec import load_pipeline
 from drawdown.spec.trigger import parse_trigger
+from drawdown.testing.servers.kafka import KafkaServer
+from drawdown.workspace import Workspace
 from tests.support.refusals import refused
+from tests.support.sandbox import Sandbox
 from tests.support.watching import watching
 from tests.support.words import Words
-from tests.support.workspace import Workspace
 
 COUNTED = "SELECT upper(value) AS value FROM words GROUP BY value"
 
 
 @pytest.mark.conformance("TRIG-04")
 def test_a_query_goes_from_one_trigger_to_another_and_back(
-    kafka_workspace: Workspace, broker: Broker
+    kafka_sandbox: Sandbox, broker: KafkaServer
 ) -> None:
-    words = Words(kafka_workspace, broker, "trig_04")
+    words = Words(kafka_sandbox, broker, "trig_04")
     words.send("a", "b")
-    assert kafka_workspace.run("words").counts.read == 2
+    assert kafka_sandbox.run("words").counts.read == 2
     for number, (trigger, word) in enumerate([("continuous: 1 second", "c"), ("default", "d")]):
-        with watching(kafka_workspace, "words", trigger) as watched:
+        with watching(kafka_sandbox, "words", trigger) as watched:
             words.send(word)
             watched.until(lambda: words.committed == len(words.sent))
         assert watched.run.counts.read == number, "a continuous trigger has nothing that could count"
         words.send(f"{word}{word}")
-        assert kafka_workspace.run("words").counts.read == 1
+        assert kafka_sandbox.run("words").counts.read == 1
     # At least once: a word whose epoch was committed comes once.
     assert words.records() == ["A", "B", "C", "CC", "D", "DD"]
 
     # What it cannot run is refused before anything is touched.
     words.spec(transform=COUNTED, name="counted")
-    assert (
-        "map-like operations only" in refused_watch(kafka_workspace, "counted", "continuous: 1 second").what
-    )
+    assert "map-like operations only" in refused_watch(kafka_sandbox, "counted", "continuous: 1 second").what
     words.spec(transform="SELECT string(current_timestamp()) AS value FROM words")
-    assert "current_timestamp()" in refused_watch(kafka_workspace, "words", "continuous: 1 second").what
-    kafka_workspace.land_json("landing/rows/1.json", [{"value": "x"}])
-    kafka_workspace.pipeline("files", FILES, row_ddl="value STRING", transform_sql="SELECT value FROM rows")
-    error = refused_watch(kafka_workspace, "files", "continuous: 1 second")
+    assert "current_timestamp()" in refused_watch(kafka_sandbox, "words", "continuous: 1 second").what
+    kafka_sandbox.land_json("landing/rows/1.json", [{"value": "x"}])
+    kafka_sandbox.pipeline("files", FILES, row_ddl="value STRING", transform_sql="SELECT value FROM rows")
+    error = refused_watch(kafka_sandbox, "files", "continuous: 1 second")
     assert "reads kafka and rate, not json" in error.what
     assert "default trigger or an interval" in str(error.do)
 
 
 @pytest.mark.full
 @pytest.mark.conformance("TRIG-05")
-def test_the_real_time_trigger_from_kafka_to_kafka(kafka_workspace: Workspace, broker: Broker) -> None:
-    words = Words(kafka_workspace, broker, "trig_05")
+def test_the_real_time_trigger_from_kafka_to_kafka(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
+    words = Words(kafka_sandbox, broker, "trig_05")
     words.send("a")
-    kafka_workspace.run("words")
-    with watching(kafka_workspace, "words", "real-time: 5 seconds") as watched:
+    kafka_sandbox.run("words")
+    with watching(kafka_sandbox, "words", "real-time: 5 seconds") as watched:
         words.send("b")
         # Its row is out before its batch has ended.
         watched.until(lambda: words.records() == ["A", "B"])
         watched.until(lambda: words.committed == 2)
     assert "not counted, checked or audited" in watched.notices[0]
     words.send("c")
-    assert kafka_workspace.run("words").counts.read == 1
+    assert kafka_sandbox.run("words").counts.read == 1
     assert words.records() == ["A", "B", "C"]
 
     words.spec(transform=COUNTED, name="counted")
-    refusal = refused_watch(kafka_workspace, "counted", "real-time: 5 seconds", "trigger.real-time")
+    refusal = refused_watch(kafka_sandbox, "counted", "real-time: 5 seconds", "trigger.real-time")
     assert "not Aggregate" in refusal.what
     with pytest.raises(SpecError) as caught:
         parse_trigger("real-time: 1 second")
@@ -75,39 +74,39 @@ def test_the_real_time_trigger_from_kafka_to_kafka(kafka_workspace: Workspace, b
 @pytest.mark.full
 @pytest.mark.conformance("TRIG-06")
 def test_asynchronous_progress_is_for_watches_and_can_be_switched_off(
-    kafka_workspace: Workspace, broker: Broker
+    kafka_sandbox: Sandbox, broker: KafkaServer
 ) -> None:
-    words = Words(kafka_workspace, broker, "trig_06")
+    words = Words(kafka_sandbox, broker, "trig_06")
     words.send("first")
-    kafka_workspace.run("words")
+    kafka_sandbox.run("words")
     asynchronous = (
         "options: {{asyncProgressTrackingEnabled: true, asyncProgressTrackingCheckpointIntervalMs: {}}}"
     )
     words.spec(sink=asynchronous.format(2_000))
     words.send("second")
-    error = refused(kafka_workspace, "words", "trigger.asynchronous-progress", TransformError)
+    error = refused(kafka_sandbox, "words", "trigger.asynchronous-progress", TransformError)
     assert "cannot be used with the Available-now trigger" in error.what
     assert "asyncProgressTrackingCheckpointIntervalMs: 0" in str(error.do)
 
-    with watching(kafka_workspace, "words") as watched:
+    with watching(kafka_sandbox, "words") as watched:
         watched.until(lambda: _send_one(words) and _gap(words))
     # Switched off at once, Spark would ask for a batch that was never written.
     words.spec()
     words.send("third")
-    gaps = refused(kafka_workspace, "words", "checkpoint.gaps", RefusedError)
+    gaps = refused(kafka_sandbox, "words", "checkpoint.gaps", RefusedError)
     assert "asyncProgressTrackingCheckpointIntervalMs: 0" in str(gaps.do)
 
     words.spec(sink=asynchronous.format(0))
-    with watching(kafka_workspace, "words") as again:
+    with watching(kafka_sandbox, "words") as again:
         again.until(lambda: _send_one(words) and not _gap(words))
     words.spec()
     words.send("last")
-    assert kafka_workspace.run("words").counts.read >= 1
+    assert kafka_sandbox.run("words").counts.read >= 1
     # Exactly once is not promised of it; nothing is lost.
     assert set(words.records()) == {word.upper() for word in words.sent}
 
     words.spec(sink=asynchronous.format(0), transform=COUNTED, name="counted")
-    assert "map-like" in refused_watch(kafka_workspace, "counted", "default", "trigger.asynchronous").what
+    assert "map-like" in refused_watch(kafka_sandbox, "counted", "default", "trigger.asynchronous").what
 
 
 FILES = """
@@ -119,19 +118,19 @@ state: {partitions: 2}
 """
 
 
-def test_rows_in_memory_are_watched_once(workspace: Workspace) -> None:
+def test_rows_in_memory_are_watched_once(sandbox: Sandbox) -> None:
     """Spark's own memory sink cannot go on from a checkpoint."""
-    workspace.pipeline("ticks", RATES, transform_sql="SELECT value FROM ticks")
-    with watching(workspace, "ticks", "continuous: 1 second") as watched:
-        checkpoint = workspace.storage / "_drawdown/ticks/checkpoint-1/commits"
+    sandbox.pipeline("ticks", RATES, transform_sql="SELECT value FROM ticks")
+    with watching(sandbox, "ticks", "continuous: 1 second") as watched:
+        checkpoint = sandbox.storage / "_drawdown/ticks/checkpoint-1/commits"
         watched.until(lambda: checkpoint.exists() and len(list(checkpoint.iterdir())) > 0)
-    before = workspace.everything()
-    with watching(workspace, "ticks", "continuous: 1 second") as again:
+    before = sandbox.everything()
+    with watching(sandbox, "ticks", "continuous: 1 second") as again:
         again.awaited()
     error = again.reports[0].error
     assert isinstance(error, RefusedError)
     assert error.id == "trigger.memory"
-    assert workspace.everything() == before
+    assert sandbox.everything() == before
 
 
 RATES = """
@@ -144,17 +143,17 @@ state: {partitions: 2}
 
 
 def refused_watch(
-    workspace: Workspace, name: str, trigger: str, error_id: str = "trigger.continuous"
+    sandbox: Sandbox, name: str, trigger: str, error_id: str = "trigger.continuous"
 ) -> TransformError:
     """The watch ends with this error; storage is as it was."""
-    before = workspace.everything()
-    with workspace.metastore() as metastore:
-        application = Application(workspace.project, metastore, session=workspace.spark)
-        pipeline = load_pipeline(workspace.project, name)
+    before = sandbox.everything()
+    with sandbox.metastore() as metastore:
+        application = SparkApplication(Workspace(sandbox.project, metastore), session=sandbox.spark)
+        pipeline = load_pipeline(sandbox.project, name)
         error = application.watch(pipeline, parse_trigger(trigger)).error
     assert isinstance(error, TransformError), error
     assert error.id == error_id, str(error)
-    assert workspace.everything() == before
+    assert sandbox.everything() == before
     return error
 
 

@@ -6,90 +6,91 @@ import pytest
 
 from drawdown.errors import TransformError
 from tests.support.refusals import refused
+from tests.support.sandbox import Sandbox
 from tests.support.timed import EVENTS, HOURLY_FILES, at, land, table
 from tests.support.verdicts import verdicts
-from tests.support.workspace import Workspace
 
 UPDATE = EVENTS.replace("out.ddl}", "out.ddl, mode: update, keys: [hour]}")
 COMPLETE = EVENTS.replace("out.ddl}", "out.ddl, mode: complete}")
 
 
+@pytest.mark.full
 @pytest.mark.conformance("WM-01")
-def test_append_emits_a_window_only_once_the_watermark_passed_its_end(workspace: Workspace) -> None:
-    workspace.pipeline("hourly", EVENTS, **HOURLY_FILES)
+def test_append_emits_a_window_only_once_the_watermark_passed_its_end(sandbox: Sandbox) -> None:
+    sandbox.pipeline("hourly", EVENTS, **HOURLY_FILES)
     for file, row in enumerate(["10:30", "11:05", "11:09:59.999"]):
-        land(workspace, "events", str(file), row)
-        workspace.run("hourly")
-        assert table(workspace) == []
-    land(workspace, "events", "last", "11:10")
-    run = workspace.run("hourly")
+        land(sandbox, "events", str(file), row)
+        sandbox.run("hourly")
+        assert table(sandbox) == []
+    land(sandbox, "events", "last", "11:10")
+    run = sandbox.run("hourly")
     assert run.watermark == at("11:00")
-    assert table(workspace) == [("10:00", 1)]
+    assert table(sandbox) == [("10:00", 1)]
 
 
 @pytest.mark.full
 @pytest.mark.conformance("WM-02")
-def test_update_refreshes_a_window_until_the_watermark_passed_its_end(workspace: Workspace) -> None:
-    workspace.pipeline("hourly", UPDATE, **HOURLY_FILES)
-    land(workspace, "events", "1", "10:30")
-    workspace.run("hourly")
-    assert table(workspace) == [("10:00", 1)]
+def test_update_refreshes_a_window_until_the_watermark_passed_its_end(sandbox: Sandbox) -> None:
+    sandbox.pipeline("hourly", UPDATE, **HOURLY_FILES)
+    land(sandbox, "events", "1", "10:30")
+    sandbox.run("hourly")
+    assert table(sandbox) == [("10:00", 1)]
 
-    land(workspace, "events", "2", "10:45", "11:20")
-    workspace.run("hourly")
-    assert table(workspace) == [("10:00", 2), ("11:00", 1)]
+    land(sandbox, "events", "2", "10:45", "11:20")
+    sandbox.run("hourly")
+    assert table(sandbox) == [("10:00", 2), ("11:00", 1)]
 
-    land(workspace, "events", "3", "10:50", "11:25")
-    run = workspace.run("hourly")
-    assert table(workspace) == [("10:00", 2), ("11:00", 2)]
+    land(sandbox, "events", "3", "10:50", "11:25")
+    run = sandbox.run("hourly")
+    assert table(sandbox) == [("10:00", 2), ("11:00", 2)]
     assert (run.counts.late, run.counts.late_groups) == (1, 1)
 
 
 @pytest.mark.full
 @pytest.mark.conformance("WM-03")
-def test_complete_keeps_every_window_and_every_row(workspace: Workspace) -> None:
-    workspace.pipeline("hourly", COMPLETE, **HOURLY_FILES)
-    land(workspace, "events", "1", "10:30", "13:00")
-    workspace.run("hourly")
-    land(workspace, "events", "2", "13:05")
-    workspace.run("hourly")
-    assert table(workspace) == [("10:00", 1), ("13:00", 2)]
+def test_complete_keeps_every_window_and_every_row(sandbox: Sandbox) -> None:
+    sandbox.pipeline("hourly", COMPLETE, **HOURLY_FILES)
+    land(sandbox, "events", "1", "10:30", "13:00")
+    sandbox.run("hourly")
+    land(sandbox, "events", "2", "13:05")
+    sandbox.run("hourly")
+    assert table(sandbox) == [("10:00", 1), ("13:00", 2)]
 
-    land(workspace, "events", "3", "10:45")
-    run = workspace.run("hourly")
-    assert table(workspace) == [("10:00", 2), ("13:00", 2)]
+    land(sandbox, "events", "3", "10:45")
+    run = sandbox.run("hourly")
+    assert table(sandbox) == [("10:00", 2), ("13:00", 2)]
     assert (run.counts.late, run.counts.late_groups, run.watermark) == (1, 0, at("12:55"))
 
 
 @pytest.mark.conformance("WM-04")
-def test_late_rows_are_dropped_and_counted_at_the_source_and_as_groups(workspace: Workspace) -> None:
+def test_late_rows_are_dropped_and_counted_at_the_source_and_as_groups(sandbox: Sandbox) -> None:
     """Three rows are not newer than the watermark of 12:00: two of a closed window, which Spark sees as one
     group, and one whose window is open and takes it."""
-    workspace.pipeline("hourly", EVENTS, **HOURLY_FILES)
-    land(workspace, "events", "1", "10:00", "12:10")
-    first = workspace.run("hourly")
+    sandbox.pipeline("hourly", EVENTS, **HOURLY_FILES)
+    land(sandbox, "events", "1", "10:00", "12:10")
+    first = sandbox.run("hourly")
     assert (first.counts.late, first.counts.late_groups, first.watermark) == (0, 0, at("12:00"))
 
-    land(workspace, "events", "2", "10:10", "10:20", "12:00", "12:00:00.001", "13:10")
-    second = workspace.run("hourly")
-    assert table(workspace) == [("10:00", 1), ("12:00", 3)]
+    land(sandbox, "events", "2", "10:10", "10:20", "12:00", "12:00:00.001", "13:10")
+    second = sandbox.run("hourly")
+    assert table(sandbox) == [("10:00", 1), ("12:00", 3)]
     assert (second.counts.read, second.counts.late, second.counts.late_groups) == (5, 3, 1)
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         batches = metastore.batches("hourly", 1)
     assert [batch.by_source["events"]["late"] for batch in batches] == [0, 0, 3, 0]
     assert [batch.watermark for batch in batches[2:]] == [at("12:00"), at("12:00")]
 
 
 @pytest.mark.conformance("WM-06")
-def test_a_batch_without_data_flushes_what_the_drain_closed(workspace: Workspace) -> None:
-    workspace.pipeline("hourly", EVENTS, **HOURLY_FILES)
-    land(workspace, "events", "1", "10:30", "11:10")
-    workspace.run("hourly")
-    assert table(workspace) == [("10:00", 1)]
-    land(workspace, "events", "2", "12:10")
-    workspace.run("hourly")
-    assert table(workspace) == [("10:00", 1), ("11:00", 1)]
-    with workspace.metastore() as metastore:
+def test_a_batch_without_data_flushes_what_the_drain_closed(sandbox: Sandbox) -> None:
+    sandbox.pipeline("hourly", EVENTS, **HOURLY_FILES)
+    land(sandbox, "events", "1", "10:30", "11:10")
+    sandbox.run("hourly")
+    assert table(sandbox) == [("10:00", 1)]
+    land(sandbox, "events", "2", "12:10")
+    sandbox.run("hourly")
+    assert table(sandbox) == [("10:00", 1), ("11:00", 1)]
+    with sandbox.metastore() as metastore:
         batches = metastore.batches("hourly", 1)
     assert [(batch.counts.read, batch.counts.staged) for batch in batches] == [(2, 0), (0, 1), (1, 0), (0, 1)]
 
@@ -128,13 +129,14 @@ MISPLACED = {
 }
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("WM-07")
 @pytest.mark.parametrize("where", MISPLACED)
-def test_a_misplaced_watermark_is_refused_with_the_fix_named(workspace: Workspace, where: str) -> None:
+def test_a_misplaced_watermark_is_refused_with_the_fix_named(sandbox: Sandbox, where: str) -> None:
     spec, code, error_id, what, do = MISPLACED[where]
     python = not code.startswith("SELECT")
     returned = f"{code}.toDF('hour', 'n')" if python else ""
-    workspace.pipeline(
+    sandbox.pipeline(
         "hourly",
         spec.replace("transform: transform.sql", PYTHON) if python else spec,
         event_ddl="at TIMESTAMP, booked_at TIMESTAMP, k STRING",
@@ -142,32 +144,32 @@ def test_a_misplaced_watermark_is_refused_with_the_fix_named(workspace: Workspac
         transform_sql=code,
         transform_py=f"def transform(sources):\n    rows = sources['events']\n    return {returned}\n",
     )
-    land(workspace, "events", "1", "10:30", "11:10")
-    error = refused(workspace, "hourly", error_id, TransformError)
+    land(sandbox, "events", "1", "10:30", "11:10")
+    error = refused(sandbox, "hourly", error_id, TransformError)
     assert what in error.what
     assert do in error.do
 
-    workspace.pipeline("hourly", EVENTS, transform_sql=HOURLY_FILES["transform_sql"])
-    workspace.run("hourly")
-    assert table(workspace) == [("10:00", 1)], "the fix works"
+    sandbox.pipeline("hourly", EVENTS, transform_sql=HOURLY_FILES["transform_sql"])
+    sandbox.run("hourly")
+    assert table(sandbox) == [("10:00", 1)], "the fix works"
 
 
 @pytest.mark.conformance("WM-10")
 @pytest.mark.fault("F27", "delta")
-def test_a_row_of_the_far_future_never_reaches_the_watermark(workspace: Workspace) -> None:
+def test_a_row_of_the_far_future_never_reaches_the_watermark(sandbox: Sandbox) -> None:
     spec = EVENTS.replace("10 minutes}", "10 minutes, max_future: 1 day}")
-    workspace.pipeline("hourly", spec, **HOURLY_FILES)
+    sandbox.pipeline("hourly", spec, **HOURLY_FILES)
     future = {"at": "2999-01-01T00:00:00Z", "k": "broken clock"}
-    land(workspace, "events", "1", "10:30", "11:10")
-    workspace.land_json("landing/events/future.json", [future])
-    first = workspace.run("hourly")
+    land(sandbox, "events", "1", "10:30", "11:10")
+    sandbox.land_json("landing/events/future.json", [future])
+    first = sandbox.run("hourly")
     assert (first.counts.read, first.counts.future, first.counts.fed) == (3, 1, 2)
     assert first.watermark == at("11:00")
 
-    land(workspace, "events", "2", "11:40", "12:10")
-    second = workspace.run("hourly")
+    land(sandbox, "events", "2", "11:40", "12:10")
+    second = sandbox.run("hourly")
     assert (second.counts.late, second.watermark) == (0, at("12:00"))
-    assert table(workspace) == [("10:00", 1), ("11:00", 2)]
-    aside = [(row["reasons"], row["event_time"].year) for row in workspace.quarantined("hourly")]
+    assert table(sandbox) == [("10:00", 1), ("11:00", 2)]
+    aside = [(row["reasons"], row["event_time"].year) for row in sandbox.quarantined("hourly")]
     assert aside == [(["future"], 2999)]
-    assert "watermark.in-transform" not in verdicts(workspace, "hourly")
+    assert "watermark.in-transform" not in verdicts(sandbox, "hourly")

@@ -6,8 +6,8 @@ import pytest
 
 from drawdown.errors import RefusedError
 from tests.support.refusals import refused
+from tests.support.sandbox import Sandbox
 from tests.support.timed import EVENTS, HOURLY_FILES, at, land, table
-from tests.support.workspace import Workspace
 
 TWO = """
 sources:
@@ -28,39 +28,40 @@ LEFT_OUTER = """
 """
 
 
-def _two_sources(workspace: Workspace, policy: str) -> None:
+def _two_sources(sandbox: Sandbox, policy: str) -> None:
     spec = TWO.replace("POLICY", policy)
-    workspace.pipeline("turns", spec, **{**HOURLY_FILES, "transform_sql": UNION})
+    sandbox.pipeline("turns", spec, **{**HOURLY_FILES, "transform_sql": UNION})
     for source in "ab":
-        (workspace.storage / "landing" / source).mkdir(parents=True, exist_ok=True)
+        (sandbox.storage / "landing" / source).mkdir(parents=True, exist_ok=True)
 
 
 @pytest.mark.conformance("WM-05")
-def test_rows_within_the_delay_are_never_dropped(workspace: Workspace) -> None:
+def test_rows_within_the_delay_are_never_dropped(sandbox: Sandbox) -> None:
     """Each run brings a row just newer than the watermark that the runs before it left."""
-    workspace.pipeline("hourly", EVENTS, **HOURLY_FILES)
+    sandbox.pipeline("hourly", EVENTS, **HOURLY_FILES)
     for file, rows in enumerate([("12:00",), ("11:50:00.001", "12:05"), ("11:55:00.001", "12:10")]):
-        land(workspace, "events", str(file), *rows)
-        assert workspace.run("hourly").counts.late == 0
-    assert table(workspace) == [("11:00", 2)]
+        land(sandbox, "events", str(file), *rows)
+        assert sandbox.run("hourly").counts.late == 0
+    assert table(sandbox) == [("11:00", 2)]
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("WM-08")
 @pytest.mark.parametrize(("policy", "other", "mark"), [("min", "max", "11:00"), ("max", "min", "12:20")])
-def test_the_watermark_policy_is_frozen(workspace: Workspace, policy: str, other: str, mark: str) -> None:
-    _two_sources(workspace, policy)
-    land(workspace, "a", "1", "10:30", "11:00")
-    land(workspace, "b", "1", "10:40")
-    workspace.run("turns")
-    land(workspace, "a", "2", "11:10")
-    land(workspace, "b", "2", "12:30")
-    run = workspace.run("turns")
+def test_the_watermark_policy_is_frozen(sandbox: Sandbox, policy: str, other: str, mark: str) -> None:
+    _two_sources(sandbox, policy)
+    land(sandbox, "a", "1", "10:30", "11:00")
+    land(sandbox, "b", "1", "10:40")
+    sandbox.run("turns")
+    land(sandbox, "a", "2", "11:10")
+    land(sandbox, "b", "2", "12:30")
+    run = sandbox.run("turns")
     assert run.watermark == at(mark)
-    assert table(workspace) == ([("10:00", 2)] if policy == "min" else [("10:00", 2), ("11:00", 2)])
+    assert table(sandbox) == ([("10:00", 2)] if policy == "min" else [("10:00", 2), ("11:00", 2)])
 
-    _two_sources(workspace, other)
-    land(workspace, "a", "3", "14:00")
-    error = refused(workspace, "turns", "checkpoint.changed", RefusedError)
+    _two_sources(sandbox, other)
+    land(sandbox, "a", "3", "14:00")
+    error = refused(sandbox, "turns", "checkpoint.changed", RefusedError)
     assert f"'{policy}'" in error.what
     assert f"'{other}'" in error.what
 
@@ -78,6 +79,7 @@ HOURS = [("10:00", 3), ("11:00", 2)]
 PAIRS = [("10:30", "10:45"), ("10:50", None), ("11:25", "11:30"), ("12:15", "12:30")]
 
 
+@pytest.mark.sampled
 @pytest.mark.conformance("WM-09")
 @pytest.mark.parametrize(
     ("sql", "ddl", "policy", "tables"),
@@ -90,15 +92,15 @@ PAIRS = [("10:30", "10:45"), ("10:50", None), ("11:25", "11:30"), ("12:15", "12:
     ids=["union, min", "union, max", "left outer, min", "left outer, max"],
 )
 def test_sources_that_take_turns_close_windows_in_the_run_that_closes_them(
-    workspace: Workspace, sql: str, ddl: str, policy: str, tables: tuple[list[tuple[str, object]], ...]
+    sandbox: Sandbox, sql: str, ddl: str, policy: str, tables: tuple[list[tuple[str, object]], ...]
 ) -> None:
     """tests/faults/test_carriers.py does the same over ten runs, for more shapes, with crashes."""
-    _two_sources(workspace, policy)
-    workspace.pipeline("turns", TWO.replace("POLICY", policy), out_ddl=ddl, transform_sql=sql)
+    _two_sources(sandbox, policy)
+    sandbox.pipeline("turns", TWO.replace("POLICY", policy), out_ddl=ddl, transform_sql=sql)
     for number, (source, *rows) in enumerate(TURNS):
-        land(workspace, source, str(number), *rows)
-        run = workspace.run("turns")
+        land(sandbox, source, str(number), *rows)
+        run = sandbox.run("turns")
         mark = MARKS[policy][number]
         assert run.watermark == (at(mark) if mark else None)
-        assert table(workspace) == tables[number]
+        assert table(sandbox) == tables[number]
         assert run.counts.late == 0

@@ -4,28 +4,28 @@ from __future__ import annotations
 
 import pytest
 
+from tests.support.sandbox import Sandbox
 from tests.support.timed import EVENTS, HOURLY_FILES, land, table
-from tests.support.workspace import Workspace
 
 EVENT = "at TIMESTAMP, k STRING"
 
 
 @pytest.mark.conformance("WIN-01")
-def test_tumbling_windows_come_out_once_when_they_are_closed(workspace: Workspace) -> None:
-    workspace.pipeline("hourly", EVENTS, **HOURLY_FILES)
-    land(workspace, "events", "1", "10:05", "10:59:59.999", "11:00", "11:30")
-    workspace.run("hourly")
-    assert table(workspace) == [("10:00", 2)]
+def test_tumbling_windows_come_out_once_when_they_are_closed(sandbox: Sandbox) -> None:
+    sandbox.pipeline("hourly", EVENTS, **HOURLY_FILES)
+    land(sandbox, "events", "1", "10:05", "10:59:59.999", "11:00", "11:30")
+    sandbox.run("hourly")
+    assert table(sandbox) == [("10:00", 2)]
 
-    land(workspace, "events", "2", "11:45", "12:15")
-    workspace.run("hourly")
-    assert table(workspace) == [("10:00", 2), ("11:00", 3)]
+    land(sandbox, "events", "2", "11:45", "12:15")
+    sandbox.run("hourly")
+    assert table(sandbox) == [("10:00", 2), ("11:00", 3)]
 
 
 @pytest.mark.full
 @pytest.mark.conformance("WIN-02")
-def test_a_row_is_in_each_sliding_window_that_covers_it(workspace: Workspace) -> None:
-    workspace.pipeline(
+def test_a_row_is_in_each_sliding_window_that_covers_it(sandbox: Sandbox) -> None:
+    sandbox.pipeline(
         "sliding",
         EVENTS,
         event_ddl=EVENT,
@@ -35,20 +35,20 @@ def test_a_row_is_in_each_sliding_window_that_covers_it(workspace: Workspace) ->
             FROM events GROUP BY window(at, '30 minutes', '15 minutes')
         """,
     )
-    land(workspace, "events", "1", "10:05", "10:20", "10:50")
-    workspace.run("sliding")
+    land(sandbox, "events", "1", "10:05", "10:20", "10:50")
+    sandbox.run("sliding")
     closed = [("09:45", "10:15", 1), ("10:00", "10:30", 2)]
-    assert table(workspace) == closed
+    assert table(sandbox) == closed
 
-    land(workspace, "events", "2", "10:44", "11:20")
-    workspace.run("sliding")
-    assert table(workspace) == [*closed, ("10:15", "10:45", 2), ("10:30", "11:00", 2)]
+    land(sandbox, "events", "2", "10:44", "11:20")
+    sandbox.run("sliding")
+    assert table(sandbox) == [*closed, ("10:15", "10:45", 2), ("10:30", "11:00", 2)]
 
 
 @pytest.mark.full
 @pytest.mark.conformance("WIN-08")
-def test_window_time_is_the_last_moment_of_a_window(workspace: Workspace) -> None:
-    workspace.pipeline(
+def test_window_time_is_the_last_moment_of_a_window(sandbox: Sandbox) -> None:
+    sandbox.pipeline(
         "timed",
         EVENTS,
         event_ddl=EVENT,
@@ -58,19 +58,19 @@ def test_window_time_is_the_last_moment_of_a_window(workspace: Workspace) -> Non
             FROM (SELECT window(at, '1 hour') AS hour, count(*) AS n FROM events GROUP BY hour)
         """,
     )
-    land(workspace, "events", "1", "10:05", "11:10")
-    workspace.run("timed")
-    assert table(workspace) == [("10:59:59.999999", 1)]
+    land(sandbox, "events", "1", "10:05", "11:10")
+    sandbox.run("timed")
+    assert table(sandbox) == [("10:59:59.999999", 1)]
 
-    land(workspace, "events", "2", "11:15", "12:10")
-    workspace.run("timed")
-    assert table(workspace) == [("10:59:59.999999", 1), ("11:59:59.999999", 2)]
+    land(sandbox, "events", "2", "11:15", "12:10")
+    sandbox.run("timed")
+    assert table(sandbox) == [("10:59:59.999999", 1), ("11:59:59.999999", 2)]
 
 
 @pytest.mark.full
 @pytest.mark.conformance("WIN-09")
-def test_hours_are_made_of_five_minute_windows_in_the_same_run(workspace: Workspace) -> None:
-    workspace.pipeline(
+def test_hours_are_made_of_five_minute_windows_in_the_same_run(sandbox: Sandbox) -> None:
+    sandbox.pipeline(
         "stacked",
         EVENTS,
         event_ddl=EVENT,
@@ -84,10 +84,10 @@ def test_hours_are_made_of_five_minute_windows_in_the_same_run(workspace: Worksp
             GROUP BY window(at, '1 hour')
         """,
     )
-    land(workspace, "events", "1", "10:01", "10:04", "10:07", "11:01")
-    workspace.run("stacked")
-    assert table(workspace) == []
+    land(sandbox, "events", "1", "10:01", "10:04", "10:07", "11:01")
+    sandbox.run("stacked")
+    assert table(sandbox) == []
 
-    land(workspace, "events", "2", "10:59", "11:02", "11:56", "12:10")
-    workspace.run("stacked")
-    assert table(workspace) == [("10:00", 3, 4), ("11:00", 2, 3)]
+    land(sandbox, "events", "2", "10:59", "11:02", "11:56", "12:10")
+    sandbox.run("stacked")
+    assert table(sandbox) == [("10:00", 3, 4), ("11:00", 2, 3)]

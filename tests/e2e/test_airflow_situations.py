@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from drawdown.machine.airflow_home import LocalAirflow
+from dev.airflow.home import LocalAirflow
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Run
 from tests.support.asset_events import asset_events
@@ -82,6 +82,7 @@ def test_of_two_triggers_at_once_one_waits_and_both_end_right(
     assert list((project.root / ".drawdown" / "runs").iterdir()) == []
 
 
+@pytest.mark.full
 def test_a_run_updates_the_asset_and_its_tasks_lead_to_its_record(
     project: DagProject, airflow: LocalAirflow, overlapping: list[str]
 ) -> None:
@@ -126,6 +127,7 @@ def test_a_succeeded_run_that_is_cleared_changes_nothing(
     assert files_of(project, "events") == before
 
 
+@pytest.mark.full
 def test_a_run_marked_failed_in_the_middle_of_a_drain_leaves_nothing_running_and_the_next_goes_on(
     project: DagProject, airflow: LocalAirflow
 ) -> None:

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.demo.checks import compare_tables, cost_no_spark, wrong_counts
-from drawdown.demo.data import days
-from drawdown.demo.line import PIPELINES, DagRun, Line
-from drawdown.demo.oracle import Oracle
+from dev.demo.checks import compare_tables, cost_no_spark, wrong_counts
+from dev.demo.data import days
+from dev.demo.line import PIPELINES, DagRun, Line
+from dev.demo.oracle import Oracle
 
 ROOT = Path(__file__).parents[2]
 EVERY = 5

@@ -67,7 +67,7 @@ def test_expectations_that_hold_pass(flights: DataFrame) -> None:
     assert [entry["success"] for entry in said.results] == [True, True, True]
 
 
-def test_a_failure_comes_with_its_observed_share_and_at_most_three_whole_rows(flights: DataFrame) -> None:
+def test_a_failure_comes_with_its_observed_share_and_at_most_three_samples(flights: DataFrame) -> None:
     said = audit(flights, KNOWN_ORIGIN + ", name: known_origin}")
     assert said.outcome == "fail"
     (entry,) = said.results
@@ -75,15 +75,7 @@ def test_a_failure_comes_with_its_observed_share_and_at_most_three_whole_rows(fl
     assert entry["kwargs"] == {"column": "origin", "value_set": ["EWR", "JFK"]}
     assert entry["unexpected_count"] == 4
     assert entry["unexpected_percent"] == pytest.approx(100 * 4 / 6)
-    assert [row["flight"] for row in entry["samples"]] == [3, 4, 5]
-    assert entry["samples"][0] == {
-        "flight": 3,
-        "origin": "XXX",
-        "delay": "nan",
-        "fare": "300.50",
-        "departed_at": "2013-01-01T07:00:00",
-        "day": "2013-01-02",
-    }
+    assert entry["samples"] == [{"origin": origin} for origin in ("XXX", "XXX", "YYY")]
     assert "known_origin: expect_column_values_to_be_in_set on origin: failed" in said.text
     assert "unexpected: 4 (66.67 %" in said.text
     assert said.text.count("sample:") == 3
@@ -189,7 +181,13 @@ def test_an_sql_expectation_sees_the_slice_in_the_query_s_own_session(flights: D
         type="unexpected_rows_expectation", kwargs={"unexpected_rows_query": QUERY}
     )
     quality = Quality.model_construct(expectations=[sql])
-    pipeline = SimpleNamespace(folder=Path(), quality=quality, sink=PIPELINE.sink)
+    pipeline = SimpleNamespace(
+        name="flights",
+        folder=Path(),
+        quality=quality,
+        sink=PIPELINE.sink,
+        sample_gate=PIPELINE.sample_gate,
+    )
     said = GxAuditor()(flights, cast(Pipeline, pipeline), 6)
     assert (said.outcome, said.results[0]["observed"]) == ("fail", 4)  # in Spark NaN is above every number
 
@@ -264,6 +262,7 @@ def test_an_audit_asks_no_other_machine(flights: DataFrame) -> None:
     assert set(asked) <= {"127.0.0.1", "localhost", "::1"}
 
 
+@pytest.mark.full
 def test_times_are_compared_in_utc_wherever_the_driver_runs(slice_path: str) -> None:
     """PySpark would hand over New York's wall clock: 18:00 for 23:00 UTC."""
     code = f"""

@@ -10,21 +10,20 @@ from typing import Any, cast
 
 import pytest
 
-from drawdown.checkpoint import CheckpointFiles
-from drawdown.engine.batch import EPOCH
-from drawdown.engine.boundary import BatchPlan, Boundary, Observed
-from drawdown.engine.drain import Drain, drain
-from drawdown.engine.planning import pending_replays
-from drawdown.engine.rejects import stage_rejected
-from drawdown.engine.run_context import RunContext
-from drawdown.engine.sinks import DeltaSink
+from drawdown.drain.batch import EPOCH
+from drawdown.drain.drain import Drain, drain
+from drawdown.drain.planning import pending_replays
+from drawdown.drain.run_context import RunContext
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.quality.audit import GxAuditor
+from drawdown.rows.boundary import BatchPlan, Boundary, Observed
+from drawdown.rows.rejects import stage_rejected
+from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.spec import load_pipeline
 from drawdown.spec.trigger import parse_trigger
-from drawdown.storage import Storage
+from drawdown.workspace import Generation, Workspace
+from tests.support.sandbox import Sandbox
 from tests.support.set_aside import FILES, MENDED, NAME, SPEC, closed, fill, land, replay, rows, states, write
-from tests.support.workspace import Workspace
 
 STUCK = DrawdownError("drain.stuck", "it was given up", where="here", do="run again")
 
@@ -41,59 +40,59 @@ def dying(monkeypatch: pytest.MonkeyPatch, what: type, method: str) -> Iterator[
         yield
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("publish", ["audited", "direct"])
 def test_a_batch_that_a_dead_run_had_begun_takes_no_rows_of_the_quarantine(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch, publish: str
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch, publish: str
 ) -> None:
-    fill(workspace)
+    fill(sandbox)
     spec = (
         SPEC
         if publish == "audited"
         else SPEC.replace("schema: hourly.ddl", "schema: hourly.ddl, publish: direct")
     )
-    workspace.pipeline(NAME, spec, **FILES, quality_yaml=MENDED)
-    land(workspace, "c", "3,2024-01-01T10:15:00Z,1")
+    sandbox.pipeline(NAME, spec, **FILES, quality_yaml=MENDED)
+    land(sandbox, "c", "3,2024-01-01T10:15:00Z,1")
     with dying(monkeypatch, Drain, "_on_batch"):
-        assert workspace.drain(NAME)[0].error is not None
-    before = states(workspace)
+        assert sandbox.drain(NAME)[0].error is not None
+    before = states(sandbox)
     with pytest.raises(RefusedError) as refused:
-        replay(workspace)
+        replay(sandbox)
     assert refused.value.id == "quarantine.unfinished"
-    assert states(workspace) == before
+    assert states(sandbox) == before
     assert before["95"] == "open"
-    workspace.run(NAME)
-    assert replay(workspace).counts.replayed == 2
-    land(workspace, "d", "4,2024-01-01T11:30:00Z,1")
-    workspace.run(NAME)
-    assert closed(workspace) == [(10, 5, 25)]
+    sandbox.run(NAME)
+    assert replay(sandbox).counts.replayed == 2
+    land(sandbox, "d", "4,2024-01-01T11:30:00Z,1")
+    sandbox.run(NAME)
+    assert closed(sandbox) == [(10, 5, 25)]
 
 
+@pytest.mark.full
 def test_rows_that_wait_for_their_batch_are_not_left_to_sparks_own_sink(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fill(workspace)
-    write(workspace, MENDED)
+    fill(sandbox)
+    write(sandbox, MENDED)
     with dying(monkeypatch, Drain, "run"), pytest.raises(DrawdownError):
-        replay(workspace)
-    assert states(workspace)["95"] == "replaying"
-    pipeline = load_pipeline(workspace.project, NAME)
-    with workspace.metastore() as metastore:
-        checkpoint = metastore.active_checkpoint(NAME)
-        assert checkpoint is not None
-        files = CheckpointFiles(Storage(workspace.project.storage_root), checkpoint.path)
+        replay(sandbox)
+    assert states(sandbox)["95"] == "replaying"
+    pipeline = load_pipeline(sandbox.project, NAME)
+    with sandbox.metastore() as metastore:
+        generation = Generation.of(Workspace(sandbox.project, metastore), pipeline)
         with pytest.raises(RefusedError) as refused:
-            pending_replays(pipeline, metastore, checkpoint, files, parse_trigger("continuous: 1 second"))
+            pending_replays(generation, parse_trigger("continuous: 1 second"))
     assert refused.value.id == "quarantine.pending"
-    assert states(workspace)["95"] == "replaying"
-    assert workspace.run(NAME).counts.replayed == 2
+    assert states(sandbox)["95"] == "replaying"
+    assert sandbox.run(NAME).counts.replayed == 2
 
 
 def test_a_run_that_is_given_up_while_the_sink_writes_notes_no_batch(
-    workspace: Workspace, tmp_path: Path
+    sandbox: Sandbox, tmp_path: Path
 ) -> None:
     """Its rows may be in the sink; what they are is for the next run to say, with the same token."""
     flag, given = tmp_path / "flag", tmp_path / "given"
-    workspace.pipeline(
+    sandbox.pipeline(
         "out",
         """
 sources:
@@ -110,24 +109,24 @@ def write(batch, token):
     open({str(flag)!r}, "w").close()
 """,
     )
-    workspace.land_json("landing/events/a.json", [{"id": 1}])
-    assert workspace.spark is not None
-    with workspace.metastore() as metastore:
-        of = workspace.spark, workspace.project, load_pipeline(workspace.project, "out"), metastore
+    sandbox.land_json("landing/events/a.json", [{"id": 1}])
+    assert sandbox.spark is not None
+    with sandbox.metastore() as metastore:
+        workspace = Workspace(sandbox.project, metastore)
         context = RunContext("r1", "test", given_up=lambda: STUCK if flag.exists() else None)
         with pytest.raises(DrawdownError) as given_up:
-            drain(*of, GxAuditor(), context)
+            drain(sandbox.spark, workspace, load_pipeline(sandbox.project, "out"), GxAuditor(), context)
         assert given_up.value is STUCK
         assert metastore.batches("out", 1) == []
         [run] = metastore.runs("out")
         assert (run.state, run.counts.staged) == ("failed", 0)
-    assert workspace.run("out").counts.staged == 1
+    assert sandbox.run("out").counts.staged == 1
     assert given.read_text() == "out/1/0: 1\n" * 2
 
 
-def test_late_rows_of_each_batch_are_counted_by_the_watermark_that_it_ran_with(workspace: Workspace) -> None:
+def test_late_rows_of_each_batch_are_counted_by_the_watermark_that_it_ran_with(sandbox: Sandbox) -> None:
     """A row exactly at the watermark is late; the watermark moves twice within the run."""
-    workspace.pipeline(
+    sandbox.pipeline(
         "out",
         """
 sources:
@@ -146,17 +145,17 @@ sink: {format: delta, path: tables/out, schema: events.ddl}
 
     def land_times(name: int, *times: str) -> None:
         events = [{"at": f"2024-01-01T{each}Z"} for each in times]
-        workspace.land_json(f"landing/events/{name}.json", events, mtime=name)
+        sandbox.land_json(f"landing/events/{name}.json", events, mtime=name)
 
     # Each batch is judged by the watermark that the one before it ran with (Spark's own rule).
     land_times(1, "12:01:00", "11:00:00")
     land_times(2, "12:00:00", "13:01:00")
     land_times(3, "12:00:00", "12:00:00.001", "11:59:59.999", "14:01:00")
     land_times(4, "13:00:00", "13:00:00.001", "12:00:00.001", "12:30:00")
-    run = workspace.run("out")
+    run = sandbox.run("out")
     land_times(5, "14:00:00", "14:00:00.001")
-    again = workspace.run("out")
-    with workspace.metastore() as metastore:
+    again = sandbox.run("out")
+    with sandbox.metastore() as metastore:
         late = [
             batch.by_source["events"]["late"] for batch in metastore.batches("out", 1) if batch.counts.read
         ]
@@ -165,14 +164,14 @@ sink: {format: delta, path: tables/out, schema: events.ddl}
     assert run.counts.fed == 12, "without state every row is fed and written"
 
 
-def test_rejected_rows_that_the_quarantine_has_are_not_staged_again(workspace: Workspace) -> None:
+def test_rejected_rows_that_the_quarantine_has_are_not_staged_again(sandbox: Sandbox) -> None:
     """Of a batch that is repeated after its rows were shown: the second read, too, is spared."""
-    fill(workspace)
-    pipeline = load_pipeline(workspace.project, NAME)
+    fill(sandbox)
+    pipeline = load_pipeline(sandbox.project, NAME)
     boundary = Boundary("events", pipeline.sources["events"], pipeline.rules_of("events"), None, None)
     observed = replace(Observed.nothing(["small"]), read=3, quarantined=3)
-    quarantine = DeltaSink.quarantine(workspace.project, pipeline)
-    [batch_id] = {row.batch_id for row in rows(workspace)}
+    quarantine = DeltaSink.quarantine(sandbox.project, pipeline)
+    [batch_id] = {row.batch_id for row in rows(sandbox)}
     staged = stage_rejected(
         cast(BatchPlan, None),  # asked for nothing
         {"events": boundary},

@@ -49,6 +49,7 @@ def reader(folder: Path) -> CheckpointFiles:
     return CheckpointFiles(Storage(str(folder.parent)), folder.name)
 
 
+@pytest.mark.full
 def test_batches_query_and_watermarks_are_what_spark_wrote(written: Path) -> None:
     files = reader(written / "one")
     assert files.exists
@@ -63,6 +64,7 @@ def test_batches_query_and_watermarks_are_what_spark_wrote(written: Path) -> Non
     assert files.offsets(0).offsets == [{"logOffset": 0}]
 
 
+@pytest.mark.full
 def test_every_file_that_was_read_is_found_under_its_plain_name(written: Path) -> None:
     seen = reader(written / "one").seen_files(0)
     expected = {"x 1%é.json", "later.json", *(f"{number:02}.json" for number in range(1, 12))}

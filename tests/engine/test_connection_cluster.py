@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.support.command_line import drawdown
+from tests.support.sandbox import Sandbox
 from tests.support.standalone import StandaloneCluster
-from tests.support.workspace import Workspace
 
 PROJECT = """
 clusters:
@@ -42,20 +42,20 @@ def transform(sources):
 def test_a_drain_takes_jars_and_library_along_to_a_master_it_is_told_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workspace = Workspace(tmp_path / "project", more=PROJECT)
-    workspace.pipeline("events", SPEC, transform_py=WHERE_IT_RUNS, out_ddl="id INT, library STRING")
-    workspace.land_json("landing/events/1.json", [{"id": 1}, {"id": 2}])
+    sandbox = Sandbox(tmp_path / "project", more=PROJECT)
+    sandbox.pipeline("events", SPEC, transform_py=WHERE_IT_RUNS, out_ddl="id INT, library STRING")
+    sandbox.land_json("landing/events/1.json", [{"id": 1}, {"id": 2}])
 
-    refused = drawdown(workspace.root, "run", "events")
+    refused = drawdown(sandbox.root, "run", "events")
     assert refused.returncode == 2
     assert "connection.missing" in refused.stdout + refused.stderr
     assert "AIRFLOW_CONN_REMOTE_SPARK" in refused.stdout + refused.stderr
 
     with StandaloneCluster(tmp_path / "cluster", workers=1) as cluster:
         monkeypatch.setenv("AIRFLOW_CONN_REMOTE_SPARK", cluster.master)
-        done = drawdown(workspace.root, "run", "events", timeout=400)
+        done = drawdown(sandbox.root, "run", "events", timeout=400)
     assert done.returncode == 0, done.stdout + done.stderr
-    rows = workspace.delta("tables/events")
+    rows = sandbox.delta("tables/events")
     assert sorted(row[0] for row in rows) == [1, 2]
     # Executors unpack nothing: Python imports from the archive that came with the application.
     assert all(".zip/drawdown/__init__.py" in row[1] for row in rows)

@@ -12,16 +12,17 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.clusters.local import submit_conf
 from drawdown.cost.charges import charges
 from drawdown.cost.report import by_pipeline, total
-from drawdown.engine.task_times import TaskTimes, charged_to
+from drawdown.launch.local import submit_conf
 from drawdown.metastore.records import SparkApplication
+from drawdown.spark.task_times import TaskTimes, charged_to
 from tests.support.command_line import drawdown
+from tests.support.sandbox import Sandbox
 from tests.support.spark import ROOT
-from tests.support.workspace import Workspace
 
 SPEC = """
 sources:
@@ -39,31 +40,31 @@ SHARE_OF_ALL = 0.75
 """The job's JVM and Python end after they were read for the last time, and the wrapper is not the job's."""
 
 
-def pipelines(workspace: Workspace, *names: str) -> None:
+def pipelines(sandbox: Sandbox, *names: str) -> None:
     for name in names:
-        workspace.pipeline(
+        sandbox.pipeline(
             name, SPEC.replace("NAME", name), events_ddl="id BIGINT", transform_sql="SELECT id FROM events"
         )
-        workspace.land_json(f"landing/{name}/a.json", [{"id": 1}, {"id": 2}])
+        sandbox.land_json(f"landing/{name}/a.json", [{"id": 1}, {"id": 2}])
 
 
-def applications(workspace: Workspace) -> list[SparkApplication]:
+def applications(sandbox: Sandbox) -> list[SparkApplication]:
     """Oldest first."""
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         found, _ = metastore.applications.since(metastore.now() - DAY)
     return sorted(found, key=lambda each: each.started_at)
 
 
-def usage(workspace: Workspace, pipeline: str) -> Mapping[str, Any]:
-    with workspace.metastore() as metastore:
+def usage(sandbox: Sandbox, pipeline: str) -> Mapping[str, Any]:
+    with sandbox.metastore() as metastore:
         [run] = metastore.runs(pipeline, limit=1)
     assert run.usage is not None
     return run.usage
 
 
-def adds_up(workspace: Workspace) -> None:
+def adds_up(sandbox: Sandbox) -> None:
     """Pipelines, and applications, come to the same."""
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         now = metastore.now()
         known, runs = metastore.applications.since(now - DAY)
     bill = total(each.bill for each in by_pipeline(charges(known, runs), now - DAY, now, {}, {}))
@@ -72,12 +73,12 @@ def adds_up(workspace: Workspace) -> None:
     assert bill.cpu_us == sum(each.cpu_us or 0 for each in known)
 
 
-def submitted(workspace: Workspace, *names: str) -> tuple[float, float]:
+def submitted(sandbox: Sandbox, *names: str) -> tuple[float, float]:
     """Wall and processor seconds of spark-submit behind its wrapper, by the kernel (wait4)."""
-    conf = submit_conf(workspace.project, workspace.project.clusters["local"])
-    words = [sys.executable, "-m", "drawdown.clusters.submit", "--master", conf.pop("spark.master")]
+    conf = submit_conf(sandbox.project, sandbox.project.clusters["local"])
+    words = [sys.executable, "-m", "drawdown.launch.submit", "--master", conf.pop("spark.master")]
     words += [word for key, value in conf.items() for word in ("--conf", f"{key}={value}")]
-    words += [str(ROOT / "jobs" / "drain.py"), "--project", str(workspace.root)]
+    words += [str(ROOT / "jobs" / "drain.py"), "--project", str(sandbox.root)]
     words += [word for name in names for word in ("--pipeline", name)]
     begun = time.monotonic()
     job = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -87,16 +88,17 @@ def submitted(workspace: Workspace, *names: str) -> tuple[float, float]:
     return time.monotonic() - begun, used.ru_utime + used.ru_stime
 
 
+@pytest.mark.full
 def test_a_group_that_was_submitted_is_charged_with_what_the_kernel_counted(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "project", more=PRICED)
-    pipelines(workspace, "sales", "returns")
-    wall, cpu = submitted(workspace, "sales", "returns")
+    sandbox = Sandbox(tmp_path / "project", more=PRICED)
+    pipelines(sandbox, "sales", "returns")
+    wall, cpu = submitted(sandbox, "sales", "returns")
 
-    [found] = applications(workspace)
+    [found] = applications(sandbox)
     assert found.ended_at is not None
     assert found.cpu_us is not None
     assert SHARE_OF_ALL * cpu < found.cpu_us / 1e6 <= cpu
-    shares = [usage(workspace, name) for name in ("sales", "returns")]
+    shares = [usage(sandbox, name) for name in ("sales", "returns")]
     assert sum(share["us"] for share in shares) <= wall * 1e6
     assert sum(share["cpu_us"] for share in shares) == found.cpu_us
     # A JVM of 1 GB of heap, and Python: less than twice that, and more than either could do without.
@@ -108,24 +110,24 @@ def test_a_group_that_was_submitted_is_charged_with_what_the_kernel_counted(tmp_
     assert 0 < found.start_us <= found.idle_us
     assert abs(shares[0]["idle_us"] - shares[1]["idle_us"]) <= 1
     assert found.price == {"currency": "EUR", "core_hour": "0.04", "gb_hour": "0.005"}
-    adds_up(workspace)
+    adds_up(sandbox)
 
-    shown = json.loads(drawdown(workspace.root, "cost", "--json").stdout)
+    shown = json.loads(drawdown(sandbox.root, "cost", "--json").stdout)
     assert [each["pipeline"] for each in shown["pipelines"]] == ["returns", "sales"]
     hours = (found.ended_at - found.started_at) / timedelta(hours=1)
     assert shown["total"]["core_hours_asked"] == round(2 * hours, 9)
     assert abs(shown["total"]["money"]["EUR"] - hours * (2 * 0.04 + 0.005)) < 1e-8
-    by_day = json.loads(drawdown(workspace.root, "cost", "sales", "--by", "day", "--json").stdout)
+    by_day = json.loads(drawdown(sandbox.root, "cost", "sales", "--by", "day", "--json").stdout)
     assert by_day["total"] == {
         key: value for key, value in shown["pipelines"][1].items() if key in by_day["total"]
     }
-    said = drawdown(workspace.root, "cost").stdout
+    said = drawdown(sandbox.root, "cost").stdout
     assert "EUR" in said
-    assert "sales: no crossing: 1 runs with work" in said
-    text = drawdown(workspace.root, "runs", "--prometheus").stdout
+    assert "sales: break-even schedule: n/a (1 of 10 runs with data needed)" in said
+    text = drawdown(sandbox.root, "runs", "--prometheus").stdout
     assert 'drawdown_run_core_seconds{pipeline="sales",of="used"}' in text
     assert 'drawdown_run_cost{pipeline="sales",currency="EUR"}' in text
-    unknown = drawdown(workspace.root, "cost", "salse")
+    unknown = drawdown(sandbox.root, "cost", "salse")
     assert (unknown.returncode, "did you mean 'sales'" in unknown.stderr) == (2, True)
 
 

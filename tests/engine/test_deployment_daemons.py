@@ -15,8 +15,8 @@ import pytest
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from drawdown.machine.broker import Broker
-from drawdown.machine.ports import LOOPBACK, free_ports
+from drawdown.processes.ports import LOOPBACK, free_ports
+from drawdown.testing.servers.kafka import KafkaServer
 from tests.support.compose import ROOT, resolved
 from tests.support.native_services import Native, made_secrets
 from tests.support.waiting import until
@@ -49,7 +49,7 @@ def test_a_spark_worker_registers_with_the_master(tmp_path: Path) -> None:
         until(registered, 900)
 
 
-class ComposeBroker(Broker):
+class ComposeBroker(KafkaServer):
     """The project's broker with the settings that the compose file gives to the image of Apache Kafka."""
 
     def __init__(self, folder: Path, variables: Mapping[str, str]) -> None:

@@ -9,14 +9,15 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from drawdown.application import Application
+from drawdown.application import SparkApplication
+from drawdown.application.watcher import Report, Watcher
 from drawdown.errors import DrawdownError, RefusedError, SourceError, TransformError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch
 from drawdown.plan.preflight import preflight
 from drawdown.spec import Pipeline, load_pipeline
-from drawdown.watcher import Report, Watcher
-from tests.support.workspace import Workspace
+from drawdown.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 SPEC = """
 sources:
@@ -39,38 +40,40 @@ def transform(sources):
 """
 
 
-def _failure(workspace: Workspace, name: str) -> DrawdownError:
-    error = workspace.drain(name)[0].error
+def _failure(sandbox: Sandbox, name: str) -> DrawdownError:
+    error = sandbox.drain(name)[0].error
     assert error is not None
     return error
 
 
-def _drain_watched(workspace: Workspace, name: str, watcher: Watcher) -> Report:
-    with workspace.metastore() as metastore:
-        application = Application(workspace.project, metastore, session=workspace.spark, watcher=watcher)
-        return application.drain_all([load_pipeline(workspace.project, name)])[0]
+def _drain_watched(sandbox: Sandbox, name: str, watcher: Watcher) -> Report:
+    with sandbox.metastore() as metastore:
+        application = SparkApplication(
+            Workspace(sandbox.project, metastore), session=sandbox.spark, watcher=watcher
+        )
+        return application.drain_all([load_pipeline(sandbox.project, name)])[0]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(("sink_format", "publish"), [("delta", "audited"), ("parquet", "direct")])
-def test_partition_values_may_hold_anything(workspace: Workspace, sink_format: str, publish: str) -> None:
+def test_partition_values_may_hold_anything(sandbox: Sandbox, sink_format: str, publish: str) -> None:
     sink = f"sink: {{format: {sink_format}, path: tables/out, publish: {publish}, partition_by: [p]"
     schema = ", schema: events.ddl}" if sink_format == "delta" else "}"
     spec = SPEC.replace(SPEC.splitlines()[4], sink + schema)
     expect = "expectations: [{type: expect_column_max_to_be_between, kwargs: {column: id, max_value: 99}}]\n"
-    workspace.pipeline("odd", spec, **FILES, quality_yaml=expect)
+    sandbox.pipeline("odd", spec, **FILES, quality_yaml=expect)
     values = ["a/b", "c d", None, "ü", "100%", "x=y", "a%2Fb", "[z]", "{q}", "a:b"]
-    workspace.land_json(
-        "landing/events/my file %20 ü.json", [{"id": i, "p": v} for i, v in enumerate(values)]
-    )
-    run = workspace.run("odd")
+    sandbox.land_json("landing/events/my file %20 ü.json", [{"id": i, "p": v} for i, v in enumerate(values)])
+    run = sandbox.run("odd")
     assert (run.verdict, run.counts.published) == ("pass", len(values))
-    assert workspace.spark is not None
-    table = workspace.spark.read.format(sink_format).load(str(workspace.storage / "tables/out"))
+    assert sandbox.spark is not None
+    table = sandbox.spark.read.format(sink_format).load(str(sandbox.storage / "tables/out"))
     assert sorted(tuple(row) for row in table.select("id", "p").collect()) == list(enumerate(values))
     if sink_format == "delta":
-        assert len(workspace.delta("tables/out")) == len(values)
+        assert len(sandbox.delta("tables/out")) == len(values)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "twice",
     [
@@ -78,46 +81,46 @@ def test_partition_values_may_hold_anything(workspace: Workspace, sink_format: s
         "SELECT a.id, b.p FROM events a JOIN events b ON a.id = b.id",
     ],
 )
-def test_a_source_used_twice_is_counted_once_and_leaves_no_doubt(workspace: Workspace, twice: str) -> None:
+def test_a_source_used_twice_is_counted_once_and_leaves_no_doubt(sandbox: Sandbox, twice: str) -> None:
     rule = "rules: [{name: small, check: id < 50, on_fail: quarantine}]\n"
-    workspace.pipeline("twice", SPEC, **{**FILES, "transform_sql": twice}, quality_yaml=rule)
-    workspace.land_json("landing/events/a.json", [{"id": 1}, {"id": 99}], mtime=1)
-    workspace.land_json("landing/events/b.json", [{"id": 2}], mtime=2)
-    run = workspace.run("twice")
+    sandbox.pipeline("twice", SPEC, **{**FILES, "transform_sql": twice}, quality_yaml=rule)
+    sandbox.land_json("landing/events/a.json", [{"id": 1}, {"id": 99}], mtime=1)
+    sandbox.land_json("landing/events/b.json", [{"id": 2}], mtime=2)
+    run = sandbox.run("twice")
     assert (run.counts.read, run.counts.quarantined, run.counts.fed) == (3, 1, 2)
-    assert [row["payload"] for row in workspace.quarantined("twice")] == ['{"id":99}']
-    assert workspace.drain("twice")[0] == Report("twice"), "nothing new, and sure of it"
+    assert [row["payload"] for row in sandbox.quarantined("twice")] == ['{"id":99}']
+    assert sandbox.drain("twice")[0] == Report("twice"), "nothing new, and sure of it"
 
 
-def test_rows_that_a_limit_leaves_unread_are_counted_all_the_same(workspace: Workspace) -> None:
-    workspace.pipeline("few", SPEC, **{**FILES, "transform_sql": "SELECT id, p FROM events LIMIT 5"})
-    workspace.land_json("landing/events/a.json", [{"id": i} for i in range(50)])
-    run = workspace.run("few")
+def test_rows_that_a_limit_leaves_unread_are_counted_all_the_same(sandbox: Sandbox) -> None:
+    sandbox.pipeline("few", SPEC, **{**FILES, "transform_sql": "SELECT id, p FROM events LIMIT 5"})
+    sandbox.land_json("landing/events/a.json", [{"id": i} for i in range(50)])
+    run = sandbox.run("few")
     assert (run.counts.read, run.counts.fed, run.counts.published) == (50, 50, 5)
 
 
-def test_a_run_behind_a_held_slice_says_so_and_the_next_starts_nothing(workspace: Workspace) -> None:
+def test_a_run_behind_a_held_slice_says_so_and_the_next_starts_nothing(sandbox: Sandbox) -> None:
     expect = "expectations: [{type: expect_column_max_to_be_between, kwargs: {column: id, max_value: 9}}]\n"
-    pipeline = workspace.pipeline("held", SPEC, **FILES, quality_yaml=expect)
-    workspace.land_json("landing/events/a.json", [{"id": 100}], mtime=1)
-    assert _failure(workspace, "held").id == "audit.fail"
-    workspace.land_json("landing/events/b.json", [{"id": 2}], mtime=2)
+    pipeline = sandbox.pipeline("held", SPEC, **FILES, quality_yaml=expect)
+    sandbox.land_json("landing/events/a.json", [{"id": 100}], mtime=1)
+    assert _failure(sandbox, "held").id == "audit.fail"
+    sandbox.land_json("landing/events/b.json", [{"id": 2}], mtime=2)
 
-    run = workspace.run("held")
+    run = sandbox.run("held")
 
     assert (run.verdict, run.counts.published) == ("pass", 0)
     assert "1 row(s) that passed wait behind held batch 0" in str(run.stop_reason)
     assert "drawdown release held" in str(run.stop_reason)
-    assert workspace.delta("tables/out") == []
-    with workspace.metastore() as metastore:
-        assert not preflight(workspace.project, pipeline, metastore).work
+    assert sandbox.delta("tables/out") == []
+    with sandbox.metastore() as metastore:
+        assert not preflight(Workspace(sandbox.project, metastore), pipeline).work
 
 
 class _Thief(Watcher):
     """Takes the lease over when a batch is noted, as another run does after the time-to-live."""
 
-    def __init__(self, workspace: Workspace, batch_id: int) -> None:
-        self._store = workspace.root / "metastore.db"
+    def __init__(self, sandbox: Sandbox, batch_id: int) -> None:
+        self._store = sandbox.root / "metastore.db"
         self._batch_id = batch_id
 
     def batch(self, pipeline: Pipeline, batch: Batch) -> None:
@@ -128,45 +131,45 @@ class _Thief(Watcher):
 
 @pytest.mark.parametrize("stolen_at", [0, 1])
 def test_a_run_that_lost_its_lease_stages_and_publishes_nothing_more(
-    workspace: Workspace, stolen_at: int
+    sandbox: Sandbox, stolen_at: int
 ) -> None:
-    workspace.pipeline("lost", SPEC, **FILES)
+    sandbox.pipeline("lost", SPEC, **FILES)
     for i in range(2):
-        workspace.land_json(f"landing/events/{i}.json", [{"id": i}], mtime=i + 1)
+        sandbox.land_json(f"landing/events/{i}.json", [{"id": i}], mtime=i + 1)
 
-    report = _drain_watched(workspace, "lost", _Thief(workspace, stolen_at))
+    report = _drain_watched(sandbox, "lost", _Thief(sandbox, stolen_at))
 
     assert isinstance(report.error, RefusedError)
     assert report.error.id == "lease.lost"
     assert "thief" in report.error.what
-    assert workspace.delta("tables/out") == []
-    with workspace.metastore() as metastore:
+    assert sandbox.delta("tables/out") == []
+    with sandbox.metastore() as metastore:
         batches = metastore.batches("lost", 1)
         assert [(b.batch_id, b.status) for b in batches] == [(i, "staged") for i in range(stolen_at + 1)]
         assert metastore.holder_of("lost").holder == "thief", "the thief keeps it"
-    with sqlite3.connect(workspace.root / "metastore.db") as store:
+    with sqlite3.connect(sandbox.root / "metastore.db") as store:
         store.execute("UPDATE leases SET released = 1")
-    workspace.run("lost")
-    assert workspace.delta("tables/out") == [(0, None), (1, None)]
+    sandbox.run("lost")
+    assert sandbox.delta("tables/out") == [(0, None), (1, None)]
 
 
-def test_the_lease_lives_on_while_one_batch_takes_longer_than_it(workspace: Workspace) -> None:
-    project = workspace.root / "include" / "project.yaml"
+def test_the_lease_lives_on_while_one_batch_takes_longer_than_it(sandbox: Sandbox) -> None:
+    project = sandbox.root / "include" / "project.yaml"
     project.write_text(project.read_text() + "lease_ttl: 2 seconds\n")
     slow = UDF.format(body="import time; time.sleep(7)")
-    workspace.pipeline("slow", PYTHON, events_ddl=FILES["events_ddl"], transform_py=slow)
-    workspace.land_json("landing/events/a.json", [{"id": 1}])
+    sandbox.pipeline("slow", PYTHON, events_ddl=FILES["events_ddl"], transform_py=slow)
+    sandbox.land_json("landing/events/a.json", [{"id": 1}])
     seen, ended = [], threading.Event()
 
     def watch() -> None:
-        with Metastore.open(workspace.project.metastore_url) as metastore:
+        with Metastore.open(sandbox.project.metastore_url) as metastore:
             while not ended.wait(0.25):
                 seen.append(metastore.holder_of("slow") is not None)
 
     watcher = threading.Thread(target=watch)
     watcher.start()
     try:
-        workspace.run("slow")
+        sandbox.run("slow")
     finally:
         ended.set()
         watcher.join()
@@ -176,42 +179,42 @@ def test_the_lease_lives_on_while_one_batch_takes_longer_than_it(workspace: Work
 
 
 def test_a_file_that_goes_before_its_batch_stops_the_run_and_counts_when_it_is_back(
-    workspace: Workspace,
+    sandbox: Sandbox,
 ) -> None:
     """Spark alone marks it as read and goes on."""
-    workspace.pipeline("gone", SPEC, **FILES)
-    workspace.land_json("landing/events/a.json", [{"id": 1}], mtime=1)
-    second = workspace.land_json("landing/events/b.json", [{"id": 2}], mtime=2)
+    sandbox.pipeline("gone", SPEC, **FILES)
+    sandbox.land_json("landing/events/a.json", [{"id": 1}], mtime=1)
+    second = sandbox.land_json("landing/events/b.json", [{"id": 2}], mtime=2)
 
     class Mover(Watcher):
         def batch(self, pipeline: Pipeline, batch: Batch) -> None:
-            second.rename(workspace.root / "aside.json")
+            second.rename(sandbox.root / "aside.json")
 
-    report = _drain_watched(workspace, "gone", Mover())
+    report = _drain_watched(sandbox, "gone", Mover())
 
     assert isinstance(report.error, SourceError)
     assert report.error.id == "source.gone"
     assert str(second) in report.error.what
-    (workspace.root / "aside.json").rename(second)
-    workspace.run("gone")
-    assert workspace.delta("tables/out") == [(1, None), (2, None)]
+    (sandbox.root / "aside.json").rename(second)
+    sandbox.run("gone")
+    assert sandbox.delta("tables/out") == [(1, None), (2, None)]
 
 
-def test_a_replayed_batch_judges_the_future_by_the_time_it_was_planned(workspace: Workspace) -> None:
+def test_a_replayed_batch_judges_the_future_by_the_time_it_was_planned(sandbox: Sandbox) -> None:
     watermark = "watermark: {column: at, delay: 1 hour, max_future: 1 day}, options"
     spec = SPEC.replace("options", watermark) + "drain: {max_batches: 1}\n"
-    workspace.pipeline("soon", spec, events_ddl="at TIMESTAMP", transform_sql="SELECT at FROM events")
-    workspace.land_json("landing/events/a.json", [{"at": "2024-01-01T00:00:00Z"}], mtime=1)
+    sandbox.pipeline("soon", spec, events_ddl="at TIMESTAMP", transform_sql="SELECT at FROM events")
+    sandbox.land_json("landing/events/a.json", [{"at": "2024-01-01T00:00:00Z"}], mtime=1)
     border = datetime.now(UTC) + timedelta(days=1, seconds=30)
-    workspace.land_json("landing/events/b.json", [{"at": border.isoformat()}], mtime=2)
-    workspace.run("soon")  # batch 1 is planned, and left to the next run
+    sandbox.land_json("landing/events/b.json", [{"at": border.isoformat()}], mtime=2)
+    sandbox.run("soon")  # batch 1 is planned, and left to the next run
     time.sleep(max(0.0, (border - timedelta(days=1) - datetime.now(UTC)).total_seconds() + 1))
-    run = workspace.run("soon")
+    run = sandbox.run("soon")
     assert (run.counts.read, run.counts.future, run.counts.fed) == (1, 1, 0)
 
 
 @pytest.mark.full
-def test_late_groups_are_counted_in_runs_of_more_batches_than_spark_remembers(workspace: Workspace) -> None:
+def test_late_groups_are_counted_in_runs_of_more_batches_than_spark_remembers(sandbox: Sandbox) -> None:
     spec = """
 sources:
   events:
@@ -227,82 +230,80 @@ state: {partitions: 1, provider: hdfs}
     hours = (
         "SELECT window(at, '1 hour').start AS hour, count(*) AS n FROM events GROUP BY window(at, '1 hour')"
     )
-    workspace.pipeline(
+    sandbox.pipeline(
         "many", spec, events_ddl="at TIMESTAMP", out_ddl="hour TIMESTAMP, n BIGINT", transform_sql=hours
     )
     times = ["2024-01-01T10:00:00Z", "2024-01-01T10:01:00Z", "2024-01-01T01:00:00Z"]
     for i in range(105):
         at = times[i] if i < len(times) else times[0]
-        workspace.land_json(f"landing/events/{i:03}.json", [{"at": at}], mtime=i + 1)
-    run = workspace.run("many")
+        sandbox.land_json(f"landing/events/{i:03}.json", [{"at": at}], mtime=i + 1)
+    run = sandbox.run("many")
     assert run.batches > 100
     assert (run.counts.late, run.counts.late_groups) == (1, 1)
 
 
-def test_an_error_in_a_users_function_is_one_sentence_with_its_line(workspace: Workspace) -> None:
+def test_an_error_in_a_users_function_is_one_sentence_with_its_line(sandbox: Sandbox) -> None:
     raising = UDF.format(body='raise ValueError("the user does not exist")')
-    workspace.pipeline("raising", PYTHON, events_ddl=FILES["events_ddl"], transform_py=raising)
-    workspace.land_json("landing/events/a.json", [{"id": 1}])
-    error = _failure(workspace, "raising")
+    sandbox.pipeline("raising", PYTHON, events_ddl=FILES["events_ddl"], transform_py=raising)
+    sandbox.land_json("landing/events/a.json", [{"id": 1}])
+    error = _failure(sandbox, "raising")
     assert isinstance(error, TransformError)
     assert error.id == "transform.raised"
     assert error.what.startswith("ValueError: the user does not exist")
     assert 'transform.py", line 7' in error.what
-    assert workspace.delta("tables/out") == []
+    assert sandbox.delta("tables/out") == []
 
 
-def test_what_spark_itself_raises_in_a_batch_is_one_sentence(workspace: Workspace) -> None:
+def test_what_spark_itself_raises_in_a_batch_is_one_sentence(sandbox: Sandbox) -> None:
     failing = {**FILES, "transform_sql": "SELECT CAST(1 / (id - 2) AS INT) AS id, p FROM events"}
-    workspace.pipeline("failing", SPEC, **failing)
-    workspace.land_json("landing/events/a.json", [{"id": 1}, {"id": 2}])
-    error = _failure(workspace, "failing")
+    sandbox.pipeline("failing", SPEC, **failing)
+    sandbox.land_json("landing/events/a.json", [{"id": 1}, {"id": 2}])
+    error = _failure(sandbox, "failing")
     assert (type(error), error.id) == (TransformError, "query.failed")
     assert "Division by zero" in error.what
-    assert workspace.delta("tables/out") == []
+    assert sandbox.delta("tables/out") == []
 
 
-def test_a_rule_that_judges_differently_the_second_time_keeps_nothing(workspace: Workspace) -> None:
+def test_a_rule_that_judges_differently_the_second_time_keeps_nothing(sandbox: Sandbox) -> None:
     """What is set aside is read a second time: another number of rows would be lost, or be there twice."""
-    workspace.pipeline(
+    sandbox.pipeline(
         "moody",
         SPEC,
         **FILES,
         quality_yaml='rules: [{name: moody, check: "rand() < 0.5", on_fail: quarantine}]',
     )
-    workspace.land_json("landing/events/a.json", [{"id": number} for number in range(2000)])
-    error = _failure(workspace, "moody")
+    sandbox.land_json("landing/events/a.json", [{"id": number} for number in range(2000)])
+    error = _failure(sandbox, "moody")
     assert (type(error), error.id) == (SourceError, "source.changed")
     assert "deterministic" in error.do
-    assert workspace.delta("tables/out") == workspace.delta("quarantine/moody") == []
+    assert sandbox.delta("tables/out") == sandbox.delta("quarantine/moody") == []
 
 
-def test_a_value_that_spark_cannot_cast_is_named(workspace: Workspace) -> None:
-    workspace.pipeline(
-        "cast", SPEC, **{**FILES, "transform_sql": "SELECT CAST(p AS INT) AS id, p FROM events"}
-    )
-    workspace.land_json("landing/events/a.json", [{"id": 1, "p": "a"}])
-    error = _failure(workspace, "cast")
+def test_a_value_that_spark_cannot_cast_is_named(sandbox: Sandbox) -> None:
+    sandbox.pipeline("cast", SPEC, **{**FILES, "transform_sql": "SELECT CAST(p AS INT) AS id, p FROM events"})
+    sandbox.land_json("landing/events/a.json", [{"id": 1, "p": "a"}])
+    error = _failure(sandbox, "cast")
     assert isinstance(error, TransformError)
     assert 'The value \'a\' of the type "STRING" cannot be cast to "INT"' in error.what
 
 
-def test_a_sink_path_that_is_a_file_is_one_error(workspace: Workspace) -> None:
-    workspace.pipeline("blocked", SPEC, **FILES)
-    workspace.land_json("landing/events/a.json", [{"id": 1}])
-    workspace.land("tables/out", "not a folder")
-    before = workspace.snapshot()
-    error = _failure(workspace, "blocked")
+def test_a_sink_path_that_is_a_file_is_one_error(sandbox: Sandbox) -> None:
+    sandbox.pipeline("blocked", SPEC, **FILES)
+    sandbox.land_json("landing/events/a.json", [{"id": 1}])
+    sandbox.land("tables/out", "not a folder")
+    before = sandbox.snapshot()
+    error = _failure(sandbox, "blocked")
     assert isinstance(error, SourceError)
     assert error.id == "sink.unreadable"
     assert "\x1b" not in error.what
-    assert workspace.snapshot() == before
+    assert sandbox.snapshot() == before
 
 
-def test_a_null_in_a_column_declared_not_null_is_an_error_and_not_published(workspace: Workspace) -> None:
+def test_a_null_in_a_column_declared_not_null_is_an_error_and_not_published(sandbox: Sandbox) -> None:
     spec = SPEC.replace("path: tables/out, schema: events.ddl", "path: tables/out, schema: out.ddl")
-    workspace.pipeline("strict", spec, **FILES, out_ddl="id INT NOT NULL, p STRING")
-    workspace.land_json("landing/events/a.json", [{"p": "x"}])
-    error = _failure(workspace, "strict")
+    sandbox.pipeline("strict", spec, **FILES, out_ddl="id INT NOT NULL, p STRING")
+    sandbox.land_json("landing/events/a.json", [{"p": "x"}])
+    error = _failure(sandbox, "strict")
     assert isinstance(error, TransformError)
     assert "NOT NULL constraint violated for column: id" in error.what
-    assert workspace.delta("tables/out") == []
+    assert sandbox.delta("tables/out") == []

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.sandbox import Sandbox, sorted_rows
 from tests.support.slow import slow_transform
-from tests.support.workspace import Workspace, sorted_rows
 
 ROWS = [[(1, "one"), (2, "two")], [(3, "three")]]
 
@@ -26,12 +26,13 @@ def _land(spark: SparkSession, format: str, folder: Path, rows: list[tuple[int, 
         part.rename(folder / f"{len(list(folder.iterdir()))}-{part.name}")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", ["csv", "json", "parquet", "orc", "text", "xml"])
-def test_a_source_of_every_file_format(workspace: Workspace, spark: SparkSession, format: str) -> None:
+def test_a_source_of_every_file_format(sandbox: Sandbox, spark: SparkSession, format: str) -> None:
     options = {"csv": "options: {header: true}", "xml": "options: {rowTag: row}"}.get(format, "options: {}")
     ddl = "value STRING" if format == "text" else "id INT, name STRING"
     columns = "CAST(split(value, ' ')[0] AS INT) AS id, split(value, ' ')[1] AS name"
-    workspace.pipeline(
+    sandbox.pipeline(
         "named",
         f"""
         sources:
@@ -45,16 +46,17 @@ def test_a_source_of_every_file_format(workspace: Workspace, spark: SparkSession
         transform_sql=f"SELECT {columns if format == 'text' else 'id, name'} FROM rows",
     )
     for wave in ROWS:
-        _land(spark, format, workspace.storage / "landing/rows", wave)
-        run = workspace.run("named")
+        _land(spark, format, sandbox.storage / "landing/rows", wave)
+        run = sandbox.run("named")
         assert (run.counts.read, run.counts.fed, run.counts.published) == (len(wave),) * 3
-    assert workspace.delta("tables/named") == sorted_rows([row for wave in ROWS for row in wave])
+    assert sandbox.delta("tables/named") == sorted_rows([row for wave in ROWS for row in wave])
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("format", ["csv", "json", "parquet", "orc", "text"])
-def test_a_sink_of_every_file_format(workspace: Workspace, spark: SparkSession, format: str) -> None:
+def test_a_sink_of_every_file_format(sandbox: Sandbox, spark: SparkSession, format: str) -> None:
     is_text = format == "text"
-    workspace.pipeline(
+    sandbox.pipeline(
         "named",
         f"""
         sources:
@@ -72,18 +74,18 @@ def test_a_sink_of_every_file_format(workspace: Workspace, spark: SparkSession, 
         """,
     )
     for wave in ROWS:
-        _land(spark, "json", workspace.storage / "landing/rows", wave)
-        run = workspace.run("named")
+        _land(spark, "json", sandbox.storage / "landing/rows", wave)
+        run = sandbox.run("named")
         assert (run.verdict, run.counts.staged, run.counts.published) == ("pass", len(wave), len(wave))
     ddl = "value STRING" if is_text else "id INT, name STRING"
-    found = spark.read.format(format).schema(ddl).load(str(workspace.storage / "tables/named"))
+    found = spark.read.format(format).schema(ddl).load(str(sandbox.storage / "tables/named"))
     expected = [(f"{i} {name}",) if is_text else (i, name) for wave in ROWS for i, name in wave]
     assert sorted_rows([tuple(row) for row in found.collect()]) == sorted_rows(expected)
 
 
-def test_a_bound_in_time_stops_between_batches(workspace: Workspace) -> None:
+def test_a_bound_in_time_stops_between_batches(sandbox: Sandbox) -> None:
     """The bound is so short that it has passed after the first batch; each run still makes progress."""
-    workspace.pipeline(
+    sandbox.pipeline(
         "named",
         """
         sources:
@@ -97,11 +99,11 @@ def test_a_bound_in_time_stops_between_batches(workspace: Workspace) -> None:
         transform_py=slow_transform("rows", "id", "int", 1.1),
     )
     for i in range(3):
-        workspace.land_json(f"landing/rows/{i}.json", [{"id": i}], mtime=i + 1)
-    run = workspace.run("named")
+        sandbox.land_json(f"landing/rows/{i}.json", [{"id": i}], mtime=i + 1)
+    run = sandbox.run("named")
     assert run.counts.read < 3
     assert "1 second" in str(run.stop_reason)
     seen = run.counts.read
-    while report := workspace.drain("named")[0].run:
+    while report := sandbox.drain("named")[0].run:
         seen += report.counts.read
     assert seen == 3

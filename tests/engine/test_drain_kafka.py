@@ -11,9 +11,9 @@ from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
 from drawdown.errors import SourceError
-from drawdown.machine.broker import Broker
+from drawdown.testing.servers.kafka import KafkaServer
+from tests.support.sandbox import Sandbox
 from tests.support.spark import ROOT
-from tests.support.workspace import Workspace
 
 SPEC = """
 sources:
@@ -35,17 +35,17 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("kafka"), state_dir=ROOT / ".drawdown") as running:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    with KafkaServer(tmp_path_factory.mktemp("kafka"), state_dir=ROOT / ".drawdown") as running:
         yield running
 
 
 @pytest.fixture
-def kafka_workspace(tmp_path: Path, spark: SparkSession, broker: Broker) -> Workspace:
-    return Workspace(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
+def kafka_sandbox(tmp_path: Path, spark: SparkSession, broker: KafkaServer) -> Sandbox:
+    return Sandbox(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
 
 
-def _produce(broker: Broker, topic: str, values: list[str | None]) -> None:
+def _produce(broker: KafkaServer, topic: str, values: list[str | None]) -> None:
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     for value in values:
         producer.produce(topic, value=value, key="k")
@@ -56,29 +56,29 @@ def _reading(station: str, celsius: float) -> str:
     return json.dumps({"station": station, "celsius": celsius, "at": "2024-01-01T10:00:00Z"})
 
 
-def test_offsets_go_on_and_every_record_is_accounted_for(kafka_workspace: Workspace, broker: Broker) -> None:
-    kafka_workspace.pipeline("readings", SPEC, **FILES)
+def test_offsets_go_on_and_every_record_is_accounted_for(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
+    kafka_sandbox.pipeline("readings", SPEC, **FILES)
     _produce(broker, "readings", [_reading("EWR", 1.0), "{broken", None, _reading("JFK", 2.0)])
-    first = kafka_workspace.run("readings")
+    first = kafka_sandbox.run("readings")
     assert (first.counts.read, first.counts.malformed, first.counts.fed) == (4, 2, 2)
-    rejected = kafka_workspace.quarantined("readings")
+    rejected = kafka_sandbox.quarantined("readings")
     assert [row["payload"] for row in rejected if row["payload"]] == ["{broken"]
     assert {(row["topic"], row["offset"]) for row in rejected} == {("readings", 1), ("readings", 2)}
 
-    assert kafka_workspace.drain("readings")[0].run is None, "nothing new starts no run"
+    assert kafka_sandbox.drain("readings")[0].run is None, "nothing new starts no run"
 
     _produce(broker, "readings", [_reading("LGA", 3.0)])
-    second = kafka_workspace.run("readings")
+    second = kafka_sandbox.run("readings")
     assert second.counts.read == 1
-    assert kafka_workspace.delta("tables/readings") == [
+    assert kafka_sandbox.delta("tables/readings") == [
         ("EWR", 1.0, "readings"),
         ("JFK", 2.0, "readings"),
         ("LGA", 3.0, "readings"),
     ]
 
 
-def test_aborted_transactions_are_not_data(kafka_workspace: Workspace, broker: Broker) -> None:
-    kafka_workspace.pipeline("paid", SPEC.replace("readings}", "paid}"), **FILES)
+def test_aborted_transactions_are_not_data(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
+    kafka_sandbox.pipeline("paid", SPEC.replace("readings}", "paid}"), **FILES)
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "t1"})
     producer.init_transactions(30)
     for station, commit in (("GOOD", True), ("ABORTED", False)):
@@ -86,16 +86,16 @@ def test_aborted_transactions_are_not_data(kafka_workspace: Workspace, broker: B
         producer.produce("paid", _reading(station, 1.0))
         producer.flush(30)
         producer.commit_transaction(30) if commit else producer.abort_transaction(30)
-    run = kafka_workspace.run("paid")
+    run = kafka_sandbox.run("paid")
     assert run.counts.read == 1
-    assert [row[0] for row in kafka_workspace.delta("tables/readings")] == ["GOOD"]
+    assert [row[0] for row in kafka_sandbox.delta("tables/readings")] == ["GOOD"]
 
 
-def test_a_broker_that_is_not_there_is_one_clear_error(workspace: Workspace) -> None:
-    workspace.pipeline("readings", SPEC, **FILES)
-    before = workspace.snapshot()
+def test_a_broker_that_is_not_there_is_one_clear_error(sandbox: Sandbox) -> None:
+    sandbox.pipeline("readings", SPEC, **FILES)
+    before = sandbox.snapshot()
     with pytest.raises(SourceError) as failed:
-        workspace.run("readings")
+        sandbox.run("readings")
     assert failed.value.id == "source.broker"
     assert "localhost:1" in str(failed.value)
-    assert workspace.snapshot() == before
+    assert sandbox.snapshot() == before

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from drawdown.errors import RefusedError
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 SPEC = """
 sources:
@@ -23,29 +23,29 @@ FILES = {
 }
 
 
-def _written(workspace: Workspace) -> list[tuple[object, ...]]:
+def _written(sandbox: Sandbox) -> list[tuple[object, ...]]:
     """What Spark readers see: the files that the sink's log names."""
-    assert workspace.spark is not None
-    frame = workspace.spark.read.parquet(str(workspace.storage / "tables/named"))
+    assert sandbox.spark is not None
+    frame = sandbox.spark.read.parquet(str(sandbox.storage / "tables/named"))
     return sorted(tuple(row) for row in frame.collect())
 
 
 @pytest.mark.full
-def test_twelve_batches_over_a_compaction_of_the_log(workspace: Workspace) -> None:
-    workspace.pipeline("named", SPEC, **FILES)
-    workspace.land("reference/names/n.csv", ["id,name", *[f"{i},n{i}" for i in range(12)]])
+def test_twelve_batches_over_a_compaction_of_the_log(sandbox: Sandbox) -> None:
+    sandbox.pipeline("named", SPEC, **FILES)
+    sandbox.land("reference/names/n.csv", ["id,name", *[f"{i},n{i}" for i in range(12)]])
     for i in range(12):
-        workspace.land_json(f"landing/events/{i}.json", [{"id": i}], mtime=i + 1)
-    run = workspace.run("named")
-    assert _written(workspace) == [(i, f"n{i}") for i in range(12)]
+        sandbox.land_json(f"landing/events/{i}.json", [{"id": i}], mtime=i + 1)
+    run = sandbox.run("named")
+    assert _written(sandbox) == [(i, f"n{i}") for i in range(12)]
     assert (run.counts.read, run.counts.staged, run.counts.published) == (12, 12, 12)
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         files = metastore.staged_files("named", 1, range(20))
     assert len({file.path for _, file in files}) == len(files) >= 12
 
 
-def test_the_audit_of_files_sees_only_this_runs_rows(workspace: Workspace) -> None:
-    workspace.pipeline(
+def test_the_audit_of_files_sees_only_this_runs_rows(sandbox: Sandbox) -> None:
+    sandbox.pipeline(
         "named",
         SPEC,
         **FILES,
@@ -54,20 +54,20 @@ def test_the_audit_of_files_sees_only_this_runs_rows(workspace: Workspace) -> No
           - {type: expect_column_max_to_be_between, kwargs: {column: id, min_value: 5, max_value: 9}}
         """,
     )
-    workspace.land("reference/names/n.csv", ["id,name"])
-    workspace.land_json("landing/events/a.json", [{"id": 9}])
-    assert workspace.run("named").verdict == "pass"
-    workspace.land_json("landing/events/b.json", [{"id": 5}])
-    assert workspace.run("named").verdict == "pass"
-    count = duckdb.sql(f"SELECT count(*) FROM '{workspace.storage}/tables/named/*.parquet'").fetchall()
+    sandbox.land("reference/names/n.csv", ["id,name"])
+    sandbox.land_json("landing/events/a.json", [{"id": 9}])
+    assert sandbox.run("named").verdict == "pass"
+    sandbox.land_json("landing/events/b.json", [{"id": 5}])
+    assert sandbox.run("named").verdict == "pass"
+    count = duckdb.sql(f"SELECT count(*) FROM '{sandbox.storage}/tables/named/*.parquet'").fetchall()
     assert count == [(2,)]
 
 
-def test_a_filled_folder_of_somebody_else_is_refused(workspace: Workspace) -> None:
-    workspace.pipeline("named", SPEC, **FILES)
-    workspace.land("reference/names/n.csv", ["id,name"])
-    workspace.land_json("landing/events/a.json", [{"id": 1}])
-    workspace.land("tables/named/part-0.parquet", "not ours")
+def test_a_filled_folder_of_somebody_else_is_refused(sandbox: Sandbox) -> None:
+    sandbox.pipeline("named", SPEC, **FILES)
+    sandbox.land("reference/names/n.csv", ["id,name"])
+    sandbox.land_json("landing/events/a.json", [{"id": 1}])
+    sandbox.land("tables/named/part-0.parquet", "not ours")
     with pytest.raises(RefusedError) as refused:
-        workspace.run("named")
+        sandbox.run("named")
     assert refused.value.id == "sink.not-ours"

@@ -5,17 +5,19 @@ from __future__ import annotations
 import io
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
+from drawdown.application.log_lines import LogLines
+from drawdown.application.watcher import Report, Watcher
+from drawdown.checkpoint.checkpoint_files import CheckpointFiles
 from drawdown.metastore.records import Batch, Run
-from drawdown.reporting import LogLines
 from drawdown.spec import Pipeline
-from drawdown.watcher import Report, Watcher
 from tests.support.deaths import start_command
 from tests.support.groups import Group
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 pytestmark = pytest.mark.timeout(900)
 
@@ -35,8 +37,8 @@ STUCK = "drain: {stuck_after: 8 seconds}"
 
 
 @pytest.fixture
-def group(workspace: Workspace) -> Group:
-    return Group(workspace)
+def group(sandbox: Sandbox) -> Group:
+    return Group(sandbox)
 
 
 def _balances(run: Run) -> bool:
@@ -141,8 +143,8 @@ def transform(sources):
 def test_code_that_never_returns_ends_with_its_application_and_the_next_run_goes_on(
     tmp_path: Path, spark: SparkSession
 ) -> None:
-    group = Group(Workspace(tmp_path / "project", spark))
-    go, table = tmp_path / "go", group.workspace.storage / "tables" / "blocks"
+    group = Group(Sandbox(tmp_path / "project", spark))
+    go, table = tmp_path / "go", group.sandbox.storage / "tables" / "blocks"
     sink = "format: foreach_batch, function: sink.py"
     blocks = BLOCKS.format(go=str(go), table=str(table))
     group.copy("blocks", sink=sink, more=STUCK, sink_py=blocks)
@@ -151,8 +153,8 @@ def test_code_that_never_returns_ends_with_its_application_and_the_next_run_goes
     for name in group.names:
         group.land(name, 1)
         group.land(name, 2)
-    with group.workspace.metastore() as metastore:
-        command = start_command(group.workspace, ["run", *group.names])
+    with group.sandbox.metastore() as metastore:
+        command = start_command(group.sandbox, ["run", *group.names])
         said, _ = command.communicate(timeout=900)
         assert command.returncode == 1, said
         states = {name: (run.state, run.error) for name in group.names for run in metastore.runs(name)}
@@ -171,6 +173,37 @@ def test_code_that_never_returns_ends_with_its_application_and_the_next_run_goes
     group.names = ["blocks"]
     assert group.drain()["blocks"].error is None
     assert group.rows("blocks") == [1, 2]
+
+
+@pytest.mark.full
+def test_who_watches_asks_nothing_of_storage_when_it_leaves_a_run_behind(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Storage may be what the run hangs in; then who asks it hangs too, and nobody watches the others."""
+    group = Group(Sandbox(tmp_path / "project", spark))
+    go, table = tmp_path / "go", group.sandbox.storage / "tables" / "blocks"
+    blocks = BLOCKS.format(go=str(go), table=str(table)).replace("while not", "while token.batch_id and not")
+    group.copy("blocks", sink="format: foreach_batch, function: sink.py", more=STUCK, sink_py=blocks)
+    group.land("blocks", 1)
+    group.land("blocks", 2)
+    watches, asked = threading.current_thread(), list[str]()
+    for name in ("last_commit_batch", "commit"):
+        real = getattr(CheckpointFiles, name)
+
+        def noting(self: CheckpointFiles, *of: int, _real: Any = real, _name: str = name) -> Any:
+            if threading.current_thread() is watches:
+                asked.append(_name)
+            return _real(self, *of)
+
+        monkeypatch.setattr(CheckpointFiles, name, noting)
+    try:
+        report = group.drain()["blocks"]
+        assert (report.error and report.error.id, group.left_behind) == ("drain.stuck", ["blocks"])
+        run = group.last_run("blocks")
+        assert (run.state, run.error and run.error["id"]) == ("failed", "drain.stuck")
+        assert asked == []
+    finally:
+        go.touch()
 
 
 BIG = """
@@ -269,10 +302,10 @@ def test_each_has_its_own_verdict_counts_progress_and_listener(group: Group) -> 
         assert (run.batches, run.counts.read, run.counts.staged) == (len(rows), sum(rows), sum(rows))
         assert _balances(run)
         assert sum(int(entry["rows"]) for entry in run.progress) == sum(rows)
-        with group.workspace.metastore() as metastore:
+        with group.sandbox.metastore() as metastore:
             [verdict] = metastore.verdicts(name)
         assert [result["name"] for result in verdict.results] == [f"of_{name}"]
-        folder = group.workspace.root / "include" / "pipelines" / name
+        folder = group.sandbox.root / "include" / "pipelines" / name
         assert set((folder / "heard").read_text().split()) == {name}
 
 

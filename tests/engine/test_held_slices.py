@@ -9,12 +9,13 @@ import pytest
 from sqlalchemy import update
 
 from drawdown.errors import AuditFailed, BusyError, RefusedError
+from drawdown.held.decide import Choice, Decided, Decision, decide
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import HeldSlice, Lease
 from drawdown.metastore.tables import verdicts
-from drawdown.publishing.held import Choice, Decided, Decision, decide
 from drawdown.spec import Pipeline, load_pipeline
-from tests.support.workspace import Workspace
+from drawdown.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 SPEC = """
 sources:
@@ -38,29 +39,29 @@ class DiesAfterTheCommit(Metastore):
         raise KeyboardInterrupt
 
 
-def checked(workspace: Workspace) -> None:
+def checked(sandbox: Sandbox) -> None:
     """The pipeline, whose audit fails for ids above 10."""
-    workspace.pipeline(
+    sandbox.pipeline(
         "events", SPEC, events_ddl="id INT", transform_sql="SELECT * FROM events", quality_yaml=QUALITY
     )
 
 
 @pytest.fixture
-def held(workspace: Workspace) -> Workspace:
+def held(sandbox: Sandbox) -> Sandbox:
     """Row 1 is published, row 99 held back, row 2 passed its audit and waits behind it."""
-    checked(workspace)
-    workspace.land_json("landing/events/a.json", [{"id": 1}], mtime=1)
-    workspace.run("events")
-    workspace.land_json("landing/events/b.json", [{"id": 99}], mtime=2)
+    checked(sandbox)
+    sandbox.land_json("landing/events/a.json", [{"id": 1}], mtime=1)
+    sandbox.run("events")
+    sandbox.land_json("landing/events/b.json", [{"id": 99}], mtime=2)
     with pytest.raises(AuditFailed):
-        workspace.run("events")
-    workspace.land_json("landing/events/c.json", [{"id": 2}], mtime=3)
-    workspace.run("events")
-    assert rows(workspace) == [1]
-    return workspace
+        sandbox.run("events")
+    sandbox.land_json("landing/events/c.json", [{"id": 2}], mtime=3)
+    sandbox.run("events")
+    assert rows(sandbox) == [1]
+    return sandbox
 
 
-def test_a_release_publishes_the_slice_and_what_waits_behind_it(held: Workspace) -> None:
+def test_a_release_publishes_the_slice_and_what_waits_behind_it(held: Sandbox) -> None:
     decided = choose(held, "release")
     assert (decided.rows, decided.published.rows) == (1, 2)
     assert rows(held) == [1, 2, 99]
@@ -73,7 +74,7 @@ def test_a_release_publishes_the_slice_and_what_waits_behind_it(held: Workspace)
     assert (run.origin["by"], run.origin["why"]) == ("ada", "looked at")
 
 
-def test_a_discarded_slice_is_gone_and_what_waited_is_visible(held: Workspace) -> None:
+def test_a_discarded_slice_is_gone_and_what_waited_is_visible(held: Sandbox) -> None:
     before = {path for path in held.snapshot() if path.endswith(".parquet")}
     assert choose(held, "discard").published.rows == 1
     assert rows(held) == [1, 2]
@@ -83,9 +84,9 @@ def test_a_discarded_slice_is_gone_and_what_waited_is_visible(held: Workspace) -
     assert rows(held) == [1, 2, 3], "row 99 is not read again"
 
 
-def test_a_release_that_dies_half_way_can_only_be_completed(held: Workspace) -> None:
+def test_a_release_that_dies_half_way_can_only_be_completed(held: Sandbox) -> None:
     with DiesAfterTheCommit.open(held.project.metastore_url) as dying, pytest.raises(KeyboardInterrupt):
-        decide(dying, held.project, pipeline(held), decision("release", "r1"))
+        decide(Workspace(held.project, dying), pipeline(held), decision("release", "r1"))
     assert rows(held) == [1, 99]
     with pytest.raises(RefusedError) as refused:
         choose(held, "discard")
@@ -95,7 +96,7 @@ def test_a_release_that_dies_half_way_can_only_be_completed(held: Workspace) -> 
     assert rows(held) == [1, 2, 99]
 
 
-def test_each_held_slice_is_decided_about_by_itself_and_in_order(held: Workspace) -> None:
+def test_each_held_slice_is_decided_about_by_itself_and_in_order(held: Sandbox) -> None:
     held.land_json("landing/events/d.json", [{"id": 77}], mtime=4)
     with pytest.raises(AuditFailed):
         held.run("events")
@@ -114,8 +115,8 @@ def test_each_held_slice_is_decided_about_by_itself_and_in_order(held: Workspace
     assert rows(held) == [1, 2, 99]
 
 
-def test_where_the_pipeline_says_so_what_passes_does_not_wait(workspace: Workspace) -> None:
-    workspace.pipeline(
+def test_where_the_pipeline_says_so_what_passes_does_not_wait(sandbox: Sandbox) -> None:
+    sandbox.pipeline(
         "events",
         SPEC.replace("publish: audited", "ordered: false"),
         events_ddl="id INT",
@@ -123,60 +124,60 @@ def test_where_the_pipeline_says_so_what_passes_does_not_wait(workspace: Workspa
         quality_yaml=QUALITY,
     )
     for wave, number in enumerate([1, 98, 2, 99]):
-        workspace.land_json(f"landing/events/{wave}.json", [{"id": number}], mtime=wave + 1)
-        workspace.drain("events")
-    assert rows(workspace) == [1, 2]
-    assert workspace.drain("events")[0].run is None, "a held slice is no work"
-    first, second = slices(workspace)
-    with DiesAfterTheCommit.open(workspace.project.metastore_url) as dying, pytest.raises(KeyboardInterrupt):
-        decide(dying, workspace.project, pipeline(workspace), decision("release", "r1", second.key))
-    assert rows(workspace) == [1, 2, 99]
-    choose(workspace, "release", "r2", key=second.key)
-    assert rows(workspace) == [1, 2, 99], "once"
-    choose(workspace, "release", "r3", key=first.key)
-    assert rows(workspace) == [1, 2, 98, 99], "although later batches were visible before it"
-    workspace.land_json("landing/events/9.json", [{"id": 3}], mtime=9)
-    workspace.run("events")
-    assert rows(workspace) == [1, 2, 3, 98, 99]
+        sandbox.land_json(f"landing/events/{wave}.json", [{"id": number}], mtime=wave + 1)
+        sandbox.drain("events")
+    assert rows(sandbox) == [1, 2]
+    assert sandbox.drain("events")[0].run is None, "a held slice is no work"
+    first, second = slices(sandbox)
+    with DiesAfterTheCommit.open(sandbox.project.metastore_url) as dying, pytest.raises(KeyboardInterrupt):
+        decide(Workspace(sandbox.project, dying), pipeline(sandbox), decision("release", "r1", second.key))
+    assert rows(sandbox) == [1, 2, 99]
+    choose(sandbox, "release", "r2", key=second.key)
+    assert rows(sandbox) == [1, 2, 99], "once"
+    choose(sandbox, "release", "r3", key=first.key)
+    assert rows(sandbox) == [1, 2, 98, 99], "although later batches were visible before it"
+    sandbox.land_json("landing/events/9.json", [{"id": 3}], mtime=9)
+    sandbox.run("events")
+    assert rows(sandbox) == [1, 2, 3, 98, 99]
 
 
 @pytest.mark.full
-def test_a_term_is_warned_of_before_it_ends_and_fails_every_run_after_it(workspace: Workspace) -> None:
-    project_yaml = workspace.root / "include" / "project.yaml"
+def test_a_term_is_warned_of_before_it_ends_and_fails_every_run_after_it(sandbox: Sandbox) -> None:
+    project_yaml = sandbox.root / "include" / "project.yaml"
     project_yaml.write_text(project_yaml.read_text() + "held: 1 hour\n")
-    hold_one(workspace)
-    workspace.land_json("landing/events/b.json", [{"id": 1}], mtime=2)
-    assert workspace.run("events").notices == [], "half of the term is not over"
+    hold_one(sandbox)
+    sandbox.land_json("landing/events/b.json", [{"id": 1}], mtime=2)
+    assert sandbox.run("events").notices == [], "half of the term is not over"
     for minutes, wave in ((40, "c"), (70, "d")):
-        with workspace.metastore() as metastore:
+        with sandbox.metastore() as metastore:
             lease = metastore.acquire("events", "this process", "r0", timedelta(minutes=1))
             earlier = metastore.now() - timedelta(minutes=minutes)
             with metastore.fenced(lease) as conn:
                 conn.execute(update(verdicts).values(created_at=earlier))
             metastore.release(lease)
-        workspace.land_json(f"landing/events/{wave}.json", [{"id": 2}], mtime=minutes)
+        sandbox.land_json(f"landing/events/{wave}.json", [{"id": 2}], mtime=minutes)
         if minutes < 60:
-            [notice] = workspace.run("events").notices
+            [notice] = sandbox.run("events").notices
             assert notice["id"] == "slice.waits"
             assert "batch 0 (1 rows) is held since" in notice["what"]
             continue
         with pytest.raises(AuditFailed, match="its term ended") as overdue:
-            workspace.run("events")
+            sandbox.run("events")
         assert overdue.value.id == "slice.overdue"
-    assert rows(workspace) == [], "nothing is published by itself"
-    choose(workspace, "release")
-    assert rows(workspace) == [1, 2, 2, 99], "nor was anything dropped, and the late runs have staged"
+    assert rows(sandbox) == [], "nothing is published by itself"
+    choose(sandbox, "release")
+    assert rows(sandbox) == [1, 2, 2, 99], "nor was anything dropped, and the late runs have staged"
 
 
-def hold_one(workspace: Workspace) -> None:
+def hold_one(sandbox: Sandbox) -> None:
     """Row 99 is held, and nothing was there before it."""
-    checked(workspace)
-    workspace.land_json("landing/events/a.json", [{"id": 99}], mtime=1)
+    checked(sandbox)
+    sandbox.land_json("landing/events/a.json", [{"id": 99}], mtime=1)
     with pytest.raises(AuditFailed):
-        workspace.run("events")
+        sandbox.run("events")
 
 
-def test_nothing_is_decided_while_a_run_holds_the_lease(held: Workspace) -> None:
+def test_nothing_is_decided_while_a_run_holds_the_lease(held: Sandbox) -> None:
     with held.metastore() as metastore:
         metastore.acquire("events", "another process", "r0", timedelta(minutes=1))
     with pytest.raises(BusyError):
@@ -184,12 +185,13 @@ def test_nothing_is_decided_while_a_run_holds_the_lease(held: Workspace) -> None
     assert rows(held) == [1]
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("choice", ["release", "discard"])
 @pytest.mark.parametrize("mode", ["update, keys: [k]", "complete"])
 def test_what_passed_waits_behind_a_held_slice_in_every_mode(
-    workspace: Workspace, mode: str, choice: Choice
+    sandbox: Sandbox, mode: str, choice: Choice
 ) -> None:
-    workspace.pipeline(
+    sandbox.pipeline(
         "events",
         SPEC.replace("schema: events.ddl, publish: audited", f"schema: totals.ddl, mode: {mode}"),
         events_ddl="id INT, k STRING",
@@ -199,33 +201,33 @@ def test_what_passed_waits_behind_a_held_slice_in_every_mode(
     )
     for wave, changes in enumerate([{"a": 1}, {"a": 98}, {"a": -98, "b": 2}]):
         arriving = [{"id": change, "k": k} for k, change in changes.items()]
-        workspace.land_json(f"landing/events/{wave}.json", arriving, mtime=wave + 1)
-        workspace.drain("events")
-        assert workspace.delta("tables/events") == [(1, "a")]
-    assert choose(workspace, choice).published.batch_ids == ((1, 2) if choice == "release" else (2,))
-    assert workspace.delta("tables/events") == [(1, "a"), (2, "b")], "the last batch wins either way"
-    workspace.land_json("landing/events/9.json", [{"id": 1, "k": "b"}], mtime=9)
-    workspace.run("events")
-    assert workspace.delta("tables/events") == [(1, "a"), (3, "b")]
+        sandbox.land_json(f"landing/events/{wave}.json", arriving, mtime=wave + 1)
+        sandbox.drain("events")
+        assert sandbox.delta("tables/events") == [(1, "a")]
+    assert choose(sandbox, choice).published.batch_ids == ((1, 2) if choice == "release" else (2,))
+    assert sandbox.delta("tables/events") == [(1, "a"), (2, "b")], "the last batch wins either way"
+    sandbox.land_json("landing/events/9.json", [{"id": 1, "k": "b"}], mtime=9)
+    sandbox.run("events")
+    assert sandbox.delta("tables/events") == [(1, "a"), (3, "b")]
 
 
-def choose(workspace: Workspace, choice: Choice, run_id: str = "r2", key: str | None = None) -> Decided:
-    with workspace.metastore() as metastore:
-        return decide(metastore, workspace.project, pipeline(workspace), decision(choice, run_id, key))
+def choose(sandbox: Sandbox, choice: Choice, run_id: str = "r2", key: str | None = None) -> Decided:
+    with sandbox.metastore() as metastore:
+        return decide(Workspace(sandbox.project, metastore), pipeline(sandbox), decision(choice, run_id, key))
 
 
 def decision(choice: Choice, run_id: str, key: str | None = None) -> Decision:
     return Decision(choice, run_id, "this process", "ada", "looked at", key)
 
 
-def slices(workspace: Workspace) -> list[HeldSlice]:
-    with workspace.metastore() as metastore:
+def slices(sandbox: Sandbox) -> list[HeldSlice]:
+    with sandbox.metastore() as metastore:
         return metastore.held_slices("events")
 
 
-def pipeline(workspace: Workspace) -> Pipeline:
-    return load_pipeline(workspace.project, "events")
+def pipeline(sandbox: Sandbox) -> Pipeline:
+    return load_pipeline(sandbox.project, "events")
 
 
-def rows(workspace: Workspace) -> list[int]:
-    return [row[0] for row in workspace.delta("tables/events")]
+def rows(sandbox: Sandbox) -> list[int]:
+    return [row[0] for row in sandbox.delta("tables/events")]

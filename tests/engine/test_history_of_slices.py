@@ -8,11 +8,12 @@ from typing import Any
 import pytest
 
 from drawdown.errors import AuditFailed
+from drawdown.held.decide import Decision, decide
 from drawdown.metastore.records import Verdict
-from drawdown.publishing.held import Decision, decide
 from drawdown.quality.data_docs import docs_folder
 from drawdown.spec import load_pipeline
-from tests.support.workspace import Workspace
+from drawdown.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 SPEC = """
 sources:
@@ -35,11 +36,11 @@ DDL = "k STRING, v DOUBLE, at TIMESTAMP"
 class Line:
     """The pipeline `events`; each run drains one landed file."""
 
-    def __init__(self, workspace: Workspace, quality: str = QUALITY) -> None:
-        self.workspace = workspace
+    def __init__(self, sandbox: Sandbox, quality: str = QUALITY) -> None:
+        self.sandbox = sandbox
         self.landed = 0
         text = {"events_ddl": DDL, "transform_sql": "SELECT * FROM events", "quality_yaml": quality}
-        workspace.pipeline("events", SPEC, **text)
+        sandbox.pipeline("events", SPEC, **text)
 
     def run(self, rows: int, null: int = 0) -> Verdict:
         self.landed += 1
@@ -48,21 +49,21 @@ class Line:
             | ({} if i < null else {"v": float(i)})
             for i in range(rows)
         ]
-        self.workspace.land_json(f"landing/events/{self.landed}.json", made, mtime=self.landed)
-        self.workspace.run("events")
+        self.sandbox.land_json(f"landing/events/{self.landed}.json", made, mtime=self.landed)
+        self.sandbox.run("events")
         return self.verdict()
 
     def verdict(self) -> Verdict:
-        with self.workspace.metastore() as metastore:
+        with self.sandbox.metastore() as metastore:
             return metastore.verdicts("events")[0]
 
     def history(self) -> list[dict[str, Any]]:
-        with self.workspace.metastore() as metastore:
+        with self.sandbox.metastore() as metastore:
             return metastore.slice_history("events", {"volume": 10})
 
 
-def test_a_slice_is_held_when_its_volume_leaves_the_published_history(workspace: Workspace) -> None:
-    line = Line(workspace)
+def test_a_slice_is_held_when_its_volume_leaves_the_published_history(sandbox: Sandbox) -> None:
+    line = Line(sandbox)
     first = line.run(4)
     assert first.measures == {
         "volume": 4,
@@ -90,12 +91,12 @@ def test_a_slice_is_held_when_its_volume_leaves_the_published_history(workspace:
     assert warned.outcome == "warn"
     assert {e["type"] for e in warned.results if not e["success"]} == {"null_rate", "mean"}
     assert [measures["volume"] for measures in line.history()] == [10, 6, 4]
-    index = (workspace.storage / docs_folder("events") / "index.html").read_text()
+    index = (sandbox.storage / docs_folder("events") / "index.html").read_text()
     assert re.findall(r"_([a-z]+)\.html", index) == ["warn", "fail", "pass", "pass"]
 
 
-def test_a_released_slice_is_history(workspace: Workspace) -> None:
-    line = Line(workspace, "history:\n  - {measure: volume, ratio: [0.5, 2], runs: 2}\n")
+def test_a_released_slice_is_history(sandbox: Sandbox) -> None:
+    line = Line(sandbox, "history:\n  - {measure: volume, ratio: [0.5, 2], runs: 2}\n")
     line.run(2)
     line.run(2)
     with pytest.raises(AuditFailed):
@@ -104,22 +105,21 @@ def test_a_released_slice_is_history(workspace: Workspace) -> None:
     assert [measures["volume"] for measures in line.history()] == [9, 2, 2]
 
 
-def test_a_column_that_is_not_there_is_an_error_by_name(workspace: Workspace) -> None:
-    line = Line(workspace, "history:\n  - {measure: mean, column: vv, ratio: [0.5, 2]}\n")
+def test_a_column_that_is_not_there_is_an_error_by_name(sandbox: Sandbox) -> None:
+    line = Line(sandbox, "history:\n  - {measure: mean, column: vv, ratio: [0.5, 2]}\n")
     with pytest.raises(AuditFailed, match=r"history\.unknown-column") as caught:
         line.run(2)
     assert "vv" in str(caught.value)
-    other = Line(workspace, "history:\n  - {measure: mean, column: k, ratio: [0.5, 2]}\n")
+    other = Line(sandbox, "history:\n  - {measure: mean, column: k, ratio: [0.5, 2]}\n")
     with pytest.raises(AuditFailed, match=r"history\.wrong-type.*there is no mean of string"):
         other.run(2)
 
 
 def decided(line: Line, choice: Any) -> None:
-    project = line.workspace.project
-    with line.workspace.metastore() as metastore:
+    project = line.sandbox.project
+    with line.sandbox.metastore() as metastore:
         decide(
-            metastore,
-            project,
+            Workspace(project, metastore),
             load_pipeline(project, "events"),
             Decision(choice, f"{choice}-1", "test", by="ada", why="looked at"),
         )

@@ -9,21 +9,21 @@ import pytest
 from pyspark.sql import SparkSession
 
 from drawdown.errors import DrawdownError
-from drawdown.machine.postgres import PostgresServer
 from drawdown.metastore import Metastore
+from drawdown.testing.servers.postgres import PostgresServer
 from tests.engine.test_interval_and_quarantine import DAY, FILES, SPEC, land, states
 from tests.support.database import TestDatabase
 from tests.support.replays import replayed
+from tests.support.sandbox import Sandbox
 from tests.support.set_aside import NAME, replay
-from tests.support.workspace import Workspace
 
 pytest_plugins = ("tests.fixtures.postgres",)
 
 INTO = SPEC.replace("format: delta, path: tables/out", "format: postgres, table: public.out")
 
 
-def judge_by(workspace: Workspace, most: int) -> None:
-    workspace.pipeline(
+def judge_by(sandbox: Sandbox, most: int) -> None:
+    sandbox.pipeline(
         NAME,
         INTO,
         **FILES,
@@ -31,6 +31,7 @@ def judge_by(workspace: Workspace, most: int) -> None:
     )
 
 
+@pytest.mark.full
 def test_a_replay_that_died_behind_its_commit_has_closed_its_rows(
     tmp_path: Path,
     spark: SparkSession,
@@ -38,11 +39,11 @@ def test_a_replay_that_died_behind_its_commit_has_closed_its_rows(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     database = TestDatabase(postgres_server)
-    workspace = Workspace(tmp_path / "project", spark, more=database.project_lines)
-    judge_by(workspace, 10)
-    land(workspace, "a", "1,2024-01-01T10:00:00Z,1", "3,2024-01-01T11:00:00Z,30")
-    land(workspace, "b", "2,2024-01-03T10:00:00Z,2")
-    judge_by(workspace, 35)
+    sandbox = Sandbox(tmp_path / "project", spark, more=database.project_lines)
+    judge_by(sandbox, 10)
+    land(sandbox, "a", "1,2024-01-01T10:00:00Z,1", "3,2024-01-01T11:00:00Z,30")
+    land(sandbox, "b", "2,2024-01-03T10:00:00Z,2")
+    judge_by(sandbox, 35)
 
     def dies(*_: object, **__: object) -> None:
         raise OSError("dead")
@@ -50,8 +51,8 @@ def test_a_replay_that_died_behind_its_commit_has_closed_its_rows(
     with monkeypatch.context() as death:
         death.setattr(Metastore, "end_changes", dies)
         with pytest.raises(DrawdownError):
-            replayed(workspace, *DAY)
-    assert states(workspace) == {3: "replaying"}
-    assert replay(workspace).counts.replayed == 0
-    assert states(workspace) == {3: "replayed"}
+            replayed(sandbox, *DAY)
+    assert states(sandbox) == {3: "replaying"}
+    assert replay(sandbox).counts.replayed == 0
+    assert states(sandbox) == {3: "replayed"}
     assert sorted((id, at.astimezone(UTC).day) for id, at, _ in database.table()) == [(1, 1), (2, 3), (3, 1)]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from drawdown.errors import SourceError, TransformError
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 SPEC = """
 sources:
@@ -42,11 +42,9 @@ class Writer:
 """
 
 
-def _pipeline(
-    workspace: Workspace, kind: str, policy: str = "malformed: fail", on_fail: str = "fail"
-) -> None:
-    file = workspace.root / "given"
-    workspace.pipeline(
+def _pipeline(sandbox: Sandbox, kind: str, policy: str = "malformed: fail", on_fail: str = "fail") -> None:
+    file = sandbox.root / "given"
+    sandbox.pipeline(
         "out",
         SPEC.replace("SINK", SINKS[kind]).replace("POLICY", policy),
         **FILES,
@@ -56,19 +54,19 @@ def _pipeline(
     )
 
 
-def _delivered(workspace: Workspace, kind: str) -> list[int]:
+def _delivered(sandbox: Sandbox, kind: str) -> list[int]:
     """Ids of the rows that readers of the sink see."""
-    assert workspace.spark is not None
+    assert sandbox.spark is not None
     if kind in ("parquet", "text"):
-        if not (workspace.storage / "tables/out/_spark_metadata").exists():
+        if not (sandbox.storage / "tables/out/_spark_metadata").exists():
             return []
-        frame = workspace.spark.read.format(kind).load(str(workspace.storage / "tables/out"))
+        frame = sandbox.spark.read.format(kind).load(str(sandbox.storage / "tables/out"))
         values = [row.value for row in frame.collect()]
     elif kind == "memory":
-        known = workspace.spark.catalog.tableExists("global_temp.out")
-        values = [row.value for row in workspace.spark.table("global_temp.out").collect()] if known else []
+        known = sandbox.spark.catalog.tableExists("global_temp.out")
+        values = [row.value for row in sandbox.spark.table("global_temp.out").collect()] if known else []
     else:
-        file = workspace.root / "given"
+        file = sandbox.root / "given"
         values = file.read_text().splitlines() if file.exists() else []
     return sorted(json.loads(value)["id"] for value in values)
 
@@ -80,46 +78,46 @@ _IN_FULL = ("text", "foreach", "memory")
     "kind", [pytest.param(kind, marks=pytest.mark.full if kind in _IN_FULL else ()) for kind in SINKS]
 )
 def test_a_batch_that_ends_the_run_reaches_nobody_and_comes_whole_when_it_is_corrected(
-    workspace: Workspace, kind: str
+    sandbox: Sandbox, kind: str
 ) -> None:
-    _pipeline(workspace, kind)
-    file = workspace.land("landing/events/a.json", ['{"id": 1}', '{"id": -2}', '{"id": 3}'])
+    _pipeline(sandbox, kind)
+    file = sandbox.land("landing/events/a.json", ['{"id": 1}', '{"id": -2}', '{"id": 3}'])
     with pytest.raises(TransformError) as broken:
-        workspace.run("out")
+        sandbox.run("out")
     assert broken.value.id == "rule.failed"
-    assert _delivered(workspace, kind) == []
+    assert _delivered(sandbox, kind) == []
 
     file.write_text('{"id": 1}\n{"id": "two"}\n{"id": 3}\n')
     with pytest.raises(SourceError) as malformed:
-        workspace.run("out")
+        sandbox.run("out")
     assert malformed.value.id == "source.malformed"
-    assert _delivered(workspace, kind) == []
+    assert _delivered(sandbox, kind) == []
 
     file.write_text('{"id": 1}\n{"id": 2}\n{"id": 3}\n')
-    run = workspace.run("out")
+    run = sandbox.run("out")
     assert (run.counts.fed, run.counts.staged, run.counts.published) == (3, 3, 3)
-    assert _delivered(workspace, kind) == [1, 2, 3]
+    assert _delivered(sandbox, kind) == [1, 2, 3]
 
 
 def test_a_row_that_ended_a_run_is_in_the_quarantine_alone_once_the_policy_says_so(
-    workspace: Workspace,
+    sandbox: Sandbox,
 ) -> None:
-    _pipeline(workspace, "parquet")
-    workspace.land("landing/events/a.json", ['{"id": 1}', '{"id": -2}'])
+    _pipeline(sandbox, "parquet")
+    sandbox.land("landing/events/a.json", ['{"id": 1}', '{"id": -2}'])
     with pytest.raises(TransformError):
-        workspace.run("out")
-    _pipeline(workspace, "parquet", "malformed: quarantine", "quarantine")
-    run = workspace.run("out")
+        sandbox.run("out")
+    _pipeline(sandbox, "parquet", "malformed: quarantine", "quarantine")
+    run = sandbox.run("out")
     assert (run.counts.fed, run.counts.quarantined) == (1, 1)
-    assert _delivered(workspace, "parquet") == [1]
-    assert [json.loads(row["payload"])["id"] for row in workspace.quarantined("out")] == [-2]
+    assert _delivered(sandbox, "parquet") == [1]
+    assert [json.loads(row["payload"])["id"] for row in sandbox.quarantined("out")] == [-2]
 
 
 def test_without_a_policy_that_fails_the_batch_is_read_once(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The look before the delivery costs a second read of the batch: only who asks for it pays."""
-    from drawdown.engine.boundary import Boundary
+    from drawdown.rows.boundary import Boundary
 
     looks: list[str] = []
     count = Boundary.count
@@ -129,11 +127,11 @@ def test_without_a_policy_that_fails_the_batch_is_read_once(
         return count(boundary, batch)  # type: ignore[arg-type]
 
     monkeypatch.setattr(Boundary, "count", noted)
-    _pipeline(workspace, "parquet", "malformed: quarantine", "quarantine")
-    workspace.land("landing/events/a.json", ['{"id": 1}'])
-    workspace.run("out")
+    _pipeline(sandbox, "parquet", "malformed: quarantine", "quarantine")
+    sandbox.land("landing/events/a.json", ['{"id": 1}'])
+    sandbox.run("out")
     assert looks == []
-    _pipeline(workspace, "parquet")
-    workspace.land("landing/events/b.json", ['{"id": 2}'])
-    workspace.run("out")
+    _pipeline(sandbox, "parquet")
+    sandbox.land("landing/events/b.json", ['{"id": 2}'])
+    sandbox.run("out")
     assert looks == ["events"]

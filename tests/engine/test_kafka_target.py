@@ -12,15 +12,15 @@ import pytest
 from confluent_kafka import IsolationLevel, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
+from drawdown.changes.protocol import Commit, Staged
 from drawdown.errors import RefusedError, SourceError
-from drawdown.machine.broker import Broker
 from drawdown.metastore.records import StagedFile
-from drawdown.publishing.kafka_ledger import Ledger
-from drawdown.publishing.kafka_target import KafkaTarget
-from drawdown.publishing.target import Commit, Staged
+from drawdown.sinks.kafka.ledger import KafkaLedger
+from drawdown.sinks.kafka.publish import KafkaTarget
 from drawdown.spec import Broker as BrokerSpec
 from drawdown.spec.sink import Sink
 from drawdown.storage import Storage
+from drawdown.testing.servers.kafka import KafkaServer
 from tests.support.login_broker import LoginBroker
 from tests.support.registered import change
 from tests.support.spark import ROOT
@@ -40,12 +40,12 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LoginBroker]:
 class Publishing:
     """One pipeline's topic, ledger and staged files."""
 
-    def __init__(self, broker: Broker, folder: Path, pipeline: str) -> None:
+    def __init__(self, broker: KafkaServer, folder: Path, pipeline: str) -> None:
         self._storage, self._folder = Storage(str(folder)), folder
         self._broker = BrokerSpec(bootstrap_servers=broker.bootstrap_servers)
         self._pipeline, self.app_id = pipeline, APP.replace("PIPELINE", pipeline)
         self.topic = Topic(broker, f"to-{pipeline}")
-        self.ledger = Ledger(self._broker, pipeline)
+        self.ledger = KafkaLedger(self._broker, pipeline)
         self.ledger.create()
 
     def target(self, **sink: object) -> KafkaTarget:
@@ -65,7 +65,9 @@ class Publishing:
         return Commit(self.app_id, version, change(epoch))
 
 
-def test_a_second_call_sends_nothing_and_a_smaller_epoch_is_refused(broker: Broker, tmp_path: Path) -> None:
+def test_a_second_call_sends_nothing_and_a_smaller_epoch_is_refused(
+    broker: KafkaServer, tmp_path: Path
+) -> None:
     own = Publishing(broker, tmp_path, "epochs")
     staged = own.staged(0, a=["1", "1"], empty=[], b=["2"])
     for _ in range(2):
@@ -78,7 +80,7 @@ def test_a_second_call_sends_nothing_and_a_smaller_epoch_is_refused(broker: Brok
 
 
 def test_a_part_of_a_batch_goes_on_behind_its_marker_and_only_with_the_same_files(
-    broker: Broker, tmp_path: Path
+    broker: KafkaServer, tmp_path: Path
 ) -> None:
     own = Publishing(broker, tmp_path, "parts")
     rows = [str(n) for n in range(60_000)]
@@ -102,7 +104,7 @@ def test_a_part_of_a_batch_goes_on_behind_its_marker_and_only_with_the_same_file
     assert [value for _, _, value, _ in records(broker, own.topic.name)] == rows
 
 
-def wait_until_decided(broker: Broker, topic: str) -> None:
+def wait_until_decided(broker: KafkaServer, topic: str) -> None:
     """Until no transaction is open in partition 0: a commit returns before its end is in every partition."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     deadline = time.monotonic() + 30
@@ -118,7 +120,7 @@ def wait_until_decided(broker: Broker, topic: str) -> None:
 
 
 def test_every_transaction_holds_the_rows_that_its_marker_covers(
-    broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    broker: KafkaServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     own = Publishing(broker, tmp_path, "together")
     seen: list[tuple[int, int, bool]] = []
@@ -141,7 +143,7 @@ def test_every_transaction_holds_the_rows_that_its_marker_covers(
     assert seen[-1] == (rows, rows, True)
 
 
-def test_what_another_generation_left_open_is_waited_for(broker: Broker, tmp_path: Path) -> None:
+def test_what_another_generation_left_open_is_waited_for(broker: KafkaServer, tmp_path: Path) -> None:
     own = Publishing(broker, tmp_path, "open")
     settings = {"transactional.id": "drawdown/open/0/output", "transaction.timeout.ms": 2_000, "log_level": 0}
     dead = Producer({"bootstrap.servers": broker.bootstrap_servers, **settings})
@@ -154,7 +156,7 @@ def test_what_another_generation_left_open_is_waited_for(broker: Broker, tmp_pat
 
 
 def test_a_refusal_of_the_broker_is_one_clear_error_and_nothing_is_seen(
-    broker: Broker, tmp_path: Path
+    broker: KafkaServer, tmp_path: Path
 ) -> None:
     own = Publishing(broker, tmp_path, "large")
     staged = own.staged(0, a=["small", "x" * 2_000_000])
@@ -166,7 +168,7 @@ def test_a_refusal_of_the_broker_is_one_clear_error_and_nothing_is_seen(
     own.target(options={"kafka.max.request.size": 3_000_000}).published_batch(own.app_id)
 
 
-def test_a_ledger_that_is_gone_is_refused(broker: Broker, tmp_path: Path) -> None:
+def test_a_ledger_that_is_gone_is_refused(broker: KafkaServer, tmp_path: Path) -> None:
     own = Publishing(broker, tmp_path, "gone")
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     admin.delete_topics([own.ledger.topic])[own.ledger.topic].result(30)

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from pyspark.sql import SparkSession
 
 from drawdown.errors import AuditFailed
-from drawdown.publishing.held import Decision, decide
+from drawdown.held.decide import Decision, decide
 from drawdown.spec import load_pipeline
+from drawdown.testing.servers.postgres import PostgresServer
+from drawdown.workspace import Workspace
 from tests.support.changes import change_refused, land, write
-from tests.support.workspace import Workspace
+from tests.support.database import TestDatabase
+from tests.support.sandbox import Sandbox
+
+pytest_plugins = ("tests.fixtures.postgres",)
 
 TRANSFORM = "SELECT k, j, max(v) AS n FROM events GROUP BY k, j"
 SINK = "format: delta, path: tables/out, schema: out.ddl, mode: update, keys: [{}], publish: audited"
@@ -19,20 +27,44 @@ expectations:
 """
 
 
-def test_other_keys_are_refused_and_a_held_slice_is_released_under_its_own(workspace: Workspace) -> None:
-    write(workspace, TRANSFORM, sink=SINK.format("k, j"), out_ddl=OUT, quality_yaml=QUALITY)
-    land(workspace, "1", ("a", "x", 1), ("a", "y", 2))
-    workspace.run("changed")
-    land(workspace, "2", ("a", "y", 99))
+def test_other_keys_are_refused_and_a_held_slice_is_released_under_its_own(sandbox: Sandbox) -> None:
+    write(sandbox, TRANSFORM, sink=SINK.format("k, j"), out_ddl=OUT, quality_yaml=QUALITY)
+    land(sandbox, "1", ("a", "x", 1), ("a", "y", 2))
+    sandbox.run("changed")
+    land(sandbox, "2", ("a", "y", 99))
     with pytest.raises(AuditFailed):
-        workspace.run("changed")
-    assert workspace.delta("tables/out") == [("a", "x", 1), ("a", "y", 2)]
+        sandbox.run("changed")
+    assert sandbox.delta("tables/out") == [("a", "x", 1), ("a", "y", 2)]
 
-    write(workspace, TRANSFORM, sink=SINK.format("k"))
-    land(workspace, "3", ("b", "x", 3))
-    assert "sink.keys was k, j and is now k" in change_refused(workspace)
-    pipeline = load_pipeline(workspace.project, "changed")
+    write(sandbox, TRANSFORM, sink=SINK.format("k"))
+    land(sandbox, "3", ("b", "x", 3))
+    assert "sink.keys was k, j and is now k" in change_refused(sandbox)
+    pipeline = load_pipeline(sandbox.project, "changed")
     decision = Decision("release", "r2", "this process", "ada", "looked at")
-    with workspace.metastore() as metastore:
-        decide(metastore, workspace.project, pipeline, decision)
-    assert workspace.delta("tables/out") == [("a", "x", 1), ("a", "y", 99)], "not one row for each k"
+    with sandbox.metastore() as metastore:
+        decide(Workspace(sandbox.project, metastore), pipeline, decision)
+    assert sandbox.delta("tables/out") == [("a", "x", 1), ("a", "y", 99)], "not one row for each k"
+
+
+@pytest.mark.full
+def test_a_late_release_into_postgres_keeps_the_keys_it_was_staged_under(
+    tmp_path: Path, spark: SparkSession, postgres_server: PostgresServer
+) -> None:
+    database = TestDatabase(postgres_server)
+    sandbox = Sandbox(tmp_path / "project", spark, more=database.project_lines)
+    sink = SINK.replace("delta, path: tables/out", "postgres, table: public.out")
+    write(sandbox, TRANSFORM, sink=sink.format("k, j"), out_ddl=OUT, quality_yaml=QUALITY)
+    land(sandbox, "1", ("a", "x", 1), ("a", "y", 2))
+    sandbox.run("changed")
+    land(sandbox, "2", ("a", "y", 99), ("c", "z", 5))
+    with pytest.raises(AuditFailed):
+        sandbox.run("changed")
+    land(sandbox, "3", ("b", "x", 3), ("c", "z", 6))
+    sandbox.run("changed")
+    assert database.table() == [("a", "x", 1), ("a", "y", 2)], "what passed waits behind what is held"
+
+    write(sandbox, TRANSFORM, sink=sink.format("k"))
+    decision = Decision("release", "r2", "this process", "ada", "looked at")
+    with sandbox.metastore() as metastore:
+        decide(Workspace(sandbox.project, metastore), load_pipeline(sandbox.project, "changed"), decision)
+    assert database.table() == [("a", "x", 1), ("a", "y", 99), ("b", "x", 3), ("c", "z", 6)]

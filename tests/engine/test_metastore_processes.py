@@ -19,7 +19,8 @@ import pytest
 from sqlalchemy import inspect
 
 from drawdown.errors import BusyError, DrawdownError, RefusedError
-from drawdown.metastore import Metastore, batches, connect, migrate
+from drawdown.metastore import Metastore, connect, migrate
+from drawdown.metastore.operations import batches
 from drawdown.metastore.records import Batch, Lease, Run, StagedFile, Verdict
 from drawdown.metastore.tables import VERSION_TABLE, metadata
 
@@ -64,6 +65,7 @@ def contend(url: str, me: int, rounds: int, line: Any, results: Any) -> None:
                 store.release(lease)
 
 
+@pytest.mark.sampled
 def test_of_fifty_processes_exactly_one_gets_the_lease_in_each_round(store_url: str) -> None:
     contenders, rounds = 50, 5
     Metastore.open(store_url).close()

@@ -6,12 +6,13 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.machine.own_jar import LOCAL_FILES, make_own_jar, own_jar
+from drawdown.jvm.own_jar import LOCAL_FILES, make_own_jar, own_jar
 from tests.support.command_line import DRAWDOWN
+from tests.support.sandbox import Sandbox
 from tests.support.spark import ROOT
-from tests.support.workspace import Workspace
 
 SPEC = """
 sources:
@@ -28,9 +29,10 @@ HADOOP = {
 CONTEXT = "fs.AbstractFileSystem.file.impl"
 
 
+@pytest.mark.full
 def test_a_stateful_drain_starts_no_program_for_a_file(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "project")
-    workspace.pipeline(
+    sandbox = Sandbox(tmp_path / "project")
+    sandbox.pipeline(
         "counts",
         SPEC,
         event_ddl="at TIMESTAMP, k INT",
@@ -38,7 +40,7 @@ def test_a_stateful_drain_starts_no_program_for_a_file(tmp_path: Path) -> None:
         transform_sql="SELECT window.start AS hour, k, count(*) AS n"
         " FROM events GROUP BY window(at, '1 hour'), k",
     )
-    workspace.land_json("landing/events/0.json", [{"at": "2024-01-01T00:30:00Z", "k": 1}])
+    sandbox.land_json("landing/events/0.json", [{"at": "2024-01-01T00:30:00Z", "k": 1}])
     programs, called = tmp_path / "programs", tmp_path / "called"
     programs.mkdir()
     for name in ("chmod", "readlink", "ls"):
@@ -48,7 +50,7 @@ def test_a_stateful_drain_starts_no_program_for_a_file(tmp_path: Path) -> None:
     run = f'PATH="{programs}:$PATH" "$@" run counts'
     done = subprocess.run(
         ["/bin/sh", "-c", run, "sh", *DRAWDOWN],
-        cwd=workspace.root,
+        cwd=sandbox.root,
         capture_output=True,
         text=True,
         timeout=240,

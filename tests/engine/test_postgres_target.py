@@ -11,18 +11,18 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import SecretStr
 
+from drawdown.changes.protocol import Commit, Staged
 from drawdown.errors import DrawdownError, RefusedError, SourceError, TransformError
-from drawdown.machine.postgres import PostgresServer
 from drawdown.metastore.records import StagedFile
-from drawdown.publishing import postgres_database
-from drawdown.publishing.postgres_database import connected
-from drawdown.publishing.postgres_ledger import Ledger
-from drawdown.publishing.postgres_table import PostgresColumn, PostgresTable
-from drawdown.publishing.postgres_target import PostgresTarget
-from drawdown.publishing.target import Commit, Staged
+from drawdown.sinks.postgres import database as postgres_database
+from drawdown.sinks.postgres.database import connected
+from drawdown.sinks.postgres.ledger import PostgresLedger
+from drawdown.sinks.postgres.publish import PostgresTarget
+from drawdown.sinks.postgres.table import PostgresColumn, PostgresTable
 from drawdown.spec import Database
 from drawdown.spec.sink import OutputMode
 from drawdown.storage import Storage
+from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.database import TestDatabase
 from tests.support.registered import change
 
@@ -51,7 +51,7 @@ class Bench:
         with psycopg.connect(self.read.url) as connection:
             connection.execute('CREATE SCHEMA "odd ""schema; --"')
             self.table.create(connection, COLUMNS, keys)
-            Ledger(self.table.schema, self.table.table).claim(connection)
+            PostgresLedger(self.table.schema, self.table.table).claim(connection)
 
     def file(self, batch_id: int, rows: list[tuple[str | None, int]]) -> tuple[int, StagedFile]:
         path = self.folder / f"{batch_id}.parquet"

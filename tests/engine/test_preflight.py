@@ -17,15 +17,16 @@ from pyspark.sql import SparkSession
 
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.errors import RefusedError, SourceError
-from drawdown.metastore.records import Batch, BatchStatus, Run
-from drawdown.plan.file_listing import list_source_files
+from drawdown.metastore.records import BatchStatus, Run
 from drawdown.plan.preflight import Preflight, preflight
-from drawdown.publishing.rebuild_refusals import refuse_rebuild
+from drawdown.rebuild.refusals import refuse_rebuild
+from drawdown.sources.files.listing import list_source_files
 from drawdown.spec import load_pipeline
-from drawdown.spec.temporary_names import FINISHED_NAMES
+from drawdown.spec.values.temporary_names import FINISHED_NAMES
 from drawdown.storage import Storage
+from drawdown.workspace import Workspace
 from tests.support.plain_drain import CHECKPOINT, Flights
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 FILES = """
     sources:
@@ -36,9 +37,9 @@ FILES = """
 
 
 @pytest.fixture
-def files(workspace: Workspace) -> Iterator[Flights]:
+def files(sandbox: Sandbox) -> Iterator[Flights]:
     """A pipeline over the text files of `in`."""
-    flights = Flights(workspace, FILES.format(path="in", options="{}"))
+    flights = Flights(sandbox, FILES.format(path="in", options="{}"))
     yield flights
     flights.metastore.close()
 
@@ -82,24 +83,24 @@ TREE = [
 
 @pytest.mark.parametrize(("path", "options"), LISTINGS)
 def test_a_listing_holds_exactly_what_sparks_file_source_takes(
-    workspace: Workspace, spark: SparkSession, path: str, options: dict[str, str]
+    sandbox: Sandbox, spark: SparkSession, path: str, options: dict[str, str]
 ) -> None:
     for name in TREE:
-        workspace.land(name, name)
-    checkpoint = workspace.root / "checkpoint"
+        sandbox.land(name, name)
+    checkpoint = sandbox.root / "checkpoint"
     query = (
         spark.readStream.options(**{"pathGlobFilter": FINISHED_NAMES, **options})
         .schema("value string")
-        .csv(str(workspace.storage / path))
+        .csv(str(sandbox.storage / path))
         .writeStream.foreachBatch(lambda batch, _: None)
         .option("checkpointLocation", str(checkpoint))
         .trigger(availableNow=True)
         .start()
     )
     query.awaitTermination()
-    seen = CheckpointFiles(Storage(str(workspace.root)), "checkpoint").seen_files(0)
+    seen = CheckpointFiles(Storage(str(sandbox.root)), "checkpoint").seen_files(0)
     lower = {name.lower(): value for name, value in options.items()}
-    listed = list_source_files(Storage(str(workspace.storage)), path, lower)
+    listed = list_source_files(Storage(str(sandbox.storage)), path, lower)
     assert sorted(info.path for info in listed) == sorted(file.path for file in seen)
 
 
@@ -107,131 +108,131 @@ def test_a_listing_holds_exactly_what_sparks_file_source_takes(
 
 
 def test_before_the_first_run_there_is_work_as_soon_as_a_file_is_there(files: Flights) -> None:
-    (files.workspace.storage / "in").mkdir()
+    (files.sandbox.storage / "in").mkdir()
     assert files.look() == Preflight(False, [], {"left": {"files": 0, "bytes": 0, "too_old": 0}})
-    files.workspace.land("in/_hidden.txt", "not yet")
+    files.sandbox.land("in/_hidden.txt", "not yet")
     assert not files.look().work
-    files.workspace.land("in/a.txt", "12345")
+    files.sandbox.land("in/a.txt", "12345")
     found = files.look()
     assert found.work
     assert found.backlog == {"left": {"files": 1, "bytes": 5, "too_old": 0}}
-    assert found.reasons == [f"left: 1 new file(s) in {files.workspace.storage}/in"]
+    assert found.reasons == [f"left: 1 new file(s) in {files.sandbox.storage}/in"]
 
 
 def test_what_spark_has_read_is_no_work_and_a_new_file_is(files: Flights) -> None:
     for number in range(12):
-        files.workspace.land(f"in/odd {number}%20é.txt", "x")
+        files.sandbox.land(f"in/odd {number}%20é.txt", "x")
     files.drain_files(maxFilesPerTrigger=1)
     assert files.look() == Preflight(False, [], {"left": {"files": 0, "bytes": 0, "too_old": 0}})
-    files.workspace.land("in/new.txt", "x")
+    files.sandbox.land("in/new.txt", "x")
     assert files.look().backlog["left"]["files"] == 1
     files.drain_files(maxFilesPerTrigger=1)
     assert not files.look().work
 
 
 def test_a_missing_folder_is_left_for_the_drain_to_name(files: Flights) -> None:
-    assert files.look().reasons == [f"left: {files.workspace.storage}/in does not exist"]
+    assert files.look().reasons == [f"left: {files.sandbox.storage}/in does not exist"]
 
 
 def test_a_file_that_spark_ignores_as_too_old_is_counted_and_starts_nothing(files: Flights) -> None:
     now = time.time()
-    files.workspace.land("in/a.txt", "x", mtime=now)
-    files.workspace.land("in/b.txt", "x", mtime=now - 8 * 86_400)
+    files.sandbox.land("in/a.txt", "x", mtime=now)
+    files.sandbox.land("in/b.txt", "x", mtime=now - 8 * 86_400)
     files.drain_files()
     assert files.look() == Preflight(False, [], {"left": {"files": 0, "bytes": 0, "too_old": 0}})
-    files.workspace.land("in/c.txt", "x", mtime=now - 8 * 86_400)
+    files.sandbox.land("in/c.txt", "x", mtime=now - 8 * 86_400)
     assert files.look() == Preflight(False, [], {"left": {"files": 0, "bytes": 0, "too_old": 1}})
     files.drain_files()
     assert files.look() == Preflight(False, [], {"left": {"files": 0, "bytes": 0, "too_old": 1}})
 
 
-def test_a_longer_max_file_age_lets_old_files_count(workspace: Workspace) -> None:
-    flights = Flights(workspace, FILES.format(path="in", options="{maxFileAge: 30d}"))
+def test_a_longer_max_file_age_lets_old_files_count(sandbox: Sandbox) -> None:
+    flights = Flights(sandbox, FILES.format(path="in", options="{maxFileAge: 30d}"))
     now = time.time()
-    workspace.land("in/a.txt", "x", mtime=now)
+    sandbox.land("in/a.txt", "x", mtime=now)
     flights.drain_files(maxFileAge="30d")
-    workspace.land("in/b.txt", "x", mtime=now - 8 * 86_400)
+    sandbox.land("in/b.txt", "x", mtime=now - 8 * 86_400)
     assert flights.look().backlog["left"] == {"files": 1, "bytes": 1, "too_old": 0}
 
 
-def test_the_output_of_a_file_sink_counts_by_its_log(workspace: Workspace, spark: SparkSession) -> None:
-    flights = Flights(workspace, FILES.format(path="chain", options="{}"))
-    workspace.land("first/a.txt", "x")
+def test_the_output_of_a_file_sink_counts_by_its_log(sandbox: Sandbox, spark: SparkSession) -> None:
+    flights = Flights(sandbox, FILES.format(path="chain", options="{}"))
+    sandbox.land("first/a.txt", "x")
     query = (
-        spark.readStream.text(str(workspace.storage / "first"))
+        spark.readStream.text(str(sandbox.storage / "first"))
         .writeStream.format("text")
-        .option("checkpointLocation", str(workspace.root / "first-checkpoint"))
+        .option("checkpointLocation", str(sandbox.root / "first-checkpoint"))
         .trigger(availableNow=True)
-        .start(str(workspace.storage / "chain"))
+        .start(str(sandbox.storage / "chain"))
     )
     query.awaitTermination()
     assert flights.look().backlog["left"]["files"] == 1
     flights.drain_files("chain")
-    workspace.land("chain/part-of-a-dead-attempt.txt", "x")
+    sandbox.land("chain/part-of-a-dead-attempt.txt", "x")
     assert not flights.look().work
 
 
 def test_an_unfinished_batch_is_work(files: Flights) -> None:
-    files.workspace.land("in/a.txt", "x")
+    files.sandbox.land("in/a.txt", "x")
     files.drain_files()
-    (files.workspace.storage / CHECKPOINT / "commits" / "0").unlink()
+    (files.sandbox.storage / CHECKPOINT / "commits" / "0").unlink()
     assert files.look().reasons[0] == "a batch was planned and not committed"
 
 
 def test_a_torn_checkpoint_is_a_doubt_and_a_doubt_is_work(files: Flights) -> None:
-    files.workspace.land("in/a.txt", "x")
+    files.sandbox.land("in/a.txt", "x")
     files.drain_files()
-    (files.workspace.storage / CHECKPOINT / "offsets" / "0").write_text("")
+    (files.sandbox.storage / CHECKPOINT / "offsets" / "0").write_text("")
     found = files.look()
     assert found.work
     assert found.reasons == ["in doubt: a file of the checkpoint cannot be read: it is empty"]
 
 
 def test_a_link_out_of_the_storage_root_is_a_doubt(files: Flights) -> None:
-    files.workspace.land("in/a.txt", "x")
+    files.sandbox.land("in/a.txt", "x")
     files.drain_files()
-    (files.workspace.storage / "in" / "link").symlink_to("/etc/hostname")
+    (files.sandbox.storage / "in" / "link").symlink_to("/etc/hostname")
     assert files.look().reasons[0].startswith("left: in doubt: the path 'in/link' is a symbolic link")
 
 
-def test_a_source_that_the_checkpoint_does_not_know_is_work(workspace: Workspace) -> None:
-    flights = Flights(workspace, FILES.format(path="in", options="{}"))
-    workspace.land("in/a.txt", "x")
-    reader = workspace.spark.readStream.text(str(workspace.storage / "in"))  # type: ignore[union-attr]
+def test_a_source_that_the_checkpoint_does_not_know_is_work(sandbox: Sandbox) -> None:
+    flights = Flights(sandbox, FILES.format(path="in", options="{}"))
+    sandbox.land("in/a.txt", "x")
+    reader = sandbox.spark.readStream.text(str(sandbox.storage / "in"))  # type: ignore[union-attr]
     flights.drain(reader, order=("other",))
     assert flights.look().reasons == ["left: is not in the checkpoint"]
 
 
 def test_sources_that_nobody_can_name_are_a_doubt(files: Flights) -> None:
-    files.workspace.land("in/a.txt", "x")
-    reader = files.workspace.spark.readStream.text(str(files.workspace.storage / "in"))  # type: ignore[union-attr]
+    files.sandbox.land("in/a.txt", "x")
+    reader = files.sandbox.spark.readStream.text(str(files.sandbox.storage / "in"))  # type: ignore[union-attr]
     files.drain(reader, order=())
     assert "in doubt: the checkpoint has 1 source(s), 0 are known by name" in files.look().reasons
 
 
 def test_each_source_is_compared_with_its_own_part_of_the_checkpoint(
-    workspace: Workspace, spark: SparkSession
+    sandbox: Sandbox, spark: SparkSession
 ) -> None:
     spec = FILES.format(path="in", options="{}").replace(
         "transform: ", "  right: {format: text, path: right}\n    transform: "
     )
-    flights = Flights(workspace, spec)
-    workspace.land("in/a.txt", "x")
-    workspace.land("right/b.txt", "x")
+    flights = Flights(sandbox, spec)
+    sandbox.land("in/a.txt", "x")
+    sandbox.land("right/b.txt", "x")
     # Spark numbers the sources by their place in the plan, not in the spec.
-    frames = [spark.readStream.text(str(workspace.storage / name)) for name in ("right", "in")]
+    frames = [spark.readStream.text(str(sandbox.storage / name)) for name in ("right", "in")]
     flights.drain(*frames, order=("right", "left"))
     assert not flights.look().work
-    workspace.land("right/c.txt", "x")
+    sandbox.land("right/c.txt", "x")
     found = flights.look()
     assert (found.backlog["left"]["files"], found.backlog["right"]["files"]) == (0, 1)
 
 
 def test_a_format_that_only_spark_can_tell_is_always_work(files: Flights) -> None:
-    pipeline = load_pipeline(files.workspace.project, "flights")
+    pipeline = load_pipeline(files.sandbox.project, "flights")
     rate = pipeline.sources["left"].model_copy(update={"format": "rate"})
     pipeline = pipeline.model_copy(update={"sources": {"left": rate}})
-    found = preflight(files.workspace.project, pipeline, files.metastore)
+    found = preflight(Workspace(files.sandbox.project, files.metastore), pipeline)
     assert found.reasons == ["left: only Spark can tell what a rate source has"]
 
 
@@ -243,14 +244,23 @@ def test_a_format_that_only_spark_can_tell_is_always_work(files: Flights) -> Non
     [("staged", True), ("committed", True), ("passed", True), ("held", False), ("published", False)],
 )
 def test_a_slice_that_waits_for_a_drain_is_work(files: Flights, status: BatchStatus, work: bool) -> None:
-    files.workspace.land("in/a.txt", "x")
+    files.sandbox.land("in/a.txt", "x")
+    files.status = status
     files.drain_files()
-    files.metastore.note_batch(files.lease, Batch("flights", 1, 0, "r1", 1, status=status), [], {})
     assert files.look().work is work
 
 
+def test_a_batch_that_the_metastore_does_not_know_is_work(files: Flights) -> None:
+    files.sandbox.land("in/a.txt", "x")
+    files.drain_files()
+    assert not files.look().work
+    generation = files.metastore.next_generation("flights") - 1
+    files.metastore.forget_batches(files.lease, generation, -1)
+    assert files.look().reasons == ["batch 0 was committed, and the metastore does not know it"]
+
+
 def test_a_run_that_died_without_a_word_is_work_once_its_lease_is_over(files: Flights) -> None:
-    (files.workspace.storage / "in").mkdir()
+    (files.sandbox.storage / "in").mkdir()
     files.metastore.start_run(Run("r1", "flights"))
     assert not files.look().work
     files.metastore.release(files.lease)
@@ -259,15 +269,15 @@ def test_a_run_that_died_without_a_word_is_work_once_its_lease_is_over(files: Fl
     assert not files.look().work
 
 
-def test_a_carrier_that_no_batch_has_read_is_work(workspace: Workspace, spark: SparkSession) -> None:
-    flights = Flights(workspace, FILES.format(path="in", options="{}"))
-    workspace.land("in/a.txt", "x")
+def test_a_carrier_that_no_batch_has_read_is_work(sandbox: Sandbox, spark: SparkSession) -> None:
+    flights = Flights(sandbox, FILES.format(path="in", options="{}"))
+    sandbox.land("in/a.txt", "x")
     carriers = "_drawdown/flights/carriers-1/left"
-    workspace.land(f"{carriers}/r1.json", "{}")
-    frames = [spark.readStream.text(str(workspace.storage / name)) for name in ("in", carriers)]
+    sandbox.land(f"{carriers}/r1.json", "{}")
+    frames = [spark.readStream.text(str(sandbox.storage / name)) for name in ("in", carriers)]
     flights.drain(*frames, order=("left", "left#carrier"))
     assert not flights.look().work
-    workspace.land(f"{carriers}/r2.json", "{}")
+    sandbox.land(f"{carriers}/r2.json", "{}")
     assert flights.look().reasons == ["a carrier of left is not read yet"]
 
 
@@ -276,9 +286,9 @@ def test_a_carrier_that_no_batch_has_read_is_work(workspace: Workspace, spark: S
 DELTA = FILES.replace("format: text", "format: delta")
 
 
-def test_a_delta_source_is_work_when_the_table_moved_on(workspace: Workspace, spark: SparkSession) -> None:
-    flights = Flights(workspace, DELTA.format(path="tables/in", options="{}"))
-    table = str(workspace.storage / "tables/in")
+def test_a_delta_source_is_work_when_the_table_moved_on(sandbox: Sandbox, spark: SparkSession) -> None:
+    flights = Flights(sandbox, DELTA.format(path="tables/in", options="{}"))
+    table = str(sandbox.storage / "tables/in")
     spark.conf.set("spark.databricks.delta.snapshotPartitions", "2")
     assert flights.look().reasons == [f"left: there is no Delta table at {table}"]
     row = spark.createDataFrame([("x",)], "value string")
@@ -297,36 +307,36 @@ def test_a_delta_source_is_work_when_the_table_moved_on(workspace: Workspace, sp
 
 
 def test_a_delta_table_that_was_made_again_is_another_one_however_few_versions_it_has(
-    workspace: Workspace, spark: SparkSession
+    sandbox: Sandbox, spark: SparkSession
 ) -> None:
-    flights = Flights(workspace, DELTA.format(path="tables/in", options="{}"))
+    flights = Flights(sandbox, DELTA.format(path="tables/in", options="{}"))
     flights.metastore.release(flights.lease)
-    table = str(workspace.storage / "tables/in")
+    table = str(sandbox.storage / "tables/in")
     row = spark.createDataFrame([("x",)], "value string")
     for _ in range(3):
         row.write.format("delta").mode("append").save(table)
-    workspace.run("flights")
+    sandbox.run("flights")
     assert not flights.look().work
     shutil.rmtree(table)
     row.write.format("delta").save(table)
     (reason,) = flights.look().reasons
     assert reason == f"left: the Delta table at {table} is another one than was read: it was made again"
     with pytest.raises(SourceError) as error:
-        workspace.run("flights")
+        sandbox.run("flights")
     assert error.value.id == "source.made-again"
     assert "drawdown rebuild start flights" in str(error.value.do)
-    pipeline = load_pipeline(workspace.project, "flights")
+    pipeline = load_pipeline(sandbox.project, "flights")
     with pytest.raises(RefusedError, match=r"rebuild\.other-table"):
-        refuse_rebuild(workspace.project, pipeline, flights.metastore)
+        refuse_rebuild(Workspace(sandbox.project, flights.metastore), pipeline)
 
 
 # Cost
 
 
 def test_ten_thousand_seen_files_cost_less_than_two_seconds(files: Flights) -> None:
-    first = files.workspace.land("in/first.txt", "x")
+    first = files.sandbox.land("in/first.txt", "x")
     files.drain_files()
-    log = files.workspace.storage / CHECKPOINT / "sources" / "0" / "0"
+    log = files.sandbox.storage / CHECKPOINT / "sources" / "0" / "0"
     version, line = log.read_text().splitlines()
     for number in range(1, 10_000):
         (first.parent / f"{number:05}.txt").write_bytes(b"x")

@@ -13,12 +13,12 @@ from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 from pyspark.sql import SparkSession
 
 from drawdown.errors import SourceError
-from drawdown.machine.broker import Broker as LocalBroker
 from drawdown.plan.preflight import Preflight
-from drawdown.spec.broker_options import spark_options
+from drawdown.spec.connections.broker_options import spark_options
+from drawdown.testing.servers.kafka import KafkaServer as LocalBroker
 from tests.support.plain_drain import Flights
+from tests.support.sandbox import Sandbox
 from tests.support.topics import Topic
-from tests.support.workspace import Workspace
 
 STATE_DIR = Path(__file__).parents[2] / ".drawdown"
 _TOPIC_NUMBERS = count(1)
@@ -72,16 +72,16 @@ def create_when_gone(admin: AdminClient, topic: str) -> None:
 def kafka_flights(
     tmp_path: Path, spark: SparkSession, broker: LocalBroker, topics: str, start: str = "earliest"
 ) -> Flights:
-    workspace = Workspace(tmp_path / "kafka-project", spark, broker.bootstrap_servers)
-    return Flights(workspace, KAFKA.format(topics=topics, start=start))
+    sandbox = Sandbox(tmp_path / "kafka-project", spark, broker.bootstrap_servers)
+    return Flights(sandbox, KAFKA.format(topics=topics, start=start))
 
 
 def drain_topic(flights: Flights, **options: str) -> None:
-    spark = flights.workspace.spark
+    spark = flights.sandbox.spark
     assert spark is not None
     reader = (
         spark.readStream.format("kafka")
-        .options(**spark_options(flights.workspace.project.brokers["default"]))
+        .options(**spark_options(flights.sandbox.project.brokers["default"]))
         .options(**{"kafka.isolation.level": "read_committed", "startingOffsets": "earliest"})
         .options(**options)
     )
@@ -167,24 +167,24 @@ def test_a_topic_made_again_with_as_many_offsets_is_told_by_its_id(
     topic = Topic(broker, "as-many")
     flights = kafka_flights(tmp_path, spark, broker, "subscribe: as-many")
     flights.metastore.release(flights.lease)
-    folder = flights.workspace.root / "include/pipelines/flights"
+    folder = flights.sandbox.root / "include/pipelines/flights"
     (folder / "transform.sql").write_text("select value from left")
     topic.write(["a", "b"])
-    flights.workspace.run("flights")
+    flights.sandbox.run("flights")
     assert not flights.look().work
     topic.make_again()
     topic.write(["c", "d"])
     (reason,) = flights.look().reasons
     assert "topic as-many was made again after it had been read up to offset 2" in reason
     with pytest.raises(SourceError, match=r"source\.data-lost"):
-        flights.workspace.run("flights")
+        flights.sandbox.run("flights")
 
     # With the loss accepted, a drain would find nothing to read, and note nothing: no run is worth it.
     spec = folder / "pipeline.yaml"
     spec.write_text(spec.read_text().replace("earliest}", "earliest, failOnDataLoss: false}"))
     assert flights.look().reasons == []
     topic.write(["e"])
-    assert flights.workspace.run("flights").counts.lost == 2
+    assert flights.sandbox.run("flights").counts.lost == 2
     assert not flights.look().work
 
 
@@ -209,7 +209,7 @@ def test_a_broker_that_is_not_there_is_a_doubt_within_seconds(
     tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     flights = Flights(
-        Workspace(tmp_path / "p", kafka="127.0.0.1:1"), KAFKA.format(topics="subscribe: t", start="earliest")
+        Sandbox(tmp_path / "p", kafka="127.0.0.1:1"), KAFKA.format(topics="subscribe: t", start="earliest")
     )
     started = time.monotonic()
     found = flights.look()

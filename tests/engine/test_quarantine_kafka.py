@@ -10,11 +10,12 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
-from drawdown.machine.broker import Broker
+from drawdown.errors import TransformError
+from drawdown.testing.servers.kafka import KafkaServer
+from tests.support.sandbox import Sandbox
 from tests.support.set_aside import replay, rows
 from tests.support.spark import ROOT
 from tests.support.topics import Topic
-from tests.support.workspace import Workspace
 
 SPEC = """
 sources:
@@ -37,14 +38,14 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
-    with Broker(tmp_path_factory.mktemp("kafka"), state_dir=ROOT / ".drawdown") as running:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    with KafkaServer(tmp_path_factory.mktemp("kafka"), state_dir=ROOT / ".drawdown") as running:
         yield running
 
 
-def test_a_record_comes_back_whole(tmp_path: Path, spark: SparkSession, broker: Broker) -> None:
-    workspace = Workspace(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
-    workspace.pipeline(
+def test_a_record_comes_back_whole(tmp_path: Path, spark: SparkSession, broker: KafkaServer) -> None:
+    sandbox = Sandbox(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
+    sandbox.pipeline(
         "hourly", SPEC, **FILES, quality_yaml="rules: [{name: warm, check: celsius > 0, on_fail: quarantine}]"
     )
     producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
@@ -53,12 +54,12 @@ def test_a_record_comes_back_whole(tmp_path: Path, spark: SparkSession, broker: 
         value = f'{{"station": "EWR", "celsius": {celsius}, "at": {json.dumps(times)}}}'
         producer.produce("hourly", value=value, key="k", headers={"h": "v"})
     assert producer.flush(30) == 0
-    run = workspace.run("hourly")
+    run = sandbox.run("hourly")
     assert (run.counts.fed, run.counts.quarantined, run.counts.malformed) == (1, 1, 1)
-    workspace.pipeline("hourly", SPEC, **FILES, quality_yaml="rules: []")
-    run = replay(workspace, patch=("celsius = coalesce(try_cast(celsius as double), -9)",))
+    sandbox.pipeline("hourly", SPEC, **FILES, quality_yaml="rules: []")
+    run = replay(sandbox, patch=("celsius = coalesce(try_cast(celsius as double), -9)",))
     assert run.counts.replayed == 2
-    rows = [(*row[:2], f"{row[2]:%M:%S.%f}", *row[3:]) for row in workspace.delta("tables/readings")]
+    rows = [(*row[:2], f"{row[2]:%M:%S.%f}", *row[3:]) for row in sandbox.delta("tables/readings")]
     assert rows == [
         ("EWR", -2.5, "00:00.123456", "k", "v", 1),
         ("EWR", -9.0, "00:00.123456", None, None, 2),
@@ -66,27 +67,29 @@ def test_a_record_comes_back_whole(tmp_path: Path, spark: SparkSession, broker: 
     ]
 
 
+@pytest.mark.full
 def test_a_value_that_is_no_text_is_kept_byte_by_byte(
-    tmp_path: Path, spark: SparkSession, broker: Broker
+    tmp_path: Path, spark: SparkSession, broker: KafkaServer
 ) -> None:
-    workspace = Workspace(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
-    workspace.pipeline("hourly", SPEC.replace("subscribe: hourly", "subscribe: latin"), **FILES)
+    sandbox = Sandbox(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
+    sandbox.pipeline("hourly", SPEC.replace("subscribe: hourly", "subscribe: latin"), **FILES)
     topic = Topic(broker, "latin")
     bad = '{"station": "M\u00fcnchen", "celsius": 1, "at": "2024-01-01T10:00:00Z"}'.encode("latin-1")
     topic.write([bad, bad.decode("latin-1").replace("\u00fc", "ue")])
-    run = workspace.run("hourly")
+    run = sandbox.run("hourly")
     assert (run.counts.fed, run.counts.malformed) == (1, 1)
-    assert [row.raw for row in rows(workspace)] == [bad]
-    assert replay(workspace).origin["left"] == {"malformed": 1}
-    assert replay(workspace, patch=("station = 'M\u00fcnchen'",)).counts.replayed == 1
-    assert [row[0] for row in workspace.delta("tables/readings")] == ["Muenchen", "M\u00fcnchen"]
+    assert [row.raw for row in rows(sandbox)] == [bad]
+    assert replay(sandbox).origin["left"] == {"malformed": 1}
+    assert replay(sandbox, patch=("station = 'M\u00fcnchen'",)).counts.replayed == 1
+    assert [row[0] for row in sandbox.delta("tables/readings")] == ["Muenchen", "M\u00fcnchen"]
 
 
+@pytest.mark.full
 def test_a_string_value_that_is_no_text_comes_back_with_its_key(
-    tmp_path: Path, spark: SparkSession, broker: Broker
+    tmp_path: Path, spark: SparkSession, broker: KafkaServer
 ) -> None:
-    workspace = Workspace(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
-    workspace.pipeline(
+    sandbox = Sandbox(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
+    sandbox.pipeline(
         "hourly",
         """
 sources:
@@ -99,8 +102,32 @@ state: {partitions: 2}
         transform_sql="SELECT key, value, offset FROM readings",
     )
     Topic(broker, "lines").write(["plain", "M\u00fcnchen".encode("latin-1")], key="k")
-    assert workspace.run("hourly").counts.malformed == 1
-    assert workspace.delta("tables/lines") == [("k", "plain", 0)]
-    assert replay(workspace).counts.replayed == 0
-    replay(workspace, patch=("value = decode(cast(value as binary), 'ISO-8859-1')",))
-    assert workspace.delta("tables/lines") == [("k", "M\u00fcnchen", 1), ("k", "plain", 0)]
+    assert sandbox.run("hourly").counts.malformed == 1
+    assert sandbox.delta("tables/lines") == [("k", "plain", 0)]
+    assert replay(sandbox).counts.replayed == 0
+    replay(sandbox, patch=("value = decode(cast(value as binary), 'ISO-8859-1')",))
+    assert sandbox.delta("tables/lines") == [("k", "M\u00fcnchen", 1), ("k", "plain", 0)]
+
+
+def test_a_key_that_is_no_text_is_refused_where_it_is_selected_as_text(
+    tmp_path: Path, spark: SparkSession, broker: KafkaServer
+) -> None:
+    sandbox = Sandbox(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
+    spec = """
+sources:
+  readings: {format: kafka, value: string, options: {subscribe: keys}}
+transform: transform.sql
+sink: {format: delta, path: tables/lines, schema: out.ddl}
+state: {partitions: 2}
+"""
+    ddl = "key STRING, value STRING"
+    sandbox.pipeline("hourly", spec, out_ddl=ddl, transform_sql="SELECT key, value FROM readings")
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    producer.produce("keys", value="v", key=b"\xff\xfe")
+    assert producer.flush(30) == 0
+    with pytest.raises(TransformError, match=r"sink\.unfit-text"):
+        sandbox.run("hourly")
+    sql = "SELECT hex(key) AS key, value FROM readings"
+    sandbox.pipeline("hourly", spec, out_ddl=ddl, transform_sql=sql)
+    assert sandbox.run("hourly").counts.fed == 1
+    assert sandbox.delta("tables/lines") == [("FFFE", "v")]

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from drawdown.errors import RefusedError, SpecError, TransformError
+from tests.support.sandbox import Sandbox
 from tests.support.set_aside import MENDED, NAME, STRICT, closed, fill, land, replay, states, write
-from tests.support.workspace import Workspace
+from tests.support.two_streams import WATERMARK, arrive, joining, spec
 
 
 @pytest.fixture
-def hourly(workspace: Workspace) -> Workspace:
-    fill(workspace)
-    return workspace
+def hourly(sandbox: Sandbox) -> Sandbox:
+    fill(sandbox)
+    return sandbox
 
 
-def test_rows_that_a_mended_rule_lets_pass_are_in_the_live_window_once(hourly: Workspace) -> None:
+def test_rows_that_a_mended_rule_lets_pass_are_in_the_live_window_once(hourly: Sandbox) -> None:
     write(hourly, MENDED)
     run = replay(hourly)
     assert (run.kind, run.state, run.counts.replayed) == ("quarantine-replay", "succeeded", 2)
@@ -32,7 +35,7 @@ def test_rows_that_a_mended_rule_lets_pass_are_in_the_live_window_once(hourly: W
         assert sum(each.counts.replayed for each in metastore.runs(NAME)) == 2
 
 
-def test_a_patch_mends_a_record_that_could_not_be_parsed(hourly: Workspace) -> None:
+def test_a_patch_mends_a_record_that_could_not_be_parsed(hourly: Sandbox) -> None:
     run = replay(hourly, patch=("delay = cast(cast(delay as double) as int)",), rules=("malformed",))
     assert run.counts.replayed == 1
     assert states(hourly)["broken"] == "replayed"
@@ -41,7 +44,7 @@ def test_a_patch_mends_a_record_that_could_not_be_parsed(hourly: Workspace) -> N
     assert closed(hourly) == [(10, 3, 13)]
 
 
-def test_a_patch_computes_and_does_nothing_more(hourly: Workspace) -> None:
+def test_a_patch_computes_and_does_nothing_more(hourly: Sandbox) -> None:
     before = states(hourly)
     for patch, found in {
         "delay": "quarantine.patch",
@@ -57,7 +60,8 @@ def test_a_patch_computes_and_does_nothing_more(hourly: Workspace) -> None:
     assert hourly.drain(NAME)[0].run is None
 
 
-def test_rows_that_would_be_dropped_as_late_stay_open_until_they_are_asked_for(hourly: Workspace) -> None:
+@pytest.mark.full
+def test_rows_that_would_be_dropped_as_late_stay_open_until_they_are_asked_for(hourly: Sandbox) -> None:
     land(hourly, "c", "3,2024-01-01T11:30:00Z,1")
     hourly.run(NAME)
     land(hourly, "d", "3,2024-01-01T11:31:00Z,1")
@@ -72,7 +76,8 @@ def test_rows_that_would_be_dropped_as_late_stay_open_until_they_are_asked_for(h
     assert closed(hourly) == [(10, 2, 10)], "Spark dropped them, and they are counted"
 
 
-def test_new_data_goes_on_in_the_same_run(hourly: Workspace) -> None:
+@pytest.mark.full
+def test_new_data_goes_on_in_the_same_run(hourly: Sandbox) -> None:
     write(hourly, MENDED)
     land(hourly, "c", "3,2024-01-01T11:30:00Z,1")
     run = replay(hourly)
@@ -80,7 +85,7 @@ def test_new_data_goes_on_in_the_same_run(hourly: Workspace) -> None:
     assert closed(hourly) == [(10, 4, 24)]
 
 
-def test_a_rewound_checkpoint_opens_its_rows_again(hourly: Workspace) -> None:
+def test_a_rewound_checkpoint_opens_its_rows_again(hourly: Sandbox) -> None:
     write(hourly, MENDED)
     replay(hourly)
     with hourly.metastore() as metastore:
@@ -90,7 +95,8 @@ def test_a_rewound_checkpoint_opens_its_rows_again(hourly: Workspace) -> None:
     assert states(hourly)["95"] == "open"
 
 
-def test_an_older_table_is_given_its_later_columns(hourly: Workspace) -> None:
+@pytest.mark.full
+def test_an_older_table_is_given_its_later_columns(hourly: Sandbox) -> None:
     folder = str(hourly.storage / "quarantine/hourly")
     old = DeltaTable(folder).to_pyarrow_table().drop_columns(["parsed", "generation", "set_aside_at"])
     write_deltalake(folder, old, mode="overwrite", schema_mode="overwrite")
@@ -102,9 +108,39 @@ def test_an_older_table_is_given_its_later_columns(hourly: Workspace) -> None:
     assert {row["generation"] for row in hourly.quarantined(NAME)} == {None, 1}
 
 
-def test_a_pipeline_that_has_never_run_has_nothing_to_replay(workspace: Workspace) -> None:
-    write(workspace, STRICT)
-    land(workspace, "a", "1,2024-01-01T10:00:00Z,5")
+def test_a_pipeline_that_has_never_run_has_nothing_to_replay(sandbox: Sandbox) -> None:
+    write(sandbox, STRICT)
+    land(sandbox, "a", "1,2024-01-01T10:00:00Z,5")
     with pytest.raises(RefusedError) as refused:
-        replay(workspace)
+        replay(sandbox)
     assert refused.value.id == "quarantine.none"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("side", ["orders", "payments"])
+def test_a_run_that_feeds_rows_of_the_quarantine_keeps_the_same_in_state(sandbox: Sandbox, side: str) -> None:
+    """What a join keeps is in the fingerprint: with another one the next run would be refused."""
+    sql = """SELECT orders.id, orders.at AS ordered, payments.at AS paid FROM orders JOIN payments
+        ON orders.id = payments.id AND payments.at BETWEEN orders.at AND orders.at + INTERVAL 1 HOUR"""
+    out = "id BIGINT, ordered TIMESTAMP, paid TIMESTAMP"
+    joining(sandbox, spec(orders=WATERMARK, payments=WATERMARK), sql, out, name=NAME)
+    quality = sandbox.root / f"include/pipelines/{NAME}/quality.yaml"
+    rule = f"rules: [{{name: small, source: {side}, check: id < MOST, on_fail: quarantine}}]\n"
+    quality.write_text(rule.replace("MOST", "5"))
+    arrive(sandbox, "1", orders=[(1, "10:00"), (7, "10:00")], payments=[(1, "10:05"), (7, "10:06")])
+    assert sandbox.run(NAME).counts.quarantined == 1
+
+    def kept() -> Any:
+        with sandbox.metastore() as metastore:
+            checkpoint = metastore.active_checkpoint(NAME)
+        assert checkpoint is not None
+        return checkpoint.fingerprint["state.kept"]
+
+    before = kept()
+    assert before != []
+    quality.write_text(rule.replace("MOST", "9"))
+    assert replay(sandbox).counts.replayed == 1
+    assert kept() == before
+    arrive(sandbox, "2", orders=[(2, "10:10")], payments=[(2, "10:12")])
+    sandbox.run(NAME)
+    assert [row[0] for row in sandbox.delta("tables/out")] == [1, 2, 7]

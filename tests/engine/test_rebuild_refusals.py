@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drawdown.errors import AuditFailed, RefusedError
-from drawdown.publishing.rebuild_refusals import rebuild_id
+from drawdown.rebuild.refusals import rebuild_id
 from tests.support.rebuilds import (
     NAME,
     SPEC,
@@ -18,7 +18,7 @@ from tests.support.rebuilds import (
     rebuilt,
     rows,
 )
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 HELD_AT_TEN = """
 expectations:
@@ -27,27 +27,27 @@ expectations:
 
 
 @pytest.fixture
-def drained(workspace: Workspace) -> Workspace:
+def drained(sandbox: Sandbox) -> Sandbox:
     """Two batches; the second's first event came too late for its window."""
-    live_version(workspace)
-    land(workspace, 1, [event("02T06:10"), event("02T08:10")])
-    workspace.run(NAME)
-    land(workspace, 2, [event("02T06:40", 4), event("02T09:10")])
-    workspace.run(NAME)
-    next_version(workspace)
-    return workspace
+    live_version(sandbox)
+    land(sandbox, 1, [event("02T06:10"), event("02T08:10")])
+    sandbox.run(NAME)
+    land(sandbox, 2, [event("02T06:40", 4), event("02T09:10")])
+    sandbox.run(NAME)
+    next_version(sandbox)
+    return sandbox
 
 
-def refusal(workspace: Workspace) -> RefusedError:
+def refusal(sandbox: Sandbox) -> RefusedError:
     """Of a start, which leaves everything as it was."""
-    before = workspace.everything()
+    before = sandbox.everything()
     with pytest.raises(RefusedError) as refused:
-        rebuilt(workspace)
-    assert workspace.everything() == before
+        rebuilt(sandbox)
+    assert sandbox.everything() == before
     return refused.value
 
 
-def test_what_cannot_be_rebuilt_is_refused_before_anything_is_made(drained: Workspace) -> None:
+def test_what_cannot_be_rebuilt_is_refused_before_anything_is_made(drained: Sandbox) -> None:
     next_version(drained, SPEC.replace("format: delta", "format: parquet"))
     assert refusal(drained).id == "rebuild.sink"
     next_version(drained, SPEC.replace("tables/hourly", "tables/elsewhere"))
@@ -69,12 +69,13 @@ def test_what_cannot_be_rebuilt_is_refused_before_anything_is_made(drained: Work
     assert refused.value.id == "rebuild.not-swapped"
 
 
-def test_a_rebuild_that_never_ran_live_is_refused(workspace: Workspace) -> None:
-    live_version(workspace)
-    assert refusal(workspace).id == "rebuild.nothing-live"
+def test_a_rebuild_that_never_ran_live_is_refused(sandbox: Sandbox) -> None:
+    live_version(sandbox)
+    assert refusal(sandbox).id == "rebuild.nothing-live"
 
 
-def test_a_rebuild_that_drops_more_late_rows_than_the_live_query_is_refused(drained: Workspace) -> None:
+@pytest.mark.full
+def test_a_rebuild_that_drops_more_late_rows_than_the_live_query_is_refused(drained: Sandbox) -> None:
     """A file that is older than those the live query had read before it makes another order."""
     drained.land_json("landing/events/0.json", [event("02T12:10")], mtime=1_600_000_000)
     with pytest.raises(RefusedError, match="dropped 2 rows as late, the live query 1") as refused:
@@ -94,20 +95,22 @@ def test_a_rebuild_that_drops_more_late_rows_than_the_live_query_is_refused(drai
     assert comparison(drained)["late"] == {"live": 1, "shadow": 0}
 
 
-def test_a_swap_over_slices_that_wait_is_refused_and_names_the_way(workspace: Workspace) -> None:
-    live_version(workspace, quality=HELD_AT_TEN)
-    land(workspace, 1, [event("02T06:10", 99), event("02T08:10")])
+@pytest.mark.full
+def test_a_swap_over_slices_that_wait_is_refused_and_names_the_way(sandbox: Sandbox) -> None:
+    live_version(sandbox, quality=HELD_AT_TEN)
+    land(sandbox, 1, [event("02T06:10", 99), event("02T08:10")])
     with pytest.raises(AuditFailed):
-        workspace.run(NAME)
-    next_version(workspace)
-    rebuilt(workspace)
+        sandbox.run(NAME)
+    next_version(sandbox)
+    rebuilt(sandbox)
     with pytest.raises(RefusedError) as refused:
-        end(workspace, "approve")
+        end(sandbox, "approve")
     assert refused.value.id == "rebuild.waiting"
     assert "drawdown release hourly" in str(refused.value.do)
 
 
-def test_a_slice_of_the_rebuild_that_fails_its_audit_ends_it(drained: Workspace) -> None:
+@pytest.mark.full
+def test_a_slice_of_the_rebuild_that_fails_its_audit_ends_it(drained: Sandbox) -> None:
     strict = drained.root / "include/pipelines" / NAME / "next/quality.yaml"
     strict.write_text(HELD_AT_TEN.replace("max_value: 10", "max_value: 0"))
     with pytest.raises(AuditFailed):
@@ -120,40 +123,41 @@ def test_a_slice_of_the_rebuild_that_fails_its_audit_ends_it(drained: Workspace)
     assert end(drained, "approve", 3).state == "succeeded"
 
 
-def test_a_decision_is_about_the_rebuild_that_was_shown(workspace: Workspace) -> None:
-    live_version(workspace)
-    land(workspace, 1, [event("02T06:10"), event("02T08:10")])
-    workspace.run(NAME)
-    next_version(workspace)
-    rebuilt(workspace)
-    shown = shadow(workspace)
+@pytest.mark.full
+def test_a_decision_is_about_the_rebuild_that_was_shown(sandbox: Sandbox) -> None:
+    live_version(sandbox)
+    land(sandbox, 1, [event("02T06:10"), event("02T08:10")])
+    sandbox.run(NAME)
+    next_version(sandbox)
+    rebuilt(sandbox)
+    shown = shadow(sandbox)
 
-    land(workspace, 2, [event("02T08:40", 4), event("02T10:10")])
-    workspace.run(NAME)
-    rebuilt(workspace)
-    assert refused_as_another(workspace, shown) == ["rebuild.another"] * 2, "it was compared again"
+    land(sandbox, 2, [event("02T08:40", 4), event("02T10:10")])
+    sandbox.run(NAME)
+    rebuilt(sandbox)
+    assert refused_as_another(sandbox, shown) == ["rebuild.another"] * 2, "it was compared again"
 
-    shown = shadow(workspace)
-    end(workspace, "discard", 2, shown)
-    rebuilt(workspace)
-    assert refused_as_another(workspace, shown) == ["rebuild.another"] * 2, "it is another generation"
-    assert end(workspace, "approve", 3, shadow(workspace)).state == "succeeded"
+    shown = shadow(sandbox)
+    end(sandbox, "discard", 2, shown)
+    rebuilt(sandbox)
+    assert refused_as_another(sandbox, shown) == ["rebuild.another"] * 2, "it is another generation"
+    assert end(sandbox, "approve", 3, shadow(sandbox)).state == "succeeded"
 
 
-def shadow(workspace: Workspace) -> str:
+def shadow(sandbox: Sandbox) -> str:
     """What names the rebuild there is."""
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         found = metastore.of_rebuilds.active_checkpoint(NAME)
         assert found is not None
         return rebuild_id(found)
 
 
-def refused_as_another(workspace: Workspace, about: str) -> list[str]:
+def refused_as_another(sandbox: Sandbox, about: str) -> list[str]:
     """Ids of what refuses both decisions; nothing is touched."""
-    before, ids = workspace.everything(), []
+    before, ids = sandbox.everything(), []
     for number, choice in enumerate(("approve", "discard")):
         with pytest.raises(RefusedError) as refused:
-            end(workspace, choice, hash((about, number)), about)
+            end(sandbox, choice, hash((about, number)), about)
         ids.append(refused.value.id)
-    assert workspace.everything() == before
+    assert sandbox.everything() == before
     return ids

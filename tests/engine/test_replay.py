@@ -9,18 +9,19 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from sqlalchemy import delete
 
-from drawdown.engine import replay as replays
-from drawdown.engine.replay import replay
-from drawdown.engine.run_context import RunContext
+from drawdown.drain.run_context import RunContext
 from drawdown.errors import AuditFailed, DrawdownError, SourceError
+from drawdown.held.decide import Decision, decide
 from drawdown.metastore.tables import batches
-from drawdown.publishing.held import Decision, decide
 from drawdown.quality.audit import GxAuditor
 from drawdown.quality.outcome import AuditOutcome
+from drawdown.replay import spark_replay as replays
+from drawdown.replay.spark_replay import replay
 from drawdown.spec import Pipeline, load_pipeline
-from drawdown.spec.interval import Interval
+from drawdown.spec.values.interval import Interval
+from drawdown.workspace import Workspace
 from tests.support.replays import REPLAYED, replayed
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 HOURLY = """
 SELECT window.start AS hour, k, sum(n) AS total
@@ -33,8 +34,8 @@ def event(at: str, n: int = 1, k: str = "a") -> dict[str, object]:
     return {"at": f"{at}:00Z", "k": k, "n": n}
 
 
-def hourly(workspace: Workspace, spec: str = REPLAYED, sql: str = HOURLY, quality: str = "rules: []") -> None:
-    workspace.pipeline(
+def hourly(sandbox: Sandbox, spec: str = REPLAYED, sql: str = HOURLY, quality: str = "rules: []") -> None:
+    sandbox.pipeline(
         "hourly",
         spec,
         events_ddl="at TIMESTAMP, k STRING, n INT",
@@ -44,52 +45,52 @@ def hourly(workspace: Workspace, spec: str = REPLAYED, sql: str = HOURLY, qualit
     )
 
 
-def refusal(workspace: Workspace, start: str, end: str) -> DrawdownError:
+def refusal(sandbox: Sandbox, start: str, end: str) -> DrawdownError:
     with pytest.raises(DrawdownError) as refused:
-        replayed(workspace, start, end)
+        replayed(sandbox, start, end)
     return refused.value
 
 
-def land(workspace: Workspace, name: str, events: Iterable[dict[str, object]]) -> None:
-    workspace.land_json(f"landing/events/{name}", events)
+def land(sandbox: Sandbox, name: str, events: Iterable[dict[str, object]]) -> None:
+    sandbox.land_json(f"landing/events/{name}", events)
 
 
 @pytest.fixture
-def drained(workspace: Workspace) -> Workspace:
+def drained(sandbox: Sandbox) -> Sandbox:
     """Three days of one event each half day; the first day's late event was dropped."""
-    hourly(workspace)
-    land(workspace, "a[1].json", [event(f"{day} {hour}:30") for day in DAYS[:2] for hour in ("06", "18")])
-    workspace.run("hourly")
-    land(workspace, "b.json", [event("2024-01-01 06:45", 10), event("2024-01-03 06:30")])
-    workspace.run("hourly")
-    land(workspace, "c.json", [event("2024-01-04 00:30")])
-    workspace.run("hourly")
-    assert totals(workspace) == {"01 06": 1, "01 18": 1, "02 06": 1, "02 18": 1, "03 06": 1}
-    return workspace
+    hourly(sandbox)
+    land(sandbox, "a[1].json", [event(f"{day} {hour}:30") for day in DAYS[:2] for hour in ("06", "18")])
+    sandbox.run("hourly")
+    land(sandbox, "b.json", [event("2024-01-01 06:45", 10), event("2024-01-03 06:30")])
+    sandbox.run("hourly")
+    land(sandbox, "c.json", [event("2024-01-04 00:30")])
+    sandbox.run("hourly")
+    assert totals(sandbox) == {"01 06": 1, "01 18": 1, "02 06": 1, "02 18": 1, "03 06": 1}
+    return sandbox
 
 
-def totals(workspace: Workspace) -> dict[str, int]:
+def totals(sandbox: Sandbox) -> dict[str, int]:
     """By day and hour; a row that comes twice counts twice."""
     found: dict[str, int] = {}
-    for hour, _, total in workspace.delta("tables/hourly"):
+    for hour, _, total in sandbox.delta("tables/hourly"):
         found[f"{hour:%d %H}"] = found.get(f"{hour:%d %H}", 0) + total
     return found
 
 
-def test_partition_folders_give_a_replay_their_columns(workspace: Workspace) -> None:
-    hourly(workspace)
+def test_partition_folders_give_a_replay_their_columns(sandbox: Sandbox) -> None:
+    hourly(sandbox)
     for number, (folder, times) in enumerate(
         [("k=a", ["2024-01-01T06:30:00Z", "2024-01-03T00:30:00Z"]), ("k=b", ["2024-01-01T06:45:00Z"])]
     ):
         rows = [{"at": at, "n": 1} for at in times]
-        workspace.land_json(f"landing/events/{folder}/{number}.json", rows, mtime=number + 1)
-        workspace.run("hourly")
-    assert [(k, total) for _, k, total in workspace.delta("tables/hourly")] == [("a", 1)], "b came late"
-    replayed(workspace, "2024-01-01", "2024-01-02")
-    assert [(k, total) for _, k, total in workspace.delta("tables/hourly")] == [("a", 1), ("b", 1)]
+        sandbox.land_json(f"landing/events/{folder}/{number}.json", rows, mtime=number + 1)
+        sandbox.run("hourly")
+    assert [(k, total) for _, k, total in sandbox.delta("tables/hourly")] == [("a", 1)], "b came late"
+    replayed(sandbox, "2024-01-01", "2024-01-02")
+    assert [(k, total) for _, k, total in sandbox.delta("tables/hourly")] == [("a", 1), ("b", 1)]
 
 
-def test_a_replayed_interval_has_what_came_late_and_the_rest_stays(drained: Workspace) -> None:
+def test_a_replayed_interval_has_what_came_late_and_the_rest_stays(drained: Sandbox) -> None:
     run = replayed(drained, "2024-01-01", "2024-01-02")
     assert totals(drained) == {"01 06": 11, "01 18": 1, "02 06": 1, "02 18": 1, "03 06": 1}
     assert (run.kind, run.state, run.verdict) == ("replay", "succeeded", "pass")
@@ -105,12 +106,13 @@ def test_a_replayed_interval_has_what_came_late_and_the_rest_stays(drained: Work
     assert totals(drained)["04 00"] == 1
 
 
-def test_rows_outside_of_the_interval_stay_though_their_file_is_written_again(drained: Workspace) -> None:
+def test_rows_outside_of_the_interval_stay_though_their_file_is_written_again(drained: Sandbox) -> None:
     replayed(drained, "2024-01-01T06:00:00", "2024-01-01T07:00:00Z")
     assert totals(drained) == {"01 06": 11, "01 18": 1, "02 06": 1, "02 18": 1, "03 06": 1}
 
 
-def test_what_no_longer_passes_replaces_nothing(drained: Workspace) -> None:
+@pytest.mark.full
+def test_what_no_longer_passes_replaces_nothing(drained: Sandbox) -> None:
     before = drained.delta("tables/hourly")
     hourly(
         drained,
@@ -125,63 +127,70 @@ def test_what_no_longer_passes_replaces_nothing(drained: Workspace) -> None:
     assert (run.kind, run.state, run.verdict) == ("replay", "failed", "fail")
 
 
-def test_an_interval_that_the_live_query_has_not_finished_is_refused(drained: Workspace) -> None:
+def test_an_interval_that_the_live_query_has_not_finished_is_refused(drained: Sandbox) -> None:
     error = refusal(drained, "2024-01-03", "2024-01-05")
     assert error.id == "replay.open"
     assert "stands at 2024-01-04T00:30:00Z" in error.what
 
 
-def test_what_a_drain_publishes_meanwhile_is_not_lost(workspace: Workspace) -> None:
+def test_what_a_drain_publishes_meanwhile_is_not_lost(sandbox: Sandbox) -> None:
     """Late rows of a query without state come with any later batch: the replay begins once more."""
-    hourly(workspace, sql="SELECT date_trunc('hour', at) AS hour, k, CAST(n AS BIGINT) AS total FROM events")
-    land(workspace, "a.json", [event("2024-01-01 06:30"), event("2024-01-03 06:30")])
-    workspace.run("hourly")
-    land(workspace, "b.json", [event("2024-01-01 06:45", 10), event("2024-01-03 07:30")])
+    hourly(sandbox, sql="SELECT date_trunc('hour', at) AS hour, k, CAST(n AS BIGINT) AS total FROM events")
+    land(sandbox, "a.json", [event("2024-01-01 06:30"), event("2024-01-03 06:30")])
+    sandbox.run("hourly")
+    land(sandbox, "b.json", [event("2024-01-01 06:45", 10), event("2024-01-03 07:30")])
     said: list[str] = []
 
     def drain_then_audit(rows: DataFrame, pipeline: Pipeline, count: int) -> AuditOutcome:
         if not said:
-            workspace.run("hourly")
+            sandbox.run("hourly")
         return GxAuditor()(rows, pipeline, count)
 
-    assert workspace.spark is not None
+    assert sandbox.spark is not None
     interval = Interval.parse("2024-01-01", "2024-01-02")
-    with workspace.metastore() as metastore:
-        pipeline = load_pipeline(workspace.project, "hourly")
-        of = workspace.spark, workspace.project, pipeline, metastore, drain_then_audit
-        run = replay(*of, interval, RunContext("r1", "test", on_notice=said.append))
+    with sandbox.metastore() as metastore:
+        pipeline = load_pipeline(sandbox.project, "hourly")
+        workspace = Workspace(sandbox.project, metastore)
+        run = replay(
+            sandbox.spark,
+            workspace,
+            pipeline,
+            drain_then_audit,
+            interval,
+            RunContext("r1", "test", on_notice=said.append),
+        )
     assert said == [f"a batch brought rows of {interval} meanwhile: once more"]
     assert run.counts.published == 2
-    assert totals(workspace) == {"01 06": 11, "03 06": 1, "03 07": 1}
+    assert totals(sandbox) == {"01 06": 11, "03 06": 1, "03 07": 1}
 
 
 def test_a_replay_that_every_drain_overtakes_gives_up_and_replaces_nothing(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(replays, "_ATTEMPTS", 1)
-    hourly(workspace, sql="SELECT date_trunc('hour', at) AS hour, k, CAST(n AS BIGINT) AS total FROM events")
-    land(workspace, "0.json", [event("2024-01-01 06:30"), event("2024-01-03 06:30")])
-    workspace.run("hourly")
+    hourly(sandbox, sql="SELECT date_trunc('hour', at) AS hour, k, CAST(n AS BIGINT) AS total FROM events")
+    land(sandbox, "0.json", [event("2024-01-01 06:30"), event("2024-01-03 06:30")])
+    sandbox.run("hourly")
 
     def drain_then_audit(rows: DataFrame, pipeline: Pipeline, count: int) -> AuditOutcome:
-        land(workspace, "1.json", [event("2024-01-01 07:30"), event("2024-01-03 07:00")])
-        workspace.run("hourly")
+        land(sandbox, "1.json", [event("2024-01-01 07:30"), event("2024-01-03 07:00")])
+        sandbox.run("hourly")
         return GxAuditor()(rows, pipeline, count)
 
-    assert workspace.spark is not None
+    assert sandbox.spark is not None
     interval = Interval.parse("2024-01-01", "2024-01-02")
-    with workspace.metastore() as metastore:
-        pipeline = load_pipeline(workspace.project, "hourly")
-        of = workspace.spark, workspace.project, pipeline, metastore, drain_then_audit
+    with sandbox.metastore() as metastore:
+        pipeline = load_pipeline(sandbox.project, "hourly")
+        workspace = Workspace(sandbox.project, metastore)
         with pytest.raises(SourceError, match="1 times meanwhile") as caught:
-            replay(*of, interval, RunContext("r1", "test"))
+            replay(sandbox.spark, workspace, pipeline, drain_then_audit, interval, RunContext("r1", "test"))
         assert caught.value.id == "replay.overtaken"
         assert [run.state for run in metastore.runs("hourly") if run.run_id == "r1"] == ["failed"]
-    assert totals(workspace)["01 07"] == 1, "what the drain brought"
-    assert not list(workspace.storage.glob("_drawdown/hourly/replays/*"))
+    assert totals(sandbox)["01 07"] == 1, "what the drain brought"
+    assert not list(sandbox.storage.glob("_drawdown/hourly/replays/*"))
 
 
-def test_an_interval_whose_files_are_gone_is_refused_and_later_ones_are_not(drained: Workspace) -> None:
+def test_an_interval_whose_files_are_gone_is_refused_and_later_ones_are_not(drained: Sandbox) -> None:
     (drained.storage / "landing/events/a[1].json").unlink()
     error = refusal(drained, "2024-01-01", "2024-01-02")
     assert error.id == "replay.files-gone"
@@ -190,6 +199,7 @@ def test_an_interval_whose_files_are_gone_is_refused_and_later_ones_are_not(drai
     assert totals(drained)["03 06"] == 1
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("sql", "said"),
     [
@@ -206,173 +216,183 @@ def test_an_interval_whose_files_are_gone_is_refused_and_later_ones_are_not(drai
     ],
 )
 def test_state_that_reaches_further_than_what_is_read_is_refused(
-    workspace: Workspace, sql: str, said: str
+    sandbox: Sandbox, sql: str, said: str
 ) -> None:
-    hourly(workspace, sql=sql)
+    hourly(sandbox, sql=sql)
     for file in ("a.json", "b.json"):
-        land(workspace, file, [event("2024-01-01 06:30"), event("2024-01-06 06:30")])
-        workspace.run("hourly")
-    error = refusal(workspace, "2024-01-01", "2024-01-02")
+        land(sandbox, file, [event("2024-01-01 06:30"), event("2024-01-06 06:30")])
+        sandbox.run("hourly")
+    error = refusal(sandbox, "2024-01-01", "2024-01-02")
     assert error.id == "replay.reach"
     assert said in error.what
 
 
-def test_what_was_never_drained_or_says_no_replay_is_refused(workspace: Workspace) -> None:
-    hourly(workspace)
-    assert refusal(workspace, "2024-01-01", "2024-01-02").id == "replay.nothing-visible"
-    hourly(workspace, REPLAYED.replace("replay: {interval: 1 day}", ""))
-    assert refusal(workspace, "2024-01-01", "2024-01-02").id == "replay.undeclared"
+def test_what_was_never_drained_or_says_no_replay_is_refused(sandbox: Sandbox) -> None:
+    hourly(sandbox)
+    assert refusal(sandbox, "2024-01-01", "2024-01-02").id == "replay.nothing-visible"
+    hourly(sandbox, REPLAYED.replace("replay: {interval: 1 day}", ""))
+    assert refusal(sandbox, "2024-01-01", "2024-01-02").id == "replay.undeclared"
 
 
-def test_in_update_mode_keys_are_merged_and_those_that_vanished_are_removed(workspace: Workspace) -> None:
+def test_in_update_mode_keys_are_merged_and_those_that_vanished_are_removed(sandbox: Sandbox) -> None:
+    hourly(sandbox, REPLAYED.replace("time_column: hour", "time_column: hour, mode: update, keys: [hour, k]"))
+    land(sandbox, "a.json", [event("2024-01-01 06:30"), event("2024-01-01 07:30", k="gone")])
+    sandbox.run("hourly")
+    land(sandbox, "b.json", [event("2024-01-03 00:30"), event("2024-01-01 08:30", k="late")])
+    sandbox.run("hourly")
     hourly(
-        workspace, REPLAYED.replace("time_column: hour", "time_column: hour, mode: update, keys: [hour, k]")
-    )
-    land(workspace, "a.json", [event("2024-01-01 06:30"), event("2024-01-01 07:30", k="gone")])
-    workspace.run("hourly")
-    land(workspace, "b.json", [event("2024-01-03 00:30"), event("2024-01-01 08:30", k="late")])
-    workspace.run("hourly")
-    hourly(
-        workspace,
+        sandbox,
         REPLAYED.replace("time_column: hour", "time_column: hour, mode: update, keys: [hour, k]"),
         quality="rules: [{name: there, check: \"k <> 'gone'\", on_fail: quarantine}]",
     )
-    land(workspace, "c.json", [event("2024-01-03 01:30")])
-    workspace.run("hourly")
-    replayed(workspace, "2024-01-01", "2024-01-02")
-    assert totals(workspace) == {"01 06": 1, "01 08": 1, "03 00": 1, "03 01": 1}
+    land(sandbox, "c.json", [event("2024-01-03 01:30")])
+    sandbox.run("hourly")
+    replayed(sandbox, "2024-01-01", "2024-01-02")
+    assert totals(sandbox) == {"01 06": 1, "01 08": 1, "03 00": 1, "03 01": 1}
 
 
-def test_a_held_slice_that_later_ones_have_overtaken_is_decided_about_first(workspace: Workspace) -> None:
+@pytest.mark.full
+def test_a_held_slice_that_later_ones_have_overtaken_is_decided_about_first(sandbox: Sandbox) -> None:
     """Released behind a replay that had read its rows, it would bring them twice."""
     spec = REPLAYED.replace("time_column: hour", "time_column: hour, ordered: false")
     sql = "SELECT date_trunc('hour', at) AS hour, k, CAST(n AS BIGINT) AS total FROM events"
     at_most = "{type: expect_column_max_to_be_between, kwargs: {column: total, max_value: 10}}"
-    hourly(workspace, spec, sql, f"expectations: [{at_most}]")
-    land(workspace, "a.json", [event("2024-01-01 06:30"), event("2024-01-02 06:30")])
-    workspace.run("hourly")
-    land(workspace, "b.json", [event("2024-01-01 07:30", 99)])
+    hourly(sandbox, spec, sql, f"expectations: [{at_most}]")
+    land(sandbox, "a.json", [event("2024-01-01 06:30"), event("2024-01-02 06:30")])
+    sandbox.run("hourly")
+    land(sandbox, "b.json", [event("2024-01-01 07:30", 99)])
     with pytest.raises(AuditFailed):
-        workspace.run("hourly")
-    land(workspace, "c.json", [event("2024-01-04 06:30")])
-    workspace.run("hourly")
-    assert totals(workspace) == {"01 06": 1, "02 06": 1, "04 06": 1}
-    error = refusal(workspace, "2024-01-01", "2024-01-02")
+        sandbox.run("hourly")
+    land(sandbox, "c.json", [event("2024-01-04 06:30")])
+    sandbox.run("hourly")
+    assert totals(sandbox) == {"01 06": 1, "02 06": 1, "04 06": 1}
+    error = refusal(sandbox, "2024-01-01", "2024-01-02")
     assert error.id == "replay.waiting"
     assert "`drawdown release hourly`" in error.do
-    replayed(workspace, "2024-01-02", "2024-01-03")
-    with workspace.metastore() as metastore:
-        pipeline = load_pipeline(workspace.project, "hourly")
-        decide(metastore, workspace.project, pipeline, Decision("release", "r1", "test", "ann", "it was so"))
-    hourly(workspace, spec, sql)
-    replayed(workspace, "2024-01-01", "2024-01-02")
-    assert totals(workspace) == {"01 06": 1, "01 07": 99, "02 06": 1, "04 06": 1}
+    replayed(sandbox, "2024-01-02", "2024-01-03")
+    with sandbox.metastore() as metastore:
+        pipeline = load_pipeline(sandbox.project, "hourly")
+        decide(
+            Workspace(sandbox.project, metastore),
+            pipeline,
+            Decision("release", "r1", "test", "ann", "it was so"),
+        )
+    hourly(sandbox, spec, sql)
+    replayed(sandbox, "2024-01-01", "2024-01-02")
+    assert totals(sandbox) == {"01 06": 1, "01 07": 99, "02 06": 1, "04 06": 1}
 
 
 KEYED = REPLAYED.replace("time_column: hour", "time_column: hour, mode: update, keys: [hour, k]")
 PLAIN = "SELECT date_trunc('hour', at) AS hour, k, CAST(n AS BIGINT) AS total FROM events"
 
 
-def test_of_a_key_without_state_the_last_row_that_a_drain_was_given_stays(workspace: Workspace) -> None:
+@pytest.mark.full
+def test_of_a_key_without_state_the_last_row_that_a_drain_was_given_stays(sandbox: Sandbox) -> None:
     """By the batches, as drains do it: neither the greater value nor the later event time."""
-    hourly(workspace, KEYED, PLAIN)
-    land(workspace, "a b+c.json", [event("2024-01-01 06:45", 5), event("2024-01-01 07:30", 1)])
-    workspace.run("hourly")
-    land(workspace, "b.json", [event("2024-01-01 06:30", 3), event("2024-01-01 07:30", 2, k="b")])
-    workspace.run("hourly")
-    land(workspace, "c.json", [event("2024-01-01 07:15", 0), event("2024-01-03 00:30")])
-    workspace.run("hourly")
-    before = workspace.delta("tables/hourly")
-    assert totals(workspace) == {"01 06": 3, "01 07": 2, "03 00": 1}
-    replayed(workspace, "2024-01-01", "2024-01-02")
-    assert workspace.delta("tables/hourly") == before
-    assert not list(workspace.storage.glob("_drawdown/hourly/replays/*"))
+    hourly(sandbox, KEYED, PLAIN)
+    land(sandbox, "a b+c.json", [event("2024-01-01 06:45", 5), event("2024-01-01 07:30", 1)])
+    sandbox.run("hourly")
+    land(sandbox, "b.json", [event("2024-01-01 06:30", 3), event("2024-01-01 07:30", 2, k="b")])
+    sandbox.run("hourly")
+    land(sandbox, "c.json", [event("2024-01-01 07:15", 0), event("2024-01-03 00:30")])
+    sandbox.run("hourly")
+    before = sandbox.delta("tables/hourly")
+    assert totals(sandbox) == {"01 06": 3, "01 07": 2, "03 00": 1}
+    replayed(sandbox, "2024-01-01", "2024-01-02")
+    assert sandbox.delta("tables/hourly") == before
+    assert not list(sandbox.storage.glob("_drawdown/hourly/replays/*"))
     # Without its notes nobody knows which batch was the last.
-    with workspace.metastore() as metastore, metastore._engine.begin() as conn:
+    with sandbox.metastore() as metastore, metastore._engine.begin() as conn:
         conn.execute(delete(batches).where(batches.c.batch_id <= 1))
-    assert refusal(workspace, "2024-01-01", "2024-01-02").id == "sink.duplicate-keys"
-    assert workspace.delta("tables/hourly") == before
+    assert refusal(sandbox, "2024-01-01", "2024-01-02").id == "sink.duplicate-keys"
+    assert sandbox.delta("tables/hourly") == before
 
 
-def test_keys_that_a_replay_gives_twice_are_refused(workspace: Workspace) -> None:
+def test_keys_that_a_replay_gives_twice_are_refused(sandbox: Sandbox) -> None:
     """Two groups of one key came in batches of their own, and the replay has both at once."""
-    hourly(workspace, KEYED.replace("[hour, k]", "[hour]"))
-    land(workspace, "a.json", [event("2024-01-01 06:30")])
-    workspace.run("hourly")
-    land(workspace, "b.json", [event("2024-01-01 06:45", k="b"), event("2024-01-03 00:30")])
-    workspace.run("hourly")
-    before = workspace.delta("tables/hourly")
-    error = refusal(workspace, "2024-01-01", "2024-01-02")
+    hourly(sandbox, KEYED.replace("[hour, k]", "[hour]"))
+    land(sandbox, "a.json", [event("2024-01-01 06:30")])
+    sandbox.run("hourly")
+    land(sandbox, "b.json", [event("2024-01-01 06:45", k="b"), event("2024-01-03 00:30")])
+    sandbox.run("hourly")
+    before = sandbox.delta("tables/hourly")
+    error = refusal(sandbox, "2024-01-01", "2024-01-02")
     assert error.id == "sink.duplicate-keys"
     assert "the replay of 2024-01-01T00:00:00Z to 2024-01-02T00:00:00Z" in error.what
-    assert workspace.delta("tables/hourly") == before
+    assert sandbox.delta("tables/hourly") == before
 
 
-def test_a_lowered_delay_does_not_make_older_files_dispensable(workspace: Workspace) -> None:
+@pytest.mark.full
+def test_a_lowered_delay_does_not_make_older_files_dispensable(sandbox: Sandbox) -> None:
     delayed = REPLAYED.replace("delay: 0 seconds", "delay: 2 days")
-    hourly(workspace, delayed, PLAIN)
-    land(workspace, "a.json", [event("2024-01-03 06:30")])
-    workspace.run("hourly")
+    hourly(sandbox, delayed, PLAIN)
+    land(sandbox, "a.json", [event("2024-01-03 06:30")])
+    sandbox.run("hourly")
     for file in ("b.json", "c.json"):
-        land(workspace, file, [event("2024-01-03 12:30")])
-        workspace.run("hourly")
-    hourly(workspace, REPLAYED, PLAIN)
+        land(sandbox, file, [event("2024-01-03 12:30")])
+        sandbox.run("hourly")
+    hourly(sandbox, REPLAYED, PLAIN)
     for file in ("d.json", "e.json"):
-        land(workspace, file, [event("2024-01-06 00:30")])
-        workspace.run("hourly")
-    (workspace.storage / "landing/events/a.json").unlink()
-    before = workspace.delta("tables/hourly")
-    error = refusal(workspace, "2024-01-03", "2024-01-04")
+        land(sandbox, file, [event("2024-01-06 00:30")])
+        sandbox.run("hourly")
+    (sandbox.storage / "landing/events/a.json").unlink()
+    before = sandbox.delta("tables/hourly")
+    error = refusal(sandbox, "2024-01-03", "2024-01-04")
     assert error.id == "replay.files-gone"
     assert "what starts after 2024-01-03T06:30:00Z can be" in error.what
-    assert workspace.delta("tables/hourly") == before
-    replayed(workspace, "2024-01-04", "2024-01-05")
-    assert workspace.delta("tables/hourly") == before
+    assert sandbox.delta("tables/hourly") == before
+    replayed(sandbox, "2024-01-04", "2024-01-05")
+    assert sandbox.delta("tables/hourly") == before
 
 
-def test_a_held_slice_without_event_times_is_in_no_interval(workspace: Workspace) -> None:
+def test_a_held_slice_without_event_times_is_in_no_interval(sandbox: Sandbox) -> None:
     spec = REPLAYED.replace("time_column: hour", "time_column: hour, ordered: false")
     at_most = "{type: expect_column_max_to_be_between, kwargs: {column: total, max_value: 10}}"
-    hourly(workspace, spec, PLAIN, f"expectations: [{at_most}]")
-    land(workspace, "a.json", [event("2024-01-01 06:30")])
-    workspace.run("hourly")
-    land(workspace, "b.json", [{"k": "a", "n": 99}])
+    hourly(sandbox, spec, PLAIN, f"expectations: [{at_most}]")
+    land(sandbox, "a.json", [event("2024-01-01 06:30")])
+    sandbox.run("hourly")
+    land(sandbox, "b.json", [{"k": "a", "n": 99}])
     with pytest.raises(AuditFailed):
-        workspace.run("hourly")
-    land(workspace, "c.json", [event("2024-01-04 06:30")])
-    workspace.run("hourly")
-    replayed(workspace, "2024-01-01", "2024-01-02")
-    assert totals(workspace) == {"01 06": 1, "04 06": 1}
+        sandbox.run("hourly")
+    land(sandbox, "c.json", [event("2024-01-04 06:30")])
+    sandbox.run("hourly")
+    replayed(sandbox, "2024-01-01", "2024-01-02")
+    assert totals(sandbox) == {"01 06": 1, "04 06": 1}
 
 
 WITH_N = "SELECT date_trunc('hour', at) AS hour, k, 7 AS m, CAST(n AS BIGINT) AS total FROM events"
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("spec", [REPLAYED, KEYED], ids=["append", "update"])
 def test_a_column_in_the_middle_of_the_declared_schema_is_taken_by_its_name(
-    workspace: Workspace, spec: str
+    sandbox: Sandbox, spec: str
 ) -> None:
     """By a publish, by the release of what waited since before the column, and by a replay."""
     at_most = "{type: expect_column_max_to_be_between, kwargs: {column: total, max_value: 10}}"
-    hourly(workspace, spec, PLAIN, f"expectations: [{at_most}]")
-    land(workspace, "a.json", [event("2024-01-01 06:30")])
-    workspace.run("hourly")
-    land(workspace, "b.json", [event("2024-01-01 07:30", 99)])
+    hourly(sandbox, spec, PLAIN, f"expectations: [{at_most}]")
+    land(sandbox, "a.json", [event("2024-01-01 06:30")])
+    sandbox.run("hourly")
+    land(sandbox, "b.json", [event("2024-01-01 07:30", 99)])
     with pytest.raises(AuditFailed):
-        workspace.run("hourly")
-    hourly(workspace, spec, WITH_N)
-    ddl = workspace.root / "include/pipelines/hourly/hourly.ddl"
+        sandbox.run("hourly")
+    hourly(sandbox, spec, WITH_N)
+    ddl = sandbox.root / "include/pipelines/hourly/hourly.ddl"
     ddl.write_text("hour TIMESTAMP, k STRING, m INT, total BIGINT")
-    land(workspace, "c.json", [event("2024-01-03 06:30", 2)])
-    workspace.run("hourly")
-    with workspace.metastore() as metastore:
-        pipeline = load_pipeline(workspace.project, "hourly")
-        decide(metastore, workspace.project, pipeline, Decision("release", "r1", "test", "ann", "it was so"))
+    land(sandbox, "c.json", [event("2024-01-03 06:30", 2)])
+    sandbox.run("hourly")
+    with sandbox.metastore() as metastore:
+        pipeline = load_pipeline(sandbox.project, "hourly")
+        decide(
+            Workspace(sandbox.project, metastore),
+            pipeline,
+            Decision("release", "r1", "test", "ann", "it was so"),
+        )
 
     def found() -> list[tuple[object, ...]]:
-        rows = DeltaTable(str(workspace.storage / "tables/hourly")).to_pyarrow_table().to_pylist()
+        rows = DeltaTable(str(sandbox.storage / "tables/hourly")).to_pyarrow_table().to_pylist()
         return sorted((f"{row['hour']:%d %H}", row["k"], row["m"], row["total"]) for row in rows)
 
     assert found() == [("01 06", "a", None, 1), ("01 07", "a", None, 99), ("03 06", "a", 7, 2)]
-    replayed(workspace, "2024-01-01", "2024-01-02")
+    replayed(sandbox, "2024-01-01", "2024-01-02")
     assert found() == [("01 06", "a", 7, 1), ("01 07", "a", 7, 99), ("03 06", "a", 7, 2)]

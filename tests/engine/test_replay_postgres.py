@@ -10,21 +10,22 @@ import psycopg
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
-from drawdown.engine.replay import replay
-from drawdown.engine.run_context import RunContext
+from drawdown.changes.protocol import NewRows
+from drawdown.drain.run_context import RunContext
 from drawdown.errors import RefusedError
-from drawdown.machine.postgres import PostgresServer
 from drawdown.metastore.records import StagedFile
-from drawdown.publishing.target import NewRows
-from drawdown.publishing.targets import replaceable_of
 from drawdown.quality.audit import GxAuditor
 from drawdown.quality.outcome import AuditOutcome
+from drawdown.replay.spark_replay import replay
+from drawdown.sinks.targets import replaceable_of
 from drawdown.spec import Pipeline, load_pipeline
-from drawdown.spec.interval import Interval
+from drawdown.spec.values.interval import Interval
+from drawdown.testing.servers.postgres import PostgresServer
+from drawdown.workspace import Workspace
 from tests.support.database import TestDatabase
 from tests.support.registered import change
 from tests.support.replays import REPLAYED, replayed
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 pytest_plugins = ("tests.fixtures.postgres",)
 
@@ -41,12 +42,12 @@ def database(postgres_server: PostgresServer) -> TestDatabase:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, spark: SparkSession, database: TestDatabase) -> Workspace:
-    return Workspace(tmp_path / "project", spark, more=database.project_lines)
+def sandbox(tmp_path: Path, spark: SparkSession, database: TestDatabase) -> Sandbox:
+    return Sandbox(tmp_path / "project", spark, more=database.project_lines)
 
 
-def hourly(workspace: Workspace, spec: str, sql: str, rules: str = "", out: str = "hour TIMESTAMP") -> None:
-    workspace.pipeline(
+def hourly(sandbox: Sandbox, spec: str, sql: str, rules: str = "", out: str = "hour TIMESTAMP") -> None:
+    sandbox.pipeline(
         "hourly",
         spec,
         events_ddl="at TIMESTAMP, k STRING",
@@ -56,10 +57,10 @@ def hourly(workspace: Workspace, spec: str, sql: str, rules: str = "", out: str 
     )
 
 
-def land(workspace: Workspace, file: str, *events: str) -> None:
+def land(sandbox: Sandbox, file: str, *events: str) -> None:
     """Events such as `01T06 a`."""
     rows = [{"at": f"2024-01-{event[:5]}:30:00Z", "k": event[6:]} for event in events]
-    workspace.land_json(f"landing/events/{file}.json", rows)
+    sandbox.land_json(f"landing/events/{file}.json", rows)
 
 
 def totals(database: TestDatabase) -> dict[str, int]:
@@ -71,59 +72,62 @@ def totals(database: TestDatabase) -> dict[str, int]:
     return found
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("spec", [INTO_POSTGRES, UPDATE], ids=["append", "update"])
 def test_a_replayed_interval_has_what_came_late_and_lacks_what_no_longer_passes(
-    workspace: Workspace, database: TestDatabase, spec: str
+    sandbox: Sandbox, database: TestDatabase, spec: str
 ) -> None:
-    hourly(workspace, spec, HOURLY)
-    land(workspace, "1", "01T06 a", "01T23 gone", "02T00 gone", "02T06 a")
-    workspace.run("hourly")
-    land(workspace, "2", "01T06 a", "01T07 late", "03T06 a")
-    workspace.run("hourly")
-    hourly(workspace, spec, HOURLY, "{name: there, check: \"k <> 'gone'\", on_fail: quarantine}")
-    land(workspace, "3", "04T06 a")
-    workspace.run("hourly")
+    hourly(sandbox, spec, HOURLY)
+    land(sandbox, "1", "01T06 a", "01T23 gone", "02T00 gone", "02T06 a")
+    sandbox.run("hourly")
+    land(sandbox, "2", "01T06 a", "01T07 late", "03T06 a")
+    sandbox.run("hourly")
+    hourly(sandbox, spec, HOURLY, "{name: there, check: \"k <> 'gone'\", on_fail: quarantine}")
+    land(sandbox, "3", "04T06 a")
+    sandbox.run("hourly")
     rest = {hour: n for hour, n in totals(database).items() if hour > "02"}
-    run = replayed(workspace, *FIRST_DAY)
+    run = replayed(sandbox, *FIRST_DAY)
     assert totals(database) == {"01T06 a": 2, "01T07 late": 1, **rest}
     assert run.counts.published == 2
-    replayed(workspace, *FIRST_DAY)
+    replayed(sandbox, *FIRST_DAY)
     assert totals(database) == {"01T06 a": 2, "01T07 late": 1, **rest}, "again, it changes nothing"
-    land(workspace, "4", "05T06 a")
-    workspace.run("hourly")
+    land(sandbox, "4", "05T06 a")
+    sandbox.run("hourly")
     assert totals(database)["04T06 a"] == 1
 
 
-def test_what_a_drain_publishes_meanwhile_is_not_lost(workspace: Workspace, database: TestDatabase) -> None:
-    hourly(workspace, INTO_POSTGRES, PLAIN)
-    land(workspace, "1", "01T06 a", "03T06 a")
-    workspace.run("hourly")
-    land(workspace, "2", "01T07 late", "03T07 a")
+def test_what_a_drain_publishes_meanwhile_is_not_lost(sandbox: Sandbox, database: TestDatabase) -> None:
+    hourly(sandbox, INTO_POSTGRES, PLAIN)
+    land(sandbox, "1", "01T06 a", "03T06 a")
+    sandbox.run("hourly")
+    land(sandbox, "2", "01T07 late", "03T07 a")
     said: list[str] = []
 
     def drain_then_audit(rows: DataFrame, pipeline: Pipeline, count: int) -> AuditOutcome:
         if not said:
-            workspace.run("hourly")
+            sandbox.run("hourly")
         return GxAuditor()(rows, pipeline, count)
 
-    assert workspace.spark is not None
-    with workspace.metastore() as metastore:
-        pipeline = load_pipeline(workspace.project, "hourly")
-        of = workspace.spark, workspace.project, pipeline, metastore, drain_then_audit
+    assert sandbox.spark is not None
+    with sandbox.metastore() as metastore:
+        pipeline = load_pipeline(sandbox.project, "hourly")
+        workspace = Workspace(sandbox.project, metastore)
         context = RunContext("r1", "test", on_notice=said.append)
-        run = replay(*of, Interval.parse(*FIRST_DAY), context)
+        run = replay(
+            sandbox.spark, workspace, pipeline, drain_then_audit, Interval.parse(*FIRST_DAY), context
+        )
     assert len(said) == 1, "it began once more"
     assert run.counts.published == 2
     assert totals(database) == {"01T06 a": 1, "01T07 late": 1, "03T06 a": 1, "03T07 a": 1}
 
 
 def test_it_waits_for_a_publish_that_is_under_way_and_sees_what_that_brought(
-    workspace: Workspace, database: TestDatabase
+    sandbox: Sandbox, database: TestDatabase
 ) -> None:
-    hourly(workspace, INTO_POSTGRES, PLAIN)
-    land(workspace, "1", "01T06 a")
-    workspace.run("hourly")
-    target = replaceable_of(workspace.project, load_pipeline(workspace.project, "hourly"))
+    hourly(sandbox, INTO_POSTGRES, PLAIN)
+    land(sandbox, "1", "01T06 a")
+    sandbox.run("hourly")
+    target = replaceable_of(sandbox.project, load_pipeline(sandbox.project, "hourly"))
     seen: list[int] = []
 
     def overtaken(last: int) -> bool:
@@ -147,12 +151,12 @@ def test_it_waits_for_a_publish_that_is_under_way_and_sees_what_that_brought(
     assert totals(database) == {"01T06 a": 1}, "nothing is replaced"
 
 
-def test_a_time_column_that_is_no_time_is_refused(workspace: Workspace, database: TestDatabase) -> None:
+def test_a_time_column_that_is_no_time_is_refused(sandbox: Sandbox, database: TestDatabase) -> None:
     sql = PLAIN.replace("date_trunc('hour', at)", "CAST(date_trunc('hour', at) AS STRING)")
-    hourly(workspace, INTO_POSTGRES, sql, out="hour STRING")
-    land(workspace, "1", "01T06 a", "03T06 a")
-    workspace.run("hourly")
+    hourly(sandbox, INTO_POSTGRES, sql, out="hour STRING")
+    land(sandbox, "1", "01T06 a", "03T06 a")
+    sandbox.run("hourly")
     with pytest.raises(RefusedError, match="is STRING") as refused:
-        replayed(workspace, *FIRST_DAY)
+        replayed(sandbox, *FIRST_DAY)
     assert refused.value.id == "replay.no-time"
     assert len(database.table()) == 2

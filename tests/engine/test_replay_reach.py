@@ -15,15 +15,16 @@ import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from drawdown.engine.bounded import bounded_output
-from drawdown.engine.planning import plan_pipeline
-from drawdown.engine.query import Query
-from drawdown.engine.replay_reach import Reach
+from drawdown.drain.planning import plan_pipeline
 from drawdown.errors import RefusedError
+from drawdown.query.bounded import bounded_output
+from drawdown.query.query import Query
+from drawdown.replay.spark_reach import Reach
 from drawdown.spec import Pipeline
-from drawdown.spec.interval import Interval
+from drawdown.spec.values.interval import Interval
+from drawdown.workspace import Workspace
 from tests.support.replays import replayed
-from tests.support.workspace import Workspace, multiset
+from tests.support.sandbox import Sandbox, multiset
 
 HOURLY = "GROUP BY window(at, '1 hour'), k"
 SLIDING = "GROUP BY window(at, '2 hours', '30 minutes'), k"
@@ -165,17 +166,17 @@ CASES = {
 }  # fmt: skip
 
 
-def pipeline(workspace: Workspace, each: Case, declared: str = "") -> Pipeline:
+def pipeline(sandbox: Sandbox, each: Case, declared: str = "") -> Pipeline:
     spec = SPEC.format(more=SECOND if each.joins else "", declared=declared)
     files = {"transform_sql": each.sql, "event_ddl": EVENT, "out_ddl": f"t {each.kind}, k STRING, n BIGINT"}
-    return workspace.pipeline("p", spec, **files)
+    return sandbox.pipeline("p", spec, **files)
 
 
-def planned(workspace: Workspace, each: Case, declared: str = "") -> tuple[Pipeline, Query]:
-    made = pipeline(workspace, each, declared)
-    assert workspace.spark is not None
-    with workspace.metastore() as metastore:
-        return made, plan_pipeline(workspace.spark, workspace.project, made, metastore).accepted()
+def planned(sandbox: Sandbox, each: Case, declared: str = "") -> tuple[Pipeline, Query]:
+    made = pipeline(sandbox, each, declared)
+    assert sandbox.spark is not None
+    with sandbox.metastore() as metastore:
+        return made, plan_pipeline(sandbox.spark, Workspace(sandbox.project, metastore), made).accepted()
 
 
 def events(seed: int) -> list[tuple[datetime, str, int]]:
@@ -207,12 +208,12 @@ AS_ANOTHER = {
     [pytest.param(name, marks=pytest.mark.full) if name in AS_ANOTHER else name for name in CASES],
 )
 def test_the_rows_of_an_interval_are_those_of_a_computation_over_everything(
-    workspace: Workspace, name: str
+    sandbox: Sandbox, name: str
 ) -> None:
     each = CASES[name]
     for source in "ab":
-        workspace.land_json(f"landing/{source}/none.json", [{"at": "2024-01-01T00:00:00Z", "k": "x", "n": 1}])
-    made, query = planned(workspace, each)
+        sandbox.land_json(f"landing/{source}/none.json", [{"at": "2024-01-01T00:00:00Z", "k": "x", "n": 1}])
+    made, query = planned(sandbox, each)
     frames = {
         source: query.session.createDataFrame(events(number), EVENT).coalesce(1)
         for number, source in enumerate(made.streaming_sources)
@@ -220,7 +221,7 @@ def test_the_rows_of_an_interval_are_those_of_a_computation_over_everything(
 
     def rows(interval: Interval, read: Interval | None) -> Iterator[tuple[object, ...]]:
         fed = {n: f if read is None else within(f, "at", read) for n, f in frames.items()}
-        with bounded_output(query.session, workspace.project, made, fed) as output:
+        with bounded_output(query.session, sandbox.project, made, fed) as output:
             return iter([tuple(row) for row in within(output, "t", interval).collect()])
 
     for bounds, needs in each.needs:
@@ -244,130 +245,131 @@ def row(at: str, n: int = 1, k: str = "x") -> dict[str, object]:
     return {"at": at, "k": k, "n": n}
 
 
-def land(workspace: Workspace, file: str, *rows: dict[str, object], source: str = "a") -> None:
-    workspace.land_json(f"landing/{source}/{file}.json", rows, mtime=int(file))
+def land(sandbox: Sandbox, file: str, *rows: dict[str, object], source: str = "a") -> None:
+    sandbox.land_json(f"landing/{source}/{file}.json", rows, mtime=int(file))
 
 
-def out(workspace: Workspace) -> list[str]:
+def out(sandbox: Sandbox) -> list[str]:
     """Rows such as `02T23:30 7`, of every day."""
-    return [f"{t:%dT%H:%M} {n}" for t, _, n in workspace.delta("tables/out")]
+    return [f"{t:%dT%H:%M} {n}" for t, _, n in sandbox.delta("tables/out")]
 
 
-def refusal(workspace: Workspace, *bounds: str) -> RefusedError:
+def refusal(sandbox: Sandbox, *bounds: str) -> RefusedError:
     with pytest.raises(RefusedError) as refused:
-        replayed(workspace, *bounds, name="p")
+        replayed(sandbox, *bounds, name="p")
     return refused.value
 
 
-def test_a_table_of_days_is_replayed_by_whole_days(workspace: Workspace) -> None:
-    pipeline(workspace, CASES["day"])
-    land(workspace, "1", *(row(f"2024-01-02T{hour}:30:00Z", n) for n, hour in enumerate(("03", "09", "21"))))
-    land(workspace, "2", row("2024-01-03T00:00:00Z", 9))
-    workspace.run("p")
-    before = out(workspace)
+def test_a_table_of_days_is_replayed_by_whole_days(sandbox: Sandbox) -> None:
+    pipeline(sandbox, CASES["day"])
+    land(sandbox, "1", *(row(f"2024-01-02T{hour}:30:00Z", n) for n, hour in enumerate(("03", "09", "21"))))
+    land(sandbox, "2", row("2024-01-03T00:00:00Z", 9))
+    sandbox.run("p")
+    before = out(sandbox)
     for bounds in (SIX_HOURS, ("2024-01-02", "2024-01-02T06:00:00Z")):
-        error = refusal(workspace, *bounds)
+        error = refusal(sandbox, *bounds)
         assert error.id == "replay.reach"
         assert "is not whole days" in error.what
-    assert out(workspace) == before
-    replayed(workspace, *WHOLE_DAY, name="p")
-    assert out(workspace) == before
+    assert out(sandbox) == before
+    replayed(sandbox, *WHOLE_DAY, name="p")
+    assert out(sandbox) == before
 
 
-def test_what_the_plan_does_not_show_is_read_as_far_as_is_declared(workspace: Workspace) -> None:
+def test_what_the_plan_does_not_show_is_read_as_far_as_is_declared(sandbox: Sandbox) -> None:
     """A day in New York begins at five o'clock UTC; rows without event time are of a day of their own."""
     sql = (
         "SELECT to_date(coalesce(from_utc_timestamp(at, 'America/New_York'), TIMESTAMP '2024-01-02')) AS t,"
         " k, n FROM a"
     )
     undeclared = Case(sql, (), "DATE")
-    pipeline(workspace, undeclared)
-    land(workspace, "1", row("2024-01-02T12:00:00Z", 1), row("2024-01-03T04:00:00Z", 2), {"k": "x", "n": 3})
-    land(workspace, "2", row("2024-01-05T00:00:00Z", 4))
-    workspace.run("p")
-    before = out(workspace)
+    pipeline(sandbox, undeclared)
+    land(sandbox, "1", row("2024-01-02T12:00:00Z", 1), row("2024-01-03T04:00:00Z", 2), {"k": "x", "n": 3})
+    land(sandbox, "2", row("2024-01-05T00:00:00Z", 4))
+    sandbox.run("p")
+    before = out(sandbox)
     assert before == ["02T00:00 1", "02T00:00 2", "02T00:00 3", "04T00:00 4"]
-    error = refusal(workspace, *WHOLE_DAY)
+    error = refusal(sandbox, *WHOLE_DAY)
     assert error.id == "replay.reach"
     assert "declare lookahead and lookback under `replay:`" in error.do
-    pipeline(workspace, undeclared, ", lookback: 0 seconds, lookahead: 5 hours")
-    replayed(workspace, *WHOLE_DAY, name="p")
-    assert out(workspace) == before
+    pipeline(sandbox, undeclared, ", lookback: 0 seconds, lookahead: 5 hours")
+    replayed(sandbox, *WHOLE_DAY, name="p")
+    assert out(sandbox) == before
 
 
-def test_a_sliding_window_is_replayed_once_its_last_one_is_closed(workspace: Workspace) -> None:
+@pytest.mark.full
+def test_a_sliding_window_is_replayed_once_its_last_one_is_closed(sandbox: Sandbox) -> None:
     """The table is that of a computation over everything, before the replay and behind it."""
     each = CASES["sliding"]
-    pipeline(workspace, each, ", lookback: 90 minutes")
+    pipeline(sandbox, each, ", lookback: 90 minutes")
     at = "2024-01-02T23:45:00Z", "2024-01-03T00:15:00Z", "2024-01-03T01:00:00Z"
-    land(workspace, "1", *(row(time, 10**n) for n, time in enumerate(at)))
-    workspace.run("p")
-    assert refusal(workspace, *WHOLE_DAY).do.startswith("say under `replay:` at least lookahead: 90 minutes")
-    pipeline(workspace, each, ", lookback: 1 hour, lookahead: 90 minutes")
-    assert refusal(workspace, *WHOLE_DAY).id == "replay.open", "the window of 23:30 is open until 01:30"
-    land(workspace, "2", row("2024-01-03T01:30:00Z", 1000))
-    workspace.run("p")
-    before = out(workspace)
+    land(sandbox, "1", *(row(time, 10**n) for n, time in enumerate(at)))
+    sandbox.run("p")
+    assert refusal(sandbox, *WHOLE_DAY).do.startswith("say under `replay:` at least lookahead: 90 minutes")
+    pipeline(sandbox, each, ", lookback: 1 hour, lookahead: 90 minutes")
+    assert refusal(sandbox, *WHOLE_DAY).id == "replay.open", "the window of 23:30 is open until 01:30"
+    land(sandbox, "2", row("2024-01-03T01:30:00Z", 1000))
+    sandbox.run("p")
+    before = out(sandbox)
     assert before == ["02T22:00 1", "02T22:30 11", "02T23:00 11", "02T23:30 111"]
-    run = replayed(workspace, *WHOLE_DAY, name="p")
-    assert out(workspace) == before
+    run = replayed(sandbox, *WHOLE_DAY, name="p")
+    assert out(sandbox) == before
     assert run.counts.read == 3
-    land(workspace, "3", row("2024-01-04T00:00:00Z"))
-    workspace.run("p")
-    assert out(workspace)[:4] == before, "the live query gives none of them again"
+    land(sandbox, "3", row("2024-01-04T00:00:00Z"))
+    sandbox.run("p")
+    assert out(sandbox)[:4] == before, "the live query gives none of them again"
 
 
-def test_a_window_is_known_by_its_end(workspace: Workspace) -> None:
+@pytest.mark.full
+def test_a_window_is_known_by_its_end(sandbox: Sandbox) -> None:
     each = CASES["window's end"]
-    pipeline(workspace, each)
-    land(
-        workspace, "1", row("2024-01-01T23:30:00Z"), row("2024-01-02T23:30:00Z"), row("2024-01-04T00:00:00Z")
-    )
-    workspace.run("p")
-    assert out(workspace) == ["02T00:00 1", "03T00:00 1"]
-    assert "at least lookback: 1 hour" in refusal(workspace, *WHOLE_DAY).do
-    pipeline(workspace, each, ", lookback: 1 hour, lookahead: 2 hours")
-    replayed(workspace, *WHOLE_DAY, name="p")
-    assert out(workspace) == ["02T00:00 1", "03T00:00 1"]
+    pipeline(sandbox, each)
+    land(sandbox, "1", row("2024-01-01T23:30:00Z"), row("2024-01-02T23:30:00Z"), row("2024-01-04T00:00:00Z"))
+    sandbox.run("p")
+    assert out(sandbox) == ["02T00:00 1", "03T00:00 1"]
+    assert "at least lookback: 1 hour" in refusal(sandbox, *WHOLE_DAY).do
+    pipeline(sandbox, each, ", lookback: 1 hour, lookahead: 2 hours")
+    replayed(sandbox, *WHOLE_DAY, name="p")
+    assert out(sandbox) == ["02T00:00 1", "03T00:00 1"]
 
 
-def test_what_is_still_in_state_is_not_replayed(workspace: Workspace) -> None:
+def test_what_is_still_in_state_is_not_replayed(sandbox: Sandbox) -> None:
     """The last batch has moved the watermark to the end of the day, but was not run with it."""
     each = CASES["window"]
-    made = pipeline(workspace, each)
+    made = pipeline(sandbox, each)
     spec = made.folder / "pipeline.yaml"
     text = spec.read_text().replace(
         "schema: event.ddl", "schema: event.ddl, options: {maxFilesPerTrigger: 1}"
     )
     spec.write_text(text + "drain: {max_batches: 1}\n")
-    land(workspace, "1", row("2024-01-02T06:30:00Z"), row("2024-01-03T00:00:00Z"))
-    land(workspace, "2", row("2024-01-02T23:30:00Z"), row("2024-01-03T00:00:00Z"))
-    workspace.run("p")
-    assert out(workspace) == []
-    error = refusal(workspace, *WHOLE_DAY)
+    land(sandbox, "1", row("2024-01-02T06:30:00Z"), row("2024-01-03T00:00:00Z"))
+    land(sandbox, "2", row("2024-01-02T23:30:00Z"), row("2024-01-03T00:00:00Z"))
+    sandbox.run("p")
+    assert out(sandbox) == []
+    error = refusal(sandbox, *WHOLE_DAY)
     assert error.id == "replay.open"
-    assert out(workspace) == []
-    pipeline(workspace, each)
-    workspace.run("p")
+    assert out(sandbox) == []
+    pipeline(sandbox, each)
+    sandbox.run("p")
     before = ["02T06:00 1", "02T23:00 1"]
-    assert out(workspace) == before
-    replayed(workspace, *WHOLE_DAY, name="p")
-    assert out(workspace) == before, "with the watermark exactly at its end"
+    assert out(sandbox) == before
+    replayed(sandbox, *WHOLE_DAY, name="p")
+    assert out(sandbox) == before, "with the watermark exactly at its end"
 
 
-def test_a_row_without_a_match_is_given_a_millisecond_after_its_last_one(workspace: Workspace) -> None:
+@pytest.mark.full
+def test_a_row_without_a_match_is_given_a_millisecond_after_its_last_one(sandbox: Sandbox) -> None:
     """So says Spark's state of a join whose bound is a match, and so long its interval is open."""
     each = CASES["outer join"]
-    pipeline(workspace, each, ", lookback: 30 minutes, lookahead: 1 hour")
+    pipeline(sandbox, each, ", lookback: 30 minutes, lookahead: 1 hour")
     last = "2024-01-02T23:59:59.999999Z"
-    land(workspace, "1", row(last), row("2024-01-03T01:00:00Z", 2))
-    land(workspace, "1", row("2024-01-03T01:00:00Z", 3, "y"), source="b")
-    workspace.run("p")
-    assert out(workspace) == []
-    assert refusal(workspace, *WHOLE_DAY).id == "replay.open"
-    land(workspace, "2", row("2024-01-03T01:00:00.002Z"))
-    land(workspace, "2", row("2024-01-03T01:00:00.002Z", 3, "y"), source="b")
-    workspace.run("p")
-    assert out(workspace) == ["02T23:59 None"]
-    replayed(workspace, *WHOLE_DAY, name="p")
-    assert out(workspace) == ["02T23:59 None"]
+    land(sandbox, "1", row(last), row("2024-01-03T01:00:00Z", 2))
+    land(sandbox, "1", row("2024-01-03T01:00:00Z", 3, "y"), source="b")
+    sandbox.run("p")
+    assert out(sandbox) == []
+    assert refusal(sandbox, *WHOLE_DAY).id == "replay.open"
+    land(sandbox, "2", row("2024-01-03T01:00:00.002Z"))
+    land(sandbox, "2", row("2024-01-03T01:00:00.002Z", 3, "y"), source="b")
+    sandbox.run("p")
+    assert out(sandbox) == ["02T23:59 None"]
+    replayed(sandbox, *WHOLE_DAY, name="p")
+    assert out(sandbox) == ["02T23:59 None"]

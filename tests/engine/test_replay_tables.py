@@ -6,19 +6,20 @@ import pytest
 from deltalake import DeltaTable
 
 from drawdown.errors import DrawdownError, RefusedError
-from drawdown.publishing.replay import refuse_replay
+from drawdown.replay.publish import refuse_replay
 from drawdown.spec import load_pipeline
-from drawdown.spec.interval import Interval
+from drawdown.spec.values.interval import Interval
+from drawdown.workspace import Workspace
 from tests.support.replays import REPLAYED, replayed
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 FIRST_DAY = "2024-01-01", "2024-01-02"
 TABLE = "{skipChangeCommits: true}"
 
 
-def chain(workspace: Workspace, options: str = TABLE, more: str = "") -> None:
+def chain(sandbox: Sandbox, options: str = TABLE, more: str = "") -> None:
     """`hourly` sums up events; `daily` adds up its table."""
-    workspace.pipeline(
+    sandbox.pipeline(
         "hourly",
         REPLAYED,
         events_ddl="at TIMESTAMP",
@@ -33,7 +34,7 @@ def chain(workspace: Workspace, options: str = TABLE, more: str = "") -> None:
         "path: tables/hourly, schema: hourly.ddl, time_column: hour",
         "path: tables/daily, schema: daily.ddl, time_column: day",
     )
-    workspace.pipeline(
+    sandbox.pipeline(
         "daily",
         spec + more,
         daily_ddl="day TIMESTAMP, n BIGINT",
@@ -41,74 +42,75 @@ def chain(workspace: Workspace, options: str = TABLE, more: str = "") -> None:
     )
 
 
-def land(workspace: Workspace, file: int, *hours: str) -> None:
+def land(sandbox: Sandbox, file: int, *hours: str) -> None:
     rows = [{"at": f"2024-01-{hour}:30:00Z"} for hour in hours]
-    workspace.land_json(f"landing/events/{file}.json", rows, mtime=file)
-    workspace.run("hourly")
+    sandbox.land_json(f"landing/events/{file}.json", rows, mtime=file)
+    sandbox.run("hourly")
 
 
-def days(workspace: Workspace) -> dict[int, int]:
-    return {day.day: n for day, n in workspace.delta("tables/daily")}
+def days(sandbox: Sandbox) -> dict[int, int]:
+    return {day.day: n for day, n in sandbox.delta("tables/daily")}
 
 
-def refusal(workspace: Workspace, start: str, end: str) -> DrawdownError:
+def refusal(sandbox: Sandbox, start: str, end: str) -> DrawdownError:
     """The same with Spark and without it."""
     with pytest.raises(RefusedError) as refused:
-        replayed(workspace, start, end, "daily")
-    pipeline = load_pipeline(workspace.project, "daily")
-    with workspace.metastore() as metastore, pytest.raises(RefusedError) as before:
-        refuse_replay(workspace.project, pipeline, metastore, Interval.parse(start, end))
+        replayed(sandbox, start, end, "daily")
+    pipeline = load_pipeline(sandbox.project, "daily")
+    with sandbox.metastore() as metastore, pytest.raises(RefusedError) as before:
+        refuse_replay(Workspace(sandbox.project, metastore), pipeline, Interval.parse(start, end))
     assert str(before.value) == str(refused.value)
     return refused.value
 
 
+@pytest.mark.full
 def test_what_a_replay_has_replaced_comes_to_those_that_read_it_by_a_replay_of_theirs(
-    workspace: Workspace,
+    sandbox: Sandbox,
 ) -> None:
-    chain(workspace)
-    land(workspace, 1, "01T06", "01T18", "02T06")
-    land(workspace, 2, "01T07", "03T06", "04T06")
-    workspace.run("daily")
-    assert days(workspace) == {1: 2, 2: 1}
-    run = replayed(workspace, *FIRST_DAY, "hourly")
+    chain(sandbox)
+    land(sandbox, 1, "01T06", "01T18", "02T06")
+    land(sandbox, 2, "01T07", "03T06", "04T06")
+    sandbox.run("daily")
+    assert days(sandbox) == {1: 2, 2: 1}
+    run = replayed(sandbox, *FIRST_DAY, "hourly")
     assert [(n["about"], n["do"]) for n in run.notices if n["id"] == "replay.downstream"] == [
         ("daily", "drawdown backfill daily --from 2024-01-01T00:00:00Z --to 2024-01-02T00:00:00Z")
     ]
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         assert [run.kind for run in metastore.runs("daily")] == ["drain"], "nothing of it starts by itself"
-    error = refusal(workspace, *FIRST_DAY)
+    error = refusal(sandbox, *FIRST_DAY)
     assert error.id == "replay.source-ahead"
     assert "`drawdown run daily`" in error.do
-    workspace.run("daily")
-    assert days(workspace) == {1: 2, 2: 1}, "the stream passes over it"
-    land(workspace, 3, "05T06")
-    replayed(workspace, *FIRST_DAY, "daily")
-    assert days(workspace) == {1: 3, 2: 1}, "and nothing of what the stream has not read yet"
-    workspace.run("daily")
-    assert days(workspace) == {1: 3, 2: 1, 3: 1}
+    sandbox.run("daily")
+    assert days(sandbox) == {1: 2, 2: 1}, "the stream passes over it"
+    land(sandbox, 3, "05T06")
+    replayed(sandbox, *FIRST_DAY, "daily")
+    assert days(sandbox) == {1: 3, 2: 1}, "and nothing of what the stream has not read yet"
+    sandbox.run("daily")
+    assert days(sandbox) == {1: 3, 2: 1, 3: 1}
 
 
-def test_a_version_that_is_gone_or_read_in_part_is_refused_until_the_next_drain(workspace: Workspace) -> None:
-    chain(workspace)
-    land(workspace, 1, "01T06", "02T06", "02T18")
-    land(workspace, 2, "03T06", "04T06")
-    workspace.run("daily")
-    before = days(workspace)
-    table = DeltaTable(str(workspace.storage / "tables/hourly"))
+def test_a_version_that_is_gone_or_read_in_part_is_refused_until_the_next_drain(sandbox: Sandbox) -> None:
+    chain(sandbox)
+    land(sandbox, 1, "01T06", "02T06", "02T18")
+    land(sandbox, 2, "03T06", "04T06")
+    sandbox.run("daily")
+    before = days(sandbox)
+    table = DeltaTable(str(sandbox.storage / "tables/hourly"))
     table.optimize.compact()
     table.vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
-    error = refusal(workspace, *FIRST_DAY)
+    error = refusal(sandbox, *FIRST_DAY)
     assert error.id == "replay.version-gone"
     assert "is cleaned up" in error.what
-    workspace.run("daily")
-    replayed(workspace, *FIRST_DAY, "daily")
-    assert days(workspace) == before
+    sandbox.run("daily")
+    replayed(sandbox, *FIRST_DAY, "daily")
+    assert days(sandbox) == before
 
-    land(workspace, 3, *(f"04T{hour:02}" for hour in range(7, 24)))
-    chain(workspace, "{skipChangeCommits: true, maxFilesPerTrigger: 1}", "drain: {max_batches: 1}")
-    workspace.run("daily")
-    assert refusal(workspace, *FIRST_DAY).id == "replay.half-read"
-    chain(workspace)
-    workspace.run("daily")
-    replayed(workspace, *FIRST_DAY, "daily")
-    assert days(workspace) == {**before, 3: 1}
+    land(sandbox, 3, *(f"04T{hour:02}" for hour in range(7, 24)))
+    chain(sandbox, "{skipChangeCommits: true, maxFilesPerTrigger: 1}", "drain: {max_batches: 1}")
+    sandbox.run("daily")
+    assert refusal(sandbox, *FIRST_DAY).id == "replay.half-read"
+    chain(sandbox)
+    sandbox.run("daily")
+    replayed(sandbox, *FIRST_DAY, "daily")
+    assert days(sandbox) == {**before, 3: 1}

@@ -10,29 +10,29 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from drawdown.metastore.records import Run
-from drawdown.spec.interval import Interval, shown
+from drawdown.spec.values.interval import Interval, shown
 from tests.support.replays import DAYS, FIRST, drain_days, replayed
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 
-def totals(workspace: Workspace) -> Counter[tuple[datetime, str]]:
-    rows = workspace.delta("tables/hourly")
+def totals(sandbox: Sandbox) -> Counter[tuple[datetime, str]]:
+    rows = sandbox.delta("tables/hourly")
     found = Counter({(hour.astimezone(UTC), k): total for hour, k, total in rows})
     assert len(found) == len(rows), "no window twice"
     return found
 
 
 @pytest.mark.full
-def test_ten_intervals_together_and_again_equal_one_computation(workspace: Workspace) -> None:
-    expected = drain_days(workspace)
-    assert totals(workspace) != expected, "late events were dropped"
+def test_ten_intervals_together_and_again_equal_one_computation(sandbox: Sandbox) -> None:
+    expected = drain_days(sandbox)
+    assert totals(sandbox) != expected, "late events were dropped"
     days = list(Interval(FIRST, FIRST + timedelta(days=DAYS)).parts(timedelta(days=1)))
     order = [*days, *random.Random(2).sample(days, 3)]
     random.Random(3).shuffle(order)
 
     def replay(day: Interval) -> Run:
-        return replayed(workspace, shown(day.start), shown(day.end))
+        return replayed(sandbox, shown(day.start), shown(day.end))
 
     with ThreadPoolExecutor(3) as threads:
         assert len(list(threads.map(replay, order))) == len(order)
-    assert totals(workspace) == expected
+    assert totals(sandbox) == expected

@@ -13,12 +13,12 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from drawdown.engine.conditions import refuse_wide_conditions
-from drawdown.engine.session import query_session
-from drawdown.engine.set_aside_columns import parse_patch
-from drawdown.engine.sql_gate import asks_a_query, executes, more_than_a_query
 from drawdown.errors import SpecError, TransformError
 from drawdown.quality import gx
+from drawdown.quarantine.spark_columns import parse_patch
+from drawdown.query.conditions import refuse_wide_conditions
+from drawdown.spark.session import query_session
+from drawdown.spark.sql_gate import asks_a_query, executes, more_than_a_query
 from tests.support.quality import pipeline_with
 
 HARMLESS = [
@@ -165,12 +165,14 @@ def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path
     return path
 
 
+@pytest.mark.capability("OWN-09")
 @pytest.mark.parametrize("text", HARMLESS)
 def test_what_reads_and_computes_is_analysed(session: SparkSession, text: str) -> None:
     assert more_than_a_query(session, text) is None
     assert executes(session.sql(text)) is None
 
 
+@pytest.mark.capability("OWN-09")
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_does_more_is_refused_before_it_does_it(session: SparkSession, text: str, table: Path) -> None:
     text = text.replace("{table}", str(table))
@@ -195,6 +197,7 @@ def test_variables_are_not_put_into_a_text(session: SparkSession) -> None:
     )
 
 
+@pytest.mark.capability("OWN-09")
 @pytest.mark.parametrize("condition", HOSTILE_CONDITIONS)
 def test_a_condition_asks_no_query_wherever_it_stands(session: SparkSession, condition: str) -> None:
     assert asks_a_query(session, condition)

@@ -8,7 +8,7 @@ import pytest
 
 from drawdown.errors import SpecError, TransformError
 from tests.support.refusals import refused
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 SPEC = """
 sources:
@@ -18,10 +18,10 @@ sink: {format: delta, path: tables/out, schema: out.ddl}
 """
 
 
-def _pipeline(workspace: Workspace, sql: str, check: str = "id > 0") -> None:
+def _pipeline(sandbox: Sandbox, sql: str, check: str = "id > 0") -> None:
     rules = f'rules: [{{name: odd, check: "{check}", on_fail: warn}}]\n'
-    workspace.pipeline("confined", SPEC, transform_sql=sql, quality_yaml=rules, out_ddl="id INT, name STRING")
-    workspace.land_json("landing/events/1.json", [{"id": 1, "name": "one"}])
+    sandbox.pipeline("confined", SPEC, transform_sql=sql, quality_yaml=rules, out_ddl="id INT, name STRING")
+    sandbox.land_json("landing/events/1.json", [{"id": 1, "name": "one"}])
 
 
 @pytest.mark.parametrize(
@@ -33,19 +33,19 @@ def _pipeline(workspace: Workspace, sql: str, check: str = "id > 0") -> None:
         "system.builtin.reflect('java.lang.System', 'getProperty', 'user.home')",
     ],
 )
-def test_no_expression_calls_java(workspace: Workspace, expression: str) -> None:
-    _pipeline(workspace, f"SELECT id, {expression} AS name FROM events")
-    refused(workspace, "confined", "transform.refused", TransformError)
-    _pipeline(workspace, "SELECT * FROM events", check=f"{expression} IS NULL")
-    refused(workspace, "confined", "rule.refused", TransformError)
+def test_no_expression_calls_java(sandbox: Sandbox, expression: str) -> None:
+    _pipeline(sandbox, f"SELECT id, {expression} AS name FROM events")
+    refused(sandbox, "confined", "transform.refused", TransformError)
+    _pipeline(sandbox, "SELECT * FROM events", check=f"{expression} IS NULL")
+    refused(sandbox, "confined", "rule.refused", TransformError)
 
 
 @pytest.mark.parametrize("format", ["text", "json", "binaryFile", "delta"])
-def test_no_file_is_read_by_its_name(workspace: Workspace, format: str, tmp_path: Path) -> None:
+def test_no_file_is_read_by_its_name(sandbox: Sandbox, format: str, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     file = f"{format}.`{tmp_path / 'secret'}`"
-    _pipeline(workspace, f"SELECT e.* FROM events AS e JOIN (SELECT * FROM {file}) ON true")
-    error = refused(workspace, "confined", "transform.refused", TransformError)
+    _pipeline(sandbox, f"SELECT e.* FROM events AS e JOIN (SELECT * FROM {file}) ON true")
+    error = refused(sandbox, "confined", "transform.refused", TransformError)
     assert "secret" not in error.what.replace(str(tmp_path / "secret"), "")
 
 
@@ -66,25 +66,25 @@ def test_no_file_is_read_by_its_name(workspace: Workspace, format: str, tmp_path
         ("SELECT id, (SELECT TRANSFORM(1) USING 'cat') AS name FROM events", "ScriptTransformation"),
     ],
 )
-def test_a_transform_is_one_query(workspace: Workspace, sql: str, kind: str) -> None:
-    _pipeline(workspace, sql)
-    error = refused(workspace, "confined", "transform.command", TransformError)
+def test_a_transform_is_one_query(sandbox: Sandbox, sql: str, kind: str) -> None:
+    _pipeline(sandbox, sql)
+    error = refused(sandbox, "confined", "transform.command", TransformError)
     assert kind in error.what
 
 
-def test_a_transform_names_no_variable_of_the_driver(workspace: Workspace) -> None:
+def test_a_transform_names_no_variable_of_the_driver(sandbox: Sandbox) -> None:
     with pytest.raises(SpecError, match=r"spec\.sql-variable") as caught:
-        _pipeline(workspace, "SELECT id,\n  '${env:HOME}' AS name FROM events")
+        _pipeline(sandbox, "SELECT id,\n  '${env:HOME}' AS name FROM events")
     assert caught.value.where.endswith("transform.sql:2")
 
 
-def test_a_rule_asks_no_query(workspace: Workspace) -> None:
-    _pipeline(workspace, "SELECT * FROM events", check="id IN (SELECT id FROM events)")
-    error = refused(workspace, "confined", "rule.subquery", TransformError)
+def test_a_rule_asks_no_query(sandbox: Sandbox) -> None:
+    _pipeline(sandbox, "SELECT * FROM events", check="id IN (SELECT id FROM events)")
+    error = refused(sandbox, "confined", "rule.subquery", TransformError)
     assert "odd" in error.what
 
 
-def test_what_computes_is_as_it_was(workspace: Workspace) -> None:
-    _pipeline(workspace, "FROM events |> WHERE id = 1 |> SELECT id, upper(name) AS name")
-    workspace.run("confined")
-    assert workspace.delta("tables/out") == [(1, "ONE")]
+def test_what_computes_is_as_it_was(sandbox: Sandbox) -> None:
+    _pipeline(sandbox, "FROM events |> WHERE id = 1 |> SELECT id, upper(name) AS name")
+    sandbox.run("confined")
+    assert sandbox.delta("tables/out") == [(1, "ONE")]

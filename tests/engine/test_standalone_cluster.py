@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.clusters.cluster_folder import ClusterFolder
-from drawdown.clusters.reaper import reap
-from drawdown.clusters.standalone import Ask, spin_up, standing, take_down
 from drawdown.errors import MachineError
+from drawdown.launch.standalone.cluster import Ask, shut_down, spin_up, standing
+from drawdown.launch.standalone.cluster_folder import ClusterFolder
+from drawdown.launch.standalone.reaper import reap
 from drawdown.spec import Duration, Project, StandaloneCluster
 from tests.support import clusters
+from tests.support.sandbox import Sandbox
 from tests.support.waiting import until
-from tests.support.workspace import Workspace
 
 KEY = "flights.scheduled__2024-01-01T00:00:00+00:00"
 
@@ -33,9 +33,9 @@ def ask(workers: int = 1, ttl: str = "1 hour") -> Ask:
 
 @pytest.fixture
 def project(tmp_path: Path) -> Iterator[Project]:
-    workspace = Workspace(tmp_path / "project")
-    yield workspace.project
-    take_down(workspace.project, KEY)
+    sandbox = Sandbox(tmp_path / "project")
+    yield sandbox.project
+    shut_down(sandbox.project, KEY)
 
 
 @pytest.fixture
@@ -65,14 +65,14 @@ def test_it_stands_until_it_is_taken_down_and_lets_in_only_who_has_its_secret(
         refused.kill()
         refused.wait()
 
-    assert take_down(project, KEY)
+    assert shut_down(project, KEY)
     clusters.until_nothing_is_left(project.root)
     assert standing(project, KEY) is None
-    assert not take_down(project, KEY)
+    assert not shut_down(project, KEY)
 
 
 def worker_command() -> list[str]:
-    from drawdown.machine.spark_home import spark_home
+    from drawdown.jvm.spark_home import spark_home
 
     where = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "512m"]
     return [str(spark_home() / "bin" / "spark-class"), "org.apache.spark.deploy.worker.Worker", *where]
@@ -124,7 +124,7 @@ def test_a_worker_that_cannot_start_leaves_nothing_behind(
 def test_whoever_spins_it_up_may_be_killed_half_way(project: Project, folder: ClusterFolder) -> None:
     program = f"""
 from pathlib import Path
-from drawdown.clusters.standalone import spin_up
+from drawdown.launch.standalone.cluster import spin_up
 from drawdown.spec import load_project
 from tests.engine.test_standalone_cluster import ask
 spin_up(load_project(Path({str(project.root)!r})), ask())
@@ -137,6 +137,7 @@ spin_up(load_project(Path({str(project.root)!r})), ask())
     clusters.until_nothing_is_left(project.root)
 
 
+@pytest.mark.full
 def test_the_reaper_ends_what_is_past_its_time_and_nothing_else(
     project: Project, folder: ClusterFolder
 ) -> None:

@@ -10,13 +10,14 @@ import pytest
 from deltalake import DeltaTable
 
 from drawdown.errors import AuditFailed
+from drawdown.held.decide import Decision, decide
 from drawdown.metastore.records import Run
-from drawdown.publishing.held import Decision, decide
 from drawdown.spec import load_pipeline
+from drawdown.workspace import Workspace
 from tests.support.ageing import grow_old
 from tests.support.command_line import drawdown
+from tests.support.sandbox import Sandbox
 from tests.support.tidying import MONTH, tidied, tidied_after
-from tests.support.workspace import Workspace
 
 EVENTS = """
 sources:
@@ -40,38 +41,38 @@ DAYS = timedelta(days=1)
 
 
 @pytest.fixture
-def events(workspace: Workspace) -> Workspace:
+def events(sandbox: Sandbox) -> Sandbox:
     """Eight files of the table `events`, of one run; `copies` can stream them."""
     every = {"event_ddl": "id INT", "transform_sql": "SELECT * FROM events"}
-    workspace.pipeline("events", EVENTS, **every)
-    workspace.pipeline("copies", COPIES, **every)
-    arrive(workspace, *range(8))
-    workspace.run("events")
-    return workspace
+    sandbox.pipeline("events", EVENTS, **every)
+    sandbox.pipeline("copies", COPIES, **every)
+    arrive(sandbox, *range(8))
+    sandbox.run("events")
+    return sandbox
 
 
-def arrive(workspace: Workspace, *numbers: int) -> None:
+def arrive(sandbox: Sandbox, *numbers: int) -> None:
     """A file of one row each."""
     for number in numbers:
-        workspace.land_json(f"landing/events/{number}.json", [{"id": number}], mtime=1 + number)
+        sandbox.land_json(f"landing/events/{number}.json", [{"id": number}], mtime=1 + number)
 
 
-def ids(workspace: Workspace, table: str = "events") -> list[int]:
-    return sorted(row[0] for row in workspace.delta(f"tables/{table}"))
+def ids(sandbox: Sandbox, table: str = "events") -> list[int]:
+    return sorted(row[0] for row in sandbox.delta(f"tables/{table}"))
 
 
-def data_files(workspace: Workspace, table: str = "events") -> set[Path]:
-    return set((workspace.storage / f"tables/{table}").rglob("*.parquet"))
+def data_files(sandbox: Sandbox, table: str = "events") -> set[Path]:
+    return set((sandbox.storage / f"tables/{table}").rglob("*.parquet"))
 
 
-def decided(workspace: Workspace, choice: str) -> None:
-    project = workspace.project
-    with workspace.metastore() as metastore:
+def decided(sandbox: Sandbox, choice: str) -> None:
+    project = sandbox.project
+    with sandbox.metastore() as metastore:
         asked = Decision("release" if choice == "release" else "discard", choice, "host pid 1", "ada", "x")
-        decide(metastore, project, load_pipeline(project, "events"), asked)
+        decide(Workspace(project, metastore), load_pipeline(project, "events"), asked)
 
 
-def test_small_files_become_one_and_no_stream_reads_their_rows_again(events: Workspace) -> None:
+def test_small_files_become_one_and_no_stream_reads_their_rows_again(events: Sandbox) -> None:
     events.run("copies")
     small = data_files(events)
     said = tidied(events, "events", dry=True)
@@ -89,7 +90,7 @@ def test_small_files_become_one_and_no_stream_reads_their_rows_again(events: Wor
     assert ids(events, "copies") == list(range(9))
 
 
-def test_files_that_no_version_of_the_last_week_names_go(events: Workspace) -> None:
+def test_files_that_no_version_of_the_last_week_names_go(events: Sandbox) -> None:
     small = data_files(events)
     grow_old(events, MONTH)
     tidied(events, "events")
@@ -109,7 +110,8 @@ def test_files_that_no_version_of_the_last_week_names_go(events: Workspace) -> N
     assert "removed 8 files" in str(last.stop_reason)
 
 
-def test_a_stream_that_lags_still_finds_what_it_has_not_read(events: Workspace) -> None:
+@pytest.mark.full
+def test_a_stream_that_lags_still_finds_what_it_has_not_read(events: Sandbox) -> None:
     events.run("copies")
     arrive(events, *range(8, 16))
     events.run("events")
@@ -126,7 +128,8 @@ def test_a_stream_that_lags_still_finds_what_it_has_not_read(events: Workspace) 
     assert ids(events) == list(range(17))
 
 
-def test_a_stream_whose_position_nobody_can_tell_keeps_all_files(events: Workspace) -> None:
+@pytest.mark.full
+def test_a_stream_whose_position_nobody_can_tell_keeps_all_files(events: Sandbox) -> None:
     events.run("copies")
     tidied(events, "events")
     offsets = events.storage / "_drawdown/copies/checkpoint-1/offsets/0"
@@ -138,7 +141,7 @@ def test_a_stream_whose_position_nobody_can_tell_keeps_all_files(events: Workspa
     offsets.write_text(whole)
 
 
-def test_a_held_slice_and_what_waits_behind_it_are_published_after_a_month(events: Workspace) -> None:
+def test_a_held_slice_and_what_waits_behind_it_are_published_after_a_month(events: Sandbox) -> None:
     folder = events.root / "include/pipelines/events"
     (folder / "quality.yaml").write_text(NO_NINES)
     arrive(events, 99)
@@ -153,7 +156,8 @@ def test_a_held_slice_and_what_waits_behind_it_are_published_after_a_month(event
     assert ids(events) == [*range(8), 99, 100]
 
 
-def test_a_slice_that_no_audit_could_judge_is_published_after_a_month(events: Workspace) -> None:
+@pytest.mark.full
+def test_a_slice_that_no_audit_could_judge_is_published_after_a_month(events: Sandbox) -> None:
     quality = events.root / "include/pipelines/events/quality.yaml"
     quality.write_text(NO_NINES.replace("column: id", "column: nothing"))
     arrive(events, 8)
@@ -166,7 +170,7 @@ def test_a_slice_that_no_audit_could_judge_is_published_after_a_month(events: Wo
     assert ids(events) == list(range(9))
 
 
-def test_a_run_that_goes_on_and_one_that_died_are_left_alone(events: Workspace) -> None:
+def test_a_run_that_goes_on_and_one_that_died_are_left_alone(events: Sandbox) -> None:
     before = events.everything()
     with events.metastore() as metastore:
         lease = metastore.acquire("events", "host pid 1", "r1", MONTH)
@@ -179,7 +183,7 @@ def test_a_run_that_goes_on_and_one_that_died_are_left_alone(events: Workspace) 
     assert events.everything() == before
 
 
-def test_tables_and_folders_of_others_are_left_alone(events: Workspace) -> None:
+def test_tables_and_folders_of_others_are_left_alone(events: Sandbox) -> None:
     table = events.storage / "tables/events"
     tidied(events, "events")
     for name in (
@@ -204,7 +208,8 @@ def test_tables_and_folders_of_others_are_left_alone(events: Workspace) -> None:
     assert (table / "inner/a.parquet").exists()
 
 
-def test_the_command_says_what_it_does(events: Workspace) -> None:
+@pytest.mark.full
+def test_the_command_says_what_it_does(events: Sandbox) -> None:
     events.land_json("landing/events/x.json", [{"id": 1}])
     said = drawdown(events.root, "upkeep", "--all", "--dry-run", "--json")
     assert said.returncode == 0, said.stderr

@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.machine.broker import Broker
-from drawdown.machine.ports import free_ports
+from drawdown.processes.ports import free_ports
+from drawdown.testing.servers.kafka import KafkaServer
+from tests.support.sandbox import Sandbox
 from tests.support.spark import ROOT
-from tests.support.workspace import Workspace
 
 
 @pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Broker]:
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
     """Its port stays the same when it starts again."""
     [port] = free_ports(1)
-    with Broker(tmp_path_factory.mktemp("kafka"), port, state_dir=ROOT / ".drawdown") as running:
+    with KafkaServer(tmp_path_factory.mktemp("kafka"), port, state_dir=ROOT / ".drawdown") as running:
         yield running
 
 
 @pytest.fixture
-def kafka_workspace(tmp_path: Path, spark: SparkSession, broker: Broker) -> Workspace:
-    return Workspace(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
+def kafka_sandbox(tmp_path: Path, spark: SparkSession, broker: KafkaServer) -> Sandbox:
+    return Sandbox(tmp_path / "project", spark, kafka=broker.bootstrap_servers)

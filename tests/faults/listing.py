@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
-import sys
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
 import yaml
 
+from tests.support.collected import TESTS
+from tests.support.collected import collected as collected_marks
+
 HERE = Path(__file__).parent
-TESTS = HERE.parent
 PAGE = TESTS.parent / "docs" / "faults.md"
 STORE = TESTS.parent / ".drawdown" / "fault-results.json"
 SINKS = ("delta", "files", "postgres", "kafka", "function")
@@ -69,34 +66,9 @@ def rows() -> dict[str, Fault]:
     return {row["id"]: Fault(**row) for row in yaml.safe_load((HERE / "rows.yaml").read_text())}
 
 
-def marks_of(item: pytest.Item) -> list[Mark]:
-    full = item.get_closest_marker("full") is not None
-    return [Mark(*mark.args, test=item.nodeid, full=full) for mark in item.iter_markers("fault")]
-
-
 def collected() -> list[Mark]:
-    """Every mark of every test there is, those of `make test-all` too, as pytest itself collects them.
-
-    In a process of its own: this one may have been asked for a part of the tests only.
-    """
-    files = [path for path in TESTS.rglob("test_*.py") if "mark.fault" in path.read_text()]
-    listed = subprocess.run(
-        [sys.executable, "-m", "pytest", "--collect-only", "-q", "-m", "fault", "-p", __name__, *files],
-        cwd=TESTS.parent,
-        env={**os.environ, "PYTEST_ADDOPTS": ""},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert listed.returncode == 0, listed.stdout + listed.stderr
-    found = re.findall(r"^fault mark: (.*)$", listed.stdout, re.MULTILINE)
-    return [Mark(**json.loads(line)) for line in found]
-
-
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """As a plugin, for `collected`."""
-    for mark in marks_of(item):
-        print(f"fault mark: {json.dumps(asdict(mark))}")
+    """Every mark of every test there is, those of `make test-all` too."""
+    return [Mark(*each.args, test=each.test, full=each.full) for each in collected_marks("fault")]
 
 
 def remembered(outcomes: Mapping[str, str], store: Path = STORE) -> dict[str, Result]:

@@ -31,14 +31,14 @@ import psycopg
 import pyarrow.parquet as pq
 
 from drawdown.fault_points import FAULT, STEPS
-from drawdown.machine.broker import Broker
-from drawdown.machine.postgres import PostgresServer
+from drawdown.testing.servers.kafka import KafkaServer
+from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.command_line import DRAWDOWN
 from tests.support.database import TestDatabase
 from tests.support.deaths import free_lease
+from tests.support.sandbox import Sandbox
 from tests.support.spark import ROOT
 from tests.support.topics import Topic, records
-from tests.support.workspace import Workspace
 
 START = datetime(2024, 1, 1, tzinfo=UTC)
 PER_FILE = 200
@@ -83,17 +83,17 @@ class Soaked:
     sink: str
     sql: str
     ddl: str | None
-    read: Callable[[Workspace, str], Rows]
+    read: Callable[[Sandbox, str], Rows]
     oracle: Callable[[list[Event]], Iterable[tuple[Any, ...]]]
 
 
-def of_delta(workspace: Workspace, name: str) -> Rows:
-    return Counter(workspace.delta(f"tables/{name}"))
+def of_delta(sandbox: Sandbox, name: str) -> Rows:
+    return Counter(sandbox.delta(f"tables/{name}"))
 
 
-def of_files(workspace: Workspace, name: str) -> Rows:
+def of_files(sandbox: Sandbox, name: str) -> Rows:
     """The files that the sink's own log names, which is what Spark reads."""
-    log = workspace.storage / "tables" / name / "_spark_metadata"
+    log = sandbox.storage / "tables" / name / "_spark_metadata"
     shown = duckdb.sql(f"SELECT DISTINCT path FROM read_json('{log}/*', format='newline_delimited',"
                        " columns={path: 'VARCHAR'}, ignore_errors=true) WHERE path IS NOT NULL")  # fmt: skip
     found: Rows = Counter()
@@ -102,17 +102,17 @@ def of_files(workspace: Workspace, name: str) -> Rows:
     return found
 
 
-def of_postgres(workspace: Workspace, name: str) -> Rows:
-    database = workspace.project.databases["default"]
+def of_postgres(sandbox: Sandbox, name: str) -> Rows:
+    database = sandbox.project.databases["default"]
     assert database.password is not None
     where = {key: getattr(database, key) for key in ("host", "port", "dbname", "user")}
     with psycopg.connect(**where, password=database.password.get_secret_value()) as connection:
         return Counter(connection.execute(f"SELECT * FROM public.{name}").fetchall())  # type: ignore[arg-type]
 
 
-def of_topic(workspace: Workspace, name: str) -> Rows:
+def of_topic(sandbox: Sandbox, name: str) -> Rows:
     """As readers of committed records see it."""
-    read = records(workspace.project.brokers["default"], name)
+    read = records(sandbox.project.brokers["default"], name)
     return Counter((int(value), key) for _, key, value, _ in read)
 
 
@@ -162,7 +162,7 @@ PIPELINES = {
 class Landing:
     """Files that arrive one after the other, by a thread, until it is told to end."""
 
-    workspace: Workspace
+    sandbox: Sandbox
     chance: random.Random
     events: list[Event] = field(default_factory=list)
     files: int = 0
@@ -177,7 +177,7 @@ class Landing:
             for id in range(begin, begin + PER_FILE)
         ]
         rows = [{"id": e.id, "k": e.k, "at": e.at.isoformat()} for e in new]
-        self.workspace.land_json(f"landing/events/{self.files:06}.json", rows)
+        self.sandbox.land_json(f"landing/events/{self.files:06}.json", rows)
         self.events += new
         self.files += 1
 
@@ -190,7 +190,7 @@ class Landing:
 class Soak:
     """The application runs of a soak, and how many there were."""
 
-    workspace: Workspace
+    sandbox: Sandbox
     chance: random.Random
     kills: int = 0
     runs: int = 0
@@ -201,7 +201,7 @@ class Soak:
         begun = time.monotonic()
         process = subprocess.Popen(
             [*DRAWDOWN, "run", "--all"],
-            cwd=self.workspace.root,
+            cwd=self.sandbox.root,
             env={**os.environ, FAULT: fault, "PYTHONPATH": str(ROOT / "include")},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -216,7 +216,7 @@ class Soak:
         killed = process.returncode == -signal.SIGKILL
         if killed:
             self.kills += 1
-            free_lease(self.workspace)
+            free_lease(self.sandbox)
         elif process.returncode:
             self.failed.append(said)
         what = fault or (f"kill after {seconds:.1f} s" if seconds else "unharmed")
@@ -236,24 +236,24 @@ class Soak:
             self.run()
 
 
-def project(root: Path, server: PostgresServer, broker: Broker) -> Workspace:
+def project(root: Path, server: PostgresServer, broker: KafkaServer) -> Sandbox:
     Topic(broker, "topic")
-    workspace = Workspace(root, kafka=broker.bootstrap_servers, more=TestDatabase(server).project_lines)
+    sandbox = Sandbox(root, kafka=broker.bootstrap_servers, more=TestDatabase(server).project_lines)
     for name, soaked in PIPELINES.items():
         files = {"events_ddl": EVENTS, "transform_sql": soaked.sql, "quality_yaml": QUALITY}
         if soaked.ddl is not None:
             files["out_ddl"] = soaked.ddl
-        workspace.pipeline(name, SPEC.format(sink=soaked.sink), **files)
-    return workspace
+        sandbox.pipeline(name, SPEC.format(sink=soaked.sink), **files)
+    return sandbox
 
 
-def compared(workspace: Workspace, events: list[Event]) -> tuple[int, int]:
+def compared(sandbox: Sandbox, events: list[Event]) -> tuple[int, int]:
     """Rows lost and rows too many, over all sinks and their quarantine."""
     good = [event for event in events if event.id % BAD]
     lost = duplicated = 0
     for name, soaked in PIPELINES.items():
-        aside = Counter((row["payload"],) for row in workspace.quarantined(name))
-        expected, found = Counter(soaked.oracle(good)), soaked.read(workspace, name)
+        aside = Counter((row["payload"],) for row in sandbox.quarantined(name))
+        expected, found = Counter(soaked.oracle(good)), soaked.read(sandbox, name)
         missing, extra = expected - found, found - expected
         lost += missing.total() + max(0, len(events) - len(good) - aside.total())
         duplicated += extra.total() + max(0, aside.total() - (len(events) - len(good)))
@@ -272,11 +272,11 @@ def main() -> int:
     with (
         tempfile.TemporaryDirectory(prefix="drawdown-soak-") as folder,
         PostgresServer() as server,
-        Broker(Path(folder) / "kafka", state_dir=ROOT / ".drawdown") as broker,
+        KafkaServer(Path(folder) / "kafka", state_dir=ROOT / ".drawdown") as broker,
     ):
-        workspace = project(Path(folder) / "project", server, broker)
-        landing = Landing(workspace, random.Random(f"data {asked.seed}"))
-        soak = Soak(workspace, random.Random(f"kills {asked.seed}"))
+        sandbox = project(Path(folder) / "project", server, broker)
+        landing = Landing(sandbox, random.Random(f"data {asked.seed}"))
+        soak = Soak(sandbox, random.Random(f"kills {asked.seed}"))
         landing.land()
         thread = threading.Thread(target=landing.keep_landing, daemon=True)
         thread.start()
@@ -287,7 +287,7 @@ def main() -> int:
         # A row a day later closes every hour before it.
         landing.land(ahead=timedelta(days=1))
         soak.run()
-        lost, duplicated = compared(workspace, landing.events)
+        lost, duplicated = compared(sandbox, landing.events)
     for said in soak.failed:
         print(f"a run failed:\n{said}")
     counts = f"{soak.kills} kills, {soak.runs} runs, {len(landing.events)} rows"

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import pytest
 
-from drawdown.machine.broker import Broker
+from drawdown.testing.servers.kafka import KafkaServer
 from tests.support.frozen import frozen
+from tests.support.sandbox import Sandbox, multiset
 from tests.support.topics import Topic
-from tests.support.workspace import Workspace, multiset
 
 SPEC = """
 sources:
@@ -29,26 +29,27 @@ FILES = {
 }
 
 
-def _pipeline(workspace: Workspace, name: str, topic: Topic) -> None:
-    workspace.pipeline(name, SPEC.replace("TOPIC", topic.name).replace("NAME", name), **FILES)
+def _pipeline(sandbox: Sandbox, name: str, topic: Topic) -> None:
+    sandbox.pipeline(name, SPEC.replace("TOPIC", topic.name).replace("NAME", name), **FILES)
 
 
+@pytest.mark.full
 @pytest.mark.fault("F32", "delta")
-def test_the_broker_restarts_in_the_middle_of_a_drain(kafka_workspace: Workspace, broker: Broker) -> None:
-    workspace, topic = kafka_workspace, Topic(broker, "restarted")
+def test_the_broker_restarts_in_the_middle_of_a_drain(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
+    sandbox, topic = kafka_sandbox, Topic(broker, "restarted")
     for name in ("control", "restarted"):
-        _pipeline(workspace, name, topic)
+        _pipeline(sandbox, name, topic)
     topic.write(["twin", "twin", *map(str, range(10))])
-    with frozen(workspace, "restarted", "after batch.note 2") as sleeper:
+    with frozen(sandbox, "restarted", "after batch.note 2") as sleeper:
         broker.stop()
         broker.start()
         code, printed = sleeper.wake()
     assert code == 0 or "source.broker" in printed, printed
     assert "Traceback" not in printed
     if code:
-        workspace.run("restarted")
-    workspace.run("control")
-    expected = multiset(workspace.delta("tables/control"))
+        sandbox.run("restarted")
+    sandbox.run("control")
+    expected = multiset(sandbox.delta("tables/control"))
     assert expected.total() == 12
-    assert multiset(workspace.delta("tables/restarted")) == expected
-    assert workspace.drain("restarted")[0].run is None
+    assert multiset(sandbox.delta("tables/restarted")) == expected
+    assert sandbox.drain("restarted")[0].run is None

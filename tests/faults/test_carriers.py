@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.support.deaths import die
-from tests.support.workspace import Workspace, multiset
+from tests.support.sandbox import Sandbox, multiset
 
 RUNS = 10
 HOUR = timedelta(hours=1)
@@ -158,6 +158,7 @@ STAGED = "after batch.stage"
 COMMITTED = "before commits.note"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("shape", "policy", "killed_run", "moment"),
     [
@@ -172,11 +173,11 @@ COMMITTED = "before commits.note"
     ids=lambda value: getattr(value, "__name__", None) or (value if isinstance(value, str) else ""),
 )
 def test_rows_come_out_in_the_run_whose_data_closes_them(
-    workspace: Workspace, shape: str, policy: Callable[..., datetime], killed_run: int, moment: str
+    sandbox: Sandbox, shape: str, policy: Callable[..., datetime], killed_run: int, moment: str
 ) -> None:
     code, ddl = SHAPES[shape].code, SHAPES[shape].ddl
     language = "py" if code.startswith("def") else "sql"
-    workspace.pipeline(
+    sandbox.pipeline(
         "turns",
         SPEC.replace("POLICY", policy.__name__).replace("TRANSFORM", f"transform.{language}"),
         event_ddl="id STRING, k STRING, at TIMESTAMP",
@@ -184,33 +185,33 @@ def test_rows_come_out_in_the_run_whose_data_closes_them(
         **{f"transform_{language}": code},
     )
     for source in "ab":
-        (workspace.storage / "landing" / source).mkdir(parents=True)
+        (sandbox.storage / "landing" / source).mkdir(parents=True)
     landed: list[Event] = []
     rows_in_state: list[int] = []
     for i in range(RUNS):
         landed += wave(i)
         rows = [{"id": e.id, "k": e.k, "at": e.at.isoformat()} for e in wave(i)]
-        workspace.land_json(f"landing/{landed[-1].source}/{i}.json", rows)
+        sandbox.land_json(f"landing/{landed[-1].source}/{i}.json", rows)
         if i == killed_run:
-            die(workspace, "turns", moment)
+            die(sandbox, "turns", moment)
 
-        run = workspace.run("turns")
+        run = sandbox.run("turns")
 
         mark = watermark(landed, policy)
         assert run.watermark == mark
-        assert multiset(workspace.delta("tables/out")) == multiset(
+        assert multiset(sandbox.delta("tables/out")) == multiset(
             SHAPES[shape].oracle(landed, mark or START - RUNS * HOUR)
         )
         rows_in_state.append(sum(operator["rows"] for operator in run.progress[-1]["operators"]))
     # Each second run brings the same again, two hours later.
     assert rows_in_state[RUNS - 1] == rows_in_state[RUNS - 3] > 0
     assert rows_in_state[RUNS - 2] == rows_in_state[RUNS - 4] > 0
-    assert len(workspace.delta("tables/out")) > RUNS // 2
-    assert _fed_and_late(workspace) == (len(landed), 0)
+    assert len(sandbox.delta("tables/out")) > RUNS // 2
+    assert _fed_and_late(sandbox) == (len(landed), 0)
 
 
-def _fed_and_late(workspace: Workspace) -> tuple[int, int]:
+def _fed_and_late(sandbox: Sandbox) -> tuple[int, int]:
     """Of all batches, those of the dead run too."""
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         batches = metastore.batches("turns", 1)
     return sum(b.counts.fed for b in batches), sum(b.counts.late for b in batches)

@@ -11,8 +11,8 @@ from pyspark.sql import SparkSession
 
 from drawdown.errors import RefusedError
 from tests.support.refusals import refused
+from tests.support.sandbox import Sandbox, multiset
 from tests.support.verdicts import verdicts
-from tests.support.workspace import Workspace, multiset
 
 SPEC = """
 sources:
@@ -30,33 +30,31 @@ ASIDE = {"out_ddl": "id INT, name STRING", "transform_sql": "SELECT id, name FRO
 OPTIONS = {"csv": "header: true", "json": "", "parquet": ""}
 
 
-def _project(root: Path, spark: SparkSession, format: str, policy: str) -> Workspace:
-    workspace = Workspace(root, spark)
-    _spec(workspace, format, policy)
-    return workspace
+def _project(root: Path, spark: SparkSession, format: str, policy: str) -> Sandbox:
+    sandbox = Sandbox(root, spark)
+    _spec(sandbox, format, policy)
+    return sandbox
 
 
-def _spec(workspace: Workspace, format: str, policy: str) -> None:
+def _spec(sandbox: Sandbox, format: str, policy: str) -> None:
     spec = SPEC.replace("FORMAT", format).replace("POLICY", policy).replace("OPTIONS", OPTIONS[format])
-    workspace.pipeline("drifting", spec, **ASIDE)
+    sandbox.pipeline("drifting", spec, **ASIDE)
 
 
-def _land(
-    workspace: Workspace, format: str, name: str, columns: str, rows: Sequence[tuple[Any, ...]]
-) -> None:
+def _land(sandbox: Sandbox, format: str, name: str, columns: str, rows: Sequence[tuple[Any, ...]]) -> None:
     """One file; `columns` as DDL."""
     names = [column.split()[0] for column in columns.split(", ")]
     if format == "json":
-        workspace.land_json(f"landing/rows/{name}.json", [dict(zip(names, row, strict=True)) for row in rows])
+        sandbox.land_json(f"landing/rows/{name}.json", [dict(zip(names, row, strict=True)) for row in rows])
     elif format == "csv":
         lines = [",".join(map(str, row)) for row in [tuple(names), *rows]]
-        workspace.land(f"landing/rows/{name}.csv", lines)
+        sandbox.land(f"landing/rows/{name}.csv", lines)
     else:
-        assert workspace.spark is not None
-        aside = workspace.root / "aside"
-        frame = workspace.spark.createDataFrame(list(rows), columns).coalesce(1)
+        assert sandbox.spark is not None
+        aside = sandbox.root / "aside"
+        frame = sandbox.spark.createDataFrame(list(rows), columns).coalesce(1)
         frame.write.mode("overwrite").parquet(str(aside))
-        target = workspace.storage / f"landing/rows/{name}.parquet"
+        target = sandbox.storage / f"landing/rows/{name}.parquet"
         target.parent.mkdir(parents=True, exist_ok=True)
         next(aside.glob("part-*")).rename(target)
 
@@ -71,6 +69,7 @@ DRIFTS = [
 ]
 
 
+@pytest.mark.sampled
 @pytest.mark.fault("F25", "delta")
 @pytest.mark.parametrize(("format", "columns", "row", "said"), DRIFTS)
 def test_a_drifted_file_is_named_and_its_rows_are_set_aside(
@@ -78,8 +77,8 @@ def test_a_drifted_file_is_named_and_its_rows_are_set_aside(
 ) -> None:
     control = _project(tmp_path / "control", spark, format, "warn")
     drifted = _project(tmp_path / "drifted", spark, format, "fail")
-    for workspace in (control, drifted):
-        _land(workspace, format, "1", "id INT, name STRING", [(1, "one")])
+    for sandbox in (control, drifted):
+        _land(sandbox, format, "1", "id INT, name STRING", [(1, "one")])
     _land(drifted, format, "2 +%", columns, [row])
 
     error = refused(drifted, "drifting", "source.drift", RefusedError)

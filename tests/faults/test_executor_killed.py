@@ -12,8 +12,8 @@ import pytest
 
 from tests.support import clusters
 from tests.support.command_line import CommandLine, drawdown
+from tests.support.sandbox import Sandbox, multiset
 from tests.support.slow import slow_transform
-from tests.support.workspace import Workspace, multiset
 
 PROJECT = """
 clusters:
@@ -37,8 +37,8 @@ FILES, ROWS = 6, 12
 
 @pytest.mark.fault("F40", "delta")
 def test_a_drain_outlives_one_of_its_executors(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path / "project", more=PROJECT)
-    workspace.pipeline(
+    sandbox = Sandbox(tmp_path / "project", more=PROJECT)
+    sandbox.pipeline(
         "counts",
         SPEC,
         transform_py=slow_transform("events", "k", "string", 0.1, COUNTED),
@@ -47,31 +47,31 @@ def test_a_drain_outlives_one_of_its_executors(tmp_path: Path) -> None:
     rows = [[{"id": i, "k": "abcde"[(i + file) % 5]} for i in range(ROWS)] for file in range(FILES + 1)]
 
     def land(file: int) -> None:
-        workspace.land_json(f"landing/events/{file}.json", rows[file], mtime=file + 1)
+        sandbox.land_json(f"landing/events/{file}.json", rows[file], mtime=file + 1)
 
     for file in range(FILES):
         land(file)
-    with CommandLine(workspace.root, "run", "counts") as command:
+    with CommandLine(sandbox.root, "run", "counts") as command:
         command.until(lambda line: "counts: batch 1:" in line)
-        before = clusters.executors(workspace.root)
+        before = clusters.executors(sandbox.root)
         assert len(before) == 2, "six files, three for each worker"
         mapped = [Path(f"/proc/{executor}/maps").read_text() for executor in before]
         assert all("/.drawdown/archive/" in each for each in mapped), "classes are mapped, as the driver's"
         os.kill(before[0], signal.SIGKILL)
         assert command.ended(400) == 0, "".join(command.said)
-    clusters.until_nothing_is_left(workspace.root)
-    assert counted(workspace) == multiset(Counter(str(r["k"]) for file in rows[:FILES] for r in file).items())
+    clusters.until_nothing_is_left(sandbox.root)
+    assert counted(sandbox) == multiset(Counter(str(r["k"]) for file in rows[:FILES] for r in file).items())
 
     # The next run has a cluster of its own, of another size, and goes on with the state of this one.
     land(FILES)
-    assert drawdown(workspace.root, "run", "counts", timeout=400).returncode == 0
-    clusters.until_nothing_is_left(workspace.root)
-    assert counted(workspace) == multiset(Counter(str(r["k"]) for file in rows for r in file).items())
-    with workspace.metastore() as metastore:
+    assert drawdown(sandbox.root, "run", "counts", timeout=400).returncode == 0
+    clusters.until_nothing_is_left(sandbox.root)
+    assert counted(sandbox) == multiset(Counter(str(r["k"]) for file in rows for r in file).items())
+    with sandbox.metastore() as metastore:
         [second, first] = metastore.runs("counts")
         batches = metastore.batches("counts", 1)
         applications = metastore.applications.since(first.started_at - timedelta(hours=1))[0]
-    driver = workspace.project.clusters["pair"]
+    driver = sandbox.project.clusters["pair"]
     assert all(application.cores > driver.cores for application in applications)
     assert all(application.memory > driver.memory_bytes for application in applications)
     assert (first.state, first.counts.read) == ("succeeded", FILES * ROWS)
@@ -79,5 +79,5 @@ def test_a_drain_outlives_one_of_its_executors(tmp_path: Path) -> None:
     assert [batch.counts.read for batch in batches] == [ROWS] * (FILES + 1)
 
 
-def counted(workspace: Workspace) -> object:
-    return multiset(workspace.delta("tables/counts"))
+def counted(sandbox: Sandbox) -> object:
+    return multiset(sandbox.delta("tables/counts"))

@@ -15,11 +15,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.machine.postgres import PostgresServer
+from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.database import TestDatabase
 from tests.support.deaths import free_lease, run_apart
+from tests.support.sandbox import Sandbox
 from tests.support.spark import ROOT
-from tests.support.workspace import Workspace
 
 pytest_plugins = ("tests.fixtures.postgres",)
 
@@ -71,49 +71,50 @@ def _code(folder: Path, address: str) -> str:
     return HEAD + code
 
 
+@pytest.mark.full
 @pytest.mark.fault("F04", "function")
 def test_a_crash_between_two_sinks_leaves_each_with_every_row_once(
     tmp_path: Path, spark: SparkSession, postgres_server: PostgresServer
 ) -> None:
-    workspace, database = Workspace(tmp_path / "project", spark), TestDatabase(postgres_server)
+    sandbox, database = Sandbox(tmp_path / "project", spark), TestDatabase(postgres_server)
     database.execute("CREATE TABLE events (id int, name text)")
     database.execute("CREATE TABLE drawdown_batches (app_id text PRIMARY KEY, batch_id bigint NOT NULL)")
-    workspace.pipeline("fan_out", SPEC, event_ddl="id INT, name STRING",
+    sandbox.pipeline("fan_out", SPEC, event_ddl="id INT, name STRING",
                        transform_sql="SELECT * FROM events",
-                       sink_py=_code(workspace.storage, database.url))  # fmt: skip
+                       sink_py=_code(sandbox.storage, database.url))  # fmt: skip
     expected: Counter[tuple[object, ...]] = Counter()
     for wave, place in enumerate(["delta 1", "postgres 0"]):
         for file in range(2):
             rows = [(n % 3, f"twin {n % 3}") for n in range(5)] + [(100 * wave + file, "one")]
             expected.update(rows)
-            workspace.land_json(f"landing/events/{wave}{file}.json",
+            sandbox.land_json(f"landing/events/{wave}{file}.json",
                                 [{"id": id, "name": name} for id, name in rows],
                                 mtime=10 * wave + file + 1)  # fmt: skip
-        _die(workspace, place)
-        assert len(_delta(workspace)) > len(_files(workspace, spark)), "it died between two sinks"
-        workspace.run("fan_out")
-        assert Counter(_delta(workspace)) == expected, place
+        _die(sandbox, place)
+        assert len(_delta(sandbox)) > len(_files(sandbox, spark)), "it died between two sinks"
+        sandbox.run("fan_out")
+        assert Counter(_delta(sandbox)) == expected, place
         assert Counter(database.table("events")) == expected, place
-        assert Counter(_files(workspace, spark)) == expected, place
-        assert workspace.drain("fan_out")[0].run is None
+        assert Counter(_files(sandbox, spark)) == expected, place
+        assert sandbox.drain("fan_out")[0].run is None
 
 
-def _delta(workspace: Workspace) -> list[tuple[object, ...]]:
-    return workspace.delta("lake")
+def _delta(sandbox: Sandbox) -> list[tuple[object, ...]]:
+    return sandbox.delta("lake")
 
 
-def _files(workspace: Workspace, spark: SparkSession) -> list[tuple[object, ...]]:
-    folder = workspace.storage / "export"
+def _files(sandbox: Sandbox, spark: SparkSession) -> list[tuple[object, ...]]:
+    folder = sandbox.storage / "export"
     frame = spark.read.schema("id INT, name STRING").parquet(f"{folder}/*") if folder.exists() else None
     return [tuple(row) for row in frame.collect()] if frame is not None else []
 
 
-def _die(workspace: Workspace, place: str) -> None:
+def _die(sandbox: Sandbox, place: str) -> None:
     """Run until the function has come so often to a place between its writes."""
     os.environ[DIES] = place
     try:
-        job = run_apart(workspace, "fan_out")
+        job = run_apart(sandbox, "fan_out")
     finally:
         del os.environ[DIES]
     assert job.returncode == -signal.SIGKILL, job.stdout
-    free_lease(workspace)
+    free_lease(sandbox)

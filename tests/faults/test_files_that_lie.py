@@ -15,16 +15,17 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.application import Application
+from drawdown.application import SparkApplication
+from drawdown.application.watcher import Report, Watcher
 from drawdown.errors import RefusedError, SourceError
 from drawdown.metastore.records import Run
 from drawdown.plan.preflight import Preflight
 from drawdown.spec import Pipeline, load_pipeline
-from drawdown.watcher import Report, Watcher
+from drawdown.workspace import Workspace
 from tests.support.deaths import die
 from tests.support.refusals import planned, refused
+from tests.support.sandbox import Sandbox, multiset
 from tests.support.verdicts import verdicts
-from tests.support.workspace import Workspace, multiset
 
 SPEC = """
 sources:
@@ -39,25 +40,25 @@ DAY = 86_400
 
 def _project(
     root: Path, spark: SparkSession, more: str = "options: {}", sink: str = "delta audited"
-) -> Workspace:
-    workspace = Workspace(root, spark)
-    _spec(workspace, more, sink)
-    return workspace
+) -> Sandbox:
+    sandbox = Sandbox(root, spark)
+    _spec(sandbox, more, sink)
+    return sandbox
 
 
-def _spec(workspace: Workspace, more: str, sink: str = "delta audited") -> None:
+def _spec(sandbox: Sandbox, more: str, sink: str = "delta audited") -> None:
     format, publish = sink.split()
     spec = SPEC.replace("MORE", more).replace("FORMAT", format).replace("PUBLISH", publish)
-    workspace.pipeline("lies", spec, **ASIDE)
+    sandbox.pipeline("lies", spec, **ASIDE)
 
 
-def _land(workspace: Workspace, *ids: int, at: float = 1_700_000_000) -> None:
+def _land(sandbox: Sandbox, *ids: int, at: float = 1_700_000_000) -> None:
     for id in ids:
-        workspace.land(f"landing/rows/{id}.csv", [f"{id},one"], mtime=at + id)
+        sandbox.land(f"landing/rows/{id}.csv", [f"{id},one"], mtime=at + id)
 
 
-def _rows(workspace: Workspace) -> Any:
-    return multiset(workspace.delta("tables/out"))
+def _rows(sandbox: Sandbox) -> Any:
+    return multiset(sandbox.delta("tables/out"))
 
 
 def _notices(run: Run) -> list[tuple[str, str]]:
@@ -69,9 +70,9 @@ def test_a_processed_file_that_was_rewritten_is_named_once_and_changes_nothing(
     tmp_path: Path, spark: SparkSession
 ) -> None:
     control, lied = _project(tmp_path / "control", spark), _project(tmp_path / "lied", spark)
-    for workspace in (control, lied):
-        _land(workspace, 1, 2, 3)
-        workspace.run("lies")
+    for sandbox in (control, lied):
+        _land(sandbox, 1, 2, 3)
+        sandbox.run("lies")
     _land(lied, 1, at=1_700_000_500)  # the same size
     lied.land("landing/rows/2.csv", ["2,other"], mtime=1_700_000_002)  # the same time
 
@@ -91,8 +92,8 @@ def test_a_processed_file_that_was_rewritten_is_named_once_and_changes_nothing(
     os.utime(lied.storage / "landing/rows/3.csv", (1_700_000_003, 1_700_000_003))
     _land(lied, 4)
     _land(control, 4)
-    for workspace in (control, lied):
-        assert workspace.run("lies").notices == []
+    for sandbox in (control, lied):
+        assert sandbox.run("lies").notices == []
     assert _rows(lied) == _rows(control)
 
 
@@ -102,8 +103,8 @@ def test_a_file_that_changes_or_goes_before_its_batch_is_replayed_stops_the_run(
     tmp_path: Path, spark: SparkSession
 ) -> None:
     control, lied = _project(tmp_path / "control", spark), _project(tmp_path / "lied", spark)
-    for workspace in (control, lied):
-        _land(workspace, 1, 2)
+    for sandbox in (control, lied):
+        _land(sandbox, 1, 2)
     control.run("lies")
     die(lied, "lies", "after batch.stage")
     file = lied.storage / "landing/rows/1.csv"
@@ -135,10 +136,10 @@ def test_a_rewritten_file_is_replayed_as_it_is_now_when_the_policy_says_so(
     control, lied = (_project(tmp_path / n, spark, more, "parquet direct") for n in ("control", "lied"))
     _land(lied, 1, 2)
     die(lied, "lies", "before batch.stage")
-    for workspace in (control, lied):
-        _land(workspace, 1, 2)
-        workspace.land("landing/rows/1.csv", ["1,three"], mtime=1_700_000_600)
-        run = workspace.run("lies")
+    for sandbox in (control, lied):
+        _land(sandbox, 1, 2)
+        sandbox.land("landing/rows/1.csv", ["1,three"], mtime=1_700_000_600)
+        run = sandbox.run("lies")
     assert ("source.rewritten", "rows") in _notices(run)
     rows = [spark.read.parquet(str(w.storage / "tables/out")).collect() for w in (control, lied)]
     assert multiset(rows[0]) == multiset(rows[1])
@@ -146,22 +147,22 @@ def test_a_rewritten_file_is_replayed_as_it_is_now_when_the_policy_says_so(
 
 @pytest.mark.fault("F21", "delta")
 def test_names_of_unfinished_files_are_not_read(tmp_path: Path, spark: SparkSession) -> None:
-    workspace = _project(tmp_path / "lied", spark)
-    _land(workspace, 1)
+    sandbox = _project(tmp_path / "lied", spark)
+    _land(sandbox, 1)
     for name in (".2.csv", "_3.csv", "4.csv._COPYING_", "5.csv.tmp", "6.part", "7.csv.filepart", "8.csv~"):
-        workspace.land(f"landing/rows/{name}", ["9,half"])
-    assert workspace.run("lies").counts.read == 1
-    assert workspace.drain("lies")[0] == Report("lies")
-    (workspace.storage / "landing/rows/5.csv.tmp").rename(workspace.storage / "landing/rows/5.csv")
-    assert workspace.run("lies").counts.read == 1
-    assert _rows(workspace) == multiset([(1, "one"), (9, "half")])
+        sandbox.land(f"landing/rows/{name}", ["9,half"])
+    assert sandbox.run("lies").counts.read == 1
+    assert sandbox.drain("lies")[0] == Report("lies")
+    (sandbox.storage / "landing/rows/5.csv.tmp").rename(sandbox.storage / "landing/rows/5.csv")
+    assert sandbox.run("lies").counts.read == 1
+    assert _rows(sandbox) == multiset([(1, "one"), (9, "half")])
 
 
 class _Writer(Watcher):
     """Begins a file when a run has looked, and ends it when Spark has taken it into a batch."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self._storage = workspace.storage
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._storage = sandbox.storage
         self.ends = threading.Thread(target=self._end)
 
     def looked(self, pipeline: Pipeline, found: Preflight) -> None:
@@ -179,23 +180,23 @@ class _Writer(Watcher):
 def test_a_file_that_is_still_being_written_delays_the_start_and_is_read_whole(
     tmp_path: Path, spark: SparkSession
 ) -> None:
-    workspace = _project(tmp_path / "lied", spark, "settle: 4 seconds")
-    workspace.land("landing/rows/1.csv", ["1,one"])
+    sandbox = _project(tmp_path / "lied", spark, "settle: 4 seconds")
+    sandbox.land("landing/rows/1.csv", ["1,one"])
     written = time.time()
-    writer = _Writer(workspace)
-    with workspace.metastore() as metastore:
-        application = Application(workspace.project, metastore, session=spark, watcher=writer)
-        report = application.drain_all([load_pipeline(workspace.project, "lies")])[0]
+    writer = _Writer(sandbox)
+    with sandbox.metastore() as metastore:
+        application = SparkApplication(Workspace(sandbox.project, metastore), session=spark, watcher=writer)
+        report = application.drain_all([load_pipeline(sandbox.project, "lies")])[0]
     writer.ends.join()
     assert report.run is not None, report.error
     assert report.run.started_at is not None
     assert report.run.started_at.timestamp() >= written + 3.9, "1.csv delayed the start"
     assert "2.csv of rows was still being written: left for the next run" in str(report.run.stop_reason)
-    assert _rows(workspace) == multiset([])
+    assert _rows(sandbox) == multiset([])
 
-    workspace.run("lies")
-    assert _rows(workspace) == multiset([(1, "one"), (2, "one"), (3, "one")])
-    assert workspace.drain("lies")[0] == Report("lies")
+    sandbox.run("lies")
+    assert _rows(sandbox) == multiset([(1, "one"), (2, "one"), (3, "one")])
+    assert sandbox.drain("lies")[0] == Report("lies")
 
 
 @pytest.mark.fault("F22", "delta")
@@ -204,12 +205,12 @@ def test_a_file_that_is_too_old_is_named_and_taken_when_the_age_is_raised(
 ) -> None:
     control = _project(tmp_path / "control", spark, "options: {maxFileAge: 100d}")
     lied = _project(tmp_path / "lied", spark, "options: {maxFileAge: 1h}")
-    for workspace in (control, lied):
-        _land(workspace, 1)
-        workspace.run("lies")
-        _land(workspace, 2, at=1_700_000_000 - 2 * DAY)
-        _land(workspace, 3)
-        run = workspace.run("lies")
+    for sandbox in (control, lied):
+        _land(sandbox, 1)
+        sandbox.run("lies")
+        _land(sandbox, 2, at=1_700_000_000 - 2 * DAY)
+        _land(sandbox, 3)
+        run = sandbox.run("lies")
     assert _notices(run) == [("source.too-old", "rows")]
     assert "2.csv is older" in verdicts(lied, "lies")["source.too-old"].what
     _spec(lied, "options: {maxFileAge: 1h}, policy: {too_old: fail}")
@@ -218,8 +219,8 @@ def test_a_file_that_is_too_old_is_named_and_taken_when_the_age_is_raised(
 
     _spec(lied, "options: {maxFileAge: 100d}")
     _land(control, 4)
-    for workspace in (control, lied):
-        assert workspace.run("lies").notices == []
+    for sandbox in (control, lied):
+        assert sandbox.run("lies").notices == []
     assert _rows(lied) == _rows(control)
     assert lied.drain("lies")[0] == Report("lies")
 
@@ -230,17 +231,17 @@ def test_a_file_from_the_future_is_named_and_not_read_until_it_is_mended(
 ) -> None:
     control, lied = _project(tmp_path / "control", spark), _project(tmp_path / "lied", spark)
     now = time.time()
-    for workspace in (control, lied):
-        _land(workspace, 1)
-        _land(workspace, 2, at=now + (30 * DAY if workspace is lied else -60))
+    for sandbox in (control, lied):
+        _land(sandbox, 1)
+        _land(sandbox, 2, at=now + (30 * DAY if sandbox is lied else -60))
     error = refused(lied, "lies", "source.future-mtime", RefusedError)
     assert f"{lied.storage}/landing/rows/2.csv" in error.what
     assert "touch" in error.do
     (lied.storage / "landing/rows/2.csv").touch()
-    for workspace in (control, lied):
-        workspace.run("lies")
-        _land(workspace, 3, at=now)
-        workspace.run("lies")
+    for sandbox in (control, lied):
+        sandbox.run("lies")
+        _land(sandbox, 3, at=now)
+        sandbox.run("lies")
     assert _rows(lied) == _rows(control)
 
     _spec(lied, "policy: {future_mtime: warn}")
@@ -253,9 +254,9 @@ def test_a_file_from_the_future_is_named_and_not_read_until_it_is_mended(
 
 @pytest.mark.fault("F26", "delta")
 def test_late_rows_are_counted_and_kept_when_the_source_says_so(tmp_path: Path, spark: SparkSession) -> None:
-    counted, kept = Workspace(tmp_path / "counted", spark), Workspace(tmp_path / "kept", spark)
-    for workspace, late in ((counted, "count"), (kept, "keep")):
-        workspace.pipeline(
+    counted, kept = Sandbox(tmp_path / "counted", spark), Sandbox(tmp_path / "kept", spark)
+    for sandbox, late in ((counted, "count"), (kept, "keep")):
+        sandbox.pipeline(
             "late",
             f"""
             sources:
@@ -278,8 +279,8 @@ def test_late_rows_are_counted_and_kept_when_the_source_says_so(tmp_path: Path, 
         for file, hour in enumerate(("10", "12", "14", "16")):
             late_rows = [{"id": 9, "at": f"2024-01-01T0{i}:00:00Z"} for i in range(3)] if hour == "14" else []
             rows = [{"id": file, "at": f"2024-01-01T{hour}:00:00Z"}, *late_rows]
-            workspace.land_json(f"landing/rows/{file}.json", rows, mtime=1_700_000_000 + file)
-    runs = [workspace.run("late") for workspace in (counted, kept)]
+            sandbox.land_json(f"landing/rows/{file}.json", rows, mtime=1_700_000_000 + file)
+    runs = [sandbox.run("late") for sandbox in (counted, kept)]
     assert [run.counts.late for run in runs] == [3, 3]
     assert all(run.counts.balanced for run in runs)
     assert multiset(kept.delta("tables/out")) == multiset(counted.delta("tables/out"))

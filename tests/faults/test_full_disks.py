@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from drawdown.application.watcher import Report
 from drawdown.errors import DrawdownError
-from drawdown.watcher import Report
+from tests.support.sandbox import Sandbox, multiset
 from tests.support.small_disk import small_disk
-from tests.support.workspace import Workspace, multiset
 
 SPEC = """
 sources:
@@ -38,33 +38,33 @@ FILES = {
 }
 
 
-def _project(root: Path, spark: SparkSession, sink: str) -> Workspace:
-    workspace = Workspace(root, spark)
+def _project(root: Path, spark: SparkSession, sink: str) -> Sandbox:
+    sandbox = Sandbox(root, spark)
     format, publish = sink.split()
-    workspace.pipeline("full", SPEC.replace("FORMAT", format).replace("PUBLISH", publish), **FILES)
-    return workspace
+    sandbox.pipeline("full", SPEC.replace("FORMAT", format).replace("PUBLISH", publish), **FILES)
+    return sandbox
 
 
-def _land(workspace: Workspace, wave: int) -> None:
+def _land(sandbox: Sandbox, wave: int) -> None:
     for file in range(2 * wave, 2 * wave + 2):
         rows = [
             {"id": i, "name": f"{i:01000}", "at": f"2024-01-01T{file:02}:00:{i % 60:02}Z"} for i in range(50)
         ]
-        workspace.land_json(f"landing/events/{file}.json", rows, mtime=1_700_000_000 + file)
+        sandbox.land_json(f"landing/events/{file}.json", rows, mtime=1_700_000_000 + file)
 
 
-def _rows(workspace: Workspace) -> Any:
-    assert workspace.spark is not None
-    format = "delta" if (workspace.storage / "tables/out/_delta_log").exists() else "parquet"
-    if not (workspace.storage / "tables/out").exists():
+def _rows(sandbox: Sandbox) -> Any:
+    assert sandbox.spark is not None
+    format = "delta" if (sandbox.storage / "tables/out/_delta_log").exists() else "parquet"
+    if not (sandbox.storage / "tables/out").exists():
         return multiset([])
-    frame = workspace.spark.read.format(format).load(str(workspace.storage / "tables/out"))
+    frame = sandbox.spark.read.format(format).load(str(sandbox.storage / "tables/out"))
     return multiset(tuple(row) for row in frame.collect())
 
 
-def _error(workspace: Workspace) -> DrawdownError:
+def _error(sandbox: Sandbox) -> DrawdownError:
     with pytest.raises(DrawdownError) as caught:
-        workspace.run("full")
+        sandbox.run("full")
     return caught.value
 
 
@@ -93,10 +93,10 @@ def test_a_full_disk_is_one_error_and_with_space_again_the_next_run_goes_on(
     control = _project(tmp_path / "control", spark, sink)
     full = _project(tmp_path / "full", spark, sink)
     with small_disk(full.storage / disk) as small:
-        for workspace in (control, full):
-            _land(workspace, 0)
-            workspace.run("full")
-            _land(workspace, 1)
+        for sandbox in (control, full):
+            _land(sandbox, 0)
+            sandbox.run("full")
+            _land(sandbox, 1)
         before = _rows(full)
         small.fill(leave)
         error = _error(full)
@@ -109,8 +109,8 @@ def test_a_full_disk_is_one_error_and_with_space_again_the_next_run_goes_on(
             assert metastore.runs("full")[0].error == error.as_dict()
             assert metastore.holder_of("full") is None
         small.empty()
-        for workspace in (control, full):
-            assert workspace.drain("full")[0].error is None
+        for sandbox in (control, full):
+            assert sandbox.drain("full")[0].error is None
         assert _rows(full) == _rows(control)
         assert full.drain("full")[0] == Report("full")
 
@@ -122,10 +122,10 @@ def test_a_full_disk_of_the_metastore_is_one_error_too(tmp_path: Path, spark: Sp
         full = _project(tmp_path / "full", spark, "delta audited")
         project = full.root / "include/project.yaml"
         project.write_text(project.read_text().replace("metastore.db", f"{tmp_path}/store/metastore.db"))
-        for workspace in (control, full):
-            _land(workspace, 0)
-            workspace.run("full")
-            _land(workspace, 1)
+        for sandbox in (control, full):
+            _land(sandbox, 0)
+            sandbox.run("full")
+            _land(sandbox, 1)
         before = _rows(full)
         small.fill()
         error = _error(full)
@@ -133,8 +133,8 @@ def test_a_full_disk_of_the_metastore_is_one_error_too(tmp_path: Path, spark: Sp
         assert f"{tmp_path}/store/metastore.db" in error.where
         assert _rows(full) == before
         small.empty()
-        for workspace in (control, full):
-            assert workspace.drain("full")[0].error is None
+        for sandbox in (control, full):
+            assert sandbox.drain("full")[0].error is None
         assert _rows(full) == _rows(control)
         assert full.drain("full")[0] == Report("full")
 

@@ -13,12 +13,12 @@ from collections import Counter
 import pytest
 
 from drawdown.fault_points import FAULT
-from drawdown.machine.broker import Broker
+from drawdown.testing.servers.kafka import KafkaServer
 from tests.support.command_line import DRAWDOWN, drawdown
 from tests.support.deaths import die, free_lease
 from tests.support.frozen import frozen
+from tests.support.sandbox import Sandbox
 from tests.support.topics import Topic, records
-from tests.support.workspace import Workspace
 
 SPEC = """
 sources:
@@ -38,17 +38,17 @@ Rows = Counter[tuple[str | None, str]]
 class Project:
     """One pipeline and its topic; each wave lands two files of two ids each."""
 
-    def __init__(self, workspace: Workspace, broker: Broker, name: str, publish: str = "audited") -> None:
-        self.workspace, self.name = workspace, name
+    def __init__(self, sandbox: Sandbox, broker: KafkaServer, name: str, publish: str = "audited") -> None:
+        self.sandbox, self.name = sandbox, name
         self.topic, self.broker = Topic(broker, f"out-{name}", 2), broker
         spec = SPEC.replace("TOPIC", self.topic.name).replace("PUBLISH", publish)
-        workspace.pipeline(name, spec, **FILES)
+        sandbox.pipeline(name, spec, **FILES)
         self.expected: Rows = Counter()
 
     def land(self, wave: int) -> None:
         for file in range(2):
             ids = [4 * wave + 2 * file, 4 * wave + 2 * file + 1]
-            self.workspace.land_json(f"landing/events/{wave}{file}.json", [{"id": i} for i in ids],
+            self.sandbox.land_json(f"landing/events/{wave}{file}.json", [{"id": i} for i in ids],
                                      mtime=10 * wave + file + 1)  # fmt: skip
             self.expected.update((str(i), str(n)) for i in ids for n in range(1, 30_001))
 
@@ -63,28 +63,29 @@ class Project:
             order.setdefault(key, []).append(int(value))
         assert seen == self.expected
         assert all(values == sorted(values) for values in order.values())
-        assert self.workspace.drain(self.name)[0].run is None
-        assert not [path for path in self.workspace.snapshot() if "/staged/part" in path]
-        with self.workspace.metastore() as metastore:
+        assert self.sandbox.drain(self.name)[0].run is None
+        assert not [path for path in self.sandbox.snapshot() if "/staged/part" in path]
+        with self.sandbox.metastore() as metastore:
             assert metastore.holder_of(self.name) is None
             assert {batch.status for batch in metastore.batches(self.name, 1)} == {"published"}
 
 
+@pytest.mark.full
 @pytest.mark.fault("F07", "kafka")
 def test_a_publish_dies_between_two_transactions_and_in_the_middle_of_one(
-    kafka_workspace: Workspace, broker: Broker
+    kafka_sandbox: Sandbox, broker: KafkaServer
 ) -> None:
-    project = Project(kafka_workspace, broker, "dies")
+    project = Project(kafka_sandbox, broker, "dies")
     for wave, (moment, visible) in enumerate(
         {"after publish.file 1": 50_000, "after publish.send 4": 110_000}.items()
     ):
         before = project.expected.total()
         project.land(wave)
-        die(kafka_workspace, "dies", moment)
+        die(kafka_sandbox, "dies", moment)
         seen = project.seen()
         assert seen.total() == before + visible, moment
         assert seen <= project.expected, moment
-        run = kafka_workspace.run("dies")
+        run = kafka_sandbox.run("dies")
         assert run.counts.published == 120_000
         project.settled()
 
@@ -92,54 +93,54 @@ def test_a_publish_dies_between_two_transactions_and_in_the_middle_of_one(
 @pytest.mark.fault("F04", "kafka")
 @pytest.mark.full
 def test_a_batch_that_readers_see_a_part_of_or_all_is_sent_once(
-    kafka_workspace: Workspace, broker: Broker
+    kafka_sandbox: Sandbox, broker: KafkaServer
 ) -> None:
-    project = Project(kafka_workspace, broker, "direct", "direct")
+    project = Project(kafka_sandbox, broker, "direct", "direct")
     for wave, moment in enumerate(["after publish.file 1", "after batch.show 2"]):
         project.land(wave)
-        die(kafka_workspace, "direct", moment)
+        die(kafka_sandbox, "direct", moment)
         assert project.seen() <= project.expected, moment
-        kafka_workspace.run("direct")
+        kafka_sandbox.run("direct")
         project.settled()
 
 
 @pytest.mark.fault("F07", "kafka")
 def test_what_a_release_has_begun_to_show_cannot_be_discarded_and_is_completed(
-    kafka_workspace: Workspace, broker: Broker
+    kafka_sandbox: Sandbox, broker: KafkaServer
 ) -> None:
-    project = Project(kafka_workspace, broker, "held")
-    quality = kafka_workspace.root / "include/pipelines/held/quality.yaml"
+    project = Project(kafka_sandbox, broker, "held")
+    quality = kafka_sandbox.root / "include/pipelines/held/quality.yaml"
     quality.write_text(
         "expectations: [{type: expect_table_row_count_to_be_between, kwargs: {max_value: 1}}]\n"
     )
     project.land(0)
-    error = kafka_workspace.drain("held")[0].error
+    error = kafka_sandbox.drain("held")[0].error
     assert error is not None
     assert error.id == "audit.fail"
     assert not project.seen()
     words = ["release", "held", "--why", "the check was wrong"]
     fault = {**os.environ, FAULT: "kill after publish.file 1"}
-    apart = {"cwd": kafka_workspace.root, "env": fault, "start_new_session": True}
+    apart = {"cwd": kafka_sandbox.root, "env": fault, "start_new_session": True}
     died = subprocess.run([*DRAWDOWN, *words], check=False, **apart)
     assert died.returncode == -signal.SIGKILL
     assert project.seen().total() == 50_000
-    free_lease(kafka_workspace)
-    refused = drawdown(kafka_workspace.root, "discard", "held", "--why", "no")
+    free_lease(kafka_sandbox)
+    refused = drawdown(kafka_sandbox.root, "discard", "held", "--why", "no")
     assert (refused.returncode, "slice.visible" in refused.stderr) == (3, True), refused.stderr
-    assert drawdown(kafka_workspace.root, *words).returncode == 0
+    assert drawdown(kafka_sandbox.root, *words).returncode == 0
     quality.unlink()
     # It notes that the first release has died.
-    kafka_workspace.run("held")
+    kafka_sandbox.run("held")
     project.settled()
 
 
 @pytest.mark.fault("F10", "kafka")
-def test_a_holder_that_sleeps_in_a_transaction_is_fenced(kafka_workspace: Workspace, broker: Broker) -> None:
-    project = Project(kafka_workspace, broker, "sleeps")
+def test_a_holder_that_sleeps_in_a_transaction_is_fenced(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
+    project = Project(kafka_sandbox, broker, "sleeps")
     project.land(0)
-    with frozen(kafka_workspace, "sleeps", "after publish.send 2") as sleeper:
-        free_lease(kafka_workspace)
-        kafka_workspace.run("sleeps")
+    with frozen(kafka_sandbox, "sleeps", "after publish.send 2") as sleeper:
+        free_lease(kafka_sandbox)
+        kafka_sandbox.run("sleeps")
         code, printed = sleeper.wake()
     assert code == 3, printed
     assert "lease.lost" in printed
@@ -147,25 +148,25 @@ def test_a_holder_that_sleeps_in_a_transaction_is_fenced(kafka_workspace: Worksp
 
 
 @pytest.mark.fault("F32", "kafka")
-def test_the_broker_restarts_in_the_middle_of_a_publish(kafka_workspace: Workspace, broker: Broker) -> None:
-    project = Project(kafka_workspace, broker, "restarts")
+def test_the_broker_restarts_in_the_middle_of_a_publish(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
+    project = Project(kafka_sandbox, broker, "restarts")
     project.land(0)
-    with frozen(kafka_workspace, "restarts", "after publish.send 2") as sleeper:
+    with frozen(kafka_sandbox, "restarts", "after publish.send 2") as sleeper:
         broker.stop()
         broker.start()
         code, printed = sleeper.wake()
     assert code == 0 or "sink.broker" in printed, printed
     if code:
-        kafka_workspace.run("restarts")
+        kafka_sandbox.run("restarts")
     project.settled()
 
 
 @pytest.mark.fault("F32", "kafka")
 @pytest.mark.full
-def test_the_broker_is_away_when_the_slice_could_be_sent(kafka_workspace: Workspace, broker: Broker) -> None:
-    project = Project(kafka_workspace, broker, "away")
+def test_the_broker_is_away_when_the_slice_could_be_sent(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
+    project = Project(kafka_sandbox, broker, "away")
     project.land(0)
-    with frozen(kafka_workspace, "away", "before publish.commit") as sleeper:
+    with frozen(kafka_sandbox, "away", "before publish.commit") as sleeper:
         broker.stop()
         code, printed = sleeper.wake()
     broker.start()
@@ -173,5 +174,5 @@ def test_the_broker_is_away_when_the_slice_could_be_sent(kafka_workspace: Worksp
     assert "sink.broker" in printed
     assert "Traceback" not in printed
     assert not project.seen()
-    kafka_workspace.run("away")
+    kafka_sandbox.run("away")
     project.settled()

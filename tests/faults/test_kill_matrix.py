@@ -24,7 +24,7 @@ from tests.support.kill_matrix import (
     ended,
     land,
 )
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 pytest_plugins = ("tests.fixtures.postgres",)
 
@@ -54,14 +54,14 @@ FAULTS = {
 BATCH_STEPS = [step for step in STEPS if step.startswith("batch.")]
 
 Control = Callable[[str, int], Ended]
-Make = Callable[[str, Path], Workspace]
+Make = Callable[[str, Path], Sandbox]
 
 
 @pytest.fixture
 def make(request: pytest.FixtureRequest, spark: SparkSession) -> Make:
     """An empty project of a kind; the server that it needs is started then."""
 
-    def project(kind: str, root: Path) -> Workspace:
+    def project(kind: str, root: Path) -> Sandbox:
         server = KINDS[kind].server
         return KINDS[kind].project(root, spark, request.getfixturevalue(server) if server else None)
 
@@ -77,11 +77,11 @@ def control(tmp_path_factory: pytest.TempPathFactory, make: Make) -> Control:
 
     def after(kind: str, waves: int) -> Ended:
         if (kind, waves) not in KNOWN:
-            workspace = make(kind, tmp_path_factory.mktemp("control") / "project")
+            sandbox = make(kind, tmp_path_factory.mktemp("control") / "project")
             for wave in range(waves):
-                land(workspace, wave)
-                workspace.run(NAME)
-                KNOWN[kind, wave + 1] = ended(KINDS[kind], workspace)
+                land(sandbox, wave)
+                sandbox.run(NAME)
+                KNOWN[kind, wave + 1] = ended(KINDS[kind], sandbox)
         return KNOWN[kind, waves]
 
     return after
@@ -94,24 +94,24 @@ def moment(when: str, step: str) -> str:
 
 def dies_and_goes_on(kind: str, root: Path, make: Make, moments: list[str], control: Control) -> None:
     control(kind, len(moments))
-    workspace = make(kind, root)
+    sandbox = make(kind, root)
     for wave, where in enumerate(moments):
-        land(workspace, wave)
-        die(workspace, NAME, where)
-        goes_on(kind, workspace, control(kind, wave + 1), where)
-    assert_one_more_run_is_a_no_op(workspace)
+        land(sandbox, wave)
+        die(sandbox, NAME, where)
+        goes_on(kind, sandbox, control(kind, wave + 1), where)
+    assert_one_more_run_is_a_no_op(sandbox)
 
 
-def goes_on(kind: str, workspace: Workspace, expected: Ended, where: str) -> None:
+def goes_on(kind: str, sandbox: Sandbox, expected: Ended, where: str) -> None:
     if KINDS[kind].appends:
-        assert KINDS[kind].rows(workspace) <= expected.rows, f"{where}: readers saw what they should not"
-    workspace.drain(NAME)
-    found = ended(KINDS[kind], workspace)
+        assert KINDS[kind].rows(sandbox) <= expected.rows, f"{where}: readers saw what they should not"
+    sandbox.drain(NAME)
+    found = ended(KINDS[kind], sandbox)
     for part in Ended.__annotations__:
         assert getattr(found, part) == getattr(expected, part), f"{part} after death {where}"
     assert expected.rows
     assert expected.rejected
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         states = {run.state for run in metastore.runs(NAME)}
     assert "running" not in states, "the record says that a run died"
 
@@ -137,23 +137,27 @@ def test_a_run_on_delta_goes_on_where_one_failed_before_its_sink(
     tmp_path: Path, make: Make, control: Control
 ) -> None:
     kind = "delta append audited"
-    workspace = make(kind, tmp_path / "project")
-    land(workspace, 0)
-    failed = run_apart(workspace, NAME, "fail before batch.stage 2")
+    sandbox = make(kind, tmp_path / "project")
+    land(sandbox, 0)
+    failed = run_apart(sandbox, NAME, "fail before batch.stage 2")
     assert failed.returncode == 1, failed.stdout
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         [run] = metastore.runs(NAME)
     assert (run.state, run.batches) == ("failed", 1)
     assert run.error is not None
     assert "batch.stage" in run.error["what"]
-    goes_on(kind, workspace, control(kind, 1), "fail before batch.stage 2")
-    assert_one_more_run_is_a_no_op(workspace)
+    goes_on(kind, sandbox, control(kind, 1), "fail before batch.stage 2")
+    assert_one_more_run_is_a_no_op(sandbox)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "kind",
     [
-        pytest.param(name, marks=pytest.mark.fault("F04", kind.sink))
+        pytest.param(
+            name,
+            marks=[pytest.mark.fault("F04", kind.sink), *([pytest.mark.full] if "complete" in name else [])],
+        )
         for name, kind in KINDS.items()
         if name in ("delta update audited", "delta complete direct", "parquet files")
     ],
@@ -171,11 +175,11 @@ def test_a_run_goes_on_where_three_died_one_after_the_other(
     tmp_path: Path, make: Make, control: Control
 ) -> None:
     kind = "delta append audited"
-    workspace = make(kind, tmp_path / "project")
-    land(workspace, 0)
+    sandbox = make(kind, tmp_path / "project")
+    land(sandbox, 0)
     for where in ("after query.start", "after batch.note 1", "after batch.stage 2"):
-        die(workspace, NAME, where)
-    goes_on(kind, workspace, control(kind, 1), "three times")
+        die(sandbox, NAME, where)
+    goes_on(kind, sandbox, control(kind, 1), "three times")
 
 
 def every_step() -> Iterator[Any]:

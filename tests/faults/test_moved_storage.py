@@ -11,23 +11,24 @@ from pyspark.sql import SparkSession
 from tests.support import rebuilds
 from tests.support.command_line import drawdown
 from tests.support.recovering import NAME, checkpoint, goes_on_like, land, mend, project, refused, result
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 FAILING = "expectations: [{type: expect_table_row_count_to_equal, kwargs: {value: -1}}]\n"
 PLACE = "another-place-é"
 
 
-def move(workspace: Workspace) -> Path:
+def move(sandbox: Sandbox) -> Path:
     """Copy the storage without the times of its files, and let the project use the copy."""
-    old = workspace.storage
-    workspace.storage = workspace.root / PLACE
-    shutil.copytree(old, workspace.storage, copy_function=shutil.copyfile)
-    settings = workspace.root / "include" / "project.yaml"
+    old = sandbox.storage
+    sandbox.storage = sandbox.root / PLACE
+    shutil.copytree(old, sandbox.storage, copy_function=shutil.copyfile)
+    settings = sandbox.root / "include" / "project.yaml"
     settings.write_text(settings.read_text().replace("storage_root: storage", f"storage_root: {PLACE}"))
     shutil.rmtree(old / "landing")
     return old
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "sink",
     [
@@ -39,69 +40,69 @@ def test_a_storage_in_another_place_is_refused_until_its_files_are_named_there(
     tmp_path: Path, spark: SparkSession, sink: str
 ) -> None:
     control = project(tmp_path / "control", spark, sink)
-    workspace = project(tmp_path / "project", spark, sink)
+    sandbox = project(tmp_path / "project", spark, sink)
     for wave in (0, 1):
-        for each in (control, workspace):
+        for each in (control, sandbox):
             land(each, wave)
             each.run(NAME)
-    old = move(workspace)
-    before = workspace.snapshot()
+    old = move(sandbox)
+    before = sandbox.snapshot()
 
-    error = refused(workspace, "storage.moved")
-    assert workspace.snapshot() == before
+    error = refused(sandbox, "storage.moved")
+    assert sandbox.snapshot() == before
     assert error.do.endswith(f"`drawdown checkpoint move {NAME} --from {old}`")
-    plan = drawdown(workspace.root, "plan", NAME, "--json")
+    plan = drawdown(sandbox.root, "plan", NAME, "--json")
     assert (plan.returncode, "storage.moved" in plan.stdout) == (3, True)
-    mend(workspace, error.do)
-    checkpoint(workspace, "verify")
-    again = workspace.drain(NAME)[0]
+    mend(sandbox, error.do)
+    checkpoint(sandbox, "verify")
+    again = sandbox.drain(NAME)[0]
     assert (again.run, again.error) == (None, None), "nothing is new, and nothing was rewritten"
 
-    for each in (control, workspace):
+    for each in (control, sandbox):
         land(each, 2)
     control.run(NAME)
-    goes_on_like(workspace, result(control))
-    with workspace.metastore() as metastore:
+    goes_on_like(sandbox, result(control))
+    with sandbox.metastore() as metastore:
         last = metastore.runs(NAME)[0]
     assert (last.counts.read, last.notices) == (10, [])
 
 
 @pytest.mark.fault("F17", "delta")
 def test_rows_that_wait_for_a_decision_move_along(tmp_path: Path, spark: SparkSession) -> None:
-    workspace = project(tmp_path / "project", spark, "delta")
-    quality = workspace.root / "include" / "pipelines" / NAME / "quality.yaml"
+    sandbox = project(tmp_path / "project", spark, "delta")
+    quality = sandbox.root / "include" / "pipelines" / NAME / "quality.yaml"
     quality.write_text(FAILING)
-    land(workspace, 0)
-    land(workspace, 1)
-    assert workspace.drain(NAME)[0].error is not None
-    old = move(workspace)
-    table = workspace.storage / "tables" / "hourly"
+    land(sandbox, 0)
+    land(sandbox, 1)
+    assert sandbox.drain(NAME)[0].error is not None
+    old = move(sandbox)
+    table = sandbox.storage / "tables" / "hourly"
     aside = table.rename(table.with_name("aside"))
-    missing = checkpoint(workspace, "move", "--from", str(old), code=3)
+    missing = checkpoint(sandbox, "move", "--from", str(old), code=3)
     assert "move.not-copied" in missing.stderr
     aside.rename(table)
-    checkpoint(workspace, "move", "--from", str(old))
-    nothing = checkpoint(workspace, "move", "--from", str(old), code=3)
+    checkpoint(sandbox, "move", "--from", str(old))
+    nothing = checkpoint(sandbox, "move", "--from", str(old), code=3)
     assert "move.nothing" in nothing.stderr
     shutil.rmtree(old)
-    released = drawdown(workspace.root, "release", NAME, "--why", "a test")
+    released = drawdown(sandbox.root, "release", NAME, "--why", "a test")
     assert released.returncode == 0, released.stderr
-    assert len(workspace.delta("tables/hourly")) > 0
+    assert len(sandbox.delta("tables/hourly")) > 0
 
 
 @pytest.mark.fault("F17", "delta")
 @pytest.mark.full
-def test_a_rebuild_moves_along(workspace: Workspace) -> None:
+def test_a_rebuild_moves_along(sandbox: Sandbox) -> None:
     events = [rebuilds.event("02T06:10", 1), rebuilds.event("02T07:10", 2), rebuilds.event("02T08:10", 4)]
-    rebuilds.live_version(workspace)
-    rebuilds.land(workspace, 0, events)
-    workspace.run(NAME)
-    rebuilds.next_version(workspace)
-    assert rebuilds.rebuilt(workspace).counts.read == len(events)
-    old = move(workspace)
-    checkpoint(workspace, "move", "--from", str(old))
+    rebuilds.live_version(sandbox)
+    rebuilds.land(sandbox, 0, events)
+    sandbox.run(NAME)
+    rebuilds.next_version(sandbox)
+    assert rebuilds.rebuilt(sandbox).counts.read == len(events)
+    old = move(sandbox)
+    checkpoint(sandbox, "move", "--from", str(old))
     events.append(rebuilds.event("02T09:10", 8))
-    rebuilds.land(workspace, 1, events[3:])
-    assert rebuilds.rebuilt(workspace).counts.read == 1
-    rebuilds.end(workspace, "approve")
-    assert rebuilds.rows(workspace) == rebuilds.sums(events, until="02T09")
+    rebuilds.land(sandbox, 1, events[3:])
+    assert rebuilds.rebuilt(sandbox).counts.read == 1
+    rebuilds.end(sandbox, "approve")
+    assert rebuilds.rows(sandbox) == rebuilds.sums(events, until="02T09")

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.machine.postgres import PostgresServer
+from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.database import TestDatabase
 from tests.support.deaths import die, free_lease, start_apart
 from tests.support.frozen import frozen
-from tests.support.workspace import Workspace, multiset
+from tests.support.sandbox import Sandbox, multiset
 
 pytest_plugins = ("tests.fixtures.postgres",)
 
@@ -36,15 +36,15 @@ class Project:
 
     def __init__(self, root: Path, spark: SparkSession, server: PostgresServer, sink: str = APPEND) -> None:
         self.database = TestDatabase(server)
-        self.workspace = Workspace(root, spark, more=self.database.project_lines)
+        self.sandbox = Sandbox(root, spark, more=self.database.project_lines)
         self.sums = sink.startswith(UPSERT)
-        self.workspace.pipeline("out", SPEC.replace("SINK", sink), **(SUMS if self.sums else ROWS))
+        self.sandbox.pipeline("out", SPEC.replace("SINK", sink), **(SUMS if self.sums else ROWS))
         self.landed: Counter[tuple[str | None, int]] = Counter()
 
     def land(self, wave: int) -> None:
         for file in range(2):
             rows = [("a", wave), (None, 10 * wave + file), (f"w{wave}", file)]
-            self.workspace.land_json(
+            self.sandbox.land_json(
                 f"landing/events/{wave}{file}.json",
                 [{"k": k, "n": n} for k, n in rows],
                 mtime=10 * wave + file + 1,
@@ -66,15 +66,16 @@ class Project:
     def settled(self) -> None:
         """Every row once; nothing waits, is locked or left to do."""
         assert self.seen() == self.expected
-        assert self.workspace.drain("out")[0].run is None
-        assert not [path for path in self.workspace.snapshot() if "/staged/part" in path]
-        with self.workspace.metastore() as metastore:
+        assert self.sandbox.drain("out")[0].run is None
+        assert not [path for path in self.sandbox.snapshot() if "/staged/part" in path]
+        with self.sandbox.metastore() as metastore:
             assert metastore.holder_of("out") is None
             assert {batch.status for batch in metastore.batches("out", 1)} == {"published"}
         sessions = "SELECT count(*) FROM pg_stat_activity WHERE application_name = 'drawdown'"
         assert self.database.execute(sessions) == [(0,)]
 
 
+@pytest.mark.full
 @pytest.mark.fault("F03", "postgres")
 @pytest.mark.fault("F04", "postgres")
 @pytest.mark.fault("F07", "postgres")
@@ -90,9 +91,9 @@ def test_a_publish_that_dies_shows_all_of_its_slice_or_nothing(
     for wave, (moment, visible) in enumerate(moments.items()):
         before = project.expected
         project.land(wave)
-        die(project.workspace, "out", moment)
+        die(project.sandbox, "out", moment)
         assert project.seen() == (project.expected if visible else before), moment
-        project.workspace.run("out")
+        project.sandbox.run("out")
         project.settled()
 
 
@@ -103,16 +104,16 @@ def test_a_copy_that_dies_in_the_middle_of_a_file_leaves_no_row(
 ) -> None:
     project = Project(tmp_path / "project", spark, postgres_server)
     many = "SELECT k, n FROM (SELECT k, explode(sequence(1L, 400000L)) AS n FROM events)"
-    project.workspace.pipeline("out", SPEC.replace("SINK", APPEND), **FILES, transform_sql=many)
-    project.workspace.land_json("landing/events/0.json", [{"k": "a", "n": 0}], mtime=1)
-    job = start_apart(project.workspace, "out")
+    project.sandbox.pipeline("out", SPEC.replace("SINK", APPEND), **FILES, transform_sql=many)
+    project.sandbox.land_json("landing/events/0.json", [{"k": "a", "n": 0}], mtime=1)
+    job = start_apart(project.sandbox, "out")
     while not project.database.execute("SELECT 1 FROM pg_stat_progress_copy WHERE tuples_processed > 0"):
         assert job.poll() is None, job.communicate()[0]
     os.killpg(job.pid, signal.SIGKILL)
     assert job.wait() == -signal.SIGKILL
     assert project.seen() == Counter()
-    free_lease(project.workspace)
-    project.workspace.run("out")
+    free_lease(project.sandbox)
+    project.sandbox.run("out")
     project.landed.update(("a", n) for n in range(1, 400_001))
     project.settled()
 
@@ -134,8 +135,8 @@ def test_a_batch_that_dies_around_its_transaction_is_in_once(
 ) -> None:
     project = Project(tmp_path / "project", spark, postgres_server, sink)
     project.land(0)
-    die(project.workspace, "out", moment)
-    project.workspace.run("out")
+    die(project.sandbox, "out", moment)
+    project.sandbox.run("out")
     project.settled()
 
 
@@ -148,9 +149,9 @@ def test_a_holder_that_sleeps_in_its_publish_is_fenced(
 ) -> None:
     project = Project(tmp_path / "project", spark, postgres_server)
     project.land(0)
-    with frozen(project.workspace, "out", moment) as sleeper:
-        free_lease(project.workspace)
-        project.workspace.run("out")
+    with frozen(project.sandbox, "out", moment) as sleeper:
+        free_lease(project.sandbox)
+        project.sandbox.run("out")
         assert project.seen() == project.expected
         code, printed = sleeper.wake()
     assert code != 0, printed
@@ -167,21 +168,21 @@ def test_a_server_that_is_gone_in_a_publish_costs_one_error_and_no_row(
     with PostgresServer() as server:
         project = Project(tmp_path / "project", spark, server)
         project.land(0)
-        with frozen(project.workspace, "out", "after publish.copy 1") as sleeper:
+        with frozen(project.sandbox, "out", "after publish.copy 1") as sleeper:
             server.stop()
             code, printed = sleeper.wake()
         assert (code, printed.count("sink.unreachable")) == (5, 1), printed
         assert "Traceback" not in printed
-        error = project.workspace.drain("out")[0].error
+        error = project.sandbox.drain("out")[0].error
         assert error is not None
         assert error.id == "sink.unreachable"
         server.start()
         assert project.seen() == Counter()
-        project.workspace.run("out")
+        project.sandbox.run("out")
         project.settled()
 
         project.land(1)
-        with frozen(project.workspace, "out", "after batch.stage 1") as sleeper:
+        with frozen(project.sandbox, "out", "after batch.stage 1") as sleeper:
             server.stop()
             server.start()
             code, printed = sleeper.wake()

@@ -18,7 +18,7 @@ from tests.support.rebuilds import (
     rows,
     sums,
 )
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 FULL = pytest.mark.full
 FIRST = [event("02T06:10", 1), event("02T06:20", 2, "b"), event("02T07:30", 4)]
@@ -27,15 +27,16 @@ THIRD = [event("02T09:50", 32, "b"), event("02T11:10", 64)]
 
 
 @pytest.fixture
-def drained(workspace: Workspace) -> Workspace:
-    live_version(workspace)
+def drained(sandbox: Sandbox) -> Sandbox:
+    live_version(sandbox)
     for number, events in enumerate((FIRST, SECOND)):
-        land(workspace, number, events)
-        workspace.run(NAME)
-    next_version(workspace)
-    return workspace
+        land(sandbox, number, events)
+        sandbox.run(NAME)
+    next_version(sandbox)
+    return sandbox
 
 
+@pytest.mark.full
 @pytest.mark.fault("F04", "delta")
 @pytest.mark.parametrize(
     "moment",
@@ -46,7 +47,7 @@ def drained(workspace: Workspace) -> Workspace:
         pytest.param("after rebuild.compare", marks=FULL),
     ],
 )
-def test_a_rebuild_that_died_goes_on_and_drains_do_not_notice(drained: Workspace, moment: str) -> None:
+def test_a_rebuild_that_died_goes_on_and_drains_do_not_notice(drained: Sandbox, moment: str) -> None:
     die(drained, NAME, moment, "rebuild start")
     land(drained, 3, THIRD)
     assert drained.run(NAME).generation == 1
@@ -71,7 +72,7 @@ def test_a_rebuild_that_died_goes_on_and_drains_do_not_notice(drained: Workspace
     ],
 )
 def test_a_swap_and_a_roll_back_that_died_are_completed_and_until_then_nothing_else_begins(
-    drained: Workspace, swap: str, back: str
+    drained: Sandbox, swap: str, back: str
 ) -> None:
     rebuilt(drained)
     die(drained, NAME, swap, "rebuild approve --why x")
@@ -90,19 +91,19 @@ def test_a_swap_and_a_roll_back_that_died_are_completed_and_until_then_nothing_e
     assert rows(drained) == sums(FIRST + SECOND + THIRD, "02T11", by_key=False)
 
 
-def refused_meanwhile(workspace: Workspace, command: str) -> None:
+def refused_meanwhile(sandbox: Sandbox, command: str) -> None:
     """A drain and the start of another rebuild."""
-    error = workspace.drain(NAME)[0].error
+    error = sandbox.drain(NAME)[0].error
     assert error is not None
     assert error.id == "rebuild.unfinished"
     assert command in str(error.do)
     with pytest.raises(RefusedError) as refused:
-        rebuilt(workspace)
+        rebuilt(sandbox)
     assert refused.value.id == "rebuild.unfinished"
 
 
 @FULL
-def test_a_discard_that_died_leaves_its_files_to_prune_and_the_way_free(drained: Workspace) -> None:
+def test_a_discard_that_died_leaves_its_files_to_prune_and_the_way_free(drained: Sandbox) -> None:
     rebuilt(drained)
     die(drained, NAME, "after rebuild.discard", "rebuild discard --why x")
     assert rebuilt(drained).generation == 3

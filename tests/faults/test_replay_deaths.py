@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.machine.postgres import PostgresServer
+from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.database import TestDatabase
 from tests.support.deaths import free_lease, start_command
 from tests.support.replays import FIRST, REPLAYED, drain_days, replayed
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 pytest_plugins = ("tests.fixtures.postgres",)
 
@@ -34,12 +34,12 @@ def database(postgres_server: PostgresServer) -> TestDatabase:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path, spark: SparkSession, database: TestDatabase) -> Workspace:
-    return Workspace(tmp_path / "project", spark, more=database.project_lines)
+def sandbox(tmp_path: Path, spark: SparkSession, database: TestDatabase) -> Sandbox:
+    return Sandbox(tmp_path / "project", spark, more=database.project_lines)
 
 
-def totals(workspace: Workspace, database: TestDatabase, sink: str) -> Totals:
-    rows = workspace.delta("tables/hourly") if sink == "delta" else database.table()
+def totals(sandbox: Sandbox, database: TestDatabase, sink: str) -> Totals:
+    rows = sandbox.delta("tables/hourly") if sink == "delta" else database.table()
     found = Counter({(hour.astimezone(UTC), k): total for hour, k, total in rows})
     assert len(found) == len(rows), "no window twice"
     return found
@@ -64,23 +64,23 @@ def within(found: Totals) -> Totals:
     ],
 )
 def test_the_same_replay_again_gives_the_table_of_one_that_lived(
-    workspace: Workspace, database: TestDatabase, sink: str, moment: str
+    sandbox: Sandbox, database: TestDatabase, sink: str, moment: str
 ) -> None:
-    everything = drain_days(workspace, SINKS[sink])
-    before = totals(workspace, database, sink)
+    everything = drain_days(sandbox, SINKS[sink])
+    before = totals(sandbox, database, sink)
     replaced = within(everything) + (before - within(before))
     assert before != replaced, "events came too late"
 
     words = ["backfill", "hourly", "--from", INTERVAL[0], "--to", INTERVAL[1], "--interval", "2 days"]
-    killed = start_command(workspace, words, f"kill {moment}")
+    killed = start_command(sandbox, words, f"kill {moment}")
     said, _ = killed.communicate()
     assert killed.returncode == -signal.SIGKILL, said
-    assert totals(workspace, database, sink) == (replaced if moment == "after replay.commit" else before)
+    assert totals(sandbox, database, sink) == (replaced if moment == "after replay.commit" else before)
 
-    free_lease(workspace)
-    replayed(workspace, *INTERVAL)
-    assert totals(workspace, database, sink) == replaced
-    assert not list(workspace.storage.glob("_drawdown/hourly/replays/*")), "nothing of either is left"
-    with workspace.metastore() as metastore:
+    free_lease(sandbox)
+    replayed(sandbox, *INTERVAL)
+    assert totals(sandbox, database, sink) == replaced
+    assert not list(sandbox.storage.glob("_drawdown/hourly/replays/*")), "nothing of either is left"
+    with sandbox.metastore() as metastore:
         states = [run.state for run in metastore.runs("hourly") if run.kind == "replay"]
     assert states == ["succeeded", "crashed"]

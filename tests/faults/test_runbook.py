@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.machine.broker import Broker
+from drawdown.testing.servers.kafka import KafkaServer
 from tests.support.command_line import drawdown
 from tests.support.recovering import newest
+from tests.support.sandbox import Sandbox
 from tests.support.topics import Topic
-from tests.support.workspace import Workspace
 
 PAGE = Path(__file__).parents[2] / "docs/runbook.md"
 NAME = "sales"
@@ -46,8 +46,8 @@ def sections() -> Page:
     return dict(zip(parts[::2], typed, strict=True))
 
 
-def sales(workspace: Workspace, spec: str = SPEC.replace("SOURCE", CSV), **files: str) -> None:
-    workspace.pipeline(
+def sales(sandbox: Sandbox, spec: str = SPEC.replace("SOURCE", CSV), **files: str) -> None:
+    sandbox.pipeline(
         NAME,
         spec,
         **{
@@ -59,26 +59,26 @@ def sales(workspace: Workspace, spec: str = SPEC.replace("SOURCE", CSV), **files
     )
 
 
-def arrive(workspace: Workspace, *numbers: int) -> None:
+def arrive(sandbox: Sandbox, *numbers: int) -> None:
     """A file of two rows each."""
     for number in numbers:
         rows = [f"{number},DE", f"{number + 100},FR"]
-        workspace.land(f"landing/sales/{number}.csv", ["id,country", *rows], mtime=number + 1)
+        sandbox.land(f"landing/sales/{number}.csv", ["id,country", *rows], mtime=number + 1)
 
 
-def typed(workspace: Workspace, block: list[list[str]], *, code: int = 0) -> str:
+def typed(sandbox: Sandbox, block: list[list[str]], *, code: int = 0) -> str:
     """Type the commands one after the other; what all of them said."""
     said = ""
     for words in block:
-        done = drawdown(workspace.root, *words)
+        done = drawdown(sandbox.root, *words)
         assert done.returncode == code, f"{words}: {done.stdout}{done.stderr}"
         assert "Traceback" not in done.stdout + done.stderr
         said += done.stdout + done.stderr
     return said
 
 
-def ids(workspace: Workspace) -> list[int]:
-    return sorted(row[0] for row in workspace.delta("tables/sales"))
+def ids(sandbox: Sandbox) -> list[int]:
+    return sorted(row[0] for row in sandbox.delta("tables/sales"))
 
 
 @pytest.fixture
@@ -86,146 +86,146 @@ def page() -> Page:
     return sections()
 
 
-def test_an_audit_has_failed(workspace: Workspace, page: Page) -> None:
+def test_an_audit_has_failed(sandbox: Sandbox, page: Page) -> None:
     look, release, discard = page["An audit has failed"]
     failing = "expectations: [{type: expect_table_row_count_to_equal, kwargs: {value: -1}}]\n"
     for number, decide in enumerate((release, discard)):
-        sales(workspace, quality_yaml=failing)
-        arrive(workspace, number)
-        error = workspace.drain(NAME)[0].error
+        sales(sandbox, quality_yaml=failing)
+        arrive(sandbox, number)
+        error = sandbox.drain(NAME)[0].error
         assert error is not None
         assert error.id == "audit.fail"
-        said = typed(workspace, look)
+        said = typed(sandbox, look)
         assert "expect_table_row_count_to_equal" in said
         assert "held" in said
-        typed(workspace, decide)
-    assert ids(workspace) == [0, 100], "released, and discarded"
+        typed(sandbox, decide)
+    assert ids(sandbox) == [0, 100], "released, and discarded"
 
 
 @pytest.mark.full
-def test_the_lag_grows(workspace: Workspace, page: Page) -> None:
+def test_the_lag_grows(sandbox: Sandbox, page: Page) -> None:
     look, catch_up = page["The lag grows"]
     bounded = SPEC.replace("SOURCE", CSV) + "drain: {max_batches: 1}\n"
-    sales(workspace, bounded)
-    arrive(workspace, 0, 1, 2, 3)
-    run = workspace.run(NAME)
+    sales(sandbox, bounded)
+    arrive(sandbox, 0, 1, 2, 3)
+    run = sandbox.run(NAME)
     assert "bound of 1 batches reached; left for the next run" in str(run.stop_reason)
-    assert "does not fit one drain" in typed(workspace, look)
-    sales(workspace, bounded.replace("max_batches: 1", "max_batches: 10"))
-    assert "fits one drain" in typed(workspace, look)
-    typed(workspace, catch_up)
-    assert ids(workspace) == [0, 1, 2, 3, 100, 101, 102, 103]
+    assert "does not fit one drain" in typed(sandbox, look)
+    sales(sandbox, bounded.replace("max_batches: 1", "max_batches: 10"))
+    assert "fits one drain" in typed(sandbox, look)
+    typed(sandbox, catch_up)
+    assert ids(sandbox) == [0, 1, 2, 3, 100, 101, 102, 103]
 
 
 @pytest.mark.full
-def test_the_data_have_other_columns(workspace: Workspace, page: Page) -> None:
+def test_the_data_have_other_columns(sandbox: Sandbox, page: Page) -> None:
     look, take_up, bring_in = page["The data have other columns"]
-    sales(workspace)
-    arrive(workspace, 0)
-    workspace.run(NAME)
-    workspace.land("landing/sales/1.csv", ["id,country,channel", "1,DE,web"], mtime=2)
-    workspace.run(NAME)
-    said = typed(workspace, look)
+    sales(sandbox)
+    arrive(sandbox, 0)
+    sandbox.run(NAME)
+    sandbox.land("landing/sales/1.csv", ["id,country,channel", "1,DE,web"], mtime=2)
+    sandbox.run(NAME)
+    said = typed(sandbox, look)
     assert "source.drift" in said
     assert "channel" in said
     columns = "id INT, country STRING, channel STRING"
-    sales(workspace, sale_ddl=columns, out_ddl=columns, transform_sql="SELECT * FROM payments")
-    workspace.land("landing/sales/2.csv", ["id,country,channel", "2,DE,shop"], mtime=3)
-    assert "is given the columns" in typed(workspace, take_up)
-    assert ids(workspace) == [0, 2, 100], "a value too many"
-    typed(workspace, bring_in)
-    assert sorted(workspace.delta("tables/sales")) == [
+    sales(sandbox, sale_ddl=columns, out_ddl=columns, transform_sql="SELECT * FROM payments")
+    sandbox.land("landing/sales/2.csv", ["id,country,channel", "2,DE,shop"], mtime=3)
+    assert "is given the columns" in typed(sandbox, take_up)
+    assert ids(sandbox) == [0, 2, 100], "a value too many"
+    typed(sandbox, bring_in)
+    assert sorted(sandbox.delta("tables/sales")) == [
         (0, "DE", None), (1, "DE", "web"), (2, "DE", "shop"), (100, "FR", None),
     ]  # fmt: skip
 
 
 @pytest.mark.full
-def test_records_of_a_topic_are_gone(kafka_workspace: Workspace, page: Page, broker: Broker) -> None:
+def test_records_of_a_topic_are_gone(kafka_sandbox: Sandbox, page: Page, broker: KafkaServer) -> None:
     look, go_on = page["Records of a topic are gone"]
-    workspace = kafka_workspace
+    sandbox = kafka_sandbox
     topic = Topic(broker, f"sales-{uuid.uuid4().hex[:8]}")
     spec = SPEC.replace("SOURCE", KAFKA.replace("TOPIC", topic.name))
-    sales(workspace, spec)
+    sales(sandbox, spec)
     topic.write([json.dumps({"id": 0, "country": "DE"})])
-    workspace.run(NAME)
+    sandbox.run(NAME)
     topic.write([json.dumps({"id": number, "country": "DE"}) for number in (1, 2, 3)])
     topic.expire(before=3)
-    assert "source.data-lost" in typed(workspace, look, code=3)
-    sales(workspace, spec.replace(topic.name, f"{topic.name}, failOnDataLoss: false"))
-    typed(workspace, go_on[:1])
-    said = json.loads(typed(workspace, go_on[1:]))
+    assert "source.data-lost" in typed(sandbox, look, code=3)
+    sales(sandbox, spec.replace(topic.name, f"{topic.name}, failOnDataLoss: false"))
+    typed(sandbox, go_on[:1])
+    said = json.loads(typed(sandbox, go_on[1:]))
     assert said[0]["counts"]["lost"] == 2
-    assert ids(workspace) == [0, 3]
+    assert ids(sandbox) == [0, 3]
 
 
 @pytest.mark.full
-def test_a_checkpoint_is_torn_or_gone(workspace: Workspace, page: Page) -> None:
+def test_a_checkpoint_is_torn_or_gone(sandbox: Sandbox, page: Page) -> None:
     snapshot, verify, restore = page["A checkpoint is torn or gone"]
-    sales(workspace)
-    arrive(workspace, 0)
-    workspace.run(NAME)
-    typed(workspace, snapshot)
-    arrive(workspace, 1)
-    workspace.run(NAME)
-    newest(workspace.storage / f"_drawdown/{NAME}/checkpoint-1/sources/0").write_text("v1\ntorn")
-    assert "drawdown checkpoint restore" in typed(workspace, verify, code=3)
-    typed(workspace, restore)
-    assert ids(workspace) == [0, 1, 100, 101]
+    sales(sandbox)
+    arrive(sandbox, 0)
+    sandbox.run(NAME)
+    typed(sandbox, snapshot)
+    arrive(sandbox, 1)
+    sandbox.run(NAME)
+    newest(sandbox.storage / f"_drawdown/{NAME}/checkpoint-1/sources/0").write_text("v1\ntorn")
+    assert "drawdown checkpoint restore" in typed(sandbox, verify, code=3)
+    typed(sandbox, restore)
+    assert ids(sandbox) == [0, 1, 100, 101]
 
 
 @pytest.mark.full
-def test_state_cannot_take_a_change(workspace: Workspace, page: Page) -> None:
+def test_state_cannot_take_a_change(sandbox: Sandbox, page: Page) -> None:
     look, swap, back = page["State cannot take a change"]
     spec = SPEC.replace("SOURCE", CSV).replace("out.ddl", "out.ddl, mode: update, keys: [id]")
     files = {"sale_ddl": "id INT, country STRING", "out_ddl": "id INT, n BIGINT"}
     sql = "SELECT id % 100 AS id, count(*) AS n FROM payments GROUP BY id % 100"
-    sales(workspace, spec, **files, transform_sql=sql)
-    arrive(workspace, 0, 1)
-    workspace.run(NAME)
-    folder = workspace.root / "include/pipelines" / NAME
-    shutil.move(shutil.copytree(folder, workspace.root / "next"), folder)
+    sales(sandbox, spec, **files, transform_sql=sql)
+    arrive(sandbox, 0, 1)
+    sandbox.run(NAME)
+    folder = sandbox.root / "include/pipelines" / NAME
+    shutil.move(shutil.copytree(folder, sandbox.root / "next"), folder)
     (folder / "next/transform.sql").write_text(sql.replace("% 100", "% 10"))
-    assert "sales" in typed(workspace, look)
-    assert workspace.delta("tables/sales") == [(0, 2), (1, 2)]
-    arrive(workspace, 10)
-    typed(workspace, swap)
-    assert workspace.delta("tables/sales") == [(0, 4), (1, 2)]
-    typed(workspace, back)
-    assert workspace.delta("tables/sales") == [(0, 2), (1, 2)]
-    workspace.run(NAME)
-    assert workspace.delta("tables/sales") == [(0, 2), (1, 2), (10, 2)], "by the old version"
+    assert "sales" in typed(sandbox, look)
+    assert sandbox.delta("tables/sales") == [(0, 2), (1, 2)]
+    arrive(sandbox, 10)
+    typed(sandbox, swap)
+    assert sandbox.delta("tables/sales") == [(0, 4), (1, 2)]
+    typed(sandbox, back)
+    assert sandbox.delta("tables/sales") == [(0, 2), (1, 2)]
+    sandbox.run(NAME)
+    assert sandbox.delta("tables/sales") == [(0, 2), (1, 2), (10, 2)], "by the old version"
 
 
-def test_the_storage_grows(workspace: Workspace, page: Page) -> None:
+def test_the_storage_grows(sandbox: Sandbox, page: Page) -> None:
     look, tidy = page["The storage grows"]
-    sales(workspace)
-    arrive(workspace, *range(8))
-    workspace.run(NAME)
-    before = ids(workspace)
-    assert "to compact" in typed(workspace, look)
-    assert "8 → 1" in typed(workspace, tidy)
-    assert ids(workspace) == before
+    sales(sandbox)
+    arrive(sandbox, *range(8))
+    sandbox.run(NAME)
+    before = ids(sandbox)
+    assert "to compact" in typed(sandbox, look)
+    assert "8 → 1" in typed(sandbox, tidy)
+    assert ids(sandbox) == before
 
 
 @pytest.mark.full
-def test_to_another_cluster_or_storage(workspace: Workspace, page: Page) -> None:
+def test_to_another_cluster_or_storage(sandbox: Sandbox, page: Page) -> None:
     cluster, storage = page["To another cluster or storage"]
-    sales(workspace)
-    arrive(workspace, 0)
-    workspace.run(NAME)
-    settings = workspace.root / "include/project.yaml"
+    sales(sandbox)
+    arrive(sandbox, 0)
+    sandbox.run(NAME)
+    settings = sandbox.root / "include/project.yaml"
     with settings.open("a") as file:
         file.write("clusters: {local: {kind: local}, other: {kind: local, master: 'local[1]'}}\n")
-    sales(workspace, SPEC.replace("SOURCE", CSV) + "cluster: other\n")
-    arrive(workspace, 1)
-    typed(workspace, cluster)
-    old = workspace.storage
-    workspace.storage = Path(shutil.move(old, workspace.root / "new"))
+    sales(sandbox, SPEC.replace("SOURCE", CSV) + "cluster: other\n")
+    arrive(sandbox, 1)
+    typed(sandbox, cluster)
+    old = sandbox.storage
+    sandbox.storage = Path(shutil.move(old, sandbox.root / "new"))
     settings.write_text(settings.read_text().replace("storage_root: storage", "storage_root: new"))
-    arrive(workspace, 2)
+    arrive(sandbox, 2)
     here = [[str(old) if word == "/the/old/root" else word for word in words] for words in storage]
-    typed(workspace, here)
-    assert ids(workspace) == [0, 1, 2, 100, 101, 102]
+    typed(sandbox, here)
+    assert ids(sandbox) == [0, 1, 2, 100, 101, 102]
 
 
 def test_every_section_is_typed(page: Page) -> None:

@@ -26,32 +26,32 @@ from tests.support.recovering import (
     result,
     tear,
 )
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 
 @pytest.fixture(scope="module")
-def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Workspace, Path, Result]:
+def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> tuple[Sandbox, Path, Result]:
     """Two waves drained, then a snapshot, then a third wave has come; what a run makes of that."""
-    workspace = project(tmp_path_factory.mktemp("torn") / "project", spark, "delta")
+    sandbox = project(tmp_path_factory.mktemp("torn") / "project", spark, "delta")
     for wave in range(2):
-        land(workspace, wave)
-        workspace.run(NAME)
-    assert drawdown(workspace.root, "checkpoint", "snapshot", NAME).returncode == 0
-    land(workspace, 2)
-    copy = keep(workspace)
-    workspace.run(NAME)
-    return workspace, copy, result(workspace)
+        land(sandbox, wave)
+        sandbox.run(NAME)
+    assert drawdown(sandbox.root, "checkpoint", "snapshot", NAME).returncode == 0
+    land(sandbox, 2)
+    copy = keep(sandbox)
+    sandbox.run(NAME)
+    return sandbox, copy, result(sandbox)
 
 
 @pytest.fixture
-def drained(kept: tuple[Workspace, Path, Result]) -> Workspace:
-    workspace, copy, _ = kept
-    put_back(workspace, copy)
-    return workspace
+def drained(kept: tuple[Sandbox, Path, Result]) -> Sandbox:
+    sandbox, copy, _ = kept
+    put_back(sandbox, copy)
+    return sandbox
 
 
 @pytest.fixture
-def control(kept: tuple[Workspace, Path, Result]) -> Result:
+def control(kept: tuple[Sandbox, Path, Result]) -> Result:
     return kept[2]
 
 
@@ -112,10 +112,18 @@ def _no_partition(checkpoint: Path) -> Path:
             _torn_offsets, "checkpoint.torn", "not JSON", "repair", marks=pytest.mark.fault("F11", "delta")
         ),
         pytest.param(
-            _empty_commit, "checkpoint.torn", "it is empty", "repair", marks=pytest.mark.fault("F11", "delta")
+            _empty_commit,
+            "checkpoint.torn",
+            "it is empty",
+            "repair",
+            marks=[pytest.mark.fault("F11", "delta"), pytest.mark.full],
         ),
         pytest.param(
-            _torn_source, "checkpoint.torn", "not JSON", "restore", marks=pytest.mark.fault("F11", "delta")
+            _torn_source,
+            "checkpoint.torn",
+            "not JSON",
+            "restore",
+            marks=[pytest.mark.fault("F11", "delta"), pytest.mark.full],
         ),
         pytest.param(
             _no_metadata,
@@ -136,7 +144,7 @@ def _no_partition(checkpoint: Path) -> Path:
             "checkpoint.torn",
             "its checksum is of another content",
             "repair",
-            marks=pytest.mark.fault("F13", "delta"),
+            marks=[pytest.mark.fault("F13", "delta"), pytest.mark.full],
         ),
         pytest.param(
             _torn_state,
@@ -150,7 +158,7 @@ def _no_partition(checkpoint: Path) -> Path:
             "checkpoint.torn",
             "the state folder of the query is gone",
             "restore",
-            marks=pytest.mark.fault("F14", "delta"),
+            marks=[pytest.mark.fault("F14", "delta"), pytest.mark.full],
         ),
         pytest.param(
             _no_partition,
@@ -162,7 +170,7 @@ def _no_partition(checkpoint: Path) -> Path:
     ],
 )
 def test_a_torn_file_is_named_with_the_command_that_mends_it(
-    drained: Workspace,
+    drained: Sandbox,
     control: Result,
     break_it: Callable[[Path], Path],
     error_id: str,
@@ -179,7 +187,7 @@ def test_a_torn_file_is_named_with_the_command_that_mends_it(
 
 
 def test_state_of_other_bytes_without_a_checksum_is_what_spark_cannot_read(
-    drained: Workspace, control: Result
+    drained: Sandbox, control: Result
 ) -> None:
     """As on storage that keeps no checksums: the file has its whole form."""
     changes = (drained.storage / CHECKPOINT / "state/0").glob("[01]/*.changelog")
@@ -196,12 +204,13 @@ def test_state_of_other_bytes_without_a_checksum_is_what_spark_cannot_read(
     goes_on_like(drained, control)
 
 
+@pytest.mark.full
 @pytest.mark.fault("F11", "delta")
 @pytest.mark.parametrize(
     "moment", ["before batch.stage 1", pytest.param("after batch.note 1", marks=pytest.mark.full)]
 )
 def test_torn_offsets_of_a_batch_that_died_are_planned_or_read_again(
-    drained: Workspace, control: Result, moment: str
+    drained: Sandbox, control: Result, moment: str
 ) -> None:
     die(drained, NAME, moment)
     file = newest(drained.storage / CHECKPOINT / "offsets")
@@ -214,7 +223,7 @@ def test_torn_offsets_of_a_batch_that_died_are_planned_or_read_again(
 
 
 @pytest.mark.fault("F16", "delta")
-def test_a_checkpoint_that_is_gone_comes_back_from_its_snapshot(drained: Workspace, control: Result) -> None:
+def test_a_checkpoint_that_is_gone_comes_back_from_its_snapshot(drained: Sandbox, control: Result) -> None:
     shutil.rmtree(drained.storage / CHECKPOINT)
     error = refused(drained, "checkpoint.missing")
     mend(drained, error.do)
@@ -222,9 +231,7 @@ def test_a_checkpoint_that_is_gone_comes_back_from_its_snapshot(drained: Workspa
 
 
 @pytest.mark.fault("F14", "delta")
-def test_without_a_snapshot_state_is_rewound_to_where_it_is_whole(
-    drained: Workspace, control: Result
-) -> None:
+def test_without_a_snapshot_state_is_rewound_to_where_it_is_whole(drained: Sandbox, control: Result) -> None:
     shutil.rmtree(drained.storage / f"_drawdown/{NAME}/snapshots")
     _torn_state(drained.storage / CHECKPOINT)
     error = refused(drained, "checkpoint.torn")
@@ -234,7 +241,7 @@ def test_without_a_snapshot_state_is_rewound_to_where_it_is_whole(
 
 
 def test_a_restore_that_was_cut_off_is_completed_by_the_same_command(
-    drained: Workspace, control: Result
+    drained: Sandbox, control: Result
 ) -> None:
     [snapshot] = (drained.storage / f"_drawdown/{NAME}/snapshots").iterdir()
     checkpoint = drained.storage / CHECKPOINT

@@ -20,7 +20,7 @@ from tests.support.kill_matrix import (
     ended,
     land,
 )
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 # One of two tasks ends the whole run when it has come to a row and the other one's file is there.
 DEADLY = """
@@ -54,17 +54,17 @@ state: {{partitions: 2}}
 ROWS = 2_000
 
 
-def numbers(root: Path, spark: SparkSession, kind: Kind) -> Workspace:
+def numbers(root: Path, spark: SparkSession, kind: Kind) -> Sandbox:
     """Two files, and so two tasks: the first has 1,000 rows of which none is deadly."""
-    workspace = Workspace(root, spark)
-    workspace.pipeline(NAME, NUMBERS.format(sink=kind.spec), numbers_ddl="id INT", transform_py=DEADLY)
-    workspace.land("landing/numbers/0.csv", map(str, range(1_000)))
-    workspace.land("landing/numbers/1.csv", map(str, range(1_000, ROWS)))
-    return workspace
+    sandbox = Sandbox(root, spark)
+    sandbox.pipeline(NAME, NUMBERS.format(sink=kind.spec), numbers_ddl="id INT", transform_py=DEADLY)
+    sandbox.land("landing/numbers/0.csv", map(str, range(1_000)))
+    sandbox.land("landing/numbers/1.csv", map(str, range(1_000, ROWS)))
+    return sandbox
 
 
-def data_files(workspace: Workspace) -> list[str]:
-    return sorted(path.name for path in (workspace.storage / TABLE).rglob("*.parquet"))
+def data_files(sandbox: Sandbox) -> list[str]:
+    return sorted(path.name for path in (sandbox.storage / TABLE).rglob("*.parquet"))
 
 
 @pytest.mark.parametrize(
@@ -79,21 +79,21 @@ def test_what_a_death_in_the_middle_of_a_write_leaves_is_never_seen_and_swept(
     tmp_path: Path, spark: SparkSession, name: str
 ) -> None:
     kind = KINDS[name]
-    workspace = numbers(tmp_path / "project", spark, kind)
-    died = run_apart(workspace, NAME, DIE_BESIDE=str(workspace.storage / TABLE))
+    sandbox = numbers(tmp_path / "project", spark, kind)
+    died = run_apart(sandbox, NAME, DIE_BESIDE=str(sandbox.storage / TABLE))
     assert died.returncode == -signal.SIGKILL, died.stdout
-    free_lease(workspace)
-    partial = data_files(workspace)
+    free_lease(sandbox)
+    partial = data_files(sandbox)
     assert partial, "a part of the batch was written"
-    assert kind.rows(workspace) == {}
+    assert kind.rows(sandbox) == {}
 
-    run = workspace.run(NAME)
+    run = sandbox.run(NAME)
     assert run.counts.fed == ROWS
-    assert kind.rows(workspace) == dict.fromkeys(((id,) for id in range(ROWS)), 1)
-    assert set(partial).isdisjoint(data_files(workspace)), "swept"
-    with workspace.metastore() as metastore:
+    assert kind.rows(sandbox) == dict.fromkeys(((id,) for id in range(ROWS)), 1)
+    assert set(partial).isdisjoint(data_files(sandbox)), "swept"
+    with sandbox.metastore() as metastore:
         assert [run.state for run in metastore.runs(NAME)] == ["succeeded", "crashed"]
-    assert_one_more_run_is_a_no_op(workspace)
+    assert_one_more_run_is_a_no_op(sandbox)
 
 
 @pytest.mark.parametrize(
@@ -112,16 +112,16 @@ def test_a_batch_whose_commit_log_entry_is_gone_is_executed_again_and_written_on
     kind = KINDS[name]
     control = kind.project(tmp_path / "control", spark)
     torn = kind.project(tmp_path / "torn", spark)
-    for workspace in (control, torn):
-        land(workspace, 0)
-        workspace.run(NAME)
+    for sandbox in (control, torn):
+        land(sandbox, 0)
+        sandbox.run(NAME)
     [commits] = torn.storage.glob("_drawdown/*/checkpoint*/**/commits")
     last = max(int(path.name) for path in commits.iterdir() if path.name.isdigit())
     for path in (commits / str(last), commits / f".{last}.crc"):
         path.unlink(missing_ok=True)
-    for workspace in (control, torn):
-        land(workspace, 1)
-        workspace.run(NAME)
+    for sandbox in (control, torn):
+        land(sandbox, 1)
+        sandbox.run(NAME)
     assert ended(kind, torn) == ended(kind, control)
     assert ended(kind, control).rows
     assert_one_more_run_is_a_no_op(torn)
@@ -132,10 +132,10 @@ def test_a_run_whose_jvm_is_killed_ends_within_seconds_with_one_error(
     tmp_path: Path, spark: SparkSession
 ) -> None:
     kind = KINDS["delta append audited"]
-    workspace = numbers(tmp_path / "project", spark, kind)
+    sandbox = numbers(tmp_path / "project", spark, kind)
     # A folder in which nothing ever appears: the task waits there, and the batch with it.
-    process = start_apart(workspace, NAME, DIE_BESIDE=str(tmp_path))
-    while not (tables := data_files(workspace)) and process.poll() is None:
+    process = start_apart(sandbox, NAME, DIE_BESIDE=str(tmp_path))
+    while not (tables := data_files(sandbox)) and process.poll() is None:
         time.sleep(0.05)
     assert tables, "the batch is being written"
     [jvm] = [child for child in psutil.Process(process.pid).children() if child.name() == "java"]
@@ -148,9 +148,9 @@ def test_a_run_whose_jvm_is_killed_ends_within_seconds_with_one_error(
     assert "Traceback" not in said
     assert "py4j" not in said.lower()
     assert seconds < 45, f"{seconds:.1f} s"
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         [run] = metastore.runs(NAME)
         assert metastore.holder_of(NAME) is None
     assert (run.state, run.error and run.error["id"]) == ("failed", "spark.gone")
-    assert workspace.run(NAME).counts.fed == ROWS
-    assert kind.rows(workspace) == dict.fromkeys(((id,) for id in range(ROWS)), 1)
+    assert sandbox.run(NAME).counts.fed == ROWS
+    assert kind.rows(sandbox) == dict.fromkeys(((id,) for id in range(ROWS)), 1)

@@ -1,13 +1,15 @@
 """Every call that the model test makes into the library, and nothing of what it expects.
 
-A later move of the library's modules touches this file alone. What needs Spark goes through `Application`
-with the session of the test, as the command would with one of its own; everything else is typed as a command.
+A later move of the library's modules touches this file alone. What needs Spark goes through a
+`SparkApplication` with the session of the test, as the command would with one of its own; everything else is
+typed as a command.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shlex
 import shutil
@@ -19,6 +21,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -26,21 +29,23 @@ from unittest.mock import patch
 import deltalake
 from pyspark.sql import SparkSession
 from sqlalchemy import Engine, create_engine, event, text
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from drawdown import fault_points
-from drawdown.application import Application
+from drawdown.application import SparkApplication
 from drawdown.cli.main import app
-from drawdown.engine.quarantine_replay import Asked
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Run
-from drawdown.plan.rebuild import wanted
-from drawdown.publishing.set_aside import Choice
+from drawdown.plan.version_in_use import wanted
+from drawdown.quarantine.rows import Choice
+from drawdown.quarantine.spark_replay import ReplayRequest
 from drawdown.spec import load_pipeline
-from drawdown.spec.interval import Interval
+from drawdown.spec.values.interval import Interval
+from drawdown.workspace import Workspace
 from tests.support.ageing import grow_old
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 STEPS = (*fault_points._ALL, "table.commit", "table.restore")
 """Durable steps, and those of the library that writes Delta tables: files are there, their commit is not."""
@@ -59,8 +64,14 @@ class Ended:
     def id(self) -> str:
         return self.error.id if self.error is not None else ""
 
+    @property
+    def word(self) -> str:
+        if self.died:
+            return "died"
+        return self.id or ("done" if self.ran else "nothing to do")
+
     def __str__(self) -> str:
-        return f"died={self.died} {self.error or self.said}"
+        return f"died={self.died} {self.error or self.said[:200]}"
 
 
 class Died(OSError):
@@ -125,33 +136,36 @@ class Actions:
     more: str = ""
     store_url: str = "sqlite:///metastore.db"
     name: str = "out"
-    workspace: Workspace = field(init=False)
+    sandbox: Sandbox = field(init=False)
 
     def __post_init__(self) -> None:
-        self.workspace = Workspace(self.root, self.spark, more=self.more)
+        self.sandbox = Sandbox(self.root, self.spark, more=self.more)
         path = self.root / "include" / "project.yaml"
-        path.write_text(path.read_text().replace("sqlite:///metastore.db", self.store_url))
+        # A password is never written in a project's file.
+        url = self.store_url.replace("postgresql://", "postgresql+psycopg://")
+        os.environ["DRAWDOWN_TEST_METASTORE"] = url
+        path.write_text(path.read_text().replace("sqlite:///metastore.db", '"${DRAWDOWN_TEST_METASTORE}"'))
         # Opened once by nobody in particular.
-        with self.workspace.metastore():
+        with self.sandbox.metastore():
             pass
 
     @property
     def storage(self) -> Path:
-        return self.workspace.storage
+        return self.sandbox.storage
 
     # What a person types
 
     def drain(self, moment: Moment | None = None, name: str | None = None) -> Ended:
         def work(metastore: Metastore) -> Ended:
             application = self._application(metastore)
-            [report] = application.drain_all([load_pipeline(self.workspace.project, name or self.name)])
+            [report] = application.drain_all([load_pipeline(self.sandbox.project, name or self.name)])
             return Ended(report.error, ran=report.run is not None or report.error is not None)
 
         return self._act(work, moment)
 
     def backfill(self, start: str, end: str, moment: Moment | None = None) -> Ended:
         def work(metastore: Metastore) -> Ended:
-            pipeline = load_pipeline(self.workspace.project, self.name)
+            pipeline = load_pipeline(self.sandbox.project, self.name)
             interval = Interval.parse(start, end)
             [report] = self._application(metastore).replay(pipeline, [interval])
             return Ended(report.error)
@@ -162,17 +176,15 @@ class Actions:
         self, changes: tuple[str, ...] = (), moment: Moment | None = None, with_late: bool = False
     ) -> Ended:
         def work(metastore: Metastore) -> Ended:
-            pipeline = load_pipeline(self.workspace.project, self.name)
-            asked = Asked(Choice(), changes, with_late)
+            pipeline = load_pipeline(self.sandbox.project, self.name)
+            asked = ReplayRequest(Choice(), changes, with_late)
             return Ended(self._application(metastore).replay_set_aside(pipeline, asked).error)
 
         return self._act(work, moment)
 
     def rebuild(self, moment: Moment | None = None) -> Ended:
         def work(metastore: Metastore) -> Ended:
-            return Ended(
-                self._application(metastore).rebuild(wanted(self.workspace.project, self.name)).error
-            )
+            return Ended(self._application(metastore).rebuild(wanted(self.sandbox.project, self.name)).error)
 
         return self._act(work, moment)
 
@@ -180,7 +192,7 @@ class Actions:
         """One that needs no Spark, typed."""
 
         def work(_: Metastore) -> Ended:
-            with contextlib.chdir(self.root):
+            with contextlib.chdir(self.root), patch("typer.testing._get_command", _command):
                 result = CliRunner().invoke(app, list(words))
             failure = result.exception
             if isinstance(failure, DrawdownError):
@@ -212,7 +224,7 @@ class Actions:
 
     def upkeep(self, age: timedelta, moment: Moment | None = None) -> Ended:
         """After so long a time."""
-        grow_old(self.workspace, age)
+        grow_old(self.sandbox, age)
         done = self.command("upkeep", "--all", "--json", moment=moment)
         if done.died or done.error is not None:
             return done
@@ -225,12 +237,12 @@ class Actions:
     # What can be seen
 
     def runs(self, name: str | None = None) -> list[Run]:
-        with self.workspace.metastore() as metastore:
+        with self.sandbox.metastore() as metastore:
             return metastore.runs(name or self.name, limit=10_000)
 
     def last_batch(self) -> int:
         """The last batch that Spark has committed in the live generation; -1: none."""
-        with self.workspace.metastore() as metastore:
+        with self.sandbox.metastore() as metastore:
             checkpoint = metastore.active_checkpoint(self.name)
             if checkpoint is None:
                 return -1
@@ -245,13 +257,13 @@ class Actions:
         return list(json.loads(done.said))
 
     def held(self) -> int:
-        with self.workspace.metastore() as metastore:
+        with self.sandbox.metastore() as metastore:
             return len(metastore.held_slices(self.name))
 
     # Actors
 
-    def _application(self, metastore: Metastore) -> Application:
-        return Application(self.workspace.project, metastore, session=self.spark)
+    def _application(self, metastore: Metastore) -> SparkApplication:
+        return SparkApplication(Workspace(self.sandbox.project, metastore), session=self.spark)
 
     def _act(self, work: Callable[[Metastore], Ended], moment: Moment | None) -> Ended:
         """Let an actor do something, which at a moment dies or makes way for what others do."""
@@ -273,7 +285,7 @@ class Actions:
         try:
             with (
                 _armed(_Hook(moment, strike) if moment is not None else None),
-                Metastore.open(self.workspace.project.metastore_url) as metastore,
+                Metastore.open(self.sandbox.project.metastore_url) as metastore,
             ):
                 ended = work(metastore)
         except Died:
@@ -323,12 +335,16 @@ class Actions:
 
     @contextlib.contextmanager
     def _store(self) -> Iterator[Engine]:
-        url = self.workspace.project.metastore_url.replace("postgresql://", "postgresql+psycopg://")
+        url = self.sandbox.project.metastore_url.replace("postgresql://", "postgresql+psycopg://")
         engine = create_engine(url)
         try:
             yield engine
         finally:
             engine.dispose()
+
+
+_command = cache(get_command)
+"""Once: to read the signatures of all commands takes longer than most commands."""
 
 
 def commands_of(error: DrawdownError) -> list[str]:

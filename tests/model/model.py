@@ -53,6 +53,7 @@ class Generation:
         queue: slices that were judged and are not visible.
         decided: by batch, what became of its slice.
         replays: of intervals.
+        brought: rows of the quarantine that they have brought.
         failed: of a shadow: its slice did not pass.
         visible: the last batch that was published; what replays stand on.
     """
@@ -67,6 +68,7 @@ class Generation:
     quarantine: dict[int, str] = field(default_factory=dict)
     decided: dict[int, str] = field(default_factory=dict)
     replays: list[str] = field(default_factory=list)
+    brought: set[int] = field(default_factory=set)
     failed: bool = False
 
     @property
@@ -96,6 +98,11 @@ class Model:
     delivered: Counter[int] = field(default_factory=Counter)
 
     @property
+    def reads_at(self) -> str:
+        """The step of a drain behind which its batch stays what it is."""
+        return "batch.end"
+
+    @property
     def unread(self) -> list[int]:
         return [each for each in self.landed if each not in self.live.read]
 
@@ -113,8 +120,8 @@ class Model:
         if publish:
             self.publish()
 
-    def take(self) -> None:
-        """What waits is read, and its batch committed."""
+    def take(self, *, cut_off: bool = False) -> None:
+        """What waits is read, and its batch committed; `cut_off`: it is planned at least."""
         self._take(self.live, self.unread)
 
     def _take(self, of: Generation, ids: list[int]) -> None:
@@ -220,15 +227,29 @@ class Model:
             # It is in the table: nobody may let it in a second time.
             if self.live.quarantine.get(each) == "open":
                 self.live.quarantine[each] = "replayed"
+                self.live.brought.add(each)
 
     # Back
 
     def mark(self) -> Generation:
         return copy.deepcopy(self.live)
 
+    def undone_by(self, mark: Generation) -> list[str]:
+        """The replays since; none where nothing behind the mark was shown: the table stays as it is."""
+        return self.live.replays[len(mark.replays) :] if self._shown_behind(mark) else []
+
+    def _shown_behind(self, mark: Generation) -> bool:
+        """Whether readers see a batch behind the mark, so that the table is taken back with it."""
+        return self.live.visible >= len(mark.batches)
+
     def go_back(self, mark: Generation) -> None:
         """What was read behind the mark comes again; what was decided since stays decided."""
-        decided, self.live = self.live.decided, copy.deepcopy(mark)
+        now, stays = self.live, not self._shown_behind(mark)
+        decided, self.live = now.decided, copy.deepcopy(mark)
+        if stays:
+            self.live.table, self.live.visible = now.table, now.visible
+            self.live.replays, self.live.brought = now.replays, now.brought
+            self.live.quarantine |= {each: "replayed" for each in now.brought if each in self.live.quarantine}
         for each in list(self.live.queue):
             if each.held and (choice := decided.get(each.batches[0])):
                 self.live.queue.remove(each)
@@ -240,7 +261,7 @@ class Model:
     def rebuild(self, version: int) -> None:
         shadow = self.shadow or Generation(version)
         self._take(shadow, [each for each in self.landed if each not in shadow.read])
-        shadow.table += shadow.rows
+        shadow.table = self._merged(shadow.table, shadow.rows)
         shadow.rows, shadow.staged = Counter(), []
         self.shadow = shadow
 
@@ -261,39 +282,64 @@ class Windows(Model):
     Attributes:
         offset: where windows begin, in hours after the full one.
         by_end: a window goes by its end.
+        hours: how long a window is; one begins every hour.
+        late: the watermark one batch before: Spark drops by it what comes late.
+        planned: Spark has noted what a batch reads, and has not committed it.
     """
 
     offset: float = 0.0
     by_end: bool = False
+    hours: int = 1
     state: Counter[datetime] = field(default_factory=Counter)
     watermark: datetime | None = None
+    late: datetime | None = None
+    planned: bool = False
 
-    def start_of(self, at: datetime) -> datetime:
-        """Of the window that a time lies in."""
+    @property
+    def reads_at(self) -> str:
+        # What a batch moves the watermark to depends on where it ends.
+        return "query.start"
+
+    def starts_of(self, at: datetime) -> list[datetime]:
+        """Of the windows that a time lies in."""
         moved = at - timedelta(hours=self.offset)
-        return moved.replace(minute=0, second=0, microsecond=0) + timedelta(hours=self.offset)
+        last = moved.replace(minute=0, second=0, microsecond=0) + timedelta(hours=self.offset)
+        return [last - before * HOUR for before in range(self.hours)]
+
+    def end_of(self, start: datetime) -> datetime:
+        return start + self.hours * HOUR
 
     def time_of(self, start: datetime) -> datetime:
         """What the time column says of a window."""
-        return start + HOUR if self.by_end else start
+        return self.end_of(start) if self.by_end else start
 
-    def take(self) -> None:
-        """One batch: what is late for its window is dropped, then closed windows go."""
-        rows = [self.landed[each] for each in self.unread]
+    def take(self, *, cut_off: bool = False) -> None:
+        """What was planned, then one batch of all that waits, then one without data; or the first of them."""
+        if cut_off and self.planned:
+            return
+        self.planned = cut_off and bool(self.unread)
+        if self.unread:
+            self._read([self.landed[each] for each in self.unread])
+        if not cut_off:
+            self.late = self.watermark
+
+    def _read(self, rows: list[Row]) -> None:
         times = [row.at for row in rows if row.at is not None and row.passes(self.mended)]
-        before = self.watermark
-        starts = [self.start_of(at) for at in times]
-        self.state.update(start for start in starts if before is None or start + HOUR > before)
+        starts = [start for at in times for start in self.starts_of(at)]
+        self.state.update(start for start in starts if self.late is None or self.end_of(start) > self.late)
+        self.late = self.watermark
         if times:
-            self.watermark = max([*times, *([before] if before else [])])
+            self.watermark = max([*times, *([self.watermark] if self.watermark else [])])
         self.live.batches.append([row.id for row in rows])
 
     def drain(self, judge: bool = True, publish: bool = True) -> None:
-        if not self.unread:
+        """Closed windows go."""
+        if not judge:
             return
         self.take()
-        assert self.watermark is not None
-        for start in [each for each in self.state if each + HOUR <= self.watermark]:
+        if not publish or self.watermark is None:
+            return
+        for start in [each for each in self.state if self.end_of(each) <= self.watermark]:
             self.live.table[self.key(start), self.state.pop(start)] += 1
         self.live.visible = len(self.live.batches) - 1
 
@@ -302,8 +348,10 @@ class Windows(Model):
         return int(self.time_of(start).timestamp() // 60)
 
     def replay(self, start: datetime, end: datetime) -> None:
-        rows = [self.landed[each] for batch in self.live.batches for each in batch]
-        counts = Counter(self.start_of(r.at) for r in rows if r.at is not None and r.passes(self.mended))
+        seen = self.live.batches[: self.live.visible + 1]
+        rows = [self.landed[each] for batch in seen for each in batch]
+        times = [row.at for row in rows if row.at is not None and row.passes(self.mended)]
+        counts = Counter(window for at in times for window in self.starts_of(at))
         first, behind = int(start.timestamp() // 60), int(end.timestamp() // 60)
         kept = {key: n for key, n in self.live.table.items() if not first <= key[0] < behind}
         new = {(self.key(each), n): 1 for each, n in counts.items() if start <= self.time_of(each) < end}

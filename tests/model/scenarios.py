@@ -74,6 +74,20 @@ SCENARIOS: tuple[Scenario, ...] = (
         (("deliver", 1), ("deliver", 2), ("copy",), ("remake_source",), ("deliver", 3), ("copy",)),
     ),
     Scenario(
+        "a Delta source made again, and the old one brought back",
+        "",
+        (
+            ("deliver", 1),
+            ("copy",),
+            ("remake_source",),
+            ("deliver", 2),
+            ("copy",),
+            ("bring_back",),
+            ("deliver", 3),
+            ("copy",),
+        ),
+    ),
+    Scenario(
         "another pipeline drains while a slice is committed",
         "1.6",
         (("deliver", 1), ROWS, ("amid", ("drain",), ("before", "table.commit"), ("copy",))),
@@ -151,6 +165,7 @@ SCENARIOS: tuple[Scenario, ...] = (
             ("drain",),
             ("rewind", -1, ("before", "table.restore", 2)),
             ("check_ways_out",),
+            ("drain",),
         ),
     ),
     Scenario(
@@ -276,6 +291,21 @@ SCENARIOS: tuple[Scenario, ...] = (
             MORE,
             ("drain",),
             ("amid", ("backfill", 0, 24), ("before", "table.commit"), ("upkeep", 1)),
+        ),
+    ),
+    Scenario(
+        "an upkeep hours after a swap, with rows in the quarantine",
+        "",
+        (
+            ("land", ("ok", 1), ("bad", 2)),
+            ("drain",),
+            ("rebuild",),
+            ("approve",),
+            LATER,
+            ("drain",),
+            ("upkeep", 4),
+            ("mend_rule",),
+            ("replay_quarantine",),
         ),
     ),
     Scenario(

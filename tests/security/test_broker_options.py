@@ -13,12 +13,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from py4j.java_gateway import JavaGateway, get_field
-from pydantic import SecretStr
+from pydantic import SecretStr, ValidationError
 from pyspark.java_gateway import launch_gateway
 
-from drawdown.plan.kafka_client import client_config
+from drawdown.brokers.client import client_config
 from drawdown.spec import Broker
-from drawdown.spec.broker_options import spark_options
+from drawdown.spec.connections.broker_options import spark_options
 
 ATTACKS = [
     "plain",
@@ -132,3 +132,62 @@ def test_a_certificate_authority_reaches_both_clients() -> None:
     assert client_config(tls)["ssl.ca.location"] == "/etc/ssl/ca.pem"
     assert spark_options(tls)["kafka.ssl.truststore.location"] == "/etc/ssl/ca.pem"
     assert spark_options(tls)["kafka.ssl.truststore.type"] == "PEM"
+
+
+def test_oauth_and_kerberos_reach_both_clients(entry: Any) -> None:
+    tokens = Broker(
+        bootstrap_servers="h:1",
+        security_protocol="SASL_SSL",
+        sasl_mechanism="OAUTHBEARER",
+        username="me",
+        password=SecretStr('s"'),
+        token_endpoint="https://login.example.com/token",
+        scope="kafka",
+    )
+    options, config = spark_options(tokens), client_config(tokens)
+    module, _, values = entry(options["kafka.sasl.jaas.config"])
+    assert module.endswith("OAuthBearerLoginModule")
+    assert values == {"clientId": "me", "clientSecret": 's"', "scope": "kafka"}
+    assert options["kafka.sasl.login.callback.handler.class"].endswith("OAuthBearerLoginCallbackHandler")
+    assert options["kafka.sasl.oauthbearer.token.endpoint.url"] == tokens.token_endpoint
+    assert config["sasl.oauthbearer.method"] == "oidc"
+    assert config["sasl.oauthbearer.client.secret"] == 's"'
+    assert "sasl.password" not in config
+
+    kerberos = Broker(
+        bootstrap_servers="h:1",
+        security_protocol="SASL_SSL",
+        sasl_mechanism="GSSAPI",
+        principal="me@REALM",
+        keytab="/etc/me.keytab",
+    )
+    options, config = spark_options(kerberos), client_config(kerberos)
+    module, _, values = entry(options["kafka.sasl.jaas.config"])
+    assert module == "com.sun.security.auth.module.Krb5LoginModule"
+    assert values == {
+        "useKeyTab": "true", "storeKey": "true", "keyTab": "/etc/me.keytab", "principal": "me@REALM"
+    }  # fmt: skip
+    assert options["kafka.sasl.kerberos.service.name"] == config["sasl.kerberos.service.name"] == "kafka"
+    assert config["sasl.kerberos.keytab"] == "/etc/me.keytab"
+
+
+@pytest.mark.parametrize(
+    ("keys", "id"),
+    [
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER", "username": "u",
+          "password": SecretStr("p")}, "missing-key"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI", "principal": "u"}, "missing-key"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI", "principal": "u", "keytab": "k",
+          "username": "u"}, "no-effect"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "GSSAPI", "principal": "u", "keytab": "k",
+          "connection": "c"}, "no-effect"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN", "username": "u",
+          "password": SecretStr("p"), "keytab": "k"}, "no-effect"),
+        ({"security_protocol": "SSL", "principal": "u"}, "no-effect"),
+        ({"security_protocol": "PLAINTEXT", "ssl_keystore_location": "k"}, "no-effect"),
+    ],
+)  # fmt: skip
+def test_keys_that_do_not_fit_together_are_refused(keys: dict[str, Any], id: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Broker(bootstrap_servers="h:1", **keys)
+    assert refused.value.errors()[0]["type"] == id

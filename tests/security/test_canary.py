@@ -156,6 +156,7 @@ def test_the_metastore_keeps_no_password(place: Place, drained: str) -> None:
             assert not place.found(repr(rows)), table
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     "command",
     [
@@ -174,6 +175,7 @@ def test_no_command_shows_a_password(place: Place, drained: str, command: tuple[
     assert not place.found(printed)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("wrong", ["DD_PASSWORD", "DD_METASTORE"])
 def test_no_error_shows_a_password(place: Place, drained: str, wrong: str) -> None:
     canary = "canary-of-a-wrong-password"

@@ -11,17 +11,17 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.columns import UtcTime
 from drawdown.metastore.tables import metadata
 from drawdown.recovery.request import TIME, time_of
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 _OURS = ("tables", "quarantine", "_drawdown")
 
 
-def grow_old(workspace: Workspace, age: timedelta) -> None:
+def grow_old(sandbox: Sandbox, age: timedelta) -> None:
     """The metastore, and every file but those of sources: whoever reads those has noted their times."""
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         records_grow_old(metastore, age)
-    files_grow_old((workspace.storage / folder for folder in _OURS), age)
-    for snapshot in (workspace.storage / "_drawdown").glob("*/snapshots/*Z"):
+    files_grow_old((sandbox.storage / folder for folder in _OURS), age)
+    for snapshot in (sandbox.storage / "_drawdown").glob("*/snapshots/*Z"):
         # Its name is the time at which it was taken.
         snapshot.rename(snapshot.with_name(f"{time_of(snapshot.name) - age:{TIME}}"))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from drawdown.machine.airflow_home import LocalAirflow
+from dev.airflow.api import AirflowApi
+from dev.airflow.home import LocalAirflow
 from tests.support.waiting import until
 
 
@@ -49,6 +50,7 @@ class Request:
         ended = sum("Received executor event with state success" in line and key in line for line in log)
         return ended >= begun > 0
 
-    def answer(self, choice: str, why: str) -> None:
+    def answer(self, choice: str, why: str, api: AirflowApi | None = None) -> None:
+        """As the user of `api`, by default the local Airflow's own. Raises MachineError when refused."""
         body = {"chosen_options": [choice], "params_input": {"why": why}}
-        self.airflow.api.call("PATCH", *self._detail, body=body)
+        (api or self.airflow.api).call("PATCH", *self._detail, body=body)

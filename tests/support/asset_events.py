@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from dev.airflow.home import LocalAirflow
 from drawdown.errors import MachineError
-from drawdown.machine.airflow_home import LocalAirflow
 from tests.support.waiting import until
 
 

@@ -10,8 +10,8 @@ from urllib.parse import quote
 
 from playwright.sync_api import Page, sync_playwright
 
-from drawdown.machine.airflow_home import LocalAirflow
-from drawdown.machine.test_programs import chromium
+from dev.airflow.home import LocalAirflow
+from dev.test_programs import chromium
 
 PICTURES = Path(__file__).parents[2] / "docs/images"
 PATIENCE = 120_000

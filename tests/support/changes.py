@@ -6,7 +6,7 @@ from typing import Any
 
 from drawdown.errors import RefusedError
 from tests.support.refusals import planned, refused
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 SPEC = """
 sources:
@@ -21,7 +21,7 @@ EVENT = "at TIMESTAMP, k STRING, j STRING, v BIGINT"
 
 
 def write(
-    workspace: Workspace,
+    sandbox: Sandbox,
     transform: str,
     *,
     sink: str = "format: parquet, path: tables/out",
@@ -31,31 +31,31 @@ def write(
 ) -> None:
     """The pipeline `changed`, made or changed."""
     spec = SPEC.format(sink=sink, source=source, suffix=suffix)
-    workspace.pipeline("changed", spec, **{"event_ddl": EVENT, f"transform_{suffix}": transform, **files})
+    sandbox.pipeline("changed", spec, **{"event_ddl": EVENT, f"transform_{suffix}": transform, **files})
 
 
-def land(workspace: Workspace, file: str, *events: tuple[str, str, int], at: str = "10:00") -> None:
+def land(sandbox: Sandbox, file: str, *events: tuple[str, str, int], at: str = "10:00") -> None:
     """One file of events (k, j, v)."""
     rows = [{"at": f"2024-01-01T{at}:00Z", "k": k, "j": j, "v": v} for k, j, v in events]
-    workspace.land_json(f"landing/events/{file}.json", rows)
+    sandbox.land_json(f"landing/events/{file}.json", rows)
 
 
-def change_refused(workspace: Workspace) -> str:
+def change_refused(sandbox: Sandbox) -> str:
     """The sentence of `checkpoint.changed`, said by plan and by a drain that touched nothing."""
-    error = refused(workspace, "changed", "checkpoint.changed", RefusedError)
+    error = refused(sandbox, "changed", "checkpoint.changed", RefusedError)
     assert "undo the change" in error.do
     return error.what
 
 
-def change_allowed(workspace: Workspace) -> dict[str, str]:
+def change_allowed(sandbox: Sandbox) -> dict[str, str]:
     """What plan says of each allowed change, by what it is about; nothing is refused."""
-    plan = planned(workspace, "changed")
+    plan = planned(sandbox, "changed")
     assert plan.errors == ()
     return {v.about: v.what for v in plan.verdicts if v.id == "checkpoint.change-allowed"}
 
 
-def written(workspace: Workspace, *columns: str, path: str = "tables/out") -> list[tuple[Any, ...]]:
+def written(sandbox: Sandbox, *columns: str, path: str = "tables/out") -> list[tuple[Any, ...]]:
     """Rows of a file sink, sorted, as a Spark reader sees them."""
-    assert workspace.spark is not None
-    frame = workspace.spark.read.option("mergeSchema", True).parquet(str(workspace.storage / path))
+    assert sandbox.spark is not None
+    frame = sandbox.spark.read.option("mergeSchema", True).parquet(str(sandbox.storage / path))
     return sorted((tuple(row) for row in frame.select(*columns).collect()), key=str)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from drawdown.clusters.cluster_folder import MARK, clusters_dir
+from drawdown.launch.standalone.cluster_folder import MARK, clusters_dir
 from tests.support.waiting import until
 
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"

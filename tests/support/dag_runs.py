@@ -8,7 +8,7 @@ import sys
 import time
 from pathlib import Path
 
-from drawdown.machine.airflow_home import LocalAirflow
+from dev.airflow.home import LocalAirflow
 from tests.support.dag_project import DagProject
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import psycopg
 
-from drawdown.machine.postgres import PostgresServer
-from tests.support.workspace import sorted_rows
+from drawdown.testing.servers.postgres import PostgresServer
+from tests.support.sandbox import sorted_rows
 
 _PASSWORD = "DRAWDOWN_TEST_DATABASE_PASSWORD"
 

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from drawdown.fault_points import FAULT
+from tests.support.sandbox import Sandbox
 from tests.support.spark import ROOT
-from tests.support.workspace import Workspace
 
 _SECONDS = 120.0
 
@@ -33,11 +33,11 @@ class Frozen:
 
 
 @contextmanager
-def frozen(workspace: Workspace, name: str, moment: str) -> Iterator[Frozen]:
+def frozen(sandbox: Sandbox, name: str, moment: str) -> Iterator[Frozen]:
     """`drawdown run NAME` that sleeps at a moment such as ``before publish.file 2``."""
     process = subprocess.Popen(
         [sys.executable, "-c", "from drawdown.cli.main import main; main()", "run", name],
-        cwd=workspace.root,
+        cwd=sandbox.root,
         env={**os.environ, FAULT: f"freeze {moment}", "PYTHONPATH": f"{ROOT / 'include'}"},
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable
 
-from drawdown.application import Application
+from drawdown.application import SparkApplication
+from drawdown.application.watcher import Report, Watcher
 from drawdown.metastore.records import Run
 from drawdown.spec import load_pipeline
-from drawdown.watcher import Report, Watcher
-from tests.support.workspace import Workspace
+from drawdown.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 _SPEC = """
 sources: {{{sources}}}
@@ -25,10 +26,10 @@ _TABLE = "format: delta, path: tables/{name}, schema: event.ddl"
 
 
 class Group:
-    """The pipelines of a workspace, drained by one application in the module's session."""
+    """The pipelines of a sandbox, drained by one application in the module's session."""
 
-    def __init__(self, workspace: Workspace) -> None:
-        self.workspace = workspace
+    def __init__(self, sandbox: Sandbox) -> None:
+        self.sandbox = sandbox
         self.names: list[str] = []
         self.left_behind: list[str] = []
 
@@ -45,7 +46,7 @@ class Group:
 
         Args:
             python: its transform.py instead of a copy.
-            files: as Workspace.pipeline.
+            files: as Sandbox.pipeline.
         """
         tables = ", ".join(f"{each}: {{format: delta, path: tables/{each}}}" for each in reads)
         spec = _SPEC.format(
@@ -56,24 +57,23 @@ class Group:
         )
         read = " UNION ALL ".join(f"SELECT id FROM {each}" for each in reads or ["events"])
         transform = {"transform_py": python} if python else {"transform_sql": read}
-        self.workspace.pipeline(name, spec, event_ddl="id INT", **transform, **files)
+        self.sandbox.pipeline(name, spec, event_ddl="id INT", **transform, **files)
         if name not in self.names:
             self.names.append(name)
 
     def land(self, name: str, *ids: int) -> None:
         """One file, so one batch, of these rows."""
-        self.workspace.land_json(f"landing/{name}/{ids[0]}.json", [{"id": id} for id in ids])
+        self.sandbox.land_json(f"landing/{name}/{ids[0]}.json", [{"id": id} for id in ids])
 
     def drain(self, watcher: Watcher | None = None, stop: threading.Event | None = None) -> dict[str, Report]:
         """All of them, by one application."""
-        project = self.workspace.project
-        with self.workspace.metastore() as metastore:
-            application = Application(
-                project,
-                metastore,
+        project = self.sandbox.project
+        with self.sandbox.metastore() as metastore:
+            application = SparkApplication(
+                Workspace(project, metastore),
                 stop=stop or threading.Event(),
                 watcher=watcher or Watcher(),
-                session=self.workspace.spark,
+                session=self.sandbox.spark,
             )
             reports = application.drain_all([load_pipeline(project, name) for name in self.names])
             held = [name for name in self.names if metastore.holder_of(name) is not None]
@@ -82,8 +82,8 @@ class Group:
         return {report.pipeline: report for report in reports}
 
     def rows(self, name: str) -> list[int]:
-        return [row[0] for row in self.workspace.delta(f"tables/{name}")]
+        return [row[0] for row in self.sandbox.delta(f"tables/{name}")]
 
     def last_run(self, name: str) -> Run:
-        with self.workspace.metastore() as metastore:
+        with self.sandbox.metastore() as metastore:
             return metastore.runs(name)[0]

@@ -18,11 +18,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from drawdown.metastore.records import Counts
-from drawdown.publishing.kafka_ledger import ledger_topic
+from drawdown.sinks.kafka.ledger import ledger_topic
 from drawdown.spec import load_pipeline
 from tests.support.database import TestDatabase
+from tests.support.sandbox import Sandbox, multiset
 from tests.support.topics import Topic, delete_topic, records
-from tests.support.workspace import Workspace, multiset
 
 SPEC = """
 sources:
@@ -54,12 +54,12 @@ BATCHES = 2
 Rows = Counter[tuple[Any, ...]]
 
 
-def _delta_rows(workspace: Workspace) -> Rows:
-    return multiset(workspace.delta(TABLE)) if (workspace.storage / TABLE).exists() else Counter()
+def _delta_rows(sandbox: Sandbox) -> Rows:
+    return multiset(sandbox.delta(TABLE)) if (sandbox.storage / TABLE).exists() else Counter()
 
 
-def _postgres_rows(workspace: Workspace) -> Rows:
-    database = workspace.project.databases["default"]
+def _postgres_rows(sandbox: Sandbox) -> Rows:
+    database = sandbox.project.databases["default"]
     assert database.password is not None
     where = {key: getattr(database, key) for key in ("host", "port", "dbname", "user")}
     with psycopg.connect(**where, password=database.password.get_secret_value()) as connection:
@@ -68,22 +68,22 @@ def _postgres_rows(workspace: Workspace) -> Rows:
         return Counter(connection.execute("SELECT * FROM public.hourly").fetchall())
 
 
-def _topic_rows(workspace: Workspace) -> Rows:
+def _topic_rows(sandbox: Sandbox) -> Rows:
     """As readers of committed records see them."""
-    project = workspace.project
+    project = sandbox.project
     topic = load_pipeline(project, NAME).sink.topic
     assert topic is not None
     read = records(project.brokers["default"], topic)
     return Counter((key, value) for _, key, value, _ in read)
 
 
-def _parquet_rows(workspace: Workspace) -> Rows:
+def _parquet_rows(sandbox: Sandbox) -> Rows:
     """As Spark's readers see a folder: by the sink's own log; where it names none there are no columns."""
-    assert workspace.spark is not None
-    folder = workspace.storage / TABLE
+    assert sandbox.spark is not None
+    folder = sandbox.storage / TABLE
     if not any((folder / "_spark_metadata").glob("[0-9]*")):
         return Counter()
-    return multiset(tuple(row) for row in workspace.spark.read.parquet(str(folder)).collect())
+    return multiset(tuple(row) for row in sandbox.spark.read.parquet(str(folder)).collect())
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Kind:
 
     sink: str
     spec: str
-    rows: Callable[[Workspace], Rows]
+    rows: Callable[[Sandbox], Rows]
     passes_by: frozenset[str] = frozenset()
     server: str = ""
 
@@ -108,7 +108,7 @@ class Kind:
     def appends(self) -> bool:
         return "mode:" not in self.spec
 
-    def project(self, root: Path, spark: SparkSession | None, server: Any = None) -> Workspace:
+    def project(self, root: Path, spark: SparkSession | None, server: Any = None) -> Sandbox:
         """An empty one; on a server it has a topic or a database of its own.
 
         All pipelines of the name share a broker's ledger: an earlier project has ended.
@@ -117,16 +117,16 @@ class Kind:
         if self.server == "broker":
             Topic(server, topic)
             delete_topic(server, ledger_topic(NAME))
-            workspace = Workspace(root, spark, kafka=server.bootstrap_servers)
+            sandbox = Sandbox(root, spark, kafka=server.bootstrap_servers)
             keys = f"{self.spec}, topic: {topic}"
             files["transform_sql"] = f"SELECT string(hour) AS key, string(n) AS value FROM ({HOURLY})"
             del files["out_ddl"]
         elif self.server == "postgres_server":
-            workspace = Workspace(root, spark, more=TestDatabase(server).project_lines)
+            sandbox = Sandbox(root, spark, more=TestDatabase(server).project_lines)
         else:
-            workspace = Workspace(root, spark)
-        workspace.pipeline(NAME, SPEC.replace("SINK", keys), **files)
-        return workspace
+            sandbox = Sandbox(root, spark)
+        sandbox.pipeline(NAME, SPEC.replace("SINK", keys), **files)
+        return sandbox
 
 
 _DELTA = f"format: delta, path: {TABLE}"
@@ -165,7 +165,7 @@ KINDS = {
 }
 
 
-def land(workspace: Workspace, wave: int) -> None:
+def land(sandbox: Sandbox, wave: int) -> None:
     """Per file two hours of good rows, one that a rule puts aside, and one that cannot be read."""
     for number in range(wave * BATCHES, (wave + 1) * BATCHES):
         first, second = (
@@ -173,7 +173,7 @@ def land(workspace: Workspace, wave: int) -> None:
         )
         rows = [f"{i},{first}:0{i}:00Z" for i in range(3)] + [f"{i},{second}:0{i}:00Z" for i in range(5)]
         rows += [f"99,{first}:09:00Z", "broken"]
-        workspace.land(f"landing/events/{number}.csv", ["id,at", *rows], mtime=number + 1)
+        sandbox.land(f"landing/events/{number}.csv", ["id,at", *rows], mtime=number + 1)
 
 
 @dataclass(frozen=True)
@@ -188,9 +188,9 @@ class Ended:
     strays: list[str]
 
 
-def ended(kind: Kind, workspace: Workspace) -> Ended:
+def ended(kind: Kind, sandbox: Sandbox) -> Ended:
     """After a run that went well. The counts of all runs, dead ones too, add up to those of the batches."""
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         batches = metastore.batches(NAME, 1)
         files = metastore.staged_files(NAME, 1, [b.batch_id for b in batches])
         runs = metastore.runs(NAME)
@@ -204,22 +204,22 @@ def ended(kind: Kind, workspace: Workspace) -> Ended:
         assert (
             not kind.appends or kind.sink not in ("delta", "files") or all(Path(f.path).exists() for f in own)
         )
-    rejected = workspace.quarantined(NAME)
+    rejected = sandbox.quarantined(NAME)
     return Ended(
-        rows=kind.rows(workspace),
+        rows=kind.rows(sandbox),
         rejected=sorted((str(row["reasons"]), row["payload"], row["batch_id"]) for row in rejected),
         batches=described,
         # Only Spark itself knows late groups, and takes them along when it dies.
         in_runs=replace(sum((run.counts for run in runs), Counts()), late_groups=0),
-        waiting=[path for path in workspace.snapshot() if "/staged/" in path and path.endswith(".parquet")],
-        strays=_strays(workspace, {Path(f.path).name for _, f in files}),
+        waiting=[path for path in sandbox.snapshot() if "/staged/" in path and path.endswith(".parquet")],
+        strays=_strays(sandbox, {Path(f.path).name for _, f in files}),
     )
 
 
-def _strays(workspace: Workspace, noted: set[str]) -> list[str]:
+def _strays(sandbox: Sandbox, noted: set[str]) -> list[str]:
     """Files with rows that neither the metastore nor the table's log knows: dead attempts left them."""
     found = []
-    for folder in (workspace.storage / TABLE, workspace.storage / "quarantine" / NAME):
+    for folder in (sandbox.storage / TABLE, sandbox.storage / "quarantine" / NAME):
         known = noted | _ever_added(folder)
         found += [
             path.name
@@ -236,8 +236,8 @@ def _ever_added(folder: Path) -> set[str]:
     return {Path(action["add"]["path"]).name for action in actions if "add" in action}
 
 
-def assert_one_more_run_is_a_no_op(workspace: Workspace) -> None:
-    before = workspace.snapshot()
-    [report] = workspace.drain(NAME)
+def assert_one_more_run_is_a_no_op(sandbox: Sandbox) -> None:
+    before = sandbox.snapshot()
+    [report] = sandbox.drain(NAME)
     assert (report.run, report.error) == (None, None)
-    assert workspace.snapshot() == before
+    assert sandbox.snapshot() == before

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from drawdown.machine.broker import Broker
-from drawdown.machine.ports import LOOPBACK, free_ports
+from drawdown.processes.ports import LOOPBACK, free_ports
+from drawdown.testing.servers.kafka import KafkaServer
 
 _LOGIN = """
 listeners={plain},LOGIN://{host}:{port},{controller}
@@ -17,7 +17,7 @@ org.apache.kafka.common.security.plain.PlainLoginModule required user_{user}="{p
 """
 
 
-class LoginBroker(Broker):
+class LoginBroker(KafkaServer):
     """``bootstrap_servers`` asks for nothing, ``login_servers`` for a login."""
 
     def __init__(self, folder: Path, user: str, password: str, *, state_dir: Path) -> None:

@@ -1,14 +1,18 @@
-"""A Spark job that runs until it is asked to stop; with ``--stubborn`` it does not listen."""
+"""A Spark job that runs until it is asked to stop.
+
+With ``--stubborn`` it does not listen, with ``--silent`` it ends without an answer.
+"""
 
 import sys
 import time
 
 from pyspark.sql import SparkSession
 
-from drawdown.clusters.driver_output import wait_until_read
-from drawdown.leash import Leash
+from drawdown.launch.answer import note_answer
+from drawdown.launch.driver_output import wait_until_read
+from drawdown.stop_pipe import StopPipe
 
-leash = Leash.from_environment()
+leash = StopPipe.from_environment()
 spark = SparkSession.builder.getOrCreate()
 # One Python worker, so that pyspark.daemon, which makes a process group of its own, is alive too.
 assert spark.sparkContext.parallelize([1], 1).map(lambda x: x + 1).collect() == [2]
@@ -18,4 +22,6 @@ while "--stubborn" in sys.argv or not leash.stop_requested.is_set():
 sys.stdout.write("the job stopped cleanly\n")
 spark.stop()
 wait_until_read()
+if "--silent" not in sys.argv:
+    note_answer()
 sys.exit(int(sys.argv[1]))

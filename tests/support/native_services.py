@@ -11,8 +11,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from drawdown.machine.background import Background
-from drawdown.machine.deployment_env import write_env
+from dev.deployment_env import write_env
+from drawdown.processes.background import Background
 from tests.support.compose import ROOT, resolved
 
 

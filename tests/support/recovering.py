@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 
 from drawdown.errors import DrawdownError
 from tests.support.command_line import drawdown
-from tests.support.workspace import Workspace, multiset
+from tests.support.sandbox import Sandbox, multiset
 
 NAME = "hourly"
 CHECKPOINT = f"_drawdown/{NAME}/checkpoint-1"
@@ -46,45 +46,45 @@ HOURS = 2
 Result = tuple[Counter[tuple[Any, ...]], Counter[tuple[Any, ...]]]
 
 
-def project(root: Path, spark: SparkSession, sink: str) -> Workspace:
+def project(root: Path, spark: SparkSession, sink: str) -> Sandbox:
     """A project with the pipeline; nothing has arrived."""
-    workspace = Workspace(root, spark)
+    sandbox = Sandbox(root, spark)
     publish = "audited" if sink == "delta" else "direct"
-    workspace.pipeline(NAME, SPEC.replace("FORMAT", sink).replace("PUBLISH", publish), **FILES)
-    return workspace
+    sandbox.pipeline(NAME, SPEC.replace("FORMAT", sink).replace("PUBLISH", publish), **FILES)
+    return sandbox
 
 
-def land(workspace: Workspace, wave: int) -> None:
+def land(sandbox: Sandbox, wave: int) -> None:
     """Some hours of events, an hour a file, a file a batch."""
     for hour in range(wave * HOURS, (wave + 1) * HOURS):
         rows = [f"{i},2024-01-01T{hour:02}:{i:02}:00Z" for i in range(5)]
-        workspace.land(f"landing/events/{hour}.csv", ["id,at", *rows], mtime=hour + 1)
+        sandbox.land(f"landing/events/{hour}.csv", ["id,at", *rows], mtime=hour + 1)
 
 
-def result(workspace: Workspace) -> Result:
+def result(sandbox: Sandbox) -> Result:
     """The rows that readers see, and those of the state."""
-    spark = workspace.spark
+    spark = sandbox.spark
     assert spark is not None
-    sink = "delta" if (workspace.storage / "tables/hourly/_delta_log").exists() else "parquet"
+    sink = "delta" if (sandbox.storage / "tables/hourly/_delta_log").exists() else "parquet"
     rows = (
-        workspace.delta("tables/hourly")
+        sandbox.delta("tables/hourly")
         if sink == "delta"
-        else [tuple(r) for r in spark.read.parquet(str(workspace.storage / "tables/hourly")).collect()]
+        else [tuple(r) for r in spark.read.parquet(str(sandbox.storage / "tables/hourly")).collect()]
     )
-    state = spark.read.format("statestore").load(str(workspace.storage / CHECKPOINT))
+    state = spark.read.format("statestore").load(str(sandbox.storage / CHECKPOINT))
     return multiset(rows), multiset((str(row.key), str(row.value)) for row in state.collect())
 
 
-def keep(workspace: Workspace) -> Path:
+def keep(sandbox: Sandbox) -> Path:
     """A copy of the whole project, times too."""
-    return Path(shutil.copytree(workspace.root, workspace.root.with_name(f"{workspace.root.name}-kept")))
+    return Path(shutil.copytree(sandbox.root, sandbox.root.with_name(f"{sandbox.root.name}-kept")))
 
 
-def put_back(workspace: Workspace, kept: Path) -> None:
+def put_back(sandbox: Sandbox, kept: Path) -> None:
     """The project as it was when it was kept; what the session remembers of its tables is forgotten."""
-    shutil.rmtree(workspace.root)
-    shutil.copytree(kept, workspace.root)
-    spark = workspace.spark
+    shutil.rmtree(sandbox.root)
+    shutil.copytree(kept, sandbox.root)
+    spark = sandbox.spark
     assert spark is not None
     assert spark._jvm is not None
     spark._jvm.org.apache.spark.sql.delta.DeltaLog.clearCache()
@@ -101,12 +101,12 @@ def tear(file: Path) -> None:
     file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
 
 
-def refused(workspace: Workspace, error_id: str) -> DrawdownError:
+def refused(sandbox: Sandbox, error_id: str) -> DrawdownError:
     """A run ends with this error, and its record says the same."""
-    error = workspace.drain(NAME)[0].error
+    error = sandbox.drain(NAME)[0].error
     assert error is not None
     assert error.id == error_id, str(error)
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         assert metastore.runs(NAME)[0].error == error.as_dict()
     return error
 
@@ -118,21 +118,21 @@ def command_of(text: str) -> list[str]:
     return shlex.split(found[1])
 
 
-def checkpoint(workspace: Workspace, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
+def checkpoint(sandbox: Sandbox, *words: str, code: int = 0) -> subprocess.CompletedProcess[str]:
     """`drawdown checkpoint COMMAND hourly ...`, which ends with this code and without a stack trace."""
     command, *others = words
-    done = drawdown(workspace.root, "checkpoint", command, NAME, *others)
+    done = drawdown(sandbox.root, "checkpoint", command, NAME, *others)
     assert done.returncode == code, done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
     return done
 
 
-def mend(workspace: Workspace, text: str) -> subprocess.CompletedProcess[str]:
+def mend(sandbox: Sandbox, text: str) -> subprocess.CompletedProcess[str]:
     """Type the very command that an error names; it succeeds, and leaves a record."""
     words = command_of(text)
-    done = drawdown(workspace.root, *words)
+    done = drawdown(sandbox.root, *words)
     assert done.returncode == 0, done.stdout + done.stderr
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         record = metastore.runs(NAME)[0]
         assert (record.kind, record.state) == (words[1], "succeeded")
         assert record.origin["by"]
@@ -140,9 +140,9 @@ def mend(workspace: Workspace, text: str) -> subprocess.CompletedProcess[str]:
     return done
 
 
-def goes_on_like(workspace: Workspace, control: Result) -> None:
+def goes_on_like(sandbox: Sandbox, control: Result) -> None:
     """The next run makes what the control has, and the one after it has nothing to do."""
-    workspace.run(NAME)
-    assert result(workspace) == control
-    again = workspace.drain(NAME)[0]
+    sandbox.run(NAME)
+    assert result(sandbox) == control
+    again = sandbox.drain(NAME)[0]
     assert (again.run, again.error) == (None, None)

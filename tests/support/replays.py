@@ -6,11 +6,12 @@ import random
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
-from drawdown.application import Application
+from drawdown.application import SparkApplication
 from drawdown.metastore.records import Run
 from drawdown.spec import load_pipeline
-from drawdown.spec.interval import Interval
-from tests.support.workspace import Workspace
+from drawdown.spec.values.interval import Interval
+from drawdown.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 REPLAYED = """
 sources:
@@ -29,9 +30,9 @@ FIRST = datetime(2024, 1, 1, tzinfo=UTC)
 DAYS = 10
 
 
-def drain_days(workspace: Workspace, spec: str = REPLAYED) -> Counter[tuple[datetime, str]]:
+def drain_days(sandbox: Sandbox, spec: str = REPLAYED) -> Counter[tuple[datetime, str]]:
     """Ten days in two runs, most events of the second one too late; what all of them sum up to."""
-    workspace.pipeline(
+    sandbox.pipeline(
         "hourly",
         spec,
         events_ddl="at TIMESTAMP, k STRING",
@@ -45,17 +46,17 @@ def drain_days(workspace: Workspace, spec: str = REPLAYED) -> Counter[tuple[date
         minutes = [chance.randrange(DAYS * 24 * 60) for _ in range(60)] + [DAYS * 24 * 60 + wave]
         events = [(FIRST + timedelta(minutes=each), chance.choice("ab")) for each in minutes]
         rows = [{"at": at.isoformat(), "k": k} for at, k in events]
-        workspace.land_json(f"landing/events/{wave}.json", rows)
-        workspace.run("hourly")
+        sandbox.land_json(f"landing/events/{wave}.json", rows)
+        sandbox.run("hourly")
         expected.update((at.replace(minute=0), k) for at, k in events if at < FIRST + timedelta(days=DAYS))
     return expected
 
 
-def replayed(workspace: Workspace, start: str, end: str, name: str = "hourly") -> Run:
+def replayed(sandbox: Sandbox, start: str, end: str, name: str = "hourly") -> Run:
     """The record of the replay of one interval; raises its error."""
-    with workspace.metastore() as metastore:
-        application = Application(workspace.project, metastore, session=workspace.spark)
-        pipeline = load_pipeline(workspace.project, name)
+    with sandbox.metastore() as metastore:
+        application = SparkApplication(Workspace(sandbox.project, metastore), session=sandbox.spark)
+        pipeline = load_pipeline(sandbox.project, name)
         (report,) = application.replay(pipeline, [Interval.parse(start, end)])
     if report.error is not None:
         raise report.error

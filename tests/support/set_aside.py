@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from drawdown.application import Application
-from drawdown.engine.quarantine_replay import Asked
+from drawdown.application import SparkApplication
 from drawdown.metastore.records import Run
-from drawdown.publishing.set_aside import Choice, SetAside, set_aside
+from drawdown.quarantine.rows import Choice, SetAside, set_aside
+from drawdown.quarantine.spark_replay import ReplayRequest
 from drawdown.spec import load_pipeline
-from tests.support.workspace import Workspace
+from drawdown.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 NAME = "hourly"
 SPEC = """
@@ -38,37 +39,35 @@ STRICT = "rules: [{name: small, check: id < 90, on_fail: quarantine}]\n"
 MENDED = "rules: [{name: small, check: id < 100, on_fail: quarantine}]\n"
 
 
-def fill(workspace: Workspace) -> None:
+def fill(sandbox: Sandbox) -> None:
     """The window from 10:00 is open with two rows; ids 95, 96, 150 are set aside, and one broken delay."""
-    write(workspace, STRICT)
-    land(workspace, "a", "1,2024-01-01T10:00:00Z,5", "2,2024-01-01T10:10:00Z,5")
+    write(sandbox, STRICT)
+    land(sandbox, "a", "1,2024-01-01T10:00:00Z,5", "2,2024-01-01T10:10:00Z,5")
     land(
-        workspace,
+        sandbox,
         "b",
         "95,2024-01-01T10:20:00Z,7",
         "96,2024-01-01T10:25:00Z,7",
         "150,2024-01-01T10:26:00Z,7",
         "4,2024-01-01T10:27:00Z,3.0",
     )
-    assert workspace.run(NAME).counts.fed == 2
+    assert sandbox.run(NAME).counts.fed == 2
 
 
-def write(workspace: Workspace, quality: str) -> None:
-    workspace.pipeline(NAME, SPEC, **FILES, quality_yaml=quality)
+def write(sandbox: Sandbox, quality: str) -> None:
+    sandbox.pipeline(NAME, SPEC, **FILES, quality_yaml=quality)
 
 
-def land(workspace: Workspace, name: str, *rows: str) -> None:
-    workspace.land(f"landing/events/{name}.csv", ["id,at,delay", *rows])
+def land(sandbox: Sandbox, name: str, *rows: str) -> None:
+    sandbox.land(f"landing/events/{name}.csv", ["id,at,delay", *rows])
 
 
-def replay(
-    workspace: Workspace, *, patch: tuple[str, ...] = (), with_late: bool = False, **choice: Any
-) -> Run:
+def replay(sandbox: Sandbox, *, patch: tuple[str, ...] = (), with_late: bool = False, **choice: Any) -> Run:
     """As the command does; raises its error."""
-    project = workspace.project
-    with workspace.metastore() as metastore:
-        application = Application(project, metastore, session=workspace.spark)
-        asked = Asked(Choice(**choice), patch, with_late)
+    project = sandbox.project
+    with sandbox.metastore() as metastore:
+        application = SparkApplication(Workspace(project, metastore), session=sandbox.spark)
+        asked = ReplayRequest(Choice(**choice), patch, with_late)
         report = application.replay_set_aside(load_pipeline(project, NAME), asked)
     if report.error is not None:
         raise report.error
@@ -76,20 +75,20 @@ def replay(
     return report.run
 
 
-def states(workspace: Workspace) -> dict[str, str]:
+def states(sandbox: Sandbox) -> dict[str, str]:
     """By id, ``broken`` for what could not be parsed."""
-    return {_name(row): row.state for row in rows(workspace)}
+    return {_name(row): row.state for row in rows(sandbox)}
 
 
-def rows(workspace: Workspace) -> list[SetAside]:
-    project = workspace.project
-    with workspace.metastore() as metastore:
-        return set_aside(metastore, project, load_pipeline(project, NAME))
+def rows(sandbox: Sandbox) -> list[SetAside]:
+    project = sandbox.project
+    with sandbox.metastore() as metastore:
+        return set_aside(Workspace(project, metastore), load_pipeline(project, NAME))
 
 
-def closed(workspace: Workspace) -> list[tuple[int, int, int]]:
+def closed(sandbox: Sandbox) -> list[tuple[int, int, int]]:
     """Of each closed window its hour of the day, its rows, and the sum of their delays."""
-    return [(hour.hour, n, delay) for hour, n, delay in workspace.delta("tables/hourly")]
+    return [(hour.hour, n, delay) for hour, n, delay in sandbox.delta("tables/hourly")]
 
 
 def _name(row: SetAside) -> str:

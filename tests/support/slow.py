@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 
-def slow_transform(source: str, column: str, kind: str, seconds: float, then: str = "") -> str:
-    """transform.py: the source as it is, each value of a column so late; `then` is called on the frame."""
+
+def slow_transform(source: str, column: str, kind: str, seconds: float | Path, then: str = "") -> str:
+    """transform.py: the source as it is, each value of a column so late; `then` is called on the frame.
+
+    Args:
+        seconds: or a file that says how many.
+    """
+    said = f"float(open({str(seconds)!r}).read())" if isinstance(seconds, Path) else seconds
     return f"""
 import time
 from pyspark.sql.functions import udf
 
 @udf("{kind}")
 def slowly(value):
-    time.sleep({seconds})
+    time.sleep({said})
     return value
 
 def transform(sources):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from drawdown.engine.session import application_session
-from drawdown.machine.archive import driver_conf
-from drawdown.machine.own_jar import LOCAL_FILES
+from drawdown.jvm.class_archive import driver_conf
+from drawdown.jvm.own_jar import LOCAL_FILES
+from drawdown.spark.session import application_session
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,6 +32,8 @@ def start_session() -> SparkSession:
             "spark.sql.shuffle.partitions": "2",
         },
     )
+    # pytest's own folders outlive the process, so that a test that failed can be looked at.
+    tempfile.tempdir = None
     session.sparkContext.setLogLevel("OFF")
     return session
 

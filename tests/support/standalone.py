@@ -12,9 +12,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from drawdown.machine.background import Background
-from drawdown.machine.ports import LOOPBACK, free_ports
-from drawdown.machine.spark_home import spark_home
+from drawdown.jvm.spark_home import spark_home
+from drawdown.processes.background import Background
+from drawdown.processes.ports import LOOPBACK, free_ports
 
 MEMORY = "600m"
 

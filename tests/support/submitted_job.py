@@ -29,7 +29,7 @@ class SubmittedJob:
         self.folder = tmp_path / "run"
         self.folder.mkdir(mode=0o700)
         self._command = [
-            sys.executable, "-m", "drawdown.clusters.submit", "--master", "local[1]",
+            sys.executable, "-m", "drawdown.launch.submit", "--master", "local[1]",
             "--conf", "spark.ui.enabled=false", str(JOB), *(job_arguments or ("0",)),
         ]  # fmt: skip
         self._environment = {

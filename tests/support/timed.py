@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 # One watermarked source `events`, one Delta table.
 EVENTS = """
@@ -28,18 +28,18 @@ def at(time: str) -> datetime:
     return datetime.fromisoformat(f"2024-01-01T{time}").replace(tzinfo=UTC)
 
 
-def land(workspace: Workspace, source: str, name: str, *rows: str) -> None:
+def land(sandbox: Sandbox, source: str, name: str, *rows: str) -> None:
     """A file of rows, each written "10:05 a": its event time `at` and its key `k`."""
     split = [row.split() for row in rows]
-    workspace.land_json(
+    sandbox.land_json(
         f"landing/{source}/{name}.json",
         [{"at": at(time).isoformat(), "k": key[0] if key else "a"} for time, *key in split],
     )
 
 
-def table(workspace: Workspace, path: str = "tables/out") -> list[tuple[Any, ...]]:
+def table(sandbox: Sandbox, path: str = "tables/out") -> list[tuple[Any, ...]]:
     """A table's rows with times as "10:05": whole minutes, or what they are."""
-    return [tuple(_short(value) for value in row) for row in workspace.delta(path)]
+    return [tuple(_short(value) for value in row) for row in sandbox.delta(path)]
 
 
 def _short(value: Any) -> Any:

@@ -9,7 +9,7 @@ from contextlib import suppress
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
 
-from drawdown.machine.broker import Broker
+from drawdown.testing.servers.kafka import KafkaServer
 
 _SECONDS = 30.0
 
@@ -19,7 +19,7 @@ Record = tuple[int, str | None, str, list[tuple[str, bytes]] | None]
 class Topic:
     """One topic; it is there when the constructor returns."""
 
-    def __init__(self, broker: Broker, name: str, partitions: int = 1) -> None:
+    def __init__(self, broker: KafkaServer, name: str, partitions: int = 1) -> None:
         self.name = name
         self._config: dict[str, str | int | float | bool] = {
             "bootstrap.servers": broker.bootstrap_servers,
@@ -96,7 +96,7 @@ class Topic:
             assert time.monotonic() < deadline, f"{self.name} has not {partitions} partition(s)"
 
 
-def delete_topic(broker: Broker, name: str) -> None:
+def delete_topic(broker: KafkaServer, name: str) -> None:
     """If there is one, as when nobody uses a ledger any more."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers, "log_level": 0})
     deadline = time.monotonic() + _SECONDS
@@ -106,7 +106,7 @@ def delete_topic(broker: Broker, name: str) -> None:
             admin.delete_topics([name])[name].result(_SECONDS)
 
 
-def records(broker: Broker, topic: str) -> Iterator[Record]:
+def records(broker: KafkaServer, topic: str) -> Iterator[Record]:
     """Partition, key, value and headers of each committed record, by partition and offset."""
     reading = {"group.id": "reader", "enable.partition.eof": True, "fetch.wait.max.ms": 10, "log_level": 0}
     consumer = Consumer({"bootstrap.servers": broker.bootstrap_servers, **reading})

@@ -9,7 +9,7 @@ from typing import Any
 import duckdb
 
 from drawdown.metastore.records import Run
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 DAY = "2024-01-01"
 STREAM = "at TIMESTAMP, id BIGINT"
@@ -28,44 +28,44 @@ def spec(**watermarks: str) -> str:
     return "sources:\n" + "".join(named) + _REST
 
 
-def joining(workspace: Workspace, spec: str, sql: str, out: str, name: str = "paid") -> None:
+def joining(sandbox: Sandbox, spec: str, sql: str, out: str, name: str = "paid") -> None:
     """The pipeline, its landing folders there and empty."""
-    made = workspace.pipeline(name, spec, stream_ddl=STREAM, out_ddl=out, transform_sql=sql)
+    made = sandbox.pipeline(name, spec, stream_ddl=STREAM, out_ddl=out, transform_sql=sql)
     for source in made.sources:
-        (workspace.storage / "landing" / source).mkdir(parents=True, exist_ok=True)
+        (sandbox.storage / "landing" / source).mkdir(parents=True, exist_ok=True)
 
 
 def clock(text: str) -> datetime:
     return datetime.fromisoformat(f"{DAY} {text}")
 
 
-def arrive(workspace: Workspace, file: str, **rows: Sequence[tuple[int, str]]) -> None:
+def arrive(sandbox: Sandbox, file: str, **rows: Sequence[tuple[int, str]]) -> None:
     """One file for each source named: (id, clock time) of each row."""
     for source, found in rows.items():
         json = [{"id": id, "at": f"{DAY}T{at}:00Z"} for id, at in found]
-        workspace.land_json(f"landing/{source}/{file}.json", json)
+        sandbox.land_json(f"landing/{source}/{file}.json", json)
 
 
 def arrive_and_run(
-    workspace: Workspace, file: str, *, name: str = "paid", **rows: Sequence[tuple[int, str]]
+    sandbox: Sandbox, file: str, *, name: str = "paid", **rows: Sequence[tuple[int, str]]
 ) -> Run:
-    arrive(workspace, file, **rows)
-    return workspace.run(name)
+    arrive(sandbox, file, **rows)
+    return sandbox.run(name)
 
 
-def by_duckdb(workspace: Workspace, sql: str, *sources: str) -> list[tuple[Any, ...]]:
+def by_duckdb(sandbox: Sandbox, sql: str, *sources: str) -> list[tuple[Any, ...]]:
     """The rows of a query over all that has landed; each source is a table of its name."""
     with duckdb.connect() as db:
         for source in sources:
-            files = workspace.storage / "landing" / source / "*.json"
+            files = sandbox.storage / "landing" / source / "*.json"
             columns = "{'at': 'TIMESTAMP', 'id': 'BIGINT'}"
             db.execute(f"CREATE VIEW {source} AS SELECT * FROM read_json('{files}', columns = {columns})")
         return db.sql(sql).fetchall()
 
 
-def out(workspace: Workspace) -> list[tuple[Any, ...]]:
+def out(sandbox: Sandbox) -> list[tuple[Any, ...]]:
     """The rows of the sink, their times without a zone as DuckDB gives them."""
-    return [tuple(_plain(value) for value in row) for row in workspace.delta("tables/out")]
+    return [tuple(_plain(value) for value in row) for row in sandbox.delta("tables/out")]
 
 
 def _plain(value: Any) -> Any:

@@ -9,12 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from drawdown.application import Application
+from drawdown.application import SparkApplication
+from drawdown.application.watcher import Report, Watcher
 from drawdown.metastore.records import Batch, Run, Verdict
 from drawdown.spec import Pipeline, load_pipeline
 from drawdown.spec.trigger import parse_trigger
-from drawdown.watcher import Report, Watcher
-from tests.support.workspace import Workspace
+from drawdown.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 _SECONDS = 90.0
 
@@ -68,13 +69,13 @@ class Watched(Watcher):
 
 @contextmanager
 def watching(
-    workspace: Workspace, name: str, trigger: str = "default", on_batch: Callable[[], None] = lambda: None
+    sandbox: Sandbox, name: str, trigger: str = "default", on_batch: Callable[[], None] = lambda: None
 ) -> Iterator[Watched]:
     """A pipeline is watched as long as the block goes on; then it is stopped as Ctrl-C stops it."""
     watched = Watched(on_batch)
-    project = workspace.project
-    with workspace.metastore() as metastore:
-        application = Application(project, metastore, session=workspace.spark, watcher=watched)
+    project = sandbox.project
+    with sandbox.metastore() as metastore:
+        application = SparkApplication(Workspace(project, metastore), session=sandbox.spark, watcher=watched)
         pipeline, wanted = load_pipeline(project, name), parse_trigger(trigger)
         thread = threading.Thread(
             target=lambda: watched.reports.append(application.watch(pipeline, wanted)), daemon=True

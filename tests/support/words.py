@@ -9,9 +9,9 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from drawdown.checkpoint import CheckpointFiles
-from drawdown.machine.broker import Broker
 from drawdown.storage import Storage
-from tests.support.workspace import Workspace
+from drawdown.testing.servers.kafka import KafkaServer
+from tests.support.sandbox import Sandbox
 
 _SPEC = """
 sources:
@@ -27,8 +27,8 @@ _SECONDS = 30.0
 class Words:
     """The pipeline ``words`` and its two topics, which are there when the constructor returns."""
 
-    def __init__(self, workspace: Workspace, broker: Broker, topic: str) -> None:
-        self._workspace = workspace
+    def __init__(self, sandbox: Sandbox, broker: KafkaServer, topic: str) -> None:
+        self._sandbox = sandbox
         self._servers = {"bootstrap.servers": broker.bootstrap_servers}
         self._topic = topic
         made = [NewTopic(f"{topic}_{end}", 1) for end in ("in", "out")]
@@ -41,7 +41,7 @@ class Words:
     def spec(self, sink: str = "", transform: str = _UPPER, name: str = "words") -> None:
         """Write the pipeline's folder, or that of another one; `sink`: further keys of the sink."""
         text = _SPEC.format(topic=self._topic, sink=sink and f", {sink}")
-        self._workspace.pipeline(name, text, transform_sql=transform)
+        self._sandbox.pipeline(name, text, transform_sql=transform)
 
     def send(self, *words: str) -> None:
         producer = Producer(self._servers)
@@ -66,10 +66,10 @@ class Words:
 
     @property
     def checkpoint(self) -> CheckpointFiles:
-        with self._workspace.metastore() as metastore:
+        with self._sandbox.metastore() as metastore:
             active = metastore.active_checkpoint("words")
         assert active is not None
-        return CheckpointFiles(Storage(self._workspace.project.storage_root), active.path)
+        return CheckpointFiles(Storage(self._sandbox.project.storage_root), active.path)
 
     @property
     def committed(self) -> int:

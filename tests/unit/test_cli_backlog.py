@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from drawdown.cli.backlog import progress_of
+from drawdown.cli.shown.backlog import progress_of
 from drawdown.metastore.records import Batch, Checkpoint
-from drawdown.plan.findings import backlog_size, waiting_text
+from drawdown.sources.findings import backlog_size, waiting_text
 from drawdown.storage import Storage
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.cli.cases.case import load_cases
-from drawdown.cli.cases.placing import place
 from drawdown.errors import SpecError
 from drawdown.spec import Source
+from drawdown.testing.cases.case import load_cases
+from drawdown.testing.cases.placing import place
 from tests.support.spec_folders import SpecFolders
 
 

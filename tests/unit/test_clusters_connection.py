@@ -9,8 +9,8 @@ from zipfile import ZipFile
 
 import pytest
 
-from drawdown.clusters.connection import SparkConnection, connected, from_environment
 from drawdown.errors import SpecError
+from drawdown.launch.connection import SparkConnection, connected, from_environment
 from drawdown.spec import ConnectionCluster, Project, load_project
 
 PROFILE = ConnectionCluster(kind="connection", connection="big_spark", conf={"spark.executor.memory": "2g"})
@@ -100,7 +100,7 @@ def test_jars_and_this_library_travel_with_the_application(project: Project) -> 
     library = Path(settings.conf["spark.files"])
     assert settings.conf["spark.executorEnv.PYTHONPATH"] == library.name
     with ZipFile(library) as archive:
-        assert "drawdown/engine/sinks/function.py" in archive.namelist()
+        assert "drawdown/sinks/code/stage.py" in archive.namelist()
     again = connected(project, PROFILE, SparkConnection("big_spark", "spark", "spark://master", 7077))
     assert again.conf["spark.files"] == str(library)
 

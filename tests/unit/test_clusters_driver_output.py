@@ -6,7 +6,7 @@ import subprocess
 import sys
 import time
 
-SAYS = "from drawdown.clusters.driver_output import wait_until_read; print('last', flush=True); "
+SAYS = "from drawdown.launch.driver_output import wait_until_read; print('last', flush=True); "
 
 
 def test_it_stays_until_a_slow_reader_has_read() -> None:

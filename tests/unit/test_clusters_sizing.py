@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drawdown.clusters.sizing import workers_for
+from drawdown.launch.sizing import workers_for
 from drawdown.spec import StandaloneCluster
 
 EACH = {"bytes": "1m", "offsets": 1_000}

@@ -15,7 +15,7 @@ from drawdown.cost.charges import NO_RUN, charges
 from drawdown.cost.report import by_day, by_pipeline, total
 from drawdown.metastore.records import RunUsage, SparkApplication
 from drawdown.metastore.shares import usages
-from drawdown.spec.price import GB
+from drawdown.spec.clusters.price import GB
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 PRICE = {"currency": "EUR", "core_hour": "0.04", "gb_hour": "0.005"}

@@ -53,7 +53,7 @@ def test_more_rows_that_took_no_longer_take_nothing() -> None:
 @pytest.mark.parametrize(
     ("of", "says"),
     [
-        (runs(10, 1, *range(LEAST_RUNS - 1)), f"{LEAST_RUNS - 1} runs"),
+        (runs(10, 1, *range(LEAST_RUNS - 1)), f"{LEAST_RUNS - 1} of {LEAST_RUNS} runs"),
         (runs(10, 1, *[1_000] * 20), "as many rows"),
         (runs(10, 1, *range(1_000, 1_990, 50)), "as many rows"),
         (runs(10, 1, *[0] * 20), "none of its runs read a row"),

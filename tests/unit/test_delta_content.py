@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from drawdown.changes.protocol import Commit
+from drawdown.delta.table import DeltaTableFiles
 from drawdown.errors import SourceError
-from drawdown.publishing.delta_table import DeltaTableFiles
-from drawdown.publishing.target import Commit
-from drawdown.spec.interval import Interval
+from drawdown.spec.values.interval import Interval
 from tests.support.registered import change
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)
@@ -47,7 +47,7 @@ def test_a_file_that_is_gone_is_one_error_with_its_name(table: DeltaTableFiles, 
 def test_rows_are_fitted_by_name_and_what_they_lack_is_null(table: DeltaTableFiles) -> None:
     """Their order and their number are not the table's: a column was added in the middle."""
     rows = pa.table({"at": pa.array([AT], pa.timestamp("ms", "UTC")), "offset": pa.array([2], pa.int32())})
-    table.merge(rows, ["offset"], Commit("app", 1, change()))
+    table.merge(rows.to_batches(), ["offset"], Commit("app", 1, change()))
     found = DeltaTableFiles(table.uri).rows(["offset", "at", "Reasons"])
     assert sorted(found, key=lambda row: row["offset"]) == [
         {"offset": 1, "at": AT, "Reasons": ["a"]},

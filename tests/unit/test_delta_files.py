@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 from deltalake import write_deltalake
 
-from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.delta.table import DeltaTableFiles
 
 
 def test_the_files_of_a_table_are_named_as_a_listing_has_them(tmp_path: Path) -> None:

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from drawdown.demo.checks import WrongCount, cost_no_spark, unbalanced, wrong_counts
-from drawdown.demo.data import FLIGHT_COLUMNS
-from drawdown.demo.line import PIPELINES, DagRun
-from drawdown.demo.oracle import Oracle
-from drawdown.demo.report import comparison_table, print_differences, runs_table
-from drawdown.demo.rows import Comparison, normal
+from dev.demo.checks import WrongCount, cost_no_spark, unbalanced, wrong_counts
+from dev.demo.data import FLIGHT_COLUMNS
+from dev.demo.line import PIPELINES, DagRun
+from dev.demo.oracle import Oracle
+from dev.demo.report import comparison_table, print_differences, runs_table
+from dev.demo.rows import Comparison, normal
 from drawdown.metastore.records import Counts, Run
 
 REFERENCE = {

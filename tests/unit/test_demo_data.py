@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from drawdown.demo.data import FLIGHT_COLUMNS, Day, days, reference
+from dev.demo.data import FLIGHT_COLUMNS, Day, days, reference
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.demo.data import FLIGHT_COLUMNS
-from drawdown.demo.oracle import ExpectedCounts, Oracle
-from drawdown.demo.rows import Rows
+from dev.demo.data import FLIGHT_COLUMNS
+from dev.demo.oracle import ExpectedCounts, Oracle
+from dev.demo.rows import Rows
 
 REFERENCE = {
     "planes": (

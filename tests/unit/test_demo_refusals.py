@@ -11,12 +11,12 @@ from threading import Thread
 
 import pytest
 
-from drawdown.demo import delivery, line
-from drawdown.demo.data import Day, Message
-from drawdown.demo.delivery import Delivery
-from drawdown.demo.line import DagRun, Line
+from dev.airflow.home import LocalAirflow
+from dev.demo import delivery, line
+from dev.demo.data import Day, Message
+from dev.demo.delivery import Delivery
+from dev.demo.line import DagRun, Line
 from drawdown.errors import BusyError, MachineError, SourceError
-from drawdown.machine.airflow_home import LocalAirflow
 
 LOG = ["::group::Log message source details", "Traceback", "ValueError: no such gate"]
 

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import write_deltalake
 
-from drawdown.demo.rows import Comparison, normal
-from drawdown.demo.tables import read_table
+from dev.demo.rows import Comparison, normal
+from dev.demo.tables import read_table
 from drawdown.errors import SourceError
 
 

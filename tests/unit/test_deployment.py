@@ -16,9 +16,9 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from drawdown.machine.airflow_environment import airflow_environment
-from drawdown.machine.jars import BROKER, read_lock
-from drawdown.machine.spark_home import spark_home
+from dev.airflow.environment import airflow_environment
+from drawdown.jvm.jars import BROKER, read_lock
+from drawdown.jvm.spark_home import spark_home
 from tests.support.compose import FILE, ROOT, example, resolved, unresolved, variables_of
 
 SCHEMA = ROOT / "tests" / "fixtures" / "compose_spec" / "compose-spec.json"
@@ -188,7 +188,7 @@ def test_our_services_have_no_rights_to_spare(name: str) -> None:
 def test_commands_are_installed(name: str) -> None:
     command: list[str] = SERVICES[name]["command"]
     if command[0] == "python":
-        module = ROOT / "include" / Path(*command[2].split(".")).with_suffix(".py")
+        module = ROOT / Path(*command[2].split(".")).with_suffix(".py")
         assert module.is_file()
     elif command[0] == "spark-class":
         assert (spark_home() / "bin" / "spark-class").is_file()
@@ -251,13 +251,37 @@ def test_what_the_image_copies_is_there_and_let_through() -> None:
 
 
 def test_the_image_is_made_of_what_set_up_is_made_of() -> None:
-    assert "python3 include/drawdown/machine/bootstrap.py" in DOCKERFILE
+    assert "python3 dev/bootstrap.py" in DOCKERFILE
     base = re.match(r"FROM python:(\d+\.\d+)\.\d+-slim-bookworm$", DOCKERFILE.splitlines()[1])
     assert base is not None
     locked = re.search(r"--python-version (\S+)", (ROOT / "requirements.txt").read_text())
     assert locked is not None
     assert locked[1] == base[1]
     assert "openjdk-17-jre-headless" in DOCKERFILE
+
+
+@pytest.mark.parametrize("lock", ["requirements.txt", "dev/requirements.txt"])
+def test_every_package_is_locked_by_its_hashes(lock: str) -> None:
+    entries = re.split(r"\n(?=\S)", (ROOT / lock).read_text())
+    packages = [entry for entry in entries if not entry.startswith("#")]
+    assert len(packages) > 20
+    for entry in packages:
+        assert re.match(r"[\w.\[\]-]+==\S+( ; .*)? \\\n    --hash=sha256:[0-9a-f]{64}", entry), entry[:200]
+
+
+def test_what_tests_need_is_not_in_the_image() -> None:
+    dev = re.findall(r"^([\w-]+)", (ROOT / "dev" / "requirements.in").read_text(), re.M)
+    assert {"pytest", "playwright", "mypy"} <= set(dev)
+    runtime = re.findall(r"^([\w-]+)(?:\[.*\])?==", (ROOT / "requirements.txt").read_text(), re.M)
+    assert not {name.lower() for name in dev} & set(runtime)
+    assert "dev/requirements.*" in (ROOT / ".dockerignore").read_text().splitlines()
+
+
+def test_who_runs_the_image_cannot_change_its_jars() -> None:
+    """All that set-up has made belongs to root; runs write logs and their own folders, nothing else."""
+    owned = re.findall(r"chown .*|install -d .*", DOCKERFILE)
+    written = [path for line in owned for path in re.findall(r"(?<![\w/])\.drawdown\S*", line)]
+    assert written == [".drawdown/logs", ".drawdown/runs", ".drawdown/clusters"]
 
 
 def test_the_image_does_not_run_as_root_and_holds_no_secret() -> None:
@@ -305,7 +329,7 @@ def test_the_values_shown_for_kubernetes_are_those_of_the_compose_file() -> None
     assert {each["envName"] for each in shown["secret"]} <= set(told)
     assert shown["executor"] == told["AIRFLOW__CORE__EXECUTOR"]
     assert f"drawdown:{shown['defaultAirflowTag']}" == SERVICES["airflow-scheduler"]["image"]
-    assert f"apache-airflow=={shown['airflowVersion']}\n" in (ROOT / "requirements.txt").read_text()
+    assert f"apache-airflow=={shown['airflowVersion']} " in (ROOT / "requirements.txt").read_text()
     assert f"AIRFLOW_HOME={shown['airflowHome']} " in DOCKERFILE
     (mount,) = shown["volumeMounts"]
     assert f"DRAWDOWN_STORAGE={mount['mountPath']}\n" in DOCKERFILE

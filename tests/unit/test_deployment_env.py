@@ -9,8 +9,8 @@ import pytest
 from cryptography.fernet import Fernet
 from sqlalchemy import make_url
 
+from dev.deployment_env import write_env
 from drawdown.errors import MachineError
-from drawdown.machine.deployment_env import write_env
 from tests.support.compose import ROOT, example, resolved
 
 
@@ -65,11 +65,10 @@ def test_the_command_needs_no_environment_of_ours(tmp_path: Path) -> None:
     for name in ("include/drawdown/errors.py", "include/drawdown/__init__.py", ".env.example"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text((ROOT / name).read_text())
-    machine = tmp_path / "include" / "drawdown" / "machine"
-    machine.mkdir()
-    for name in ("__init__.py", "deployment_env.py"):
-        (machine / name).write_text((ROOT / "include" / "drawdown" / "machine" / name).read_text())
-    command = ["python3", "-S", "-m", "drawdown.machine.deployment_env"]
+    (tmp_path / "dev").mkdir()
+    for name in ("dev/__init__.py", "dev/deployment_env.py"):
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    command = ["python3", "-S", "-m", "dev.deployment_env"]
     environment = {"PYTHONPATH": str(tmp_path / "include"), "PATH": "/usr/local/bin:/usr/bin:/bin"}
     done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -84,4 +83,4 @@ def test_the_command_needs_no_environment_of_ours(tmp_path: Path) -> None:
 
 def test_the_make_target_runs_it() -> None:
     shown = subprocess.run(["make", "-n", "env"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    assert "-m drawdown.machine.deployment_env" in shown
+    assert "-m dev.deployment_env" in shown

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.clusters.environment import PASSED, for_spark
 from drawdown.errors import SpecError
+from drawdown.launch.environment import PASSED, for_spark
 from drawdown.spec import Project, load_project
 
 TASK = {

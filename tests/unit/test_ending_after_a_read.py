@@ -16,12 +16,12 @@ ENDINGS = 8
 
 OF_A_TABLE = """
 import sys
-from drawdown.publishing.delta_table import DeltaTableFiles
+from drawdown.delta.table import DeltaTableFiles
 assert DeltaTableFiles(sys.argv[1] + "/table").content(["n"]).num_rows == 3000
 """
 OF_A_FILE = """
 import sys
-from drawdown.publishing.parquet_file import read_parquet
+from drawdown.storage.parquet_file import read_parquet
 from drawdown.storage import Storage
 assert read_parquet(Storage(sys.argv[1]), "file.parquet", ["n"]).num_rows == 1000
 """

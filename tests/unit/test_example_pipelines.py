@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from drawdown.demo.line import GROUP, PIPELINES
+from dev.demo.line import GROUP, PIPELINES
 from drawdown.quality.expectations import validate_expectations
 from drawdown.spec import Pipeline, load_pipeline, load_project
 from drawdown.spec.order import in_dependency_order

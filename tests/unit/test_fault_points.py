@@ -18,6 +18,8 @@ from drawdown.fault_points import (
     QUARANTINE_STEPS,
     REBUILD_STEPS,
     RECOVERY_STEPS,
+    REMOVE_STEPS,
+    RENAME_STEPS,
     REPLAY_STEPS,
     STEPS,
     UPKEEP_STEPS,
@@ -53,7 +55,15 @@ def test_every_step_is_a_place_in_the_code_and_every_place_a_step() -> None:
         if path.name != "fault_points.py"
         for step in re.findall(r"durable\(\"([^\"]+)\"\)", path.read_text())
     ]
-    named = (QUARANTINE_STEPS, REPLAY_STEPS, REBUILD_STEPS, RECOVERY_STEPS, UPKEEP_STEPS)
+    named = (
+        QUARANTINE_STEPS,
+        REPLAY_STEPS,
+        REBUILD_STEPS,
+        RECOVERY_STEPS,
+        UPKEEP_STEPS,
+        RENAME_STEPS,
+        REMOVE_STEPS,
+    )
     assert sorted(found) == sorted((*STEPS, *(step for steps in named for step in steps)))
 
 

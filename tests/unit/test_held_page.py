@@ -13,10 +13,10 @@ from deltalake import DeltaTable
 from typer.testing import CliRunner, Result
 
 from drawdown.cli.main import app
+from drawdown.delta.table import DeltaTableFiles
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Counts, StagedFile, Verdict
-from drawdown.publishing.delta_table import DeltaTableFiles
 from drawdown.spec import load_project
 
 PAGE = Path(__file__).parents[2] / "docs/held.md"

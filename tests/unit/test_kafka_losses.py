@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from drawdown.engine.losses import Losses, lost_offsets
-from drawdown.plan.kafka_losses import Loss, kafka_losses
-from drawdown.plan.kafka_offsets import TopicOffsets
+from drawdown.brokers.offsets import TopicOffsets
+from drawdown.sources.kafka.losses import Loss, kafka_losses
+from drawdown.sources.kafka.spark_losses import Losses, lost_offsets
 
 READ = {"flights": {"0": 5}}
 

@@ -24,7 +24,7 @@ def test_the_environment_is_the_projects_and_not_the_machines_sparks(tmp_path: P
     )
     lines = done.stdout.splitlines()
     assert done.returncode == 7, done.stderr
-    assert 'arguments: -m drawdown.clusters.submit --master yarn job.py {"a": "b c"}' in lines
+    assert 'arguments: -m drawdown.launch.submit --master yarn job.py {"a": "b c"}' in lines
     assert "DRAWDOWN_METASTORE=postgresql+psycopg://u:a=b@h/d" in lines
     assert "HADOOP_CONF_DIR=/etc/hadoop/conf" in lines
     assert f"PYTHONPATH={tmp_path}/include" in lines

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
+from dev.airflow.api import AirflowApi
+from dev.airflow.environment import admin_password, airflow_environment
+from dev.airflow.home import LocalAirflow
+from dev.airflow.sqlite import CONNECT_ARGUMENTS
+from drawdown.cli.doctor.airflow_pools import pool_slots
 from drawdown.errors import MachineError
-from drawdown.machine.airflow_api import AirflowApi
-from drawdown.machine.airflow_environment import admin_password, airflow_environment
-from drawdown.machine.airflow_home import LocalAirflow
-from drawdown.machine.airflow_pools import pool_slots
-from drawdown.machine.airflow_sqlite import CONNECT_ARGUMENTS
 
 
 def test_settings_of_another_airflow_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from drawdown.errors import MachineError
-from drawdown.machine.background import Background
+from drawdown.processes.background import Background
 
 ESCAPEE = (
     "import subprocess, time; subprocess.Popen(['sleep', {tag!r}], start_new_session=True); time.sleep(600)"
@@ -105,7 +105,8 @@ def test_a_command_that_dies_is_reported_with_the_end_of_its_log(tmp_path: Path)
 
 def _start_owner(folder: Path, tag: str, *, detached: bool) -> subprocess.Popen[bytes]:
     program = (
-        "import os, sys, time; from pathlib import Path; from drawdown.machine.background import Background; "
+        "import os, sys, time; from pathlib import Path; "
+        "from drawdown.processes.background import Background; "
         f"Background('owned', Path({str(folder)!r}), grace=1.0).start("
         f"[sys.executable, '-c', {ESCAPEE.format(tag=tag)!r}], os.environ, detached={detached}); "
         "time.sleep(600)"
@@ -132,7 +133,7 @@ def _until(condition, seconds: float = 60.0) -> None:  # type: ignore[no-untyped
 
 
 def test_the_guard_reports_the_exit_code_of_its_command() -> None:
-    guard = Path("include/drawdown/machine/guard.py")
+    guard = Path("include/drawdown/processes/guard.py")
     for command, code in (("exit 7", 7), ("kill -9 $$", 128 + signal.SIGKILL)):
         guarded = [sys.executable, "-I", guard, "1", "DETACHED", "sh", "-c", command]
         done = subprocess.run(guarded, check=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from drawdown.errors import MachineError
-from drawdown.machine.jars import CONNECTORS, LOCK_FILE, Jar, check_jars, jar_paths, read_lock
+from drawdown.jvm.jars import CONNECTORS, LOCK_FILE, Jar, check_jars, jar_paths, read_lock
 
 CONTENT = b"classes"
 JAR = Jar(CONNECTORS, "org.example:thing_2.13:1.0", hashlib.sha256(CONTENT).hexdigest())

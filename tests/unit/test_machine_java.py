@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-BOOTSTRAP = Path(__file__).parents[2] / "include" / "drawdown" / "machine" / "bootstrap.py"
+BOOTSTRAP = Path(__file__).parents[2] / "dev" / "bootstrap.py"
 
 
 @pytest.fixture

@@ -11,9 +11,10 @@ from pathlib import Path
 import pytest
 
 from drawdown.errors import MachineError
-from drawdown.machine import broker, postgres
-from drawdown.machine.broker import Broker
-from drawdown.machine.postgres import PostgresServer
+from drawdown.testing.servers import kafka as broker
+from drawdown.testing.servers import postgres
+from drawdown.testing.servers.kafka import KafkaServer
+from drawdown.testing.servers.postgres import PostgresServer
 
 STATE_DIR = Path(__file__).parents[2] / ".drawdown"
 SLOW_JAVA = """\
@@ -46,7 +47,7 @@ def test_a_broker_that_never_answers_is_given_up(
 ) -> None:
     write(programs / "java", SLOW_JAVA)
     monkeypatch.setattr(broker, "START_TIMEOUT", 0.5)
-    started = Broker(tmp_path / "kafka", state_dir=STATE_DIR)
+    started = KafkaServer(tmp_path / "kafka", state_dir=STATE_DIR)
     with pytest.raises(MachineError, match="waiting for a quorum") as caught:
         started.start()
     assert caught.value.id == "broker.timeout"

@@ -6,18 +6,20 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from drawdown.engine.sources.kafka_values import read_value
+from dev import lock, test_programs
 from drawdown.errors import MachineError
-from drawdown.machine import lock, own_jar, test_programs
-from drawdown.machine.ivy import Ivy
+from drawdown.jvm import own_jar
+from drawdown.jvm.ivy import Ivy
+from drawdown.sources.kafka.spark_values import read_value
 from tests.support.spec_folders import SpecFolders
 
-MACHINE = Path(lock.__file__).parent
+ROOT = Path(lock.__file__).parents[1]
 JAVA = "#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\n"
 AVRO = """
 sources:
@@ -36,9 +38,10 @@ def project(tmp_path: Path) -> Path:
     java.write_text(JAVA)
     java.chmod(0o755)
     sources = tmp_path / "include" / "drawdown"
-    shutil.copytree(MACHINE, sources / "machine", ignore=shutil.ignore_patterns("__pycache__"))
+    for room in ("dev", "include/drawdown/jvm", "include/drawdown/processes"):
+        shutil.copytree(ROOT / room, tmp_path / room, ignore=shutil.ignore_patterns("__pycache__", "*.txt"))
     for name in ("__init__.py", "errors.py"):
-        shutil.copy(MACHINE.parent / name, sources / name)
+        shutil.copy(ROOT / "include" / "drawdown" / name, sources / name)
     (tmp_path / "pyproject.toml").write_text("")
     (tmp_path / "requirements.txt").write_text("uv==0.1\n")
     return tmp_path
@@ -50,7 +53,7 @@ def set_up(project: Path, without: str = "nothing") -> subprocess.CompletedProce
     bin = str(project / "bin")
     environment = {name: value for name, value in os.environ.items() if name != "JAVA_HOME"}
     return subprocess.run(
-        [sys.executable, project / "include" / "drawdown" / "machine" / "bootstrap.py"],
+        [sys.executable, project / "dev" / "bootstrap.py"],
         env={**environment, "PATH": bin, "PYTHONPATH": bin},
         capture_output=True,
         text=True,
@@ -76,10 +79,29 @@ def test_requirements_that_do_not_pin_the_installer_are_written_anew(project: Pa
     assert not (project / ".venv" / "drawdown-setup.json").exists()
 
 
+def test_an_installer_that_is_not_the_one_that_was_locked_is_not_installed(
+    project: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = tmp_path / "uv-0.1-py3-none-any.whl"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr("uv.py", "raise SystemExit('somebody else has made this')")
+        archive.writestr("uv-0.1.dist-info/METADATA", "Metadata-Version: 2.1\nName: uv\nVersion: 0.1\n")
+        archive.writestr("uv-0.1.dist-info/WHEEL", "Wheel-Version: 1.0\nTag: py3-none-any\n")
+        archive.writestr("uv-0.1.dist-info/RECORD", "")
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
+    (project / "requirements.txt").write_text(f"uv==0.1 \\\n    --hash=sha256:{'0' * 64}\n")
+    failed = set_up(project)
+    assert (failed.returncode, failed.stderr.split(":")[0]) == (8, "setup.packages")
+    assert "DO NOT MATCH THE HASHES" in (project / ".drawdown" / "logs" / "setup.log").read_text()
+    assert not list((project / ".venv").glob("lib/python*/site-packages/uv.py"))
+    assert not (project / ".venv" / "drawdown-setup.json").exists()
+
+
 def test_without_pyspark_the_command_that_installs_it_is_named() -> None:
     program = (
-        f"import sys; sys.path.insert(0, {str(MACHINE.parents[1])!r})\n"
-        "from drawdown.machine.spark_home import spark_home\n"
+        f"import sys; sys.path.insert(0, {str(ROOT / 'include')!r})\n"
+        "from drawdown.jvm.spark_home import spark_home\n"
         "spark_home()"
     )
     failed = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True)

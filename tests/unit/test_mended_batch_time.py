@@ -6,12 +6,12 @@ import json
 from datetime import timedelta
 from pathlib import Path
 
-from drawdown.checkpoint import Fault
+from drawdown.checkpoint import CheckpointFault
 from drawdown.metastore.records import Batch, QuarantineDecision
-from drawdown.recovery.generation import Generation
 from drawdown.recovery.mending import Mending
 from drawdown.spec import load_pipeline
-from tests.support.workspace import Workspace
+from drawdown.workspace import Generation, Workspace
+from tests.support.sandbox import Sandbox
 
 NAME = "words"
 PATH = f"_drawdown/{NAME}/checkpoint-1"
@@ -24,15 +24,15 @@ PLANNED = 1_700_000_000_123
 
 
 def test_the_time_of_a_batch_that_takes_replayed_rows_is_the_one_that_was_decided(tmp_path: Path) -> None:
-    workspace = Workspace(tmp_path)
-    workspace.pipeline(NAME, SPEC, transform_sql="SELECT value FROM words", words_ddl="value STRING")
+    sandbox = Sandbox(tmp_path)
+    sandbox.pipeline(NAME, SPEC, transform_sql="SELECT value FROM words", words_ddl="value STRING")
     metadata = '{"batchWatermarkMs":0,"batchTimestampMs":5,"conf":{}}'
     files = {"offsets/0": f'{metadata}\n{{"logOffset":0}}', "offsets/1": "to", "commits/0": "{}"}
     for name, text in files.items():
-        file = workspace.storage / PATH / name
+        file = sandbox.storage / PATH / name
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(f"v1\n{text}")
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         lease = metastore.acquire(NAME, "test", "r1", timedelta(minutes=5))
         metastore.create_checkpoint(lease, 1, PATH, {})
         metastore.note_batch(
@@ -40,8 +40,10 @@ def test_the_time_of_a_batch_that_takes_replayed_rows_is_the_one_that_was_decide
         )
         decision = QuarantineDecision("d1", NAME, "replay", 1, 5, "keys", batch_id=1, planned_ms=PLANNED)
         metastore.note_decision(lease, decision)
-        generation = Generation.of(workspace.project, load_pipeline(workspace.project, NAME), metastore)
+        generation = Generation.of(
+            Workspace(sandbox.project, metastore), load_pipeline(sandbox.project, NAME)
+        )
         path = f"{PATH}/offsets/1"
-        mend = Mending(generation).of(Fault("offsets", "torn", path, "it is torn", True, 1))
+        mend = Mending(generation).of(CheckpointFault("offsets", "torn", path, "it is torn", True, 1))
     assert mend is not None
     assert json.loads(mend.write[path].split(b"\n")[1])["batchTimestampMs"] == PLANNED

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from drawdown.metastore import Metastore
-from drawdown.metastore.applications import Measured
+from drawdown.metastore.operations.applications import Measured
 from drawdown.metastore.records import Run, SparkApplication
 
 pytest_plugins = ("tests.fixtures.metastores",)

@@ -8,17 +8,9 @@ import pytest
 from sqlalchemy.exc import StatementError
 
 from drawdown.errors import RefusedError
-from drawdown.metastore import Metastore, batches
-from drawdown.metastore.records import (
-    Batch,
-    BatchStatus,
-    Counts,
-    Lease,
-    Outcome,
-    Run,
-    StagedFile,
-    Verdict,
-)
+from drawdown.metastore import Metastore
+from drawdown.metastore.operations import batches
+from drawdown.metastore.records import Batch, BatchStatus, Counts, Lease, Outcome, Run, StagedFile, Verdict
 
 pytest_plugins = ("tests.fixtures.metastores",)
 
@@ -344,3 +336,28 @@ def test_a_query_id_is_set_once(metastore: Metastore, lease: Lease) -> None:
     checkpoint = metastore.active_checkpoint("flights")
     assert checkpoint is not None
     assert checkpoint.query_id == "query-a"
+
+
+def test_a_restored_note_leaves_published_what_readers_see(metastore: Metastore, lease: Lease) -> None:
+    """Also the last batch that comes back: published a second time, its rows would be there twice."""
+    for batch_id in range(3):
+        metastore.note_batch(lease, batch(batch_id), [], {})
+    metastore.mark_committed(lease, 0, 2)
+    rows = metastore.export_generation("flights", 0)
+    metastore.record_verdict(lease, Verdict("flights", 0, "r1", 0, 2, "pass"))
+    metastore.mark_published(lease, 0, [0, 1])
+    metastore.replace_generation(lease, 0, rows, 1)
+    assert [each.status for each in metastore.batches("flights", 0)] == [
+        "published",
+        "published",
+        "committed",
+    ]
+
+
+def test_what_is_taken_back_are_the_batches_behind_the_last_one_and_their_files(
+    metastore: Metastore, lease: Lease
+) -> None:
+    note(metastore, lease, 0, 1, 2)
+    metastore.forget_batches(lease, 0, 1)
+    assert [each.batch_id for each in metastore.batches("flights", 0)] == [0, 1]
+    assert [batch_id for batch_id, _ in metastore.staged_files("flights", 0, [0, 1, 2])] == [0, 1]

@@ -9,6 +9,7 @@ from sqlalchemy import text
 
 from drawdown.errors import BusyError, RefusedError
 from drawdown.metastore import Metastore
+from drawdown.metastore.operations import leases
 from drawdown.metastore.records import Batch, Lease, Verdict
 
 pytest_plugins = ("tests.fixtures.metastores",)
@@ -171,3 +172,28 @@ def test_a_lease_of_one_pipeline_does_not_write_anothers_batches(metastore: Meta
         metastore.note_batch(lease, Batch("weather", 0, 0, "r1", 1), [], {})
     with pytest.raises(ValueError, match="does not cover weather"):
         metastore.record_verdict(lease, Verdict("weather", 0, "r1", 0, 0, "pass"))
+
+
+def test_at_the_very_moment_of_its_end_a_lease_is_free(
+    metastore: Metastore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    end = take(metastore, "r1").expires_at
+    monkeypatch.setattr(leases, "read_clock", lambda conn: end - timedelta(microseconds=1))
+    with pytest.raises(BusyError):
+        take(metastore, "r2")
+    monkeypatch.setattr(leases, "read_clock", lambda conn: end)
+    assert metastore.holder_of("flights") is None
+    assert take(metastore, "r2").epoch == 2
+
+
+def test_a_clock_set_back_behind_a_renewal_leaves_the_term_of_that(metastore: Metastore) -> None:
+    """Not the time since the lease was taken: a dead holder's would block for as long again."""
+    lease = take(metastore, "r1")
+    jump_clock(metastore, by=HOUR)
+    metastore.renew(lease, MINUTE)
+    jump_clock(metastore, by=-24 * HOUR)
+    with pytest.raises(BusyError):
+        take(metastore, "r2")
+    held = metastore.holder_of("flights")
+    assert held is not None
+    assert held.expires_at - metastore.now() <= MINUTE

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from drawdown.errors import RefusedError
-from drawdown.metastore import Metastore, pruning
-from drawdown.metastore.pruning import Retention, prune_records
+from drawdown.metastore import Metastore
+from drawdown.metastore.operations import pruning
+from drawdown.metastore.operations.pruning import Retention, prune_records
 from drawdown.metastore.records import (
     Batch,
+    Change,
     Counts,
     FileMark,
     Lease,
@@ -256,3 +258,16 @@ def test_applications_stay_as_long_as_a_run_of_theirs(metastore: Metastore, leas
     assert pruned(metastore, lease) == {"runs": 1, "applications": 1}
     found, _ = metastore.applications.since(metastore.now() - 2 * YEAR)
     assert {each.application_id for each in found} == {"kept", "new"}
+
+
+def test_the_change_by_which_a_decision_holds_stays(metastore: Metastore, lease: Lease) -> None:
+    """Without it the rows of the interval would be open again, and a second replay would double them."""
+    for change_id in ("decided", "over", "open"):
+        change = Change(change_id, NAME, "output", 1, "replay", "run-1")
+        metastore.begin_change(lease, change)
+    metastore.note_decision(lease, QuarantineDecision("decided", NAME, "interval", 1, 5, "keys"))
+    metastore.end_changes(["decided", "over"], "committed")
+    records_grow_old(metastore, YEAR)
+    assert pruned(metastore, lease)["changes"] == 1
+    asked = ["decided", "over", "open"]
+    assert metastore.states_of_changes(asked) == {"decided": "committed", "open": "open"}

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.event import listen
 
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Counts, Run
-from drawdown.metastore.runs import PROGRESS_KEPT
+from drawdown.metastore.operations.runs import PROGRESS_KEPT
+from drawdown.metastore.records import Batch, Counts, Run, Verdict
+from drawdown.metastore.tables import VERSION_TABLE
 
 pytest_plugins = ("tests.fixtures.metastores",)
 
@@ -113,3 +118,73 @@ def test_counts_add_up_and_balance() -> None:
     assert total == Counts(read=11, malformed=1, future=2, quarantined=3, fed=5, published=9)
     assert total.balanced
     assert not (total + Counts(read=1)).balanced
+
+
+def test_runs_of_a_request_are_found_however_old(metastore: Metastore) -> None:
+    asked = {"dag_id": "drawdown__flights", "dag_run_id": "manual__2024"}
+    metastore.start_run(Run("r1", "flights", origin={**asked, "try_number": 1}))
+    metastore.start_run(Run("r2", "flights", origin={**asked, "dag_run_id": "manual__2025"}))
+    metastore.start_run(Run("r3", "weather", origin={**asked, "about": "x"}))
+    metastore.start_run(Run("r4", "flights", origin={"command_id": "c1", "about": asked["dag_run_id"]}))
+    metastore.update_run("r1", origin={**asked, "try_number": 1, "rows": 2})
+    assert [run.run_id for run in metastore.runs_of_origin(asked)] == ["r3", "r1"]
+    assert [run.run_id for run in metastore.runs_of_origin(asked, pipeline="flights")] == ["r1"]
+    assert [run.run_id for run in metastore.runs_of_origin({**asked, "about": "x"})] == ["r3"]
+    assert [run.run_id for run in metastore.runs_of_origin({"command_id": "c1"})] == ["r4"]
+
+
+def test_runs_of_a_request_are_found_by_an_index(tmp_path: Path) -> None:
+    asked = {"dag_id": "drawdown__flights", "dag_run_id": "manual__2024"}
+    said: list[tuple[str, Any]] = []
+
+    def note(conn: object, cursor: object, statement: str, parameters: Any, *rest: object) -> None:
+        said.append((statement, parameters))
+
+    with Metastore.open(f"sqlite:///{tmp_path}/metastore.db") as store:
+        listen(store._engine, "before_cursor_execute", note)
+        store.runs_of_origin(asked)
+        store.runs_of_origin(asked, pipeline="flights")
+        with store._engine.connect() as conn:
+            queries = [each for each in said if "FROM runs" in each[0]]
+            plans = [conn.exec_driver_sql(f"EXPLAIN QUERY PLAN {q}", values).all() for q, values in queries]
+    assert len(plans) == 2
+    assert all("ix_runs_request" in str(plan) for plan in plans), plans
+
+
+def test_a_store_of_before_knows_the_requests_of_its_runs(store_url: str) -> None:
+    asked = {"dag_id": "drawdown__flights", "dag_run_id": "manual__2024"}
+    with Metastore.open(store_url) as store:
+        for number in range(3):
+            origin = {**asked, "dag_run_id": f"manual__{number}", "by": "ada"} if number else {"by": "ada"}
+            store.start_run(Run(f"r{number}", "flights", origin=origin))
+        store.start_run(Run("r3", "flights", origin={"command_id": "c1"}))
+        with store._writer.begin() as conn:
+            conn.execute(text("DROP INDEX ix_runs_request"))
+            conn.execute(text("ALTER TABLE runs DROP COLUMN request"))
+            conn.execute(text("ALTER TABLE leases DROP COLUMN process"))
+            conn.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0010'"))
+    Metastore.upgrade(store_url)
+    with Metastore.open(store_url) as store:
+        [found] = store.runs_of_origin({**asked, "dag_run_id": "manual__2"})
+        assert found.run_id == "r2"
+        assert [run.run_id for run in store.runs_of_origin({"command_id": "c1"})] == ["r3"]
+        with store._engine.begin() as conn:
+            unasked = conn.execute(text("SELECT run_id FROM runs WHERE request IS NULL")).scalars().all()
+        assert unasked == ["r0"]
+
+
+def test_a_run_says_which_batches_it_made_visible_and_no_others(metastore: Metastore) -> None:
+    """A discarded batch between two is not among them: the asset event would tell of its rows."""
+    lease = metastore.acquire("flights", "host pid 1", "r1", MINUTE)
+    metastore.start_run(Run("r1", "flights"))
+    for batch_id in range(5):
+        metastore.note_batch(lease, Batch("flights", 1, batch_id, "r1", 1), [], {})
+    metastore.mark_committed(lease, 1, 4)
+    metastore.record_verdict(lease, Verdict("flights", 1, "r1", 0, 4, "pass"))
+    metastore.discard_batches(lease, 1, [2])
+    metastore.mark_published(lease, 1, [0])
+    metastore.mark_published(lease, 1, [1])
+    metastore.mark_published(lease, 1, [3, 4])
+    run = metastore.run("r1")
+    assert run is not None
+    assert run.origin["published"] == [[1, 0, 1], [1, 3, 4]]

@@ -22,7 +22,7 @@ from sqlalchemy.event import listen
 import drawdown.metastore.migrations as migrations
 from drawdown.errors import DrawdownError, MachineError, SourceError, SpecError
 from drawdown.metastore import Metastore, connect
-from drawdown.metastore.migrate import migrate
+from drawdown.metastore.migrate import prepare
 from drawdown.metastore.records import Run
 from drawdown.metastore.tables import VERSION_TABLE, metadata
 from tests.fixtures.postgres import PostgresServer
@@ -49,15 +49,19 @@ def test_the_list_of_revisions_is_the_files_oldest_first() -> None:
     assert tuple(s.revision for s in scripts.walk_revisions())[::-1] == migrations.REVISIONS
 
 
-def test_a_store_of_before_later_counts_is_brought_up(store_url: str) -> None:
+@pytest.fixture
+def older(store_url: str) -> Run:
+    """The run that a store of schema 0002 holds."""
     with Metastore.open(store_url) as store:
         run = store.start_run(Run("r1", "flights"))
         with store._writer.begin() as conn:
             for table, count in product(("runs", "batches"), ("sessionless", "lost", "replayed")):
                 conn.execute(text(f"ALTER TABLE {table} DROP COLUMN {count}"))
-            conn.execute(text("DROP INDEX ix_runs_application"))
-            for column in ("notices", "application", "usage"):
+            for index in ("ix_runs_application", "ix_runs_request"):
+                conn.execute(text(f"DROP INDEX {index}"))
+            for column in ("notices", "application", "usage", "request"):
                 conn.execute(text(f"ALTER TABLE runs DROP COLUMN {column}"))
+            conn.execute(text("ALTER TABLE leases DROP COLUMN process"))
             conn.execute(text("DROP TABLE applications"))
             conn.execute(text("DROP TABLE changes"))
             conn.execute(text("ALTER TABLE verdicts DROP COLUMN measures"))
@@ -65,9 +69,143 @@ def test_a_store_of_before_later_counts_is_brought_up(store_url: str) -> None:
                 conn.execute(text(f"ALTER TABLE checkpoints DROP COLUMN {column}"))
             conn.execute(text("DROP TABLE read_files"))
             conn.execute(text("DROP TABLE quarantine_decisions"))
+            conn.execute(text(f"ALTER TABLE {VERSION_TABLE} DROP COLUMN oldest_program"))
             conn.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0002'"))
+    return run
+
+
+def columns(url: str) -> dict[str, list[str]]:
+    """Table to its columns."""
+    engine = connect.connect(url)
+    look = inspect(engine)
+    found = {name: [each["name"] for each in look.get_columns(name)] for name in look.get_table_names()}
+    engine.dispose()
+    return found
+
+
+@pytest.mark.capability("OWN-03")
+def test_opening_an_older_store_is_refused_and_changes_nothing(store_url: str, older: Run) -> None:
+    before = columns(store_url)
+    error = refused(store_url)
+    assert isinstance(error, MachineError)
+    assert (error.id, "0002" in error.what) == ("metastore.older", True)
+    assert error.do.endswith("drawdown metastore upgrade")
+    assert columns(store_url) == before
+
+
+def test_an_upgrade_brings_an_older_store_up_and_keeps_what_it_holds(store_url: str, older: Run) -> None:
+    assert Metastore.upgrade(store_url) == ("0002", migrations.HEAD)
+    assert Metastore.upgrade(store_url) == (migrations.HEAD, migrations.HEAD)
     with Metastore.open(store_url) as store:
-        assert store.runs() == [run]
+        assert store.runs() == [older]
+        assert store.start_run(Run("r2", "flights")).run_id == "r2"
+
+
+def test_an_upgrade_makes_a_store_where_there_is_none(store_url: str) -> None:
+    assert Metastore.upgrade(store_url) == (None, migrations.HEAD)
+    Metastore.open(store_url).close()
+
+
+def test_a_store_that_lacks_only_what_this_program_can_do_without_is_used_as_it_is(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Metastore.open(store_url).close()
+    before = columns(store_url)
+    later = (*migrations.REVISIONS, "9998", "9999")
+    monkeypatch.setattr(migrations, "REVISIONS", later)
+    monkeypatch.setattr(migrations, "OPTIONAL", {"9998", "9999"})
+    with Metastore.open(store_url) as store:
+        store.start_run(Run("r1", "flights"))
+    monkeypatch.setattr(migrations, "OPTIONAL", {"9999"})
+    error = refused(store_url)
+    assert (error.id, "needs 9998" in error.what) == ("metastore.older", True)
+    assert columns(store_url) == before
+
+
+def made_newer(url: str, oldest: str) -> None:
+    """As a later release leaves it: with a column more, of which this program knows nothing."""
+    with Metastore.open(url) as store, store._writer.begin() as conn:
+        conn.execute(text("ALTER TABLE runs ADD COLUMN later TEXT"))
+        conn.execute(
+            text(f"UPDATE {VERSION_TABLE} SET version_num = '9999', oldest_program = :oldest"),
+            {"oldest": oldest},
+        )
+
+
+def test_the_release_before_goes_on_with_a_newer_store_that_allows_it(store_url: str) -> None:
+    made_newer(store_url, oldest=migrations.HEAD)
+    with Metastore.open(store_url) as store:
+        store.start_run(Run("r1", "flights"))
+        store.finish_run("r1", "succeeded")
+        assert [run.state for run in store.runs()] == ["succeeded"]
+    assert Metastore.upgrade(store_url) == ("9999", "9999")
+    assert "later" in columns(store_url)["runs"]
+
+
+def test_a_newer_store_that_does_not_allow_this_program_is_refused_and_left_alone(store_url: str) -> None:
+    made_newer(store_url, oldest="9998")
+    before = columns(store_url)
+    error = refused(store_url)
+    assert isinstance(error, MachineError)
+    assert (error.id, "9999" in error.what, "upgrade" in error.do) == ("metastore.newer", True, True)
+    with pytest.raises(MachineError, match=r"metastore\.newer"):
+        Metastore.upgrade(store_url)
+    assert columns(store_url) == before
+
+
+def test_a_newer_store_of_a_program_that_notes_nothing_is_refused(store_url: str) -> None:
+    with Metastore.open(store_url) as store, store._writer.begin() as conn:
+        conn.execute(text(f"ALTER TABLE {VERSION_TABLE} DROP COLUMN oldest_program"))
+        conn.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
+    assert refused(store_url).id == "metastore.newer"
+
+
+def test_which_program_may_go_on_is_the_one_before_what_was_only_added(
+    store_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    *_, oldest, one, two = migrations.REVISIONS
+    monkeypatch.setattr(migrations, "ADDING", {one, two})
+    Metastore.open(store_url).close()
+    engine = connect.connect(store_url)
+    with engine.connect() as conn:
+        assert conn.execute(text(f"SELECT oldest_program FROM {VERSION_TABLE}")).scalar() == oldest
+    engine.dispose()
+
+
+def test_what_only_adds_takes_nothing_away_and_asks_nothing_of_who_writes(tmp_path: Path) -> None:
+    """Of each revision that claims it; and what is optional adds no table or column."""
+    assert migrations.OPTIONAL <= migrations.ADDING <= set(migrations.REVISIONS)
+    for revision in sorted(migrations.ADDING):
+        before, after = (
+            schema_at(tmp_path / f"{revision}-{which}.db", which)
+            for which in (migrations.REVISIONS[migrations.REVISIONS.index(revision) - 1], revision)
+        )
+        assert before.items() <= after.items(), revision
+        new = {name: required for name, required in after.items() if name not in before}
+        known = {table for table, _ in before}
+        assert not [name for name, required in new.items() if required and name[0] in known], revision
+        assert not new or revision not in migrations.OPTIONAL
+
+
+def schema_at(path: Path, revision: str) -> dict[tuple[str, str], bool]:
+    """Table and column, at this revision, to whether who writes must give a value."""
+    from alembic import command
+    from alembic.config import Config
+
+    engine = connect.connect(f"sqlite:///{path}")
+    config = Config()
+    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+    with engine.connect() as conn, conn.begin():
+        config.attributes["connection"] = conn
+        command.upgrade(config, revision)
+    look = inspect(engine)
+    found = {
+        (table, each["name"]): not each["nullable"] and each["default"] is None
+        for table in look.get_table_names()
+        for each in look.get_columns(table)
+    }
+    engine.dispose()
+    return found
 
 
 def test_opening_again_finds_what_was_written(store_url: str) -> None:
@@ -86,18 +224,6 @@ def test_opening_a_current_metastore_imports_no_alembic(store_url: str) -> None:
         sys.exit("alembic" in sys.modules)
     """)
     subprocess.run([sys.executable, "-c", program, store_url], check=True)
-
-
-def test_a_schema_newer_than_this_program_is_refused_and_left_alone(store_url: str) -> None:
-    with Metastore.open(store_url) as store, store._writer.begin() as conn:
-        conn.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '9999'"))
-    error = refused(store_url)
-    assert isinstance(error, MachineError)
-    assert (error.id, "9999" in error.what, "upgrade" in error.do) == ("metastore.newer", True, True)
-    engine = connect.connect(store_url)
-    with engine.connect() as conn:
-        assert conn.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar() == "9999"
-    engine.dispose()
 
 
 def test_a_database_of_something_else_is_refused_and_left_alone(store_url: str) -> None:
@@ -247,7 +373,7 @@ def test_a_fresh_database_that_another_process_fills_meanwhile_is_not_taken_for_
             subprocess.run([sys.executable, "-c", program, url], check=True)
 
     listen(engine, "after_cursor_execute", fill)
-    migrate(engine)
+    prepare(engine)
     engine.dispose()
     assert opened
     Metastore.open(url).close()

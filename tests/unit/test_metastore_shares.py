@@ -8,18 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drawdown.metastore.shares import Span, apportioned, cpu_shares, time_shares
+from drawdown.metastore.shares import TimeSpan, apportioned, cpu_shares, time_shares
 
 MOMENTS = st.integers(0, 10_000)
 SPANS = st.lists(st.tuples(MOMENTS, MOMENTS), min_size=1, max_size=8).map(
-    lambda pairs: [Span(f"r{i}", *pair) for i, pair in enumerate(pairs)]
+    lambda pairs: [TimeSpan(f"r{i}", *pair) for i, pair in enumerate(pairs)]
 )
 WEIGHTS = st.dictionaries(st.sampled_from("abcdef"), st.integers(0, 10**15), min_size=1)
 
 
 def shared(end: int, *spans: tuple[int, int]) -> list[tuple[int, int]]:
     """Time and idle time of each span, of an application from 0 on."""
-    runs = [Span(f"r{i}", *span) for i, span in enumerate(spans)]
+    runs = [TimeSpan(f"r{i}", *span) for i, span in enumerate(spans)]
     return [(share.us, share.idle_us) for share in time_shares(0, end, runs).values()]
 
 
@@ -59,7 +59,7 @@ def test_tasks_of_no_run_are_part_of_the_rest() -> None:
 
 @pytest.mark.parametrize("end", [0, 1, 10_000])
 @given(spans=SPANS)
-def test_time_shares_add_up_to_the_application(end: int, spans: list[Span]) -> None:
+def test_time_shares_add_up_to_the_application(end: int, spans: list[TimeSpan]) -> None:
     shares = time_shares(0, end, spans)
     assert shares.keys() == {span.run_id for span in spans}
     assert sum(share.us for share in shares.values()) == end

@@ -11,7 +11,7 @@ import pytest
 from drawdown.plan.changes import change_verdicts, changes
 from drawdown.plan.fingerprint import spec_fingerprint
 from tests.support.changes import EVENT, SPEC
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 NOTED = {
     "sources.events": "json landing/events",
@@ -189,7 +189,7 @@ def test_an_older_checkpoint_is_compared_by_what_it_noted() -> None:
 @pytest.mark.parametrize("sink", ["format: delta, path: tables/out", "format: postgres, table: public.out"])
 def test_other_keys_of_a_sink_are_refused(tmp_path: Path, sink: str, now: list[str], allowed: bool) -> None:
     login = "host: db.example.org, dbname: out, user: loader, password: '${DD_PASSWORD:-}'"
-    workspace = Workspace(tmp_path / "project", more=f"databases:\n  default: {{{login}}}\n")
+    sandbox = Sandbox(tmp_path / "project", more=f"databases:\n  default: {{{login}}}\n")
 
     def noted(keys: list[str]) -> dict[str, Any]:
         spec = SPEC.format(
@@ -197,9 +197,26 @@ def test_other_keys_of_a_sink_are_refused(tmp_path: Path, sink: str, now: list[s
         )
         columns = {"out_ddl": "k STRING, j STRING, day DATE, n BIGINT"}
         return spec_fingerprint(
-            workspace.pipeline("changed", spec, event_ddl=EVENT, transform_sql="SELECT 1", **columns)
+            sandbox.pipeline("changed", spec, event_ddl=EVENT, transform_sql="SELECT 1", **columns)
         )
 
     (change,) = changes(noted(["k", "day"]), noted(now))
     assert (change.key, change.allowed) == ("sink.keys", allowed)
     assert str(change) == f"sink.keys was k, day and is now {', '.join(now)}"
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "allowed"),
+    [
+        ("4.2.0", "4.3.0", True),
+        ("4.10.0", "4.9.1", False),
+        ("4.2.1", "4.2.0", False),
+        ("4.2.0", "4.2.0-x", True),
+    ],
+)
+def test_a_checkpoint_goes_on_with_a_newer_spark_and_not_with_an_older_one(
+    before: str, now: str, allowed: bool
+) -> None:
+    (change,) = changes({**NOTED, "versions": {"spark": before}}, {**NOTED, "versions": {"spark": now}})
+    assert change.allowed is allowed
+    assert ("snapshot of before the upgrade" in change.why) is not allowed

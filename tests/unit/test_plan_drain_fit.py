@@ -9,7 +9,7 @@ import pytest
 
 from drawdown.metastore.records import Run
 from drawdown.plan.drain_fit import DrainFit, drain_fit
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 SPEC = """
 sources:
@@ -21,7 +21,7 @@ drain: {DRAIN}
 
 
 def judge(folder: Path, drain: str, backlog: dict[str, Any], took: list[int], options: str = "") -> DrainFit:
-    pipeline = Workspace(folder).pipeline(
+    pipeline = Sandbox(folder).pipeline(
         "events",
         SPEC.replace("DRAIN", drain).replace("OPTIONS", options),
         event_ddl="id INT",

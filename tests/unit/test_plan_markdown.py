@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drawdown.cli.plan_markdown import plan_markdown
+from drawdown.cli.shown.plan_markdown import plan_markdown
 
 VALUES: dict[str, Any] = {
     "pipeline": "sales",

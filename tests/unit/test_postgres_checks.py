@@ -11,10 +11,10 @@ from threading import Thread
 import pytest
 from pyspark.sql.types import StructType
 
-from drawdown.engine.sinks.delta_upsert import DeltaUpsertSink
-from drawdown.engine.sinks.postgres import PostgresSink
 from drawdown.errors import DrawdownError, RefusedError, SpecError
-from drawdown.machine.postgres import PostgresServer
+from drawdown.sinks.delta.stage_upsert import DeltaUpsertSink
+from drawdown.sinks.postgres.stage import PostgresSink
+from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.database import TestDatabase
 from tests.support.spec_folders import PIPELINE, PROJECT, SpecFolders
 

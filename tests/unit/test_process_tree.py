@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from drawdown.process_tree import use_of
+from drawdown.processes.usage import use_of
 
 BUSY = """
 import subprocess, sys, time

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from drawdown.quality import gx
 from drawdown.quality.findings import finding
 from drawdown.spec import Expectation
+from drawdown.spec.samples import SampleGate, Samples
 
 ORIGIN = Expectation(type="expect_column_values_to_be_in_set", kwargs={"column": "origin"})
 
 
-def found(result: dict[str, Any], exception_info: dict[str, Any] | None = None) -> dict[str, Any]:
+def found(
+    result: dict[str, Any], exception_info: dict[str, Any] | None = None, samples: Samples | None = None
+) -> dict[str, Any]:
     gx.load()
     from great_expectations.core import ExpectationValidationResult
 
     return finding(
-        ORIGIN, ExpectationValidationResult(success=False, result=result, exception_info=exception_info)
+        ORIGIN,
+        ExpectationValidationResult(success=False, result=result, exception_info=exception_info),
+        SampleGate(samples, keys=("id",)),
     )
 
 
@@ -44,3 +51,26 @@ def test_an_exception_is_one_line_in_either_of_the_two_forms_it_comes_in() -> No
     assert found({}, by_metric)["exception"] == "gone"
     assert found({}, {"raised_exception": False, "exception_message": None})["exception"] is None
     assert found({}, {"raised_exception": True, "exception_message": ""})["exception"] is not None
+
+
+ROW = {"ID": 7, "origin": "XXX", "secret": "canary"}
+
+
+@pytest.mark.parametrize(
+    ("samples", "shown", "value"),
+    [
+        (None, [{"ID": 7, "origin": "XXX"}], ["XXX"]),
+        ("all", [ROW], ["XXX"]),
+        ("none", [], []),
+        (["secret"], [{"secret": "canary"}], []),
+        (["Origin"], [{"origin": "XXX"}], ["XXX"]),
+        (["other"], [], []),
+    ],
+)
+def test_samples_hold_what_the_spec_allows(
+    samples: Samples | None, shown: list[Any], value: list[Any]
+) -> None:
+    assert found({"unexpected_rows": [ROW]}, samples=samples)["samples"] == shown
+    seen = found({"partial_unexpected_list": ["XXX"], "observed_value": ["XXX"]}, samples=samples)
+    assert seen["samples"] == value
+    assert seen["observed"] == (value or None), "what was observed is of the column's values"

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from drawdown.errors import SpecError
+from drawdown.quality import audit
+from drawdown.quality.audit import GxAuditor
 from drawdown.quality.drift import judge_history
 from drawdown.quality.report import describe
 from tests.support.quality import pipeline_with
@@ -120,3 +122,20 @@ def test_two_expectations_on_one_measure_need_names() -> None:
               - {measure: volume, ratio: [0.5, 2]}
               - {measure: volume, ratio: [0.8, 1.2], severity: warn}
         """)
+
+
+def test_an_error_over_a_slice_without_rows_is_no_warning(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What could not be judged stays unjudged; what failed has no row that could be held."""
+    quality = "history: [{measure: freshness, column: at, max_age: 2 hours}]"
+    pipeline = pipeline_with(quality)
+    old = int((datetime.now(UTC) - timedelta(hours=3)).timestamp() * 1_000_000)
+    auditor = GxAuditor(lambda name, wanted: slices("freshness(at)", old))
+    nothing: Any = None
+    assert auditor(nothing, pipeline, 0).outcome == "warn"
+
+    def judged_in_vain(*of: Any) -> list[dict[str, Any]]:
+        return [{**each, "exception": "KeyError: 'at'"} for each in judge_history(*of)]
+
+    monkeypatch.setattr(audit, "judge_history", judged_in_vain)
+    found = auditor(nothing, pipeline, 0)
+    assert (found.outcome, found.text.splitlines()[0].split(":")[0]) == ("error", "error")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from drawdown.cli import checkpoint
+from drawdown.cli.commands import checkpoint
 from drawdown.cli.main import app
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore

@@ -15,17 +15,18 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable
 
-from drawdown.engine.settle import refuse_unpublished
+from drawdown.changes.protocol import Commit, Staged, transaction_id
+from drawdown.delta.table import DeltaTableFiles
+from drawdown.drain.reconcile import refuse_unpublished
 from drawdown.errors import RefusedError, SourceError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Change, Counts, Lease, StagedFile, Verdict
 from drawdown.publishing import publish, publish_passed
 from drawdown.publishing.clean_up import clean_up_changes
-from drawdown.publishing.delta_table import DeltaTableFiles
-from drawdown.publishing.delta_target import DeltaTarget
-from drawdown.publishing.target import Commit, Staged
+from drawdown.sinks.delta.publish import DeltaTarget
 from drawdown.spec import Pipeline, load_pipeline
-from tests.support.workspace import Workspace
+from drawdown.workspace import Generation, Workspace
+from tests.support.sandbox import Sandbox
 
 SPEC = """
 sources: {{events: {{format: json, path: landing, schema: events.ddl}}}}
@@ -42,14 +43,14 @@ SCHEMA = '{"type":"struct","fields":[{"name":"id","type":"long","nullable":true,
 class Bench:
     """One pipeline with a table and a checkpoint, whose batches hold one row each: their id."""
 
-    workspace: Workspace
+    sandbox: Sandbox
     metastore: Metastore
 
     def __post_init__(self) -> None:
-        self.project = self.workspace.project
+        self.project = self.sandbox.project
         self.lease = self.take("first")
         self.checkpoint = self.metastore.create_checkpoint(self.lease, 1, "_drawdown/events/checkpoint-1", {})
-        self.folder = self.workspace.storage / "tables/events"
+        self.folder = self.sandbox.storage / "tables/events"
         DeltaTableFiles(str(self.folder)).create(SCHEMA, [], "test")
 
     def take(self, run_id: str) -> Lease:
@@ -59,7 +60,7 @@ class Bench:
         """A successor has the lease, and has closed what its predecessor left open."""
         self.metastore.release(self.lease)
         lease = self.take("second")
-        clean_up_changes(self.metastore, lease, self.project, self.pipeline)
+        clean_up_changes(Workspace(self.project, self.metastore), lease, self.pipeline)
         return lease
 
     def passes(self, *batch_ids: int) -> None:
@@ -83,9 +84,8 @@ class Bench:
         return StagedFile("output", str(path), size, 1, action)
 
     def publish(self, lease: Lease | None = None) -> publish.Published:
-        return publish_passed(
-            self.metastore, lease or self.lease, self.project, self.pipeline, self.checkpoint
-        )
+        workspace = Workspace(self.project, self.metastore)
+        return publish_passed(Generation(workspace, self.pipeline, self.checkpoint), lease or self.lease)
 
     @property
     def pipeline(self) -> Pipeline:
@@ -93,18 +93,18 @@ class Bench:
 
     @property
     def ids(self) -> list[int]:
-        return sorted(row[0] for row in self.workspace.delta("tables/events"))
+        return sorted(row[0] for row in self.sandbox.delta("tables/events"))
 
     def statuses(self) -> list[str]:
         return [batch.status for batch in self.metastore.batches(NAME, 1)]
 
 
 def bench_of(tmp_path: Path, sink: str) -> Bench:
-    workspace = Workspace(tmp_path / "project")
-    workspace.pipeline(
+    sandbox = Sandbox(tmp_path / "project")
+    sandbox.pipeline(
         NAME, SPEC.format(sink=sink), events_ddl="id BIGINT", transform_sql="SELECT * FROM events"
     )
-    return Bench(workspace, workspace.metastore())
+    return Bench(sandbox, sandbox.metastore())
 
 
 @pytest.fixture
@@ -318,11 +318,84 @@ def test_the_log_of_a_table_tells_what_each_commit_was(bench: Bench) -> None:
 def test_what_waits_for_one_sink_goes_to_no_other(bench: Bench) -> None:
     """Another topic of a Kafka sink is an allowed change, but for rows that wait for the old one."""
     bench.passes(0)
-    checkpoint = replace(bench.checkpoint, fingerprint={"sink": "kafka old"})
+    noted = replace(bench.checkpoint, fingerprint={"sink": "kafka old"})
+    generation = Generation(Workspace(bench.project, bench.metastore), bench.pipeline, noted)
     with pytest.raises(RefusedError) as refused:
-        refuse_unpublished(bench.metastore, bench.pipeline, checkpoint, "kafka new")
+        refuse_unpublished(generation, "kafka new")
     assert refused.value.id == "sink.unpublished"
     assert "put the old sink back" in refused.value.do
-    refuse_unpublished(bench.metastore, bench.pipeline, checkpoint, "kafka old")
+    refuse_unpublished(generation, "kafka old")
     bench.publish()
-    refuse_unpublished(bench.metastore, bench.pipeline, checkpoint, "kafka new")
+    refuse_unpublished(generation, "kafka new")
+
+
+@pytest.mark.parametrize("conflicts", [True, False])
+def test_a_commit_that_came_right_before_the_fence_is_found(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, conflicts: bool
+) -> None:
+    """The successor has asked the sink once, and the holder who slept goes on before it is fenced.
+
+    A Delta table says so, as a conflict; PostgreSQL does not.
+    """
+    bench.passes(0)
+    taken: list[Lease] = []
+    fence = DeltaTarget.fence
+
+    def sleeps(target: DeltaTarget, staged: Staged, commit: Commit) -> None:
+        def comes_too_late(own: DeltaTarget, lease: Lease) -> None:
+            monkeypatch.setattr(DeltaTarget, "fence", fence)
+            target.make_visible(staged, commit)
+            (own if conflicts else replace(own, table=DeltaTableFiles(own.table.uri))).fence(lease)
+
+        monkeypatch.setattr(DeltaTarget, "fence", comes_too_late)
+        [change] = bench.metastore.open_changes(NAME)
+        taken.append(bench.take_over())
+        assert bench.metastore.states_of_changes([change.change_id]) == {change.change_id: "committed"}
+
+    during_the_commit(monkeypatch, sleeps)
+    with pytest.raises(RefusedError) as lost:
+        bench.publish()
+    assert lost.value.id == "lease.lost"
+    bench.publish(taken[0])
+    assert (bench.ids, bench.statuses()) == ([0], ["published"])
+
+
+def test_only_changes_under_the_lease_that_was_taken_over_are_closed(bench: Bench) -> None:
+    """What a rebuild or a replay has under way goes on beside drains that come and go."""
+    shadow = bench.metastore.of_rebuilds
+    beside = shadow.acquire(NAME, "host pid 2", "rebuild", MINUTE)
+    change = Change("c1", NAME, "output", 1, "publish", "rebuild", scope={"batches": [0]}, based_on=0)
+    shadow.begin_change(beside, change)
+    lease = bench.take_over()
+    assert lease.epoch > beside.epoch
+    assert [each.change_id for each in bench.metastore.open_changes(NAME)] == ["c1"]
+
+
+def test_what_became_of_a_change_is_written_once(bench: Bench) -> None:
+    """A slow holder that gives up a change cannot undo that its successor found it in the sink."""
+    change = Change("c1", NAME, "output", 1, "publish", "first")
+    bench.metastore.begin_change(bench.lease, change)
+    bench.metastore.end_changes(["c1"], "committed")
+    bench.metastore.end_changes(["c1"], "given-up")
+    assert bench.metastore.states_of_changes(["c1"]) == {"c1": "committed"}
+
+
+def test_a_holder_closes_nothing_that_it_has_under_way_itself(bench: Bench) -> None:
+    bench.metastore.begin_change(bench.lease, Change("c1", NAME, "output", 1, "publish", "first"))
+    assert clean_up_changes(Workspace(bench.project, bench.metastore), bench.lease, bench.pipeline) == []
+    assert [each.change_id for each in bench.metastore.open_changes(NAME)] == ["c1"]
+
+
+def test_a_late_release_does_not_let_later_batches_come_again(tmp_path: Path) -> None:
+    bench = bench_of(tmp_path, "mode: append, publish: audited, ordered: false")
+    for batch_id in (0, 1):
+        bench.metastore.note_batch(bench.lease, bench.batch(batch_id), [bench.staged(batch_id)], {})
+    bench.metastore.mark_committed(bench.lease, 1, 1)
+    bench.metastore.record_verdict(bench.lease, Verdict(NAME, 1, "first", 0, 0, "fail"))
+    bench.metastore.record_verdict(bench.lease, Verdict(NAME, 1, "first", 1, 1, "pass"))
+    assert bench.publish().batch_ids == (1,)
+    [held] = bench.metastore.held_slices(NAME)
+    publish.publish_held(Workspace(bench.project, bench.metastore), bench.lease, bench.pipeline, held)
+    assert bench.ids == [0, 1]
+    table = DeltaTableFiles(str(bench.folder))
+    assert table.published_version(transaction_id(NAME, 1, "output")) == 1

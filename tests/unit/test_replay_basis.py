@@ -11,10 +11,10 @@ import pytest
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Lease
-from drawdown.plan.replay import basis_at
+from drawdown.replay.plan import basis_at
 from drawdown.spec import Pipeline
-from drawdown.storage import Storage
-from tests.support.workspace import Workspace
+from drawdown.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 SPEC = """
 sources: {events: {format: json, path: landing, schema: events.ddl}}
@@ -25,29 +25,28 @@ replay: {interval: 1 day}
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return Workspace(tmp_path / "project")
+def sandbox(tmp_path: Path) -> Sandbox:
+    return Sandbox(tmp_path / "project")
 
 
 @pytest.fixture
-def pipeline(workspace: Workspace) -> Pipeline:
+def pipeline(sandbox: Sandbox) -> Pipeline:
     sql = "SELECT a.at FROM events a JOIN events b ON a.at = b.at"
-    return workspace.pipeline("twice", SPEC, events_ddl="at TIMESTAMP", transform_sql=sql)
+    return sandbox.pipeline("twice", SPEC, events_ddl="at TIMESTAMP", transform_sql=sql)
 
 
 def test_readings_of_one_source_that_are_not_equally_far_are_refused(
-    workspace: Workspace, pipeline: Pipeline
+    sandbox: Sandbox, pipeline: Pipeline
 ) -> None:
     """A file that came between the two listings of a batch is in the second one only."""
-    storage = Storage(workspace.project.storage_root)
-    with workspace.metastore() as metastore:
+    with sandbox.metastore() as metastore:
         lease = metastore.acquire("twice", "host pid 1", "r1", timedelta(seconds=60))
         noted = _noted(metastore, lease)
         checkpoint = metastore.active_checkpoint("twice")
-        assert basis_at(storage, metastore, pipeline, checkpoint, 0).batch.batch_id == 0
+        assert basis_at(Workspace(sandbox.project, metastore), pipeline, checkpoint, 0).batch.batch_id == 0
         metastore.note_batch(lease, replace(noted, offsets_to=[{"logOffset": 0}, {"logOffset": 1}]), [], {})
         with pytest.raises(RefusedError, match="reads events several times, and after batch 0") as refused:
-            basis_at(storage, metastore, pipeline, checkpoint, 0)
+            basis_at(Workspace(sandbox.project, metastore), pipeline, checkpoint, 0)
     assert refused.value.id == "replay.uneven"
     assert refused.value.do == "drawdown run twice"
 

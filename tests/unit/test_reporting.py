@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from io import StringIO
 
-from drawdown.reporting import LogLines, say
+from drawdown.application.log_lines import LogLines, say
 
 
 class Out(StringIO):

@@ -12,21 +12,21 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.cli.cases.case import load_cases
-from drawdown.cli.init import init
-from drawdown.cli.quarantine import show
-from drawdown.cli.run import run
-from drawdown.engine.listener import listener_of
-from drawdown.engine.sources.files import existing_path
-from drawdown.engine.transforms import run_transform
+from dev.deployment import main as bring_up
+from drawdown.cli.commands.init import init
+from drawdown.cli.commands.quarantine import show
+from drawdown.cli.commands.run import run
+from drawdown.drain.listener import listener_of
 from drawdown.errors import DrawdownError, SpecError
-from drawdown.machine.deployment import main as bring_up
 from drawdown.metastore import Metastore
-from drawdown.recovery.generation import Generation
+from drawdown.query.transforms import run_transform
 from drawdown.recovery.restore import named_snapshot, restore
 from drawdown.recovery.snapshots import take_snapshot
+from drawdown.sources.existing_path import existing_path
 from drawdown.spec import iter_pipelines, load_project
 from drawdown.storage import Storage
+from drawdown.testing.cases.case import load_cases
+from drawdown.workspace import Generation, Workspace
 from tests.support.spec_folders import PIPELINE, PROJECT, SpecFolders
 
 FOLLOWS = PIPELINE.replace(
@@ -93,8 +93,31 @@ def test_pipelines_that_contradict_each_other(folders: SpecFolders) -> None:
     folders.add("a", PIPELINE + "group: both\n")
     folders.add("b", PIPELINE.replace("5 * * * *", "6 * * * *") + "group: both\n")
     assert ids(folders) == ["spec.group-schedule"] * 2
+    other = folders.root / "include" / "pipelines" / "b" / "pipeline.yaml"
+    other.write_text(PIPELINE + "group: both\nairflow: {retries: 0}\n")
+    assert ids(folders) == ["spec.group-airflow"] * 2
     folders.add("c", PIPELINE.replace('"5 * * * *"', '["asset:nobody"]'))
     assert ids(folders)[2] == "spec.unknown-asset"
+
+
+@pytest.mark.parametrize(
+    ("own", "says"),
+    [
+        ("retry_delay: 1 minute", "lease_ttl"),
+        ("execution_timeout: 8 days", "upkeep.vacuum"),
+        ("execution_timeout: 10 hours", "clusters.local.ttl"),
+    ],
+)
+def test_what_a_pipeline_says_of_its_tasks_fits_the_project(
+    folders: SpecFolders, own: str, says: str
+) -> None:
+    cluster = "clusters: {local: {kind: standalone, workers: 1, worker_memory: 512m, ttl: 9 hours}}\n"
+    folders.project_file.write_text(PROJECT + cluster * ("ttl" in says))
+    folders.add("a", PIPELINE + f"airflow: {{{own}}}\n")
+    with pytest.raises(SpecError, match=says) as caught:
+        folders.load("a")
+    assert caught.value.id == "spec.contradiction"
+    assert caught.value.where.startswith("include/pipelines/a/pipeline.yaml:")
 
 
 def test_a_stream_over_a_table_that_replays_change(folders: SpecFolders) -> None:
@@ -149,7 +172,7 @@ def test_stores(folders: SpecFolders) -> None:
 def test_snapshots(folders: SpecFolders) -> None:
     folders.add("hourly")
     with Metastore.open(f"sqlite:///{folders.root}/metastore.db") as metastore:
-        generation = Generation.of(folders.project, folders.load(), metastore)
+        generation = Generation.of(Workspace(folders.project, metastore), folders.load())
         assert id_of(named_snapshot, generation, "latest") == "checkpoint.no-snapshot"
         assert id_of(take_snapshot, generation, lambda: None) == "checkpoint.none"
 
@@ -166,7 +189,7 @@ def test_a_snapshot_of_a_checkpoint_that_a_rebuild_has_replaced(folders: SpecFol
         manifest.write_text(json.dumps({**noted, "rows": rows}))
         metastore.change_generations(lease, {1: {"state": "retired"}})
         metastore.create_checkpoint(lease, 2, "checkpoint-2", {})
-        generation = Generation.of(folders.project, folders.load(), metastore)
+        generation = Generation.of(Workspace(folders.project, metastore), folders.load())
         snapshot = named_snapshot(generation, "monday")
         before = sorted(folders.root.rglob("*"))
         assert id_of(restore, generation, snapshot, lambda: lease, sink=True) == "checkpoint.other-generation"

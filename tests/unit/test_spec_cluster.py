@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.clusters.connection import from_environment
-from drawdown.clusters.local import local_profile, submit_conf
-from drawdown.clusters.profile import ForRun, on_cluster
 from drawdown.errors import SpecError
+from drawdown.launch.connection import from_environment
+from drawdown.launch.local import local_profile, submit_conf
+from drawdown.launch.profile import ClusterRequest, on_cluster
 from drawdown.spec import ConnectionCluster, LocalCluster, Project, StandaloneCluster, load_project
+from drawdown.spec.reading.secrets import holds_a_secret
 
 KUBERNETES = "kind: kubernetes, image: i, service_account: spark, workers: 2"
 EMR = "kind: emr, instance_type: m, workers: 2"
@@ -64,6 +65,37 @@ def test_each_kind_has_its_own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("{kind: standalone, workers: {max: 2, min: 3, each: {files: 2}}}", "spec.contradiction", "min (3)"),
         ("{kind: standalone, workers: 2, ttl: 2 hours}", "spec.contradiction", "execution_timeout"),
         ("{kind: standalone, workers: 2, conf: {spark.x.token: y}}", "spec.secret", "big.conf.spark.x.token"),
+        *[
+            (
+                f"{{kind: standalone, workers: 2, conf: {{{key}: '{value}'}}}}",
+                "spec.secret",
+                f"big.conf.{key}",
+            )
+            for key, value in [
+                (
+                    "spark.driver.extraJavaOptions",
+                    "-Dfile.encoding=UTF-8 -Djavax.net.ssl.keyStorePassword=HUNTER2",
+                ),
+                ("spark.executor.extraJavaOptions", "-Dmy.api_key=HUNTER2"),
+                ("spark.driver.defaultJavaOptions", '-Dsasl="required password="HUNTER2";"'),
+                ("spark.executorEnv.PGPASSWORD", "HUNTER2"),
+                ("spark.appMasterEnv.MY_PRIVATE_KEY", "HUNTER2"),
+                ("spark.executorEnv.OPTIONS", "--auth-token HUNTER2"),
+                ("spark.executorEnv.DATABASE", "postgresql://me:HUNTER2@host/db"),
+                ("spark.hadoop.a.b", "org.x.PlainLoginModule required jaas=HUNTER2"),
+            ]
+        ],
+        (
+            f"{{{KUBERNETES}, application: {{driver: {{javaOptions: -Da.password=HUNTER2}}}}}}",
+            "spec.secret",
+            "driver.javaOptions",
+        ),
+        (
+            f"{{{KUBERNETES}, application: {{driver: {{env: [{{name: PGPASSWORD, value: HUNTER2}}]}}}}}}",
+            "spec.secret",
+            "value",
+        ),
+        (f"{{{EMR}, job_flow: {{Args: [--password HUNTER2]}}}}", "spec.secret", "Args"),
         ("{kind: connection}", "spec.missing-key", "connection"),
         ("{kind: connection, connection: c, workers: 2}", "spec.unknown-key", "workers"),
         (f"{{{KUBERNETES}, conf: {{spark.executor.memory: 9g}}}}", "spec.no-effect", "worker_memory"),
@@ -85,6 +117,21 @@ def test_a_mistake_is_one_sentence_with_its_line(tmp_path: Path, profile: str, i
     assert (caught.value.id, caught.value.where) == (id, "include/project.yaml:3"), str(caught.value)
     assert says in str(caught.value)
     assert "also" not in str(caught.value)
+    assert "HUNTER2" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "-Dfile.encoding=UTF-8 -Djavax.net.ssl.keyStore=/etc/key.p12",
+        "-Daws.credentials.provider=org.x.TokenProvider -Dtoken.file=/run/token",
+        "https://login.example.com/oauth2/token",
+        "the secret project",
+        "s3://bucket/secrets/key",
+    ],
+)
+def test_what_only_says_where_a_secret_is_is_no_secret(value: str) -> None:
+    assert not holds_a_secret(value)
 
 
 def test_what_only_looks_needs_no_cluster(tmp_path: Path) -> None:
@@ -113,7 +160,7 @@ def test_drivers_optimise_late_unless_the_profile_says_otherwise(tmp_path: Path)
 
 def test_a_command_cannot_start_a_driver_elsewhere(tmp_path: Path) -> None:
     found = project(tmp_path, f"big: {{{KUBERNETES}}}")
-    run = ForRun("key", {}, None, from_environment)
+    run = ClusterRequest("key", {}, None, from_environment)
     with pytest.raises(SpecError) as caught, on_cluster(found, "big", run):
         pass
     assert caught.value.id == "cluster.only-its-dag"

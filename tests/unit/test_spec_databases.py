@@ -10,7 +10,7 @@ from pydantic import SecretStr
 from drawdown.credentials import Login, collect, connections_of, with_logins
 from drawdown.errors import SpecError
 from drawdown.spec import load_pipeline, load_pipelines, load_project
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 DATABASE = "host: db.example.org, dbname: warehouse"
 LOGIN = "user: loader, password: '${DD_PASSWORD:-}'"
@@ -23,13 +23,13 @@ sink: {format: postgres, schema: events.ddl, SINK}
 FILES = {"events_ddl": "k STRING, n BIGINT", "transform_sql": "SELECT * FROM events"}
 
 
-def project(tmp_path: Path, database: str = f"{DATABASE}, {LOGIN}") -> Workspace:
-    return Workspace(tmp_path / "project", more=f"databases:\n  warehouse: {{{database}}}\n")
+def project(tmp_path: Path, database: str = f"{DATABASE}, {LOGIN}") -> Sandbox:
+    return Sandbox(tmp_path / "project", more=f"databases:\n  warehouse: {{{database}}}\n")
 
 
-def refused(workspace: Workspace, sink: str) -> SpecError:
+def refused(sandbox: Sandbox, sink: str) -> SpecError:
     with pytest.raises(SpecError) as caught:
-        workspace.pipeline("out", SPEC.replace("SINK", sink), **FILES)
+        sandbox.pipeline("out", SPEC.replace("SINK", sink), **FILES)
     return caught.value
 
 
@@ -83,19 +83,19 @@ def test_a_sink_names_a_table_of_a_known_database(tmp_path: Path, sink: str, err
 
 
 def test_two_pipelines_cannot_write_one_table(tmp_path: Path) -> None:
-    workspace = project(tmp_path)
+    sandbox = project(tmp_path)
     spec = SPEC.replace("SINK", "table: public.out, database: warehouse")
     for name in ("one", "two"):
-        workspace.pipeline(name, spec, **FILES)
+        sandbox.pipeline(name, spec, **FILES)
     with pytest.raises(SpecError) as caught:
-        load_pipelines(workspace.project)
+        load_pipelines(sandbox.project)
     assert caught.value.id == "spec.shared-table"
 
 
 def test_a_login_of_airflow_reaches_the_database_that_names_it(tmp_path: Path) -> None:
-    workspace = project(tmp_path, f"{DATABASE}, connection: warehouse_login")
-    workspace.pipeline("out", SPEC.replace("SINK", "table: public.out, database: warehouse"), **FILES)
-    loaded = workspace.project
+    sandbox = project(tmp_path, f"{DATABASE}, connection: warehouse_login")
+    sandbox.pipeline("out", SPEC.replace("SINK", "table: public.out, database: warehouse"), **FILES)
+    loaded = sandbox.project
     pipelines = [load_pipeline(loaded, "out")]
     assert connections_of(loaded, pipelines) == {"databases.warehouse": "warehouse_login"}
     with pytest.raises(SpecError) as missing:

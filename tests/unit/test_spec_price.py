@@ -10,7 +10,7 @@ import pytest
 
 from drawdown.errors import SpecError
 from drawdown.spec import Project, load_project
-from drawdown.spec.price import GB
+from drawdown.spec.clusters.price import GB
 from tests.support.spec_folders import SpecFolders
 
 

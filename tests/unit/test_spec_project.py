@@ -34,6 +34,21 @@ def test_relative_paths_become_absolute_and_addresses_stay(folders: SpecFolders)
     assert (project.storage_root, project.metastore_url) == ("s3://bucket/x", "sqlite:////var/m.db")
 
 
+def test_relative_paths_start_where_the_environment_keeps_state(
+    folders: SpecFolders, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folders.project_file.write_text("storage_root: data\nmetastore: sqlite:///m.db\n")
+    state = tmp_path_factory.mktemp("state")
+    monkeypatch.setenv("DRAWDOWN_STATE", str(state))
+    project = load_project(folders.root)
+    assert (project.root, project.state_dir) == (folders.root, state / ".drawdown")
+    assert (project.storage_root, project.metastore_url) == (str(state / "data"), f"sqlite:///{state}/m.db")
+    monkeypatch.setenv("DRAWDOWN_STATE", "state")
+    with pytest.raises(SpecError) as caught:
+        load_project(folders.root)
+    assert (caught.value.id, caught.value.where) == ("project.state-folder", "state")
+
+
 def test_the_environment_names_the_project(
     folders: SpecFolders, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:

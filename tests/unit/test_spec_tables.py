@@ -11,7 +11,7 @@ import pytest
 
 from drawdown.errors import SpecError
 from drawdown.spec import Pipeline, iter_pipelines, load_pipeline
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 WRITES = """
 sources: {events: {format: json, path: landing/{name}, schema: "id INT"}}
@@ -32,12 +32,12 @@ def _on_open(event: str, args: tuple[object, ...]) -> None:
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
-    return Workspace(tmp_path / "project")
+def sandbox(tmp_path: Path) -> Sandbox:
+    return Sandbox(tmp_path / "project")
 
 
-def write(workspace: Workspace, name: str, spec: str) -> Path:
-    folder = workspace.root / "include/pipelines" / name
+def write(sandbox: Sandbox, name: str, spec: str) -> Path:
+    folder = sandbox.root / "include/pipelines" / name
     folder.mkdir()
     (folder / "pipeline.yaml").write_text(spec)
     (folder / "transform.sql").write_text("SELECT 1 AS id")
@@ -45,20 +45,20 @@ def write(workspace: Workspace, name: str, spec: str) -> Path:
     return folder
 
 
-def chain(workspace: Workspace, links: int) -> None:
-    write(workspace, "t0", WRITES.replace("{name}", "t0"))
+def chain(sandbox: Sandbox, links: int) -> None:
+    write(sandbox, "t0", WRITES.replace("{name}", "t0"))
     for link in range(1, links):
         text = READS.replace("out.ddl}", "out.ddl, table: {name}}")
-        write(workspace, f"t{link}", text.replace("{name}", f"t{link}").replace("{table}", f"t{link - 1}"))
+        write(sandbox, f"t{link}", text.replace("{name}", f"t{link}").replace("{table}", f"t{link - 1}"))
 
 
-def test_however_many_pipelines_read_tables_each_folder_is_read_twice(workspace: Workspace) -> None:
+def test_however_many_pipelines_read_tables_each_folder_is_read_twice(sandbox: Sandbox) -> None:
     global _opened
-    chain(workspace, 30)
+    chain(sandbox, 30)
     sys.addaudithook(_on_open)
     _opened = []
     try:
-        found = list(iter_pipelines(workspace.project))
+        found = list(iter_pipelines(sandbox.project))
         opened = Counter(path for path in _opened if path.endswith("pipeline.yaml"))
     finally:
         _opened = None
@@ -67,19 +67,17 @@ def test_however_many_pipelines_read_tables_each_folder_is_read_twice(workspace:
     assert max(opened.values()) <= 2
 
 
-def test_a_folder_that_cannot_be_read_keeps_no_other_from_its_table(workspace: Workspace) -> None:
-    write(workspace, "writer", WRITES.replace("{name}", "writer"))
-    write(workspace, "reader", READS.replace("{name}", "reader").replace("{table}", "writer"))
-    folders = workspace.root / "include/pipelines"
+def test_a_folder_that_cannot_be_read_keeps_no_other_from_its_table(sandbox: Sandbox) -> None:
+    write(sandbox, "writer", WRITES.replace("{name}", "writer"))
+    write(sandbox, "reader", READS.replace("{name}", "reader").replace("{table}", "writer"))
+    folders = sandbox.root / "include/pipelines"
     (folders / "pipe").mkdir()
     os.mkfifo(folders / "pipe/pipeline.yaml")
     (folders / "elsewhere").mkdir()
-    (workspace.root / "outside.yaml").write_text(WRITES.replace("{name}", "stolen"))
-    (folders / "elsewhere/pipeline.yaml").symlink_to(workspace.root / "outside.yaml")
+    (sandbox.root / "outside.yaml").write_text(WRITES.replace("{name}", "stolen"))
+    (folders / "elsewhere/pipeline.yaml").symlink_to(sandbox.root / "outside.yaml")
     (folders / "loop").symlink_to(folders / "loop")
-    found = {
-        each.name if isinstance(each, Pipeline) else each.id for each in iter_pipelines(workspace.project)
-    }
+    found = {each.name if isinstance(each, Pipeline) else each.id for each in iter_pipelines(sandbox.project)}
     assert found == {
         "writer",
         "reader",
@@ -87,7 +85,7 @@ def test_a_folder_that_cannot_be_read_keeps_no_other_from_its_table(workspace: W
         "spec.path-leaves-folder",
         "spec.no-pipeline",
     }
-    assert load_pipeline(workspace.project, "reader").sources["rows"].path == "tables/writer"
-    write(workspace, "thief", READS.replace("{name}", "thief").replace("{table}", "stolen"))
+    assert load_pipeline(sandbox.project, "reader").sources["rows"].path == "tables/writer"
+    write(sandbox, "thief", READS.replace("{name}", "thief").replace("{table}", "stolen"))
     with pytest.raises(SpecError, match=r"spec\.unknown-table"):
-        load_pipeline(workspace.project, "thief")
+        load_pipeline(sandbox.project, "thief")

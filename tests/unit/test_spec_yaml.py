@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from drawdown.errors import SpecError
-from drawdown.spec.yaml_source import parse, read_text, scalar
+from drawdown.spec.reading.yaml_source import parse, read_text, scalar
 
 
 def test_every_key_and_item_has_its_line() -> None:

@@ -9,15 +9,16 @@ from pathlib import Path
 import pytest
 
 from drawdown.checkpoint import CheckpointFiles
-from drawdown.engine.settle import refuse_older_metastore
-from drawdown.engine.uncounted import note_baseline
+from drawdown.drain.uncounted import note_baseline
 from drawdown.errors import RefusedError
-from drawdown.metastore.pruning import Retention, prune_records
+from drawdown.metastore.operations.pruning import Retention, prune_records
 from drawdown.metastore.records import UNCOUNTED, Batch, Lease, Run
+from drawdown.recovery.behind import refuse_older_metastore
 from drawdown.spec import load_pipeline
 from drawdown.storage import Storage
+from drawdown.workspace import Generation, Workspace
 from tests.support.ageing import records_grow_old
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 NAME = "words"
 PATH = f"_drawdown/{NAME}/checkpoint-1"
@@ -33,16 +34,17 @@ class Line:
     """A pipeline whose checkpoint has two committed batches, of which the metastore knows the first."""
 
     def __init__(self, root: Path) -> None:
-        workspace = Workspace(root)
-        workspace.pipeline(NAME, SPEC, transform_sql="SELECT value FROM words", words_ddl="value STRING")
-        self.pipeline = load_pipeline(workspace.project, NAME)
-        self.files = CheckpointFiles(Storage(workspace.project.storage_root), PATH)
+        sandbox = Sandbox(root)
+        sandbox.pipeline(NAME, SPEC, transform_sql="SELECT value FROM words", words_ddl="value STRING")
+        self.project = sandbox.project
+        self.pipeline = load_pipeline(self.project, NAME)
+        self.files = CheckpointFiles(Storage(sandbox.project.storage_root), PATH)
         for folder, text in {"offsets": '{"batchWatermarkMs":0}\n{"logOffset":0}', "commits": "{}"}.items():
             for batch_id in (0, 1):
-                file = workspace.storage / PATH / folder / str(batch_id)
+                file = sandbox.storage / PATH / folder / str(batch_id)
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(f"v1\n{text}")
-        self.metastore = workspace.metastore()
+        self.metastore = sandbox.metastore()
         self.lease: Lease = self.metastore.acquire(NAME, "test", "r1", timedelta(minutes=5))
         self.metastore.create_checkpoint(self.lease, 1, PATH, {})
         self.run("first")
@@ -54,8 +56,11 @@ class Line:
         self.metastore.finish_run(id, "succeeded")
 
     def look(self) -> None:
-        checkpoint = self.metastore.active_checkpoint(NAME)
-        refuse_older_metastore(self.metastore, self.pipeline, checkpoint, self.files)
+        refuse_older_metastore(self.generation)
+
+    @property
+    def generation(self) -> Generation:
+        return Generation.of(Workspace(self.project, self.metastore), self.pipeline)
 
 
 @pytest.fixture
@@ -78,9 +83,7 @@ def test_an_uncounted_watch_excuses_it_behind_any_number_of_later_runs(line: Lin
     for number in range(MANY):
         line.run(f"replay-{number}", kind="replay")
     line.look()
-    checkpoint = line.metastore.active_checkpoint(NAME)
-    assert checkpoint is not None
-    note_baseline(line.metastore, line.lease, checkpoint, line.files)
+    note_baseline(line.generation, line.lease)
     baseline = line.metastore.batch(NAME, 1, 1)
     assert baseline is not None
     assert (baseline.run_id, baseline.status) == ("watch", "published")

@@ -8,21 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.cli.checkpoint import _generation
+from drawdown.cli.commands.checkpoint import _generation
 from drawdown.metastore import Metastore
 from drawdown.plan.fingerprint import spec_fingerprint
-from drawdown.plan.rebuild import in_use, wanted
+from drawdown.plan.version_in_use import in_use, wanted
 from drawdown.spec import Pipeline, load_next, load_pipeline
+from drawdown.workspace import Workspace
 from tests.support.rebuilds import NAME, SPEC, live_version, next_version
-from tests.support.workspace import Workspace
+from tests.support.sandbox import Sandbox
 
 _TTL = timedelta(minutes=1)
 
 
 @pytest.fixture
-def workspace(tmp_path: Path) -> Workspace:
+def sandbox(tmp_path: Path) -> Sandbox:
     """Both versions; the generation in use is one that a rebuild made of `next/`."""
-    found = Workspace(tmp_path / "project")
+    found = Sandbox(tmp_path / "project")
     live_version(found)
     next_version(found)
     pipeline = load_next(found.project, NAME)
@@ -39,53 +40,53 @@ def note(metastore: Metastore, pipeline: Pipeline, *, from_next: bool) -> None:
     metastore.release(lease)
 
 
-def used(workspace: Workspace) -> str:
+def used(sandbox: Sandbox) -> str:
     """The folder that drains read, below that of the pipeline."""
-    own = load_pipeline(workspace.project, NAME)
-    with workspace.metastore() as metastore:
-        return str(in_use(workspace.project, metastore, own).folder.relative_to(own.folder))
+    own = load_pipeline(sandbox.project, NAME)
+    with sandbox.metastore() as metastore:
+        return str(in_use(Workspace(sandbox.project, metastore), own).folder.relative_to(own.folder))
 
 
-def test_after_a_swap_it_is_the_next_one_until_that_was_moved(workspace: Workspace) -> None:
-    assert used(workspace) == "next"
-    folder = workspace.root / "include/pipelines" / NAME
+def test_after_a_swap_it_is_the_next_one_until_that_was_moved(sandbox: Sandbox) -> None:
+    assert used(sandbox) == "next"
+    folder = sandbox.root / "include/pipelines" / NAME
     shutil.copytree(folder / "next", folder, dirs_exist_ok=True)
-    next_version(workspace, SPEC.replace("partitions: 2", "partitions: 3"))
-    assert used(workspace) == ".", "next/ has the version after that"
-    assert wanted(workspace.project, NAME).state.partitions == 3
+    next_version(sandbox, SPEC.replace("partitions: 2", "partitions: 3"))
+    assert used(sandbox) == ".", "next/ has the version after that"
+    assert wanted(sandbox.project, NAME).state.partitions == 3
     shutil.rmtree(folder / "next")
-    assert used(workspace) == "."
-    assert wanted(workspace.project, NAME).folder == folder
+    assert used(sandbox) == "."
+    assert wanted(sandbox.project, NAME).folder == folder
 
 
 def test_commands_about_the_checkpoint_mean_the_version_that_it_was_made_by(
-    workspace: Workspace, monkeypatch: pytest.MonkeyPatch
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(workspace.root)
+    monkeypatch.chdir(sandbox.root)
     with _generation(NAME) as generation:
         assert generation.pipeline.is_next
 
 
-def test_a_mended_next_one_stays_in_use(workspace: Workspace) -> None:
-    rules = workspace.root / "include/pipelines" / NAME / "next/quality.yaml"
+def test_a_mended_next_one_stays_in_use(sandbox: Sandbox) -> None:
+    rules = sandbox.root / "include/pipelines" / NAME / "next/quality.yaml"
     rules.write_text("rules: [{name: some, check: n > 0, on_fail: quarantine}]\n")
-    assert used(workspace) == "next"
+    assert used(sandbox) == "next"
 
 
-def test_a_generation_that_no_rebuild_made_is_the_folders(workspace: Workspace) -> None:
-    with workspace.metastore() as metastore:
+def test_a_generation_that_no_rebuild_made_is_the_folders(sandbox: Sandbox) -> None:
+    with sandbox.metastore() as metastore:
         lease = metastore.acquire(NAME, "here", "r2", _TTL)
         metastore.change_generations(lease, {1: {"rebuild": {}}})
         metastore.release(lease)
-    assert used(workspace) == "."
+    assert used(sandbox) == "."
 
 
-def test_after_a_roll_back_it_is_the_folders_whichever_was_in_use_before(workspace: Workspace) -> None:
+def test_after_a_roll_back_it_is_the_folders_whichever_was_in_use_before(sandbox: Sandbox) -> None:
     """A backfill asks before each of its intervals, and hands in what it was told for the one before."""
-    with workspace.metastore() as metastore:
-        before = in_use(workspace.project, metastore, load_pipeline(workspace.project, NAME))
+    with sandbox.metastore() as metastore:
+        before = in_use(Workspace(sandbox.project, metastore), load_pipeline(sandbox.project, NAME))
         assert before.is_next
         lease = metastore.acquire(NAME, "here", "r2", _TTL)
         metastore.change_generations(lease, {1: {"rebuild": {}}})
         metastore.release(lease)
-        assert not in_use(workspace.project, metastore, before).is_next
+        assert not in_use(Workspace(sandbox.project, metastore), before).is_next

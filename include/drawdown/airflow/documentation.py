@@ -8,8 +8,9 @@ from drawdown.airflow.links import run_page
 from drawdown.airflow.schedules import in_words, schedule_of
 from drawdown.errors import SpecError
 from drawdown.metastore.records import Checkpoint, HeldSlice, Run
-from drawdown.plan.comparison_text import comparison_lines
+from drawdown.rebuild.comparison_text import comparison_lines
 from drawdown.spec import Pipeline, Project, Source
+from drawdown.spec.values.dag_ids import replay_dag_id
 
 _OPERATE = """
 ### Operate
@@ -31,13 +32,14 @@ _OPERATE = """
 def dag_documentation(project: Project, pipelines: Sequence[Pipeline]) -> str:
     """Markdown for one pipeline, or for all of a group."""
     parts = [_pipeline(pipeline) for pipeline in pipelines]
+    tasks = project.tasks_of(pipelines[0].airflow)
     operate = _OPERATE.format(
         names=" ".join(pipeline.name for pipeline in pipelines),
-        replays=", ".join(f"`{pipeline.name}__replay`" for pipeline in pipelines if pipeline.replay)
+        replays=", ".join(f"`{replay_dag_id(pipeline.name)}`" for pipeline in pipelines if pipeline.replay)
         or "there is none: `replay:` in the spec makes one",
-        retry_delay=project.airflow.retry_delay,
+        retry_delay=tasks.retry_delay,
         lease=project.lease_ttl,
-        pool=project.airflow.pool,
+        pool=tasks.pool,
         decide=", ".join(
             f"`drawdown__decide` asks what becomes of that of `{p.name}`"
             if p.may_be_held

@@ -17,19 +17,18 @@ from pathlib import Path
 
 from airflow.sdk import DAG, get_parsing_context
 
-from drawdown.airflow.broken_dag import broken_dag
-from drawdown.airflow.decide_dag import decide_dag
-from drawdown.airflow.decisions import DECIDE
-from drawdown.airflow.drain_dag import drain_dag
-from drawdown.airflow.freshness_dag import FRESHNESS, freshness_dag
-from drawdown.airflow.rebuild_dag import REBUILD, rebuild_dag
-from drawdown.airflow.replay_dag import SUFFIX, replay_dag
+from drawdown.airflow.dags.broken import broken_dag
+from drawdown.airflow.dags.decide import decide_dag
+from drawdown.airflow.dags.drain import drain_dag
+from drawdown.airflow.dags.freshness import freshness_dag
+from drawdown.airflow.dags.rebuild import rebuild_dag
+from drawdown.airflow.dags.replay import replay_dag
+from drawdown.airflow.dags.upkeep import upkeep_dag
 from drawdown.airflow.replay_timetable import timetable_is_known
-from drawdown.airflow.upkeep_dag import UPKEEP, upkeep_dag
+from drawdown.airflow.versioned_root import refuse_state_that_moves
 from drawdown.errors import SpecError
 from drawdown.spec import Pipeline, Project, iter_pipelines, load_pipeline, load_project, pipeline_names
-
-_OWN = (DECIDE, FRESHNESS, REBUILD, UPKEEP)
+from drawdown.spec.values.dag_ids import DECIDE, FRESHNESS, OWN, REBUILD, REPLAY_SUFFIX, UPKEEP, replay_dag_id
 
 
 def build_dags(project_root: Path) -> dict[str, DAG]:
@@ -38,9 +37,11 @@ def build_dags(project_root: Path) -> dict[str, DAG]:
     When Airflow parses for one task, only that task's DAG is built.
 
     Raises:
-        SpecError: project.yaml itself is broken; without it nothing can run.
+        SpecError: project.yaml itself is broken, or what runs leave would not be found after the next
+            deployment; without it nothing can run.
     """
     project = load_project(project_root)
+    refuse_state_that_moves(project_root, project)
     wanted = get_parsing_context().dag_id
     if wanted is not None and (alone := _own_dag(project, wanted)) is not None:
         return {wanted: alone}
@@ -73,8 +74,8 @@ def _own_dag(project: Project, dag_id: str) -> DAG | None:
         there = iter_pipelines(project)
         return freshness_dag(project, (each for each in there if isinstance(each, Pipeline)))
     try:
-        if dag_id.endswith(SUFFIX):
-            replayed = load_pipeline(project, dag_id.removesuffix(SUFFIX))
+        if dag_id.endswith(REPLAY_SUFFIX):
+            replayed = load_pipeline(project, dag_id.removesuffix(REPLAY_SUFFIX))
             return _replay_dag(project, replayed) if replayed.replay is not None else None
         pipeline = load_pipeline(project, dag_id)
     except SpecError:
@@ -99,7 +100,7 @@ def _all_dags(project: Project, wanted: str | None) -> dict[str, DAG]:
             if pipeline.sink.format == "delta" and REBUILD not in dags:
                 dags[REBUILD] = rebuild_dag(project)
             if pipeline.replay is not None:
-                dags.setdefault(f"{pipeline.name}{SUFFIX}", _replay_dag(project, pipeline))
+                dags[replay_dag_id(pipeline.name)] = _replay_dag(project, pipeline)
     return dags
 
 
@@ -112,24 +113,28 @@ def _replay_dag(project: Project, pipeline: Pipeline) -> DAG:
             where="the folder `plugins_folder` of Airflow's configuration",
             do="copy plugins/drawdown_plugin.py into it, and restart Airflow",
         )
-        return broken_dag(f"{pipeline.name}{SUFFIX}", error)
+        return broken_dag(replay_dag_id(pipeline.name), error)
     try:
         return replay_dag(project, pipeline)
     except SpecError as error:
-        return broken_dag(f"{pipeline.name}{SUFFIX}", error)
+        return broken_dag(replay_dag_id(pipeline.name), error)
     except Exception as cause:  # noqa: BLE001 - as for its drains
-        return broken_dag(f"{pipeline.name}{SUFFIX}", _unexpected(pipeline.name, cause))
+        return broken_dag(replay_dag_id(pipeline.name), _unexpected(pipeline.name, cause))
 
 
 def _read(project: Project) -> tuple[Mapping[str, list[Pipeline]], dict[str, SpecError]]:
     """Pipelines by the DAG they belong to, and the errors of those that cannot be read."""
     members: dict[str, list[Pipeline]] = defaultdict(list)
-    broken: dict[str, SpecError] = {}
+    errors: dict[str, SpecError] = {}
     for name, found in zip(pipeline_names(project), iter_pipelines(project), strict=True):
         if isinstance(found, SpecError):
-            broken[_as_dag_id(name)] = found
+            errors[_as_dag_id(name)] = found
         else:
             members[_as_dag_id(found.group or found.name)].append(found)
+    replays = {replay_dag_id(each.name) for each in chain.from_iterable(members.values()) if each.replay}
+    # What is broken takes the place of no DAG that other pipelines need.
+    taken = {*OWN, *replays}
+    broken = {f"{name}_" if name in taken else name: error for name, error in errors.items()}
     return members, broken
 
 
@@ -137,7 +142,6 @@ def _dag_or_broken(project: Project, dag_id: str, pipelines: list[Pipeline]) -> 
     try:
         _check_one_application(dag_id, pipelines)
         _refuse_test_only(pipelines)
-        _refuse_taken_name(pipelines)
         return drain_dag(project, dag_id, pipelines)
     except SpecError as error:
         return broken_dag(dag_id, error)
@@ -186,21 +190,6 @@ def _refuse_test_only(pipelines: Iterable[Pipeline]) -> None:
             )
 
 
-def _refuse_taken_name(pipelines: Iterable[Pipeline]) -> None:
-    """Raises SpecError."""
-    for pipeline in pipelines:
-        if (pipeline.group or pipeline.name) in _OWN:
-            raise SpecError(
-                "spec.taken-name",
-                f"{pipeline.group or pipeline.name!r} is a DAG of Drawdown's own",
-                where=f"include/pipelines/{pipeline.name}",
-                do="rename the group" if pipeline.group else "rename the pipeline",
-            )
-
-
 def _as_dag_id(name: str) -> str:
-    """The DAG of a folder or group, which may be named what no DAG can be, or as one of Drawdown's own is.
-
-    Such a DAG is broken, and takes the place of none that other pipelines need.
-    """
-    return f"{name}_" if name in _OWN else re.sub(r"[^A-Za-z0-9_.\-]", "_", name)[:200]
+    """The DAG of a folder or group, which may be named what no DAG can be."""
+    return re.sub(r"[^A-Za-z0-9_.\-]", "_", name)[:200]

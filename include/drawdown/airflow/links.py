@@ -16,7 +16,7 @@ PAGE_PREFIX = "/drawdown"
 
 
 class RunRecordLink(BaseOperatorLink):
-    """Leads to the page of drawdown.airflow.page."""
+    """Leads to the page of drawdown.airflow.pages.run_record."""
 
     name = "Run record"
 

@@ -17,7 +17,7 @@ class _Page:
     """Imported when the web server asks: schedulers and tasks load plugins too and need no page."""
 
     def __get__(self, instance: object, owner: type) -> list[dict[str, Any]]:
-        from drawdown.airflow.page import app
+        from drawdown.airflow.pages.run_record import app
 
         return [{"app": app, "url_prefix": PAGE_PREFIX, "name": "Drawdown"}]
 

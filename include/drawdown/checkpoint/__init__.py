@@ -2,7 +2,7 @@
 
 from drawdown.checkpoint.checkpoint_files import CheckpointFiles
 from drawdown.checkpoint.checksums import checksum_path, delete_with_checksum, replace_with_checksum
-from drawdown.checkpoint.fault import Fault
+from drawdown.checkpoint.fault import CheckpointFault
 from drawdown.checkpoint.file_log import SINK_FIELDS, SOURCE_FIELDS, FileLog, SeenFile, log_offset, plain_path
 from drawdown.checkpoint.offset_log import OffsetLogEntry
 from drawdown.checkpoint.plan_entry import plan_batch
@@ -15,8 +15,8 @@ __all__ = [
     "REWINDING",
     "SINK_FIELDS",
     "SOURCE_FIELDS",
+    "CheckpointFault",
     "CheckpointFiles",
-    "Fault",
     "FileLog",
     "OffsetLogEntry",
     "SeenFile",

@@ -10,7 +10,7 @@ Kind = Literal["torn", "checksum", "missing"]
 
 
 @dataclass(frozen=True)
-class Fault:
+class CheckpointFault:
     """One finding of a verification.
 
     Attributes:

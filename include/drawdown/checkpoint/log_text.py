@@ -11,10 +11,10 @@ import re
 from typing import Any
 
 from drawdown.errors import RefusedError
+from drawdown.layout import owner_of
 from drawdown.storage import Storage
 
 _VERSION = re.compile(r"v([1-9][0-9]*)")
-_OWNER = re.compile(r"_drawdown/([^/]+)/")
 _BATCH_FILE = re.compile(r"[0-9]+")
 
 
@@ -84,8 +84,7 @@ def parse_json(storage: Storage, path: str, text: str) -> Any:
 
 def verify_first(path: str) -> str:
     """Which command says what mends a file, by its path relative to the storage root."""
-    owner = _OWNER.match(path)
-    name = owner[1] if owner else "NAME"
+    name = owner_of(path) or "NAME"
     return f"`drawdown checkpoint verify {name}` says what is torn or missing, and the command that mends it"
 
 

@@ -12,7 +12,7 @@ from functools import partial
 
 from drawdown.checkpoint.checkpoint_files import CheckpointFiles
 from drawdown.checkpoint.checksums import checksum_differs
-from drawdown.checkpoint.fault import Fault, Kind, Part
+from drawdown.checkpoint.fault import CheckpointFault, Kind, Part
 from drawdown.checkpoint.file_log import FileLog, log_offset
 from drawdown.checkpoint.log_text import parse_json, read_lines
 from drawdown.checkpoint.offset_log import read_offsets
@@ -45,12 +45,12 @@ class Verification:
         self._keyed = keyed
         self._files = CheckpointFiles(storage, path)
 
-    def everything(self) -> list[Fault]:
+    def everything(self) -> list[CheckpointFault]:
         """What is wrong with any file, those that the next run needs first."""
         found = [*self._metadata(), *self._batches(), *self._sources(), *self._state(contents=True)]
         return sorted(found, key=lambda fault: not fault.needed)
 
-    def restart(self) -> list[Fault]:
+    def restart(self) -> list[CheckpointFault]:
         """What is wrong with the files that the next run reads, without reading state: fast.
 
         Of the state only the presence and the sizes are looked at, of logs of files what is not compacted.
@@ -60,18 +60,22 @@ class Verification:
 
     # Metadata, offsets, commits
 
-    def _metadata(self) -> Iterator[Fault]:
+    def _metadata(self) -> Iterator[CheckpointFault]:
         for mark, command in MARKS.items():
             path = f"{self._path}/{mark}"
             if self._storage.exists(path):
-                yield Fault("metadata", "torn", path, f"a {command} was cut off before its end", True)
+                yield CheckpointFault(
+                    "metadata", "torn", path, f"a {command} was cut off before its end", True
+                )
         path = f"{self._path}/metadata"
         if self._storage.exists(path):
             yield from _look(self._storage, "metadata", path, self._files.query_id, True)
         elif self._files.last_offset_batch() is not None:
-            yield Fault("metadata", "missing", path, "the file with the query's id is not there", True)
+            yield CheckpointFault(
+                "metadata", "missing", path, "the file with the query's id is not there", True
+            )
 
-    def _batches(self, *, history: bool = True) -> Iterator[Fault]:
+    def _batches(self, *, history: bool = True) -> Iterator[CheckpointFault]:
         planned, committed = self._files.last_offset_batch(), self._files.last_commit_batch()
         read = {planned, committed}
         if planned is not None and planned != committed:
@@ -96,7 +100,7 @@ class Verification:
 
     # Logs of files
 
-    def _sources(self, *, history: bool = True) -> Iterator[Fault]:
+    def _sources(self, *, history: bool = True) -> Iterator[CheckpointFault]:
         for source in self._files.sources():
             folder = f"{self._path}/sources/{source}"
             yield from verify_file_log(self._storage, folder, "sources", self._last_read(source), history)
@@ -113,16 +117,16 @@ class Verification:
 
     # State
 
-    def _state(self, *, contents: bool) -> Iterator[Fault]:
+    def _state(self, *, contents: bool) -> Iterator[CheckpointFault]:
         last = self._files.last_commit_batch()
         version = 0 if last is None else last + 1
         try:
             state = StateFiles.read(self._storage, self._path, keyed=self._keyed)
         except RefusedError as error:
-            yield Fault("state", "torn", self._storage.relative(error.where), error.what, True)
+            yield CheckpointFault("state", "torn", self._storage.relative(error.where), error.what, True)
             return
         if self._stateful and version and not state.stores:
-            yield Fault(
+            yield CheckpointFault(
                 "state",
                 "missing",
                 f"{self._path}/state",
@@ -135,14 +139,14 @@ class Verification:
         for info in state.metadata if contents else []:
             content = self._storage.read_bytes(info.relative)
             if checksum_differs(self._storage, info.relative, content):
-                yield Fault("state", "checksum", info.relative, "it is not what Spark wrote", True)
+                yield CheckpointFault("state", "checksum", info.relative, "it is not what Spark wrote", True)
 
-    def _store(self, store: StoreFiles, version: int, contents: bool) -> Iterator[Fault]:
+    def _store(self, store: StoreFiles, version: int, contents: bool) -> Iterator[CheckpointFault]:
         needed, missing = store.needed(version)
         if missing:
             shown = f"version {missing[0]}" + (f" and {len(missing) - 1} more" if missing[1:] else "")
             path = f"{self._path}/state/{store.id.folder}"
-            yield Fault(
+            yield CheckpointFault(
                 "state", "missing", path, f"{store.id}: there is no file of {shown}", True, missing[0]
             )
         kept = {info.relative for info in needed}
@@ -151,7 +155,9 @@ class Verification:
                 continue
             about = f"{store.id}, version {each}"
             for kind, why in self._state_file(store, info, contents):
-                yield Fault("state", kind, info.relative, f"{about}: {why}", info.relative in kept, each)
+                yield CheckpointFault(
+                    "state", kind, info.relative, f"{about}: {why}", info.relative in kept, each
+                )
 
     def _state_file(self, store: StoreFiles, info: FileInfo, contents: bool) -> Iterator[tuple[Kind, str]]:
         if info.size == 0:
@@ -192,7 +198,7 @@ class Verification:
 
 def verify_file_log(
     storage: Storage, folder: str, part: Part, last: int = -1, history: bool = True
-) -> Iterator[Fault]:
+) -> Iterator[CheckpointFault]:
     """What is wrong with a log of files: a source's, or a file sink's ``_spark_metadata``.
 
     Args:
@@ -211,7 +217,7 @@ def verify_file_log(
     for entry in range(base + 1, last + 1):
         if str(entry) not in names:
             what = f"entry {entry}, which a batch has read, is not there"
-            yield Fault(part, "missing", f"{folder}/{entry}", what, True, entry)
+            yield CheckpointFault(part, "missing", f"{folder}/{entry}", what, True, entry)
 
 
 def _parse(storage: Storage, path: str) -> None:
@@ -230,13 +236,13 @@ def _look(
     read: Callable[[], object],
     needed: bool,
     number: int | None = None,
-) -> Iterator[Fault]:
+) -> Iterator[CheckpointFault]:
     """The fault of one log file, if it has any."""
     try:
         read()
     except RefusedError as error:
-        yield Fault(part, "torn", path, error.what, needed, number)
+        yield CheckpointFault(part, "torn", path, error.what, needed, number)
         return
     if checksum_differs(storage, path, storage.read_bytes(path)):
         what = "it can be read, but its checksum is of another content, so Spark refuses it"
-        yield Fault(part, "checksum", path, what, needed, number)
+        yield CheckpointFault(part, "checksum", path, what, needed, number)

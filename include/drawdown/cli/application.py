@@ -8,23 +8,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from drawdown.cli.interrupt import interruptibly
-from drawdown.cli.screen import children_write_to, err
+from drawdown.cli.screen import children_write_to
 
 if TYPE_CHECKING:
-    from drawdown.application import Application
-    from drawdown.metastore import Metastore
-    from drawdown.spec import Pipeline, Project
-    from drawdown.watcher import Report
+    from drawdown.application import SparkApplication
+    from drawdown.application.watcher import Report
+    from drawdown.spec import Pipeline
+    from drawdown.workspace import Workspace
 
 
 def in_application(
-    project: Project,
+    workspace: Workspace,
     pipeline: Pipeline,
-    metastore: Metastore,
-    work: Callable[[Application], list[Report]],
+    work: Callable[[SparkApplication], list[Report]],
     *,
     command: str,
-    quiet: bool,
     **origin: Any,
 ) -> tuple[list[Report], int | None]:
     """What came of the work, and the signal that has stopped it, if one has.
@@ -32,20 +30,18 @@ def in_application(
     Args:
         project: with its logins.
         command: kept in the run records, with who typed it and `origin`.
-        quiet: lines go to standard error, as beside ``--json``.
     """
-    from drawdown.application import Application, new_run_id
-    from drawdown.cli.clustered import clustered
-    from drawdown.reporting import LogLines
+    from drawdown.application import SparkApplication, new_run_id
+    from drawdown.application.log_lines import LogLines
+    from drawdown.launch.clustered import clustered
 
     about = {"command_id": new_run_id(), "command": command, "by": getpass.getuser(), **origin}
     reports: list[Report] = []
     with (
-        clustered(project, metastore, [pipeline], about, drains=False) as conf,
-        children_write_to(project.state_dir / "logs" / "spark.log"),
+        clustered(workspace, [pipeline], about, drains=False) as conf,
+        children_write_to(workspace.project.state_dir / "logs" / "spark.log"),
     ):
-        lines = LogLines(sys.stderr if quiet or err().is_terminal else None)
-        application = Application(project, metastore, conf, about, watcher=lines)
+        application = SparkApplication(workspace, conf, about, watcher=LogLines(sys.stderr))
         signal = interruptibly(
             lambda: reports.extend(work(application)),
             application.stop,

@@ -2,33 +2,38 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import tempfile
 import traceback
 
-import typer
-
-from drawdown.cli import (
+from drawdown.cli.command import Commands
+from drawdown.cli.commands import (
     backfill,
     checkpoint,
     cost,
     decide,
     doctor,
     init,
+    jars,
+    metastore,
     plan,
     quarantine,
     rebuild,
+    remove,
+    rename,
     run,
-    run_tests,
     runs,
     state,
     upkeep,
     validate,
     watch,
 )
+from drawdown.cli.commands import test as run_tests
 from drawdown.cli.screen import show_error
 from drawdown.errors import DrawdownError
+from drawdown.versions import check_versions
 
 _EXIT_CODES = {
     0: "done",
@@ -46,7 +51,7 @@ _EXIT_CODES = {
 _HELP = "Structured Streaming as scheduled batch work: drain, audit, publish."
 _EPILOG = "\n".join(["Exit codes", *(f"{code:>4}  {what}" for code, what in _EXIT_CODES.items())])
 
-app = typer.Typer(
+app = Commands(
     name="drawdown",
     help=_HELP,
     epilog=_EPILOG,
@@ -67,16 +72,21 @@ app.command()(runs.runs)
 app.command()(cost.cost)
 app.command()(state.state)
 app.add_typer(checkpoint.app, name="checkpoint")
+app.add_typer(metastore.app, name="metastore")
 app.command()(decide.release)
 app.command()(decide.discard)
+app.command()(rename.rename)
+app.command()(remove.remove)
 app.add_typer(quarantine.app, name="quarantine")
 app.command()(upkeep.upkeep)
+app.add_typer(jars.app, name="jars")
 app.command()(doctor.doctor)
 
 
 def main() -> None:
     """The entry point; ends the process with one of the documented exit codes."""
     try:
+        check_versions()
         app()
     except DrawdownError as error:
         show_error(error)
@@ -84,6 +94,11 @@ def main() -> None:
     except Exception as bug:  # noqa: BLE001  a user meets an error with an id, never a stack trace
         show_error(_unforeseen(bug))
         sys.exit(1)
+    finally:
+        # What users' code says while Python ends (atexit, threads it has left) is no answer either.
+        with contextlib.suppress(BrokenPipeError):
+            sys.stdout.flush()
+        sys.stdout = sys.stderr
 
 
 def _unforeseen(bug: Exception) -> DrawdownError:

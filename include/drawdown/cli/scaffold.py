@@ -1,17 +1,24 @@
 """From the templates beside this file to the files of a new project and a new pipeline.
 
-A template is a file as it will be; ``{{name}}`` stands for the pipeline's name.
+In a template ``{{name}}`` stands for the pipeline's name, ``{{version}}`` for Drawdown's version.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
+from importlib.metadata import version
 from pathlib import Path
 
 from drawdown.errors import RefusedError
 
 _TEMPLATES = Path(__file__).with_name("templates")
+KEPT = (".gitignore", "requirements.txt")
+
+
+def requirement() -> str:
+    """The line of requirements.txt that brings Drawdown."""
+    return _rendered("project", "")["requirements.txt"].splitlines()[-1]
 
 
 def sample_rows() -> bytes:
@@ -20,16 +27,20 @@ def sample_rows() -> bytes:
 
 
 def write_project(root: Path) -> list[Path]:
-    """include/project.yaml, dags/drawdown.py and jobs; returns what was written.
+    """Write a project's files and return those that were written.
+
+    Files that a repository of Airflow's may have already (``KEPT``) stay as they are.
 
     Raises:
-        RefusedError: ``init.exists``: one of them is there; then none is written.
+        RefusedError: ``init.exists``: another one is there; then none is written.
     """
     files = _rendered("project", "")
-    refuse_existing([root / path for path in files])
-    for path, text in files.items():
+    kept = {path for path in KEPT if os.path.lexists(root / path)}
+    wanted = {path: text for path, text in files.items() if path not in kept}
+    refuse_existing([root / path for path in wanted])
+    for path, text in wanted.items():
         _write(root / path, text)
-    return [root / path for path in files]
+    return [root / path for path in wanted]
 
 
 def write_pipeline(folder: Path) -> None:
@@ -65,7 +76,11 @@ def _rendered(kind: str, name: str) -> dict[str, str]:
     """Relative path to text of every file of a template."""
     top = _TEMPLATES / kind
     files = sorted(path for path in top.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
-    return {str(path.relative_to(top)): path.read_text().replace("{{name}}", name) for path in files}
+    return {str(path.relative_to(top)): _filled(path.read_text(), name) for path in files}
+
+
+def _filled(text: str, name: str) -> str:
+    return text.replace("{{name}}", name).replace("{{version}}", version("drawdown"))
 
 
 def _write(path: Path, text: str) -> None:

@@ -1,4 +1,8 @@
-"""What commands write: tables and JSON on standard output, everything else on standard error."""
+"""What commands write: tables and JSON on standard output, everything else on standard error.
+
+Users' code prints where it likes, also at import and from threads; so while a command works, `sys.stdout`
+is standard error, and only `out`, `print_json` and `print_text` write to standard output.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +12,65 @@ import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from drawdown.errors import DrawdownError
+from drawdown.processes.private_folder import private_folder
 
 if TYPE_CHECKING:
     from rich.console import Console
 
 _PIPED_WIDTH = 200
 """Columns where there is no terminal: a table in a log or a pipe is not cut at 80."""
+_answers: TextIO | None = None
+"""Standard output while `answers_apart` keeps it; for all threads, as `sys.stdout` is."""
+
+
+@contextlib.contextmanager
+def answers_apart() -> Iterator[None]:
+    """Keep standard output for answers in the block: what else is written there goes to standard error.
+
+    Descriptor 1, which children inherit and native code writes to, is standard error as well.
+    """
+    global _answers
+    stdout = sys.stdout
+    stdout.flush()
+    descriptor = os.dup(1)
+    _answers, sys.stdout = _again(stdout), sys.stderr
+    os.dup2(2, 1)
+    try:
+        yield
+    finally:
+        answers, _answers = _answers, None
+        sys.stdout = stdout
+        # What went past `sys.stdout` (`sys.__stdout__`) is still in its buffer, and descriptor 1 still apart.
+        stdout.flush()
+        os.dup2(descriptor, 1)
+        os.close(descriptor)
+        if answers is not stdout:
+            with contextlib.suppress(BrokenPipeError):
+                answers.close()
+
+
+def _again(stdout: TextIO) -> TextIO:
+    """The same file under another descriptor; the stream itself where a test has put one in memory there."""
+    try:
+        descriptor = os.dup(stdout.fileno())
+    except OSError:
+        return stdout
+    return os.fdopen(descriptor, "w", encoding=stdout.encoding, errors=stdout.errors)
+
+
+def _stdout() -> TextIO:
+    return _answers or sys.stdout
 
 
 def out() -> Console:
     """Standard output: results."""
     from rich.console import Console
 
-    return Console(width=None if sys.stdout.isatty() else _PIPED_WIDTH, highlight=False)
+    stdout = _stdout()
+    return Console(file=stdout, width=None if stdout.isatty() else _PIPED_WIDTH, highlight=False)
 
 
 def err() -> Console:
@@ -51,7 +98,12 @@ def show_error(error: DrawdownError) -> None:
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output; times in ISO 8601, UTC."""
-    print(json.dumps(value, indent=2, ensure_ascii=False, default=str))
+    print_text(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+
+
+def print_text(text: str) -> None:
+    """A text as it is, on standard output."""
+    print(text, end="", file=_stdout(), flush=True)
 
 
 @contextlib.contextmanager
@@ -69,10 +121,10 @@ def working(text: str) -> Iterator[None]:
 def children_write_to(log: Path) -> Iterator[None]:
     """Let the JVM, and all else this process starts, write to the end of ``log`` and not over the screen.
 
-    Our own ``sys.stdout`` and ``sys.stderr`` go on to the screen; the descriptors 1 and 2, which
+    Our own ``sys.stdout`` and ``sys.stderr`` go on to the screen as before; the descriptors 1 and 2, which
     children inherit and native code writes to, go to the file.
     """
-    log.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    private_folder(log.parent)
     streams = sys.stdout, sys.stderr
     for stream in streams:
         stream.flush()

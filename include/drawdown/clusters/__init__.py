@@ -1,1 +1,1 @@
-"""Where Spark applications run and how they are submitted, watched and ended."""
+"""The former name of `drawdown.launch`, for jobs/ of projects that `drawdown init` made before."""

@@ -1,77 +1,8 @@
-"""``python -m drawdown.clusters.submit ARGUMENTS``: spark-submit that can be stopped cleanly.
+"""The former place of `drawdown.launch.submit`: jobs/launch.py of older projects starts it."""
 
-Takes the place of ``spark-submit`` for SparkSubmitOperator. Airflow signals a task's process group and
-kills it 5 s later, which would end the JVM in the middle of a batch and leave the Python driver alive,
-or leave all of Spark alive when only the task is killed. So this process, the *front*, stays where it
-was started and does nothing but wait, while a *guard* (submit_guard.py) forked from it starts the real
-spark-submit in a session of its own, out of reach of those signals.
-
-The guard holds the read end of a pipe of which the front has the only write end: closed by the front
-when it is told SIGTERM or SIGINT, and by the kernel when the front dies, it means stop. If the guard
-itself is killed, the front ends what it left behind.
-
-Standard library only, and no threads: it forks.
-
-Environment:
-    DRAWDOWN_STOP_GRACE: seconds the driver has to stop by itself (default 30).
-    DRAWDOWN_RUN_FOLDER: a private folder that belongs to this one run; removed when the run has ended.
-"""
-
-from __future__ import annotations
-
-import os
-import signal
 import sys
-import tempfile
-import time
-from pathlib import Path
 
-from drawdown.clusters import submit_guard
-from drawdown.clusters.processes import adopt_orphans, descendants, kill_descendants, reap
-from drawdown.leash import stop_grace
-
-RUN_FOLDER = "DRAWDOWN_RUN_FOLDER"
-
-
-def main(arguments: list[str]) -> int:
-    """Run spark-submit with these arguments; the exit code is spark-submit's (128 + n for signal n)."""
-    folder = Path(os.environ.get(RUN_FOLDER) or tempfile.mkdtemp(prefix="drawdown-submit-"))
-    grace = stop_grace()
-    adopt_orphans()
-    watched, held = os.pipe()
-    # Fork before any handler is set: the guard sets its own.
-    pid = os.fork()
-    if pid == 0:
-        os.close(held)
-        os._exit(submit_guard.run(arguments, folder, watched, grace))
-    os.close(watched)
-    _let_go_when_told_to_stop(held)
-    _, status = os.waitpid(pid, 0)
-    if os.WIFSIGNALED(status):
-        _end_what_the_guard_left(grace)
-        submit_guard.remove(folder)
-    code = os.waitstatus_to_exitcode(status)
-    return code if code >= 0 else 128 - code
-
-
-def _let_go_when_told_to_stop(held: int) -> None:
-    def let_go(*_: object) -> None:
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(number, signal.SIG_IGN)
-        os.close(held)
-
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, let_go)
-
-
-def _end_what_the_guard_left(grace: float) -> None:
-    """The guard's end pulled the leash: wait as long as it would have, then kill."""
-    deadline = time.monotonic() + grace
-    while descendants() and time.monotonic() < deadline:
-        reap()
-        time.sleep(0.1)
-    kill_descendants()
-
+from drawdown.launch.submit import main
 
 if __name__ == "__main__":
     sys.exit(main(sys.argv[1:]))

@@ -8,7 +8,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
-from drawdown.spec.price import GB
+from drawdown.spec.clusters.price import GB
 
 HOUR_US = 3_600_000_000
 """Microseconds."""
@@ -27,7 +27,7 @@ class Bill:
         unpriced: runs whose profile had no price.
         unmeasured: runs of which it is not known what they used: they were killed, or go on. They ask for
             what they had up to the last that was heard of them.
-        unknown: runs of before costs were noted: in no sum.
+        unknown: runs that predate cost tracking: in no sum.
     """
 
     runs: int = 0

@@ -26,7 +26,7 @@ class Charge:
 
     Attributes:
         started_at: of the run's application; of the run itself where that is not known.
-        usage: as `Run.usage`; None of a run of before costs were noted.
+        usage: as `Run.usage`; None of a run that predates cost tracking.
         whole: whether the application came to its end.
         work: whether it is a drain that had something to do and did it.
     """

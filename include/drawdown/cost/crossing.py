@@ -45,7 +45,7 @@ def crossing(runs: Sequence[tuple[int, int]], rows_per_day: Fraction, part: Frac
         part: of an always-on application, between 0 and 1.
     """
     if len(runs) < LEAST_RUNS:
-        return f"{len(runs)} runs with work, of the {LEAST_RUNS} that are needed"
+        return f"{len(runs)} of {LEAST_RUNS} runs with data needed"
     rows = [float(each) for each, _ in runs]
     if max(rows) < _SPREAD * min(rows):
         return "its runs read about as many rows each: what a row takes cannot be told"

@@ -18,7 +18,7 @@ StagedTable = Literal["output", "quarantine"]
 DecisionKind = Literal["replay", "drop", "interval"]
 GenerationState = Literal["live", "shadow", "swapping", "leaving", "retired"]
 Side = Literal["live", "shadow"]
-ChangeKind = Literal["drain", "publish", "replay", "swap", "rollback", "restore", "compaction"]
+ChangeKind = Literal["drain", "publish", "replay", "swap", "rollback", "restore", "compaction", "retention"]
 ChangeState = Literal["open", "committed", "given-up"]
 
 
@@ -27,7 +27,8 @@ class Counts:
     """Rows accounted for at the source boundary, and what became of them (rows; late_groups: groups).
 
     ``duplicates``: rows that a deduplication dropped; known of a run, not of each of its batches.
-    ``sessionless``: rows that belong to no session, because their computed gap is zero, negative or NULL.
+    ``sessionless``: rows that belong to no window or session, because their event time is NULL, or their
+    computed gap zero, negative or NULL.
     ``lost``: offsets of Kafka sources that were gone before a run could read them, so not among ``read``.
     ``replayed``: rows that came from the quarantine into a batch; not among ``read`` and ``fed`` again.
     """
@@ -100,6 +101,10 @@ class Checkpoint:
     rebuild: dict[str, Any] = field(default_factory=dict)
 
 
+FINGERPRINT_FORMAT = 1
+"""What a fingerprint's keys and values mean; noted in it as ``format``, one without it is older: 0. Raised
+with each change after which a program of before would compare what it does not understand."""
+
 UNCOUNTED = "uncounted"
 """Key in the origin of a run: why its batches are not counted."""
 
@@ -110,7 +115,7 @@ class Run:
 
     ``origin`` says who asked (dag_id, dag_run_id, try_number, logical_date, or the command line);
     ``error`` has the keys id, what, where, do; ``progress`` keeps the last entries only; ``notices``,
-    each with the keys id, what, about, do, are what the run went on with and a person should know.
+    each with the keys id, what, about, do, are warnings: the run continued, but somebody should look.
     ``started_at`` and ``ended_at`` are set by the store.
 
     ``application``: the SparkApplication it ran in; None of a run of before these were noted, and of what
@@ -138,6 +143,15 @@ class Run:
     notices: list[dict[str, Any]] = field(default_factory=list)
     application: str | None = None
     usage: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """A pipeline's newest run that reads; the last watermark known, and when one succeeded last."""
+
+    run: Run
+    watermark: datetime | None
+    succeeded_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ from drawdown.metastore.records import SparkApplication
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class TimeSpan:
     """When a run went on, microseconds since 1970 UTC."""
 
     run_id: str
@@ -50,7 +50,7 @@ def usages(
         task_us: of it, what tasks of each run are known to have taken.
     """
     start = microseconds(application.started_at)
-    spans = [Span(run, microseconds(a), microseconds(b or end)) for run, (a, b) in runs.items()]
+    spans = [TimeSpan(run, microseconds(a), microseconds(b or end)) for run, (a, b) in runs.items()]
     shares = time_shares(start, microseconds(end), spans)
     weights = {run: share.us for run, share in shares.items()}
     cpu = None if cpu_us is None else cpu_shares(cpu_us, task_us or {}, weights)
@@ -67,9 +67,9 @@ def usages(
     }
 
 
-def time_shares(start: int, end: int, spans: Sequence[Span]) -> dict[str, TimeShare]:
+def time_shares(start: int, end: int, spans: Sequence[TimeSpan]) -> dict[str, TimeShare]:
     """The application's time from `start` to `end`, shared; what a span has outside of it does not count."""
-    spans = [Span(s.run_id, *(min(max(t, start), end) for t in (s.start_us, s.end_us))) for s in spans]
+    spans = [TimeSpan(s.run_id, *(min(max(t, start), end) for t in (s.start_us, s.end_us))) for s in spans]
     if not spans:
         return {}
     busy = dict.fromkeys((span.run_id for span in spans), 0)

@@ -17,7 +17,10 @@ from typing import Any, Self
 from sqlalchemy import Connection, Engine
 
 from drawdown.errors import BusyError, RefusedError
-from drawdown.metastore import (
+from drawdown.metastore.clock import read_clock
+from drawdown.metastore.connect import WRITES, connect
+from drawdown.metastore.migrate import prepare, upgrade
+from drawdown.metastore.operations import (
     batches,
     changes,
     checkpoints,
@@ -25,14 +28,12 @@ from drawdown.metastore import (
     generations,
     leases,
     moving,
+    names,
     read_files,
     runs,
     verdicts,
 )
-from drawdown.metastore.applications import Applications, heard_of
-from drawdown.metastore.clock import read_clock
-from drawdown.metastore.connect import WRITES, connect
-from drawdown.metastore.migrate import migrate
+from drawdown.metastore.operations.applications import Applications, heard_of
 from drawdown.metastore.records import (
     Batch,
     BatchStatus,
@@ -42,6 +43,7 @@ from drawdown.metastore.records import (
     FileMark,
     HeldSlice,
     Lease,
+    Newest,
     QuarantineDecision,
     Run,
     RunState,
@@ -71,18 +73,34 @@ class Metastore:
 
     @classmethod
     def open(cls, url: str) -> Self:
-        """Opens the store at ``url`` (sqlite:///FILE or postgresql://...), migrated to this program's schema.
+        """Opens the store at ``url`` (sqlite:///FILE or postgresql://...); makes it when there is none.
+
+        An older store is not migrated: only `upgrade` does that.
 
         Raises SpecError metastore.url; SourceError metastore.unreachable, metastore.locked; MachineError
-        metastore.foreign (holds something else), metastore.newer, metastore.unreachable, metastore.forbidden.
+        metastore.foreign (holds something else), metastore.older, metastore.newer, metastore.unreachable,
+        metastore.forbidden.
         """
         engine = connect(url)
         try:
-            migrate(engine)
+            prepare(engine)
         except BaseException:
             engine.dispose()
             raise
         return cls(engine)
+
+    @staticmethod
+    def upgrade(url: str) -> tuple[str | None, str]:
+        """Migrates the store at ``url`` to this program's schema; makes it when there is none.
+
+        Returns its revisions before (None: there was no store) and now. Raises what `open` does, but for
+        metastore.older.
+        """
+        engine = connect(url)
+        try:
+            return upgrade(engine)
+        finally:
+            engine.dispose()
 
     def close(self) -> None:
         """Closes the connections; leases taken stay in force until released or expired."""
@@ -298,7 +316,7 @@ class Metastore:
             read_files.note(conn, lease.pipeline, generation, source, files)
 
     def forget_read_files(self, lease: Lease, generation: int, source: str, paths: Collection[str]) -> None:
-        """Keeps nothing more of these files: whatever is there when they are read is right."""
+        """Forget these files, so that their current content is accepted at the next read."""
         with self.fenced(lease) as conn:
             read_files.forget(conn, lease.pipeline, generation, source, paths)
 
@@ -314,6 +332,26 @@ class Metastore:
         with self.fenced(lease) as conn:
             return moving.move_files(conn, lease.pipeline, generation, roots)
 
+    # Names
+
+    def names(self) -> set[str]:
+        """The pipelines that there is a checkpoint or a run of, whether they are in the project or not."""
+        with self._engine.begin() as conn:
+            return names.known(conn)
+
+    def rename(self, lease: Lease, new: str, roots: Iterable[tuple[str, str]]) -> None:
+        """Lets all of the lease's pipeline be another's, at once; its leases are free then.
+
+        Paths that begin with one of `roots` begin with the other of the pair. Raises BusyError lease.held.
+        """
+        with self.fenced(lease) as conn:
+            names.rename(conn, lease.pipeline, new, roots)
+
+    def forget(self, lease: Lease) -> int:
+        """Forgets all of the lease's pipeline, its leases too; how many rows. Raises BusyError lease.held."""
+        with self.fenced(lease) as conn:
+            return names.forget(conn, lease.pipeline)
+
     # Decisions about rows of a quarantine
 
     def note_decision(self, lease: Lease, decision: QuarantineDecision) -> QuarantineDecision:
@@ -326,6 +364,11 @@ class Metastore:
         """All decisions about a pipeline's quarantine, oldest first."""
         with self._engine.begin() as conn:
             return decisions.read(conn, pipeline)
+
+    def executed_replays(self, pipeline: str) -> set[str]:
+        """Decisions to replay rows whose batch has been executed."""
+        with self._engine.begin() as conn:
+            return decisions.read_executed(conn, pipeline)
 
     def replays(self, pipeline: str, generation: int, *, first_batch: int) -> list[QuarantineDecision]:
         """The replays whose rows go into batches of a generation, from ``first_batch`` on."""
@@ -431,6 +474,11 @@ class Metastore:
         """The last runs of a pipeline, or of all, newest first."""
         with self._engine.begin() as conn:
             return runs.read(conn, pipeline, limit)
+
+    def newest(self, pipeline: str) -> Newest | None:
+        """The newest run that reads, and what runs of before it have left; None before the first."""
+        with self._engine.begin() as conn:
+            return runs.read_newest(conn, pipeline)
 
     def runs_that_published(self, pipeline: str, since: datetime | None = None) -> list[Run]:
         """The runs, begun at `since` or later, that made batches of their own or of others visible, oldest

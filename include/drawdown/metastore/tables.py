@@ -29,6 +29,8 @@ leases = Table(
     Column("renewed_at", UtcTime, nullable=False),
     Column("expires_at", UtcTime, nullable=False),
     Column("released", Boolean, nullable=False),
+    # Of the holder, as lease_holders.py notes it; with the epoch, for which alone it holds.
+    Column("process", JsonText),
 )
 
 checkpoints = Table(
@@ -84,11 +86,14 @@ runs = Table(
     Column("notices", JsonText, nullable=False),
     Column("application", Text),
     Column("usage", JsonText),
+    # Of its origin what tells which DAG run or command asked for it (runs.request_of).
+    Column("request", Text),
     # The page of runs, of one pipeline or all; and the runs a dead holder left open.
     Index("ix_runs_started", "started_at", "run_id"),
     Index("ix_runs_pipeline_started", "pipeline", "started_at", "run_id"),
     Index("ix_runs_pipeline_state", "pipeline", "state"),
     Index("ix_runs_application", "application"),
+    Index("ix_runs_request", "request"),
 )
 
 batches = Table(

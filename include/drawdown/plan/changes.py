@@ -14,15 +14,15 @@ from typing import Any
 
 from drawdown.errors import RefusedError
 from drawdown.plan import kept_state
-from drawdown.plan.verdicts import PlanVerdict
 from drawdown.spec import Pipeline
+from drawdown.verdicts import PlanVerdict
 
 _FILES = frozenset({"delta", "parquet", "orc", "json", "csv", "text"})
 _FOREACH = frozenset({"foreach", "foreach_batch"})
 
 
 @dataclass(frozen=True)
-class Change:
+class SpecChange:
     """One noted value that differs from the checkpoint's.
 
     Attributes:
@@ -94,6 +94,20 @@ def _other_kept(before: list[Any], now: list[Any]) -> tuple[bool, str]:
     return False, _STATE
 
 
+def _other_versions(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[bool, str]:
+    if _numbers(now.get("spark", "")) < _numbers(before.get("spark", "")) and "spark" in now:
+        return False, (
+            "an older Spark does not know all that a newer one has written; run it with that one, or restore"
+            " a snapshot of before the upgrade"
+        )
+    return True, "the state goes on in the formats that its first run fixed"
+
+
+def _numbers(version: str) -> list[int]:
+    """Of 4.2.0: 4, 2 and 0."""
+    return [int(each) for each in re.findall(r"\d+", version)[:3]]
+
+
 _SOURCES = "changes in the number, type, topic or path of the sources are not allowed"
 _STATE = "the grouping, join or deduplication keys, aggregates and state schema must stay as they are"
 # Below `state:`. OffsetSeqMetadata.relevantSQLConfs, and the format of the commit log, Spark 4.2.
@@ -115,6 +129,7 @@ _KINDS: Mapping[str, _Judge] = {
     "source_order": _refused("Spark knows sources by their place in the query"),
     "transform": _allowed("filters, projections and function bodies may change; state stays as it is"),
     "sink": _other_sink,
+    "sink.name": _refused("the sink knows by it which batches it has: keep `first_name:` as it was"),
     "sink.mode": _refused("rows written in one output mode do not go on in another"),
     "sink.keys": _other_keys,
     "sink.options": _allowed("it holds for the files written from now on"),
@@ -130,11 +145,12 @@ _KINDS: Mapping[str, _Judge] = {
     "conf": _allowed("it holds from the next run on"),
     "watermark_policy": _refused(_FROZEN),
     "time_zone": _refused(_FROZEN),
-    "versions": _allowed("the state goes on in the formats that its first run fixed"),
+    "versions": _other_versions,
+    "format": _allowed("what an older version has noted is read as what it was"),
 }
 
 
-def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
+def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[SpecChange]:
     """What differs, in the order of `now`; sources that are gone come last.
 
     A key that only one side has is unknown on the other (an older checkpoint, a part of a fingerprint), but
@@ -150,11 +166,11 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[Change]:
     for key in keys:
         old, new = before.get(key), now.get(key)
         if old != new:
-            found.append(Change(key, old, new, *_judge(key)(old, new)))
+            found.append(SpecChange(key, old, new, *_judge(key)(old, new)))
     return found
 
 
-def change_verdicts(found: list[Change]) -> Iterator[PlanVerdict]:
+def change_verdicts(found: list[SpecChange]) -> Iterator[PlanVerdict]:
     """Each change as a verdict, with both values."""
     for change in found:
         if change.allowed:
@@ -163,11 +179,21 @@ def change_verdicts(found: list[Change]) -> Iterator[PlanVerdict]:
             )
         else:
             yield PlanVerdict(
-                "refused", "checkpoint.changed", f"{change}: {change.why}", do=_DO, about=change.key
+                "refused", "checkpoint.changed", f"{change}: {change.why}", do=remedy(), about=change.key
             )
 
 
-def refusal(pipeline: Pipeline, found: list[Change]) -> RefusedError | None:
+def remedy(name: str = "NAME") -> str:
+    """What to do about a change that the checkpoint does not take."""
+    return (
+        "undo the change; or put the new version into the folder `next/` inside the pipeline's and"
+        " `drawdown rebuild start` it (Delta sinks); or make a new pipeline folder with a sink of its own;"
+        " or, when only versions of Spark or Drawdown and the words of operators changed,"
+        f" `drawdown checkpoint accept {name} --why ...`"
+    )
+
+
+def refusal(pipeline: Pipeline, found: list[SpecChange]) -> RefusedError | None:
     """One error ``checkpoint.changed`` that names every change which the checkpoint cannot take."""
     refused = [change for change in found if not change.allowed]
     if not refused:
@@ -177,14 +203,8 @@ def refusal(pipeline: Pipeline, found: list[Change]) -> RefusedError | None:
         f"{pipeline.name} no longer fits its checkpoint: "
         + "; ".join(f"{change} ({change.why})" for change in refused),
         where=str(pipeline.folder / "pipeline.yaml"),
-        do=_DO,
+        do=remedy(pipeline.name),
     )
-
-
-_DO = (
-    "undo the change; or put the new version into the folder `next/` inside the pipeline's and"
-    " `drawdown rebuild start` it (Delta sinks); or make a new pipeline folder with a sink of its own"
-)
 
 
 def _judge(key: str) -> _Judge:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from drawdown.metastore import Metastore
-from drawdown.plan.kafka_offsets import lower_case_options
+from drawdown.brokers.offsets import lower_case_options
 from drawdown.plan.readers import Readers
 from drawdown.spec import Pipeline, Project, iter_pipelines
-from drawdown.spec.interval import Interval, shown
 from drawdown.spec.order import upstreams
+from drawdown.spec.values.interval import Interval, shown
+from drawdown.workspace import Workspace
 
 
 def offers_downstream(project: Project, pipeline: Pipeline, interval: Interval) -> list[dict[str, str]]:
@@ -36,19 +36,33 @@ def _do(other: Pipeline, interval: Interval) -> str:
     return f"{other.name} has no `replay:`; add it, or compute all anew: {anew}"
 
 
-def streaming_readers(project: Project, metastore: Metastore, pipeline: Pipeline, table_id: str) -> list[str]:
+def streaming_readers(workspace: Workspace, pipeline: Pipeline, table_id: str) -> list[str]:
     """Pipelines that have read a table as a stream of appended rows, by what their checkpoints say.
 
     A commit that takes rows away tells them nothing, or stops them until they say `skipChangeCommits`; one
     that reads the table's change feed is told, and is not among them. A reader whose checkpoint cannot be
     read is, when its spec names the table.
     """
-    specs = {each.name: each for each in iter_pipelines(project) if isinstance(each, Pipeline)}
-    readers = Readers.of(project, metastore)
+    specs = {each.name: each for each in iter_pipelines(workspace.project) if isinstance(each, Pipeline)}
+    readers = Readers.of(workspace)
     found = set(readers.needed.get(table_id, ()))
     found |= {name for name in readers.unknown if name in specs and _feeds(specs[name], pipeline)}
     fed = {name for name in found if name in specs and all(_feeds(specs[name], pipeline) or [False])}
     return sorted(found - fed - {pipeline.name})
+
+
+def streaming_readers_of_files(workspace: Workspace, pipeline: Pipeline) -> list[str]:
+    """Pipelines that stream a file sink's folder and have drained before: what was read has no table's id."""
+    if pipeline.sink.path is None:
+        return []
+    return sorted(
+        each.name
+        for each in iter_pipelines(workspace.project)
+        if isinstance(each, Pipeline)
+        and each.name != pipeline.name
+        and pipeline.sink.path in {source.path for source in each.streaming_sources.values()}
+        and workspace.metastore.active_checkpoint(each.name) is not None
+    )
 
 
 def _feeds(reader: Pipeline, pipeline: Pipeline) -> list[bool]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from drawdown.metastore.records import Run
-from drawdown.plan.findings import backlog_size
+from drawdown.sources.findings import backlog_size
 from drawdown.spec import Pipeline
 
 Fits = Literal["yes", "no", "unknown"]

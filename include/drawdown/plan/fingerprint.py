@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from drawdown.metastore.records import FINGERPRINT_FORMAT
 from drawdown.spec import Pipeline, Source
 
 # Which records a source reads.
@@ -27,9 +28,11 @@ def spec_fingerprint(pipeline: Pipeline) -> dict[str, Any]:
     for name, source in pipeline.streaming_sources.items():
         frozen |= {f"sources.{name}": _identity(source), **_reading(f"sources.{name}", source)}
     return {
+        "format": FINGERPRINT_FORMAT,
         **frozen,
         "transform": _digest(pipeline.transform_text),
         "sink": f"{pipeline.sink.format} {pipeline.sink.target}{exactly_once}",
+        "sink.name": pipeline.name_in_sink,
         "sink.mode": pipeline.sink.mode,
         "sink.keys": list(pipeline.sink.keys),
         "sink.options": dict(pipeline.sink.options),

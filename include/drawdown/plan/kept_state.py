@@ -1,4 +1,4 @@
-"""Whether a query can go on with the state that another has left, from what both keep (engine/kept_state.py).
+"""Whether a query can go on with the state that another has left, by what both keep (query/state/).
 
 Spark itself compares only the types of what is in state, and whether a value may be NULL.
 """

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from drawdown.checkpoint import SINK_FIELDS, SOURCE_FIELDS, CheckpointFiles, FileLog, log_offset, plain_path
 from drawdown.checkpoint.roots import is_below
 from drawdown.errors import RefusedError
+from drawdown.layout import OWN
 from drawdown.spec import Pipeline
 from drawdown.storage import Glob, Storage
 
@@ -50,7 +51,7 @@ def _refuse(pipeline: Pipeline, storage: Storage, path: str) -> None:
 
 def _old_root(pipeline: Pipeline, path: str) -> str:
     """What stands before a path of the pipeline, as far as one can be recognised."""
-    paths = [pipeline.sink.path, *(source.path for source in pipeline.sources.values()), "_drawdown"]
+    paths = [pipeline.sink.path, *(source.path for source in pipeline.sources.values()), OWN]
     for folder in (glob.prefix for each in paths if each for glob in Glob.parse(each)):
         before, found, _ = path.rpartition(f"/{folder}/")
         if found:

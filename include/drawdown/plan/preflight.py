@@ -7,24 +7,25 @@ it lets the drain start and say so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from typing import Any
 
-from drawdown.checkpoint import CheckpointFiles, SeenFile, plain_path
+from drawdown.checkpoint import plain_path
 from drawdown.errors import DrawdownError
+from drawdown.layout import carriers_of
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import BatchStatus, Checkpoint, FileMark
-from drawdown.plan.delta_backlog import delta_backlog
-from drawdown.plan.file_backlog import file_backlog
-from drawdown.plan.findings import Finding
-from drawdown.plan.kafka_backlog import KafkaPast, kafka_backlog
-from drawdown.plan.kafka_losses import noted_ids
-from drawdown.spec import Pipeline, Project
+from drawdown.metastore.records import BatchStatus, Checkpoint
+from drawdown.sources.committed_offsets import CommittedOffsets
+from drawdown.sources.delta.backlog import delta_backlog
+from drawdown.sources.files.backlog import file_backlog
+from drawdown.sources.findings import SourceFinding
+from drawdown.sources.kafka.backlog import CommittedKafkaOffsets, kafka_backlog
+from drawdown.spec import Pipeline
+from drawdown.spec.source import FILE_FORMATS
 from drawdown.storage import Storage
+from drawdown.workspace import Workspace
 
-FILE_FORMATS = frozenset({"csv", "json", "xml", "parquet", "orc", "text", "avro"})
 _UNPUBLISHED: tuple[BatchStatus, ...] = ("staged", "committed", "passed")
 
 
@@ -35,8 +36,8 @@ class Preflight:
     Attributes:
         work: whether a drain should start.
         reasons: why, one sentence each; empty when there is nothing to do.
-        backlog: per streaming source what waits there, see `Finding`.
-        settled_ms: until when a run should wait, see `Finding`.
+        backlog: per streaming source what waits there, see `SourceFinding`.
+        settled_ms: until when a run should wait, see `SourceFinding`.
     """
 
     work: bool
@@ -45,119 +46,36 @@ class Preflight:
     settled_ms: int = 0
 
 
-def preflight(project: Project, pipeline: Pipeline, metastore: Metastore) -> Preflight:
+def preflight(
+    workspace: Workspace,
+    pipeline: Pipeline,
+) -> Preflight:
     """Whether a pipeline has anything to drain, audit or publish. Raises nothing that a user can cause."""
     reasons: list[str] = []
     backlog: dict[str, dict[str, Any]] = {}
     settled_ms = 0
     try:
-        storage = Storage(project.storage_root)
-        checkpoint = metastore.active_checkpoint(pipeline.name)
-        reasons += _unfinished_business(metastore, pipeline, checkpoint)
-        past = Past.read(storage, checkpoint)
+        storage = workspace.storage
+        checkpoint = workspace.metastore.active_checkpoint(pipeline.name)
+        reasons += _unfinished_business(workspace.metastore, pipeline, checkpoint)
+        past = CommittedOffsets.read(storage, checkpoint)
         reasons += past.reasons
         reasons += _pending_carriers(storage, pipeline, checkpoint, past)
-        reasons += _pending_replays(metastore, past)
+        reasons += _pending_replays(workspace.metastore, past)
+        reasons += _unknown_batch(workspace.metastore, past)
     except DrawdownError as error:
         return Preflight(True, [*reasons, f"in doubt: {error.what}"], backlog)
     for name, source in pipeline.sources.items():
         if source.static:
             continue
         try:
-            finding = _look(project, storage, metastore, pipeline, name, past)
+            finding = _look(Workspace(workspace.project, workspace.metastore), pipeline, name, past)
         except DrawdownError as error:
-            finding = Finding((f"in doubt: {error.what}",))
+            finding = SourceFinding((f"in doubt: {error.what}",))
         reasons += [f"{name}: {reason}" for reason in finding.reasons]
         backlog[name] = finding.backlog
         settled_ms = max(settled_ms, finding.settled_ms)
     return Preflight(bool(reasons), reasons, backlog, settled_ms)
-
-
-@dataclass(frozen=True)
-class Past:
-    """What the checkpoint says was read: empty before the first committed batch."""
-
-    checkpoint: Checkpoint | None = None
-    files: CheckpointFiles | None = None
-    source_order: tuple[str, ...] = ()
-    offsets: tuple[Any, ...] = ()
-    reasons: tuple[str, ...] = ()
-    planned_at: datetime | None = None
-
-    @classmethod
-    def read(cls, storage: Storage, checkpoint: Checkpoint | None) -> Past:
-        if checkpoint is None:
-            return cls()
-        files = CheckpointFiles(storage, checkpoint.path)
-        reasons = ("a batch was planned and not committed",) if files.unfinished else ()
-        last = files.last_commit_batch()
-        # Spark numbers the sources by their place in the plan; the engine noted which is which.
-        order = tuple(checkpoint.fingerprint.get("source_order", ()))
-        if last is None:
-            return cls(checkpoint, files, order, tuple(None for _ in order), reasons)
-        entry = files.offsets(last)
-        offsets = tuple(entry.offsets)
-        if len(order) != len(offsets):
-            found = f"in doubt: the checkpoint has {len(offsets)} source(s), {len(order)} are known by name"
-            return cls(reasons=(*reasons, found))
-        millis = entry.metadata.get("batchTimestampMs", 0)
-        return cls(checkpoint, files, order, offsets, reasons, datetime.fromtimestamp(millis / 1_000, UTC))
-
-    def offset(self, name: str) -> Any:
-        """The committed offset of a source; None when it has shown nothing or is not in the checkpoint.
-
-        A transform that uses a source twice reads it twice: the first reading stands for both.
-        """
-        return self.offsets[self.source_order.index(name)] if name in self.source_order else None
-
-    def kafka_offset(self, name: str) -> Any:
-        """The next offsets of a Kafka source; before its first batch those that its first run has fixed."""
-        offset = self.offset(name)
-        return self.kafka_start(name) if offset is None else offset
-
-    def offsets_of(self, pipeline: Pipeline) -> dict[str, Any]:
-        """The committed offsets by streaming source, see `offset`."""
-        return {name: self.offset(name) for name in pipeline.streaming_sources}
-
-    def of_kafka(self, metastore: Metastore, name: str) -> KafkaPast:
-        """What is known of the reading of a Kafka source."""
-        ids: Mapping[str, str] = {}
-        if self.checkpoint is not None and self.files is not None:
-            ids = noted_ids(metastore, self.checkpoint, self.files).get(name, {})
-        return KafkaPast(self.kafka_offset(name), ids, self.planned_at)
-
-    def kafka_start(self, name: str) -> Any:
-        """The offsets that the first run of a Kafka source has fixed; None before it."""
-        if self.files is None or name not in self.source_order:
-            return None
-        return self.files.kafka_start(self._folder(name))
-
-    def differs(self, name: str) -> bool:
-        """Whether a source that the transform uses several times is read further by one of its uses."""
-        uses = zip(self.source_order, self.offsets, strict=True)
-        offsets = [offset for use, offset in uses if use.split("@")[0] == name]
-        return any(offset != offsets[0] for offset in offsets)
-
-    def read_files(self, name: str) -> list[SeenFile]:
-        """The files of a file source that committed batches have read; a planned batch's still wait."""
-        last = (self.offset(name) or {}).get("logOffset", -1)
-        return [file for file in self.seen(name) if file.log_offset <= last]
-
-    def marks(self, metastore: Metastore, name: str) -> dict[str, FileMark]:
-        """What the files of a source looked like when a batch first read them, by path."""
-        if self.checkpoint is None:
-            return {}
-        return metastore.read_files(self.checkpoint.pipeline, self.checkpoint.generation, name)
-
-    def seen(self, name: str) -> list[SeenFile]:
-        """The files that a file source has taken into a batch, committed or planned."""
-        if self.files is None or name not in self.source_order:
-            return []
-        return self.files.seen_files(self._folder(name))
-
-    def _folder(self, name: str) -> int:
-        # Folders are numbered by relation: a name that comes again is the same one.
-        return list(dict.fromkeys(self.source_order)).index(name)
 
 
 def _unfinished_business(
@@ -177,12 +95,12 @@ def _unfinished_business(
 
 
 def _pending_carriers(
-    storage: Storage, pipeline: Pipeline, checkpoint: Checkpoint | None, past: Past
+    storage: Storage, pipeline: Pipeline, checkpoint: Checkpoint | None, past: CommittedOffsets
 ) -> Iterator[str]:
-    """Carriers that a dead run wrote and no batch has read (engine/carriers.py writes them)."""
+    """Carriers that a dead run wrote and no batch has read (query/carriers.py writes them)."""
     if checkpoint is None:
         return
-    folder = f"_drawdown/{pipeline.name}/carriers-{checkpoint.generation}"
+    folder = carriers_of(pipeline.name, checkpoint.generation)
     waiting: dict[str, set[str]] = {}
     for info in storage.walk(folder, depth=2):
         if info.name.endswith(".json") and not info.name.startswith("."):
@@ -192,7 +110,7 @@ def _pending_carriers(
             yield f"a carrier of {source} is not read yet"
 
 
-def _pending_replays(metastore: Metastore, past: Past) -> Iterator[str]:
+def _pending_replays(metastore: Metastore, past: CommittedOffsets) -> Iterator[str]:
     """Replays of set-aside rows whose command died before their batch was committed."""
     if past.checkpoint is None or past.files is None:
         return
@@ -203,18 +121,37 @@ def _pending_replays(metastore: Metastore, past: Past) -> Iterator[str]:
         yield f"{rows} row(s) of the quarantine wait for the next batch"
 
 
+def _unknown_batch(metastore: Metastore, past: CommittedOffsets) -> Iterator[str]:
+    """A committed batch that the metastore does not know: the next run says what is to be done."""
+    last = past.files.last_commit_batch() if past.files is not None else None
+    if past.checkpoint is None or last is None:
+        return
+    of = past.checkpoint.pipeline, past.checkpoint.generation
+    if metastore.batch(*of, last) is None and metastore.uncounted_watch(*of) is None:
+        yield f"batch {last} was committed, and the metastore does not know it"
+
+
 def _look(
-    project: Project, storage: Storage, metastore: Metastore, pipeline: Pipeline, name: str, past: Past
-) -> Finding:
+    workspace: Workspace,
+    pipeline: Pipeline,
+    name: str,
+    past: CommittedOffsets,
+) -> SourceFinding:
     source = pipeline.sources[name]
     if past.source_order and name not in past.source_order:
-        return Finding(("is not in the checkpoint",))
+        return SourceFinding(("is not in the checkpoint",))
     if past.differs(name):
-        return Finding(("its readings in the transform are not equally far",))
+        return SourceFinding(("its readings in the transform are not equally far",))
     if source.format in FILE_FORMATS:
-        return file_backlog(storage, source, past.read_files(name), past.marks(metastore, name))
+        return file_backlog(
+            workspace.storage, source, past.read_files(name), past.marks(workspace.metastore, name)
+        )
     if source.format == "kafka":
-        return kafka_backlog(project.brokers[source.broker], source, past.of_kafka(metastore, name))
+        return kafka_backlog(
+            workspace.project.brokers[source.broker],
+            source,
+            CommittedKafkaOffsets.of(past, workspace.metastore, name),
+        )
     if source.format in ("delta", "table"):
-        return delta_backlog(storage.path(source.path or ""), past.offset(name))
-    return Finding((f"only Spark can tell what a {source.format} source has",))
+        return delta_backlog(workspace.storage.path(source.path or ""), past.offset(name))
+    return SourceFinding((f"only Spark can tell what a {source.format} source has",))

@@ -14,9 +14,9 @@ from typing import Any
 
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.errors import DrawdownError
-from drawdown.metastore import Metastore
-from drawdown.spec import Project, pipeline_names
-from drawdown.storage import Storage
+from drawdown.layout import snapshots_of
+from drawdown.spec import pipeline_names
+from drawdown.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -32,25 +32,27 @@ class Readers:
     unknown: dict[str, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, project: Project, metastore: Metastore) -> Readers:
+    def of(
+        cls,
+        workspace: Workspace,
+    ) -> Readers:
         """Look into every checkpoint and snapshot of every pipeline folder of the project."""
-        storage = Storage(project.storage_root)
         needed: dict[str, dict[str, int]] = defaultdict(dict)
         unknown: dict[str, str] = {}
-        for name in pipeline_names(project):
+        for name in pipeline_names(workspace.project):
             try:
-                for table, version in _positions(storage, metastore, name):
+                for table, version in _positions(workspace, name):
                     needed[table][name] = min(version, needed[table].get(name, version))
             except DrawdownError as error:
                 unknown[name] = f"{error.id}: {error.what}"
         return cls(dict(needed), unknown)
 
 
-def _positions(storage: Storage, metastore: Metastore, name: str) -> Iterator[tuple[str, int]]:
-    paths = {checkpoint.path for checkpoint in metastore.generations(name)}
-    copied = storage.list_files(f"_drawdown/{name}/snapshots/*/checkpoint/metadata")
+def _positions(workspace: Workspace, name: str) -> Iterator[tuple[str, int]]:
+    paths = {checkpoint.path for checkpoint in workspace.metastore.generations(name)}
+    copied = workspace.storage.list_files(f"{snapshots_of(name)}/*/checkpoint/metadata")
     for path in (*paths, *(info.relative.removesuffix("/metadata") for info in copied)):
-        files = CheckpointFiles(storage, path)
+        files = CheckpointFiles(workspace.storage, path)
         # A batch that is planned reads on from the one that is committed.
         for batch in {files.last_commit_batch(), files.last_offset_batch()} - {None}:
             for offset in files.offsets(int(str(batch))).offsets:

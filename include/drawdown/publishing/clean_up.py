@@ -14,20 +14,22 @@ left alone here: upkeep removes what nobody names once it is older than its rete
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import nullcontext
 
-from drawdown.metastore import Metastore
+from drawdown.changes.protocol import ChangedMeanwhileError, conflicts_told, transaction_id
+from drawdown.delta.log import TableLog
+from drawdown.delta.table import DeltaTableFiles
 from drawdown.metastore.records import Change, ChangeState, Lease, StagedFile
-from drawdown.publishing.delta_table import DeltaTableFiles
-from drawdown.publishing.table_log import TableLog
-from drawdown.publishing.target import transaction_id
-from drawdown.publishing.targets import target_of
-from drawdown.spec import Pipeline, Project
+from drawdown.sinks.targets import target_of
+from drawdown.spec import Pipeline
 from drawdown.storage import Storage
+from drawdown.workspace import Workspace
+
+_ATTEMPTS = 5
+"""A fence that a commit came in between of is made again: an older holder has few commits left to make."""
 
 
-def clean_up_changes(
-    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline
-) -> list[Change]:
+def clean_up_changes(workspace: Workspace, lease: Lease, pipeline: Pipeline) -> list[Change]:
     """Close every change that an older holder of this lease left open.
 
     Returns:
@@ -39,34 +41,39 @@ def clean_up_changes(
     """
     left = [
         change
-        for change in metastore.open_changes(pipeline.name)
+        for change in workspace.metastore.open_changes(pipeline.name)
         if change.lease == lease.name and change.epoch < lease.epoch
     ]
     for change in left:
-        metastore.check_lease(lease)
-        metastore.end_changes([change.change_id], _closed(metastore, lease, project, pipeline, change))
+        workspace.metastore.check_lease(lease)
+        workspace.metastore.end_changes([change.change_id], _closed(workspace, lease, pipeline, change))
     return left
 
 
-def _closed(
-    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, change: Change
-) -> ChangeState:
+def _closed(workspace: Workspace, lease: Lease, pipeline: Pipeline, change: Change) -> ChangeState:
     if change.kind == "drain":
-        storage = Storage(project.storage_root)
-        generation = metastore.batches(change.pipeline, change.generation)
-        noted = metastore.staged_files(
+        storage = workspace.storage
+        generation = workspace.metastore.batches(change.pipeline, change.generation)
+        noted = workspace.metastore.staged_files(
             change.pipeline, change.generation, [batch.batch_id for batch in generation]
         )
         remove_unnoted(storage, change, (file for _, file in noted))
         return "given-up"
-    target = target_of(project, pipeline, change.table)
-    app_id = transaction_id(change.pipeline, change.generation, change.table)
-    if target is None or target.holds(change, app_id):
-        return "committed"
-    target.fence(lease)
-    # A holder who was not dead may have made it before the fence.
-    again = target_of(project, pipeline, change.table)
-    return "committed" if again is not None and again.holds(change, app_id) else "given-up"
+    app_id = transaction_id(pipeline.name_in_sink, change.generation, change.table)
+    for attempt in range(_ATTEMPTS):
+        target = target_of(workspace.project, pipeline, change.table)
+        if target is None or target.holds(change, app_id):
+            return "committed"
+        try:
+            with conflicts_told(change.pipeline, change.table) if attempt + 1 == _ATTEMPTS else nullcontext():
+                target.fence(lease)
+        except ChangedMeanwhileError:
+            # A holder who was not dead has made a commit since the look: perhaps this one.
+            continue
+        # Or right before the fence, in a sink that does not say so.
+        again = target_of(workspace.project, pipeline, change.table)
+        return "committed" if again is not None and again.holds(change, app_id) else "given-up"
+    raise AssertionError("the last attempt returns or raises")
 
 
 def remove_unnoted(storage: Storage, change: Change, noted: Iterable[StagedFile]) -> int:

@@ -13,15 +13,15 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
+from drawdown.changes.protocol import ChangedMeanwhileError, Commit, Staged, conflicts_told, transaction_id
 from drawdown.errors import SourceError
 from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Batch, Change, Checkpoint, HeldSlice, Lease, StagedTable
-from drawdown.publishing.staging import remove_merged
-from drawdown.publishing.target import ChangedMeanwhileError, Commit, Staged, conflicts_told, transaction_id
-from drawdown.publishing.targets import target_of
+from drawdown.metastore.records import Batch, Change, HeldSlice, Lease, StagedTable
+from drawdown.sinks.staging_folder import remove_merged
+from drawdown.sinks.targets import target_of
 from drawdown.spec import Pipeline, Project
-from drawdown.storage import Storage
+from drawdown.workspace import Generation, Workspace
 
 _ATTEMPTS = 5
 """A commit that another one came in between of is made again; others are a replay's, or a person's."""
@@ -38,9 +38,7 @@ class Published:
         return Published(self.batch_ids + other.batch_ids, self.rows + other.rows)
 
 
-def publish_passed(
-    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, checkpoint: Checkpoint
-) -> Published:
+def publish_passed(generation: Generation, lease: Lease) -> Published:
     """Publish every passed batch that no held batch stands before (``ordered: false``: every one).
 
     With direct publishing the batches are visible already, held ones too; here they are only noted.
@@ -49,22 +47,21 @@ def publish_passed(
         RefusedError: ``lease.lost`` when another run holds the pipeline by now.
         SourceError: the sink cannot be reached.
     """
-    ready = metastore.batches(pipeline.name, checkpoint.generation, statuses=("passed", "held"))
+    pipeline = generation.pipeline
+    ready = generation.batches(("passed", "held"))
     if pipeline.sink.publish == "audited":
         passed = itertools.takewhile if pipeline.sink.ordered else filter
         ready = list(passed(lambda batch: batch.status == "passed", ready))
-    return _publish(metastore, lease, project, pipeline, ready)
+    return _publish(generation.workspace, lease, pipeline, ready)
 
 
-def publish_held(
-    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, held: HeldSlice
-) -> Published:
+def publish_held(workspace: Workspace, lease: Lease, pipeline: Pipeline, held: HeldSlice) -> Published:
     """Publish a held slice: a person has released it.
 
     Raises:
         RefusedError, SourceError: as publish_passed.
     """
-    return _publish(metastore, lease, project, pipeline, held.batches, _once(pipeline, held))
+    return _publish(workspace, lease, pipeline, held.batches, _once(pipeline, held))
 
 
 def is_visible(project: Project, pipeline: Pipeline, held: HeldSlice) -> bool:
@@ -76,7 +73,7 @@ def is_visible(project: Project, pipeline: Pipeline, held: HeldSlice) -> bool:
     target = target_of(project, pipeline, "output")
     if target is None:
         return False
-    app_id = transaction_id(pipeline.name, held.verdict.generation, "output")
+    app_id = transaction_id(pipeline.name_in_sink, held.verdict.generation, "output")
     return target.begun_batch(_once(pipeline, held) or app_id) >= held.batch_ids[0]
 
 
@@ -84,25 +81,22 @@ def _once(pipeline: Pipeline, held: HeldSlice) -> str | None:
     """An id for the release alone, in a sink where later batches may have become visible before."""
     if pipeline.sink.format != "delta" or pipeline.sink.mode != "append":
         return None
-    return f"{transaction_id(pipeline.name, held.verdict.generation, 'output')}/held/{held.key}"
+    return f"{transaction_id(pipeline.name_in_sink, held.verdict.generation, 'output')}/held/{held.key}"
 
 
-def publish_batch(
-    metastore: Metastore, lease: Lease, project: Project, pipeline: Pipeline, batch: Batch
-) -> None:
+def publish_batch(workspace: Workspace, lease: Lease, pipeline: Pipeline, batch: Batch) -> None:
     """Direct publishing: one batch becomes visible as soon as it is staged, and is judged later.
 
     Raises:
         RefusedError, SourceError: as publish_passed.
     """
     with durable("batch.show"):
-        _end(metastore, _commit(metastore, lease, project, pipeline, "output", [batch]))
+        _end(workspace.metastore, _commit(workspace, lease, pipeline, "output", [batch]))
 
 
 def publish_quarantine(
-    metastore: Metastore,
+    workspace: Workspace,
     lease: Lease,
-    project: Project,
     pipeline: Pipeline,
     batches: Sequence[Batch],
 ) -> Published:
@@ -111,7 +105,7 @@ def publish_quarantine(
     late = any(s.watermark and s.watermark.late == "keep" for s in pipeline.sources.values())
     rejected = [b for b in batches if b.counts.read != b.counts.fed or (late and b.counts.late)]
     with durable("quarantine.publish"):
-        return _end(metastore, _commit(metastore, lease, project, pipeline, "quarantine", rejected))
+        return _end(workspace.metastore, _commit(workspace, lease, pipeline, "quarantine", rejected))
 
 
 def _end(metastore: Metastore, committed: _Committed) -> Published:
@@ -121,9 +115,8 @@ def _end(metastore: Metastore, committed: _Committed) -> Published:
 
 
 def _publish(
-    metastore: Metastore,
+    workspace: Workspace,
     lease: Lease,
-    project: Project,
     pipeline: Pipeline,
     batches: Sequence[Batch],
     once: str | None = None,
@@ -132,12 +125,12 @@ def _publish(
         return Published()
     generation, ids = batches[0].generation, [batch.batch_id for batch in batches]
     with durable("publish.commit"):
-        change = _commit(metastore, lease, project, pipeline, "output", batches, once).change
+        change = _commit(workspace, lease, pipeline, "output", batches, once).change
     if pipeline.sink.staged_apart:
         # Before the note: a publish that dies in between is tried again, and removes them again.
-        remove_merged(metastore, Storage(project.storage_root), pipeline.name, generation, ids)
+        remove_merged(workspace, pipeline.name, generation, ids)
     with durable("publish.note"):
-        metastore.mark_published(lease, generation, ids, [change] if change else ())
+        workspace.metastore.mark_published(lease, generation, ids, [change] if change else ())
     return Published(tuple(ids), sum(batch.counts.staged for batch in batches))
 
 
@@ -151,30 +144,29 @@ class _Committed:
 
 
 def _commit(
-    metastore: Metastore,
+    workspace: Workspace,
     lease: Lease,
-    project: Project,
     pipeline: Pipeline,
     table: StagedTable,
     batches: Sequence[Batch],
     once: str | None = None,
 ) -> _Committed:
-    if not batches or target_of(project, pipeline, table) is None:
+    if not batches or target_of(workspace.project, pipeline, table) is None:
         # A sink that shows its batches itself has done it: only the metastore is behind.
         return _Committed()
     generation = batches[0].generation
-    keys = _noted_keys(metastore, pipeline, generation)
-    app_id = transaction_id(pipeline.name, generation, table)
+    keys = _noted_keys(workspace.metastore, pipeline, generation)
+    app_id = transaction_id(pipeline.name_in_sink, generation, table)
     for attempt in range(_ATTEMPTS):
-        target = target_of(project, pipeline, table, keys)
+        target = target_of(workspace.project, pipeline, table, keys)
         assert target is not None
         done = target.published_batch(app_id)
         seen = done if once is None else target.published_batch(once)
         new = [b.batch_id for b in batches if b.batch_id > seen]
         if not new:
             return _Committed()
-        files = metastore.staged_files(pipeline.name, generation, new, table=table)
-        change = metastore.begin_change(
+        files = workspace.metastore.staged_files(pipeline.name, generation, new, table=table)
+        change = workspace.metastore.begin_change(
             lease,
             Change(
                 uuid.uuid4().hex, pipeline.name, table, generation, "publish", lease.run_id,
@@ -182,16 +174,20 @@ def _commit(
             ),
         )  # fmt: skip
         commit = Commit(
-            app_id, max(done, *new), change, once=once, still_ours=lambda: metastore.check_lease(lease)
+            app_id,
+            max(done, *new),
+            change,
+            once=once,
+            still_ours=lambda: workspace.metastore.check_lease(lease),
         )
         try:
             with conflicts_told(pipeline.name, table) if attempt + 1 == _ATTEMPTS else nullcontext():
                 target.make_visible(Staged(new, files), commit)
         except ChangedMeanwhileError:
-            metastore.end_changes([change.change_id], "given-up")
+            workspace.metastore.end_changes([change.change_id], "given-up")
             continue
         except SourceError:
-            if not _is_in(project, pipeline, table, change, app_id):
+            if not _is_in(workspace.project, pipeline, table, change, app_id):
                 raise
         return _Committed(tuple(new), sum(file.rows for _, file in files), change.change_id)
     raise AssertionError("the last attempt returns or raises")

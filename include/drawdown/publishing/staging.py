@@ -1,25 +1,62 @@
-"""Where rows wait until a publish has taken them into the target: a folder apart from it."""
+"""What a run stages, as changes in the register: begun before its first file, closed when the run ends."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+import uuid
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 
-from drawdown.metastore import Metastore
-from drawdown.spec import Pipeline
-from drawdown.storage import Storage
+from drawdown.errors import DrawdownError
+from drawdown.metastore.records import Change, Lease
+from drawdown.publishing.clean_up import remove_unnoted
+from drawdown.sinks.stage import SinkStage, StagingSink
+from drawdown.workspace import Generation
 
 
-def staging_folder(pipeline: Pipeline) -> str:
-    """The folder, relative to the storage root, in which each run has one of its own."""
-    return "/".join(filter(None, (f"_drawdown/{pipeline.name}/staged", pipeline.apart)))
+@dataclass(frozen=True)
+class Staging:
+    """The changes of one run, a table each.
 
-
-def remove_merged(
-    metastore: Metastore, storage: Storage, pipeline: str, generation: int, merged: Collection[int]
-) -> None:
-    """Remove the staged output of batches that the target has taken in; again is no error.
-
-    Needs no lease: whoever else publishes these batches finds them in the target, and asks for no file.
+    Attributes:
+        first_batch: no batch before it is of this run.
     """
-    for _, file in metastore.staged_files(pipeline, generation, merged, table="output"):
-        storage.delete(storage.relative(file.path))
+
+    generation: Generation
+    changes: Sequence[Change]
+    first_batch: int
+
+    @classmethod
+    def begin(
+        cls, generation: Generation, lease: Lease, sinks: Sequence[SinkStage], first_batch: int
+    ) -> Staging:
+        """Begin a change for every sink that stages, and let it stage in the change's place.
+
+        Raises:
+            RefusedError: ``lease.lost``.
+        """
+        begun = []
+        for sink in sinks:
+            if isinstance(sink, StagingSink):
+                place = f"{sink.places}/{lease.run_id}"
+                change = Change(
+                    uuid.uuid4().hex, generation.pipeline.name, sink.staged_table, generation.number, "drain",
+                    lease.run_id, scope={"first_batch": first_batch}, based_on=sink.based_on, place=place,
+                )  # fmt: skip
+                begun.append(generation.metastore.begin_change(lease, change))
+                sink.stage_in(place)
+        return cls(generation, begun, first_batch)
+
+    def end(self, lease: Lease) -> None:
+        """Remove what no batch has noted, such as Delta's empty files, and close the changes.
+
+        What cannot be done now, the next holder of the lease does.
+        """
+        generation = self.generation
+        with suppress(DrawdownError):
+            generation.metastore.check_lease(lease)
+            own = [batch.batch_id for batch in generation.batches(first_batch=self.first_batch)]
+            noted = [file for _, file in generation.staged_files(own)]
+            for change in self.changes:
+                remove_unnoted(generation.storage, change, noted)
+            generation.metastore.end_changes([change.change_id for change in self.changes], "committed")

@@ -15,11 +15,12 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from drawdown.errors import DrawdownError
+from drawdown.errors import BusyError, DrawdownError
 from drawdown.metastore.records import Outcome
 from drawdown.quality.drift import judge_history
 from drawdown.quality.expectations import build_expectations
@@ -49,6 +50,18 @@ _WITH_SAMPLES = {
 
 # Great Expectations has registries of the whole process, and a group drains pipelines in several threads.
 _ONE_AT_A_TIME = threading.Lock()
+_audited = ""
+"""The pipeline whose audit has the lock."""
+_LOOK_SECONDS = 0.5
+
+Waits = Callable[[str], AbstractContextManager[Callable[[str], None]]]
+"""Given the pipeline whose audit is waited for, a block for the wait. What it gives is called again and again
+with the pipeline that is audited then, and raises BusyError when that audit will never end."""
+
+
+@contextmanager
+def _patiently(audited: str) -> Iterator[Callable[[str], None]]:
+    yield lambda audited: None
 
 
 def _no_history(pipeline: str, wanted: Mapping[str, int]) -> list[dict[str, Any]]:
@@ -62,12 +75,17 @@ class GxAuditor:
     Attributes:
         past: gives the measures of a pipeline's published slices, newest first, that have so many of the
             last values of each measure.
+        waits: hears that an audit waits for that of another pipeline.
     """
 
     past: Callable[[str, Mapping[str, int]], list[dict[str, Any]]] = _no_history
+    waits: Waits = _patiently
 
     def __call__(self, slice: DataFrame, pipeline: Pipeline, rows: int) -> AuditOutcome:
-        """The verdict on ``slice``; never raises.
+        """The verdict on ``slice``.
+
+        Raises:
+            BusyError: whoever is audited before will never end: nothing was judged.
 
         Args:
             slice: the staged rows as a batch DataFrame with the sink's columns.
@@ -80,6 +98,8 @@ class GxAuditor:
             )
         try:
             return self._judge(slice, pipeline, rows)
+        except BusyError:
+            raise
         except DrawdownError as error:
             return AuditOutcome("error", text=f"error: {error}")
         except Exception as error:  # noqa: BLE001
@@ -100,20 +120,34 @@ class GxAuditor:
             if outcome == "fail":
                 outcome = "warn"  # there is no row that could be held
             return AuditOutcome(outcome, results, describe(outcome, results, rows))
-        results = _examine(slice, pipeline, rows) if pipeline.quality.expectations else []
-        results += judge_queries(slice, pipeline.quality.queries)
+        results = _examine(slice, pipeline, rows, self.waits) if pipeline.quality.expectations else []
+        results += judge_queries(slice, pipeline.quality.queries, pipeline.sample_gate)
         measured = measure(slice, pipeline, rows)
         results += judge_history(history, measured, past)
         outcome = _outcome(results)
         return AuditOutcome(outcome, results, describe(outcome, results, rows), measured)
 
 
-def _examine(slice: DataFrame, pipeline: Pipeline, rows: int) -> list[dict[str, Any]]:
+@contextmanager
+def _alone(pipeline: str, waits: Waits) -> Iterator[None]:
+    global _audited
+    if not _ONE_AT_A_TIME.acquire(blocking=False):
+        with waits(_audited) as refuse_if_hopeless:
+            while not _ONE_AT_A_TIME.acquire(timeout=_LOOK_SECONDS):
+                refuse_if_hopeless(_audited)
+    try:
+        _audited = pipeline
+        yield
+    finally:
+        _ONE_AT_A_TIME.release()
+
+
+def _examine(slice: DataFrame, pipeline: Pipeline, rows: int, waits: Waits) -> list[dict[str, Any]]:
     expectations = build_expectations(pipeline)
     from drawdown.quality.one_pass import OnePassEngine
     from drawdown.quality.validation import QuietValidator, look
 
-    with _ONE_AT_A_TIME:
+    with _alone(pipeline.name, waits):
         _use_utc()
         # Of several rows of a key the slice has the latest: fewer than were staged.
         engine = OnePassEngine(slice, None if pipeline.sink.keys else rows)
@@ -122,7 +156,9 @@ def _examine(slice: DataFrame, pipeline: Pipeline, rows: int) -> list[dict[str, 
         failed = [expectations[at] for at, result in seen.items() if _failed(result)]
         if failed:
             seen |= look(validator, failed, _WITH_SAMPLES)
-    return [finding(spec, seen[at]) for at, spec in enumerate(pipeline.quality.expectations)]
+    return [
+        finding(spec, seen[at], pipeline.sample_gate) for at, spec in enumerate(pipeline.quality.expectations)
+    ]
 
 
 def _use_utc() -> None:

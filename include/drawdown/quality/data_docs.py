@@ -11,6 +11,7 @@ import json
 from html import escape
 from typing import Any
 
+from drawdown.layout import data_docs_of
 from drawdown.metastore.records import Verdict
 from drawdown.storage import Storage
 
@@ -29,7 +30,7 @@ th, td {{ padding: .3rem .7rem; border-bottom: 1px solid #ccc; text-align: left;
 
 def docs_folder(pipeline: str) -> str:
     """Where a pipeline's pages are, in the storage root; ``index.html`` is the one to open."""
-    return f"_drawdown/{pipeline}/data_docs"
+    return data_docs_of(pipeline)
 
 
 def write_docs(storage: Storage, verdict: Verdict) -> None:

@@ -10,34 +10,45 @@ if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
 
     from drawdown.spec import Expectation as ExpectationSpec
+    from drawdown.spec.samples import SampleGate
 
 MAX_SAMPLES = 3
 MAX_EXCEPTION_CHARACTERS = 500
 
 
-def finding(spec: ExpectationSpec, result: ExpectationValidationResult) -> dict[str, Any]:
+def finding(spec: ExpectationSpec, result: ExpectationValidationResult, gate: SampleGate) -> dict[str, Any]:
     """The entry that :class:`~drawdown.quality.outcome.AuditOutcome` describes, JSON-serialisable."""
     found = result.result or {}
+    judged = spec.columns
+    shown = gate.shows_all(judged, judged)
     return {
         "name": spec.id,
         "type": spec.type,
         "kwargs": plain(spec.kwargs, max_items=None),
         "severity": spec.severity,
         "success": bool(result.success),
-        "observed": plain(found.get("observed_value")),
+        "observed": plain(found.get("observed_value")) if shown else None,
         "unexpected_count": plain(found.get("unexpected_count")),
         "unexpected_percent": plain(found.get("unexpected_percent")),
-        "samples": _samples(found),
+        "samples": _samples(found, gate, judged),
         "exception": exception_text(result),
     }
 
 
-def _samples(found: dict[str, Any]) -> list[Any]:
-    """Whole rows where the expectation judges rows, else single values."""
+def _samples(found: dict[str, Any], gate: SampleGate, judged: list[str]) -> list[Any]:
+    """Rows where the expectation judges rows, else single values; of both what may be shown."""
     rows = found.get("unexpected_rows")
     if rows is None:
         rows = found.get("partial_unexpected_list") or []
-    return [plain(row) for row in list(rows)[:MAX_SAMPLES]]
+    shown = (_shown(plain(row), gate, judged) for row in list(rows)[:MAX_SAMPLES])
+    return [row for row in shown if row not in (None, {})]
+
+
+def _shown(sample: Any, gate: SampleGate, judged: list[str]) -> Any:
+    if isinstance(sample, dict):
+        return gate.row(sample, judged)
+    # A value alone is of the column that is judged.
+    return sample if judged and gate.shows_all(judged, judged) else None
 
 
 def exception_text(result: ExpectationValidationResult) -> str | None:

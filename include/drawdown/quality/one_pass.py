@@ -28,7 +28,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from drawdown.engine.sql_gate import asks_a_query
+from drawdown.spark.sql_gate import asks_a_query
 
 _NEED_NO_JOB = frozenset({"table.columns", "table.column_types", "table.column_count"})
 _PARTS = frozenset(suffix.value for suffix in MetricPartialFunctionTypeSuffixes)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from pyspark.sql import DataFrame
@@ -9,9 +10,10 @@ from pyspark.sql import DataFrame
 from drawdown.quality.findings import MAX_SAMPLES
 from drawdown.quality.plain import plain
 from drawdown.spec.quality import SLICE, SliceQuery
+from drawdown.spec.samples import SampleGate
 
 
-def judge_queries(slice: DataFrame, queries: list[SliceQuery]) -> list[dict[str, Any]]:
+def judge_queries(slice: DataFrame, queries: list[SliceQuery], gate: SampleGate) -> list[dict[str, Any]]:
     """One entry per query, as :class:`~drawdown.quality.outcome.AuditOutcome` describes them.
 
     A query that holds costs one Spark job; one that does not, another for at most three rows.
@@ -21,14 +23,15 @@ def judge_queries(slice: DataFrame, queries: list[SliceQuery]) -> list[dict[str,
     session = slice.sparkSession
     slice.createOrReplaceTempView(SLICE)
     try:
-        return [_entry(query, session.sql(query.unexpected)) for query in queries]
+        return [_entry(query, session.sql(query.unexpected), gate) for query in queries]
     finally:
         session.catalog.dropTempView(SLICE)
 
 
-def _entry(query: SliceQuery, unexpected: DataFrame) -> dict[str, Any]:
+def _entry(query: SliceQuery, unexpected: DataFrame, gate: SampleGate) -> dict[str, Any]:
     count = unexpected.count()
     rows = unexpected.limit(MAX_SAMPLES).collect() if count else []
+    shown = [gate.row(plain(row), _named(query.unexpected)) for row in rows]
     return {
         "name": query.name,
         "type": "query",
@@ -38,6 +41,12 @@ def _entry(query: SliceQuery, unexpected: DataFrame) -> dict[str, Any]:
         "observed": None,
         "unexpected_count": count,
         "unexpected_percent": None,
-        "samples": [plain(row) for row in rows],
+        "samples": [row for row in shown if row],
         "exception": None,
     }
+
+
+def _named(sql: str) -> set[str]:
+    """What the query names: the columns that it judges are among it, and none that only a `*` brings."""
+    without_texts = re.sub(r"'(?:[^'\\\\]|\\\\.)*'", " ", sql)
+    return {*re.findall(r"\w+", without_texts), *re.findall(r"`([^`]+)`", without_texts)}

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from drawdown.metastore.records import Outcome
+from drawdown.spec.quality import columns_named
 
 MAX_ROW_CHARACTERS = 500
 
@@ -21,16 +22,10 @@ def describe(outcome: Outcome, results: list[dict[str, Any]], rows: int) -> str:
     return "\n".join(lines)
 
 
-def columns(kwargs: dict[str, Any]) -> list[str]:
-    """The columns that an expectation's arguments name."""
-    named = [kwargs[key] for key in ("column", "column_A", "column_B") if key in kwargs]
-    return [str(name) for name in [*named, *kwargs.get("column_list", [])]]
-
-
 def _paragraph(entry: dict[str, Any]) -> list[str]:
     unnamed = entry["name"].startswith(entry["type"])
     subject = entry["type"] if unnamed else f"{entry['name']}: {entry['type']}"
-    if on := columns(entry["kwargs"]):
+    if on := columns_named(entry["kwargs"]):
         subject += " on " + ", ".join(on)
     lines = [f"- {subject}: {_verb(entry)}"]
     if expected := {k: v for k, v in entry["kwargs"].items() if not k.startswith("column")}:

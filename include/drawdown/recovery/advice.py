@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from drawdown.checkpoint import MARKS, Fault
+from drawdown.checkpoint import MARKS, CheckpointFault
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.recovery.ahead import can_go_back
-from drawdown.recovery.generation import Generation
+from drawdown.recovery.faults import all_faults, restart_faults, shown_batches
 from drawdown.recovery.mending import Mending
 from drawdown.recovery.rewind import kept_batches
 from drawdown.recovery.sink_back import nearest_stop
 from drawdown.recovery.snapshots import snapshots
+from drawdown.workspace import Generation
 
 
 def refuse_torn(generation: Generation) -> None:
@@ -20,18 +21,18 @@ def refuse_torn(generation: Generation) -> None:
     Raises:
         RefusedError: ``checkpoint.torn``, naming file, cause and the command.
     """
-    faults = generation.restart_faults()
+    faults = restart_faults(generation)
     if faults:
         raise torn_error(generation, faults)
 
 
 def torn_state(generation: Generation) -> RefusedError | None:
     """The error of a run that Spark ended, when what it had to read turns out not to be whole."""
-    faults = [fault for fault in generation.faults() if fault.needed]
+    faults = [fault for fault in all_faults(generation) if fault.needed]
     return torn_error(generation, faults) if faults else None
 
 
-def torn_error(generation: Generation, faults: Sequence[Fault]) -> RefusedError:
+def torn_error(generation: Generation, faults: Sequence[CheckpointFault]) -> RefusedError:
     """``checkpoint.torn`` for faults of files that the next run needs; the first is told in full."""
     first, *others = faults
     more = f"; and {len(others)} more" if others else ""
@@ -43,7 +44,7 @@ def torn_error(generation: Generation, faults: Sequence[Fault]) -> RefusedError:
     )
 
 
-def way_out(generation: Generation, faults: Sequence[Fault]) -> str:
+def way_out(generation: Generation, faults: Sequence[CheckpointFault]) -> str:
     """The command that mends all of these; a sentence when there is none."""
     name = generation.pipeline.name
     if _mendable(generation, faults):
@@ -70,7 +71,7 @@ def copy_back(generation: Generation, state: Sequence[str] = ()) -> str:
         newest = of_this[-1]
         flag = _sink_flag(generation, newest.last_batch)
         return f"`drawdown checkpoint restore {name} {newest.name}{flag}` puts the newest snapshot back"
-    whole = _whole_batch(generation, frozenset(state)) if state else None
+    whole = _batch_to_go_back_to(generation, kept_batches(generation, frozenset(state))) if state else None
     if whole is not None:
         return (
             f"`drawdown checkpoint rewind {name} --to {whole} --sink` goes back to the last batch whose state"
@@ -83,20 +84,48 @@ def copy_back(generation: Generation, state: Sequence[str] = ()) -> str:
     )
 
 
-def _whole_batch(generation: Generation, torn: frozenset[str]) -> int | None:
-    """The last batch that needs none of these files and that the sink can go back to."""
-    kept = kept_batches(generation, torn)
+def back_to_metastore(generation: Generation) -> str:
+    """The ways out when the checkpoint has batches that an older copy of the metastore does not know.
+
+    The sink may have them, too: it goes back with the checkpoint, and the next run brings the rows again.
+    """
+    name, metastore = generation.pipeline.name, generation.metastore
+    known = max((each.batch_id for each in metastore.batches(name, generation.number)), default=-1)
+    of_this = [s for s in snapshots(generation.storage, name) if s.generation == generation.number]
+    newest = of_this[-1] if of_this else None
+    newer_copy = "put a newer copy of the metastore back, if there is one; otherwise "
+    kept = [batch for batch in kept_batches(generation) if batch <= known]
+    batch = _batch_to_go_back_to(generation, kept)
+    if newest is not None and (batch is None or newest.last_batch >= batch):
+        flag = _sink_flag(generation, newest.last_batch)
+        return (
+            f"{newer_copy}`drawdown checkpoint restore {name} {newest.name}{flag}` puts the newest snapshot"
+            " back, with what the metastore knew by then"
+        )
+    if batch is not None:
+        return (
+            f"{newer_copy}`drawdown checkpoint rewind {name} --to {batch} --sink` goes back to what the"
+            " metastore knows, sink and all, and the next run brings the rows behind it again"
+        )
+    return (
+        f"{newer_copy}read everything anew into a new pipeline folder with a sink of its own: the sink cannot"
+        " go back to what the metastore knows"
+    )
+
+
+def _batch_to_go_back_to(generation: Generation, kept: Sequence[int]) -> int | None:
+    """The last of these batches that the sink can go back to."""
     try:
         return next((batch for batch in reversed(kept) if nearest_stop(generation, batch) == batch), None)
     except DrawdownError:  # the sink is away
         return None
 
 
-def _only_metadata(faults: Sequence[Fault]) -> bool:
+def _only_metadata(faults: Sequence[CheckpointFault]) -> bool:
     return all(fault.part == "metadata" and fault.kind == "missing" for fault in faults)
 
 
-def _mendable(generation: Generation, faults: Sequence[Fault]) -> bool:
+def _mendable(generation: Generation, faults: Sequence[CheckpointFault]) -> bool:
     try:
         mending = Mending(generation)
         return all(mending.of(fault) is not None for fault in faults)
@@ -107,7 +136,7 @@ def _mendable(generation: Generation, faults: Sequence[Fault]) -> bool:
 def _sink_flag(generation: Generation, last: int) -> str:
     """`` --sink`` when the sink is ahead and can be taken back."""
     try:
-        ahead = max(generation.shown().values()) > last
+        ahead = max(shown_batches(generation).values()) > last
     except DrawdownError:
         return ""
     return " --sink" if ahead and can_go_back(generation) else ""

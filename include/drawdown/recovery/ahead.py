@@ -10,7 +10,8 @@ from collections.abc import Collection
 
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import StagedTable
-from drawdown.recovery.generation import Generation
+from drawdown.recovery.faults import shown_batches
+from drawdown.workspace import Generation
 
 _CAN_GO_BACK = frozenset({"delta", "parquet", "orc", "json", "csv", "text"})
 
@@ -30,7 +31,7 @@ def refuse_ahead(generation: Generation, last: int, command: str) -> None:
         RefusedError: ``sink.ahead``, with the two ways out.
         SourceError: the sink cannot be reached.
     """
-    shown = {table: batch for table, batch in generation.shown(settled=True).items() if batch > last}
+    shown = {table: batch for table, batch in shown_batches(generation, settled=True).items() if batch > last}
     if not shown:
         return
     ahead = max(shown.values())

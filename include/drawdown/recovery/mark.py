@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from drawdown.checkpoint import MARKS
 from drawdown.fault_points import durable
-from drawdown.recovery.generation import Generation
+from drawdown.workspace import Generation
 
 
 def mark(generation: Generation, name: str, given: str) -> None:

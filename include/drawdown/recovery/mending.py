@@ -13,17 +13,18 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from drawdown.checkpoint import MARKS, Fault, StateFiles, checksum_path, log_offset
+from drawdown.checkpoint import MARKS, CheckpointFault, StateFiles, checksum_path, log_offset
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import Batch
-from drawdown.recovery.generation import Generation
+from drawdown.recovery.faults import shown_batches
 from drawdown.recovery.sink_entries import sink_entry
+from drawdown.workspace import Generation
 
 _REPLAYED = (None, "staged", "committed", "passed")
 
 
 @dataclass(frozen=True)
-class Mend:
+class Repair:
     """What mends a fault.
 
     Attributes:
@@ -33,7 +34,7 @@ class Mend:
         checksums: paths whose checksum alone is removed.
     """
 
-    fault: Fault
+    fault: CheckpointFault
     says: str
     remove: tuple[str, ...] = ()
     write: Mapping[str, bytes] = field(default_factory=dict)
@@ -50,7 +51,7 @@ class Mending:
         self._planned = self._files.last_offset_batch()
         self._committed = self._files.last_commit_batch()
 
-    def of(self, fault: Fault) -> Mend | None:
+    def of(self, fault: CheckpointFault) -> Repair | None:
         """The mend of one fault, as `Generation.faults` gives them.
 
         Raises:
@@ -61,8 +62,8 @@ class Mending:
         if fault.kind == "checksum" and fault.part != "state":
             if self._trusted(fault):
                 says = "the file agrees with all that is known; its stale checksum is removed"
-                return Mend(fault, says, checksums=(fault.path,))
-            fault = Fault(fault.part, "torn", fault.path, fault.what, fault.needed, fault.number)
+                return Repair(fault, says, checksums=(fault.path,))
+            fault = CheckpointFault(fault.part, "torn", fault.path, fault.what, fault.needed, fault.number)
         return {
             "metadata": self._metadata,
             "offsets": self._offsets,
@@ -72,7 +73,7 @@ class Mending:
             "sink": self._sink,
         }[fault.part](fault)
 
-    def _trusted(self, fault: Fault) -> bool:
+    def _trusted(self, fault: CheckpointFault) -> bool:
         """Whether a file that can be read says what is known from elsewhere, where anything is known."""
         if fault.part == "offsets" and fault.number is not None:
             noted = self._noted(fault.number)
@@ -88,7 +89,7 @@ class Mending:
             return checkpoint is None or checkpoint.query_id in (None, self._files.query_id())
         return True
 
-    def _metadata(self, fault: Fault) -> Mend | None:
+    def _metadata(self, fault: CheckpointFault) -> Repair | None:
         if self._planned is None:
             return None
         known = self._generation.checkpoint.query_id if self._generation.checkpoint else None
@@ -98,22 +99,22 @@ class Mending:
             else "written with a new query id: nothing that was written so far goes by the old one"
         )
         content = json.dumps({"id": known or str(uuid.uuid4())}, separators=(",", ":")).encode()
-        return Mend(fault, says, write={fault.path: content})
+        return Repair(fault, says, write={fault.path: content})
 
     # Offsets
 
-    def _offsets(self, fault: Fault) -> Mend | None:
+    def _offsets(self, fault: CheckpointFault) -> Repair | None:
         batch = fault.number
         assert batch is not None
         content = self._offsets_again(batch)
         if content is not None:
             says = f"batch {batch}: written again with the offsets that the metastore has noted"
-            return Mend(fault, says, write={fault.path: content})
+            return Repair(fault, says, write={fault.path: content})
         if self._unseen(batch):
             says = f"batch {batch}: removed; nobody has seen the batch, and the next run plans it again"
-            return Mend(fault, says, remove=(fault.path,))
+            return Repair(fault, says, remove=(fault.path,))
         if not fault.needed:
-            return Mend(fault, f"batch {batch}: removed; no run reads it any more", remove=(fault.path,))
+            return Repair(fault, f"batch {batch}: removed; no run reads it any more", remove=(fault.path,))
         return None
 
     def _offsets_again(self, batch: int) -> bytes | None:
@@ -165,7 +166,7 @@ class Mending:
         return last and (noted is None or noted.status == "staged") and self._sink_before(batch)
 
     def _sink_before(self, batch: int) -> bool:
-        shown = self._generation.shown()
+        shown = shown_batches(self._generation)
         noted = self._noted(batch)
         # A sink that cannot be asked counts as having what is noted.
         return max(shown.values()) < batch or (
@@ -174,14 +175,14 @@ class Mending:
 
     # Commits
 
-    def _commits(self, fault: Fault) -> Mend | None:
+    def _commits(self, fault: CheckpointFault) -> Repair | None:
         batch = fault.number
         assert batch is not None
         watermark = self._watermark_after(batch)
         if watermark is not None and self._plain_commits(batch):
             content = f'v1\n{{"nextBatchWatermarkMs":{watermark}}}'.encode()
             says = f"batch {batch}: written again with the watermark it left"
-            return Mend(fault, says, write={fault.path: content})
+            return Repair(fault, says, write={fault.path: content})
         noted = self._noted(batch)
         if (
             batch == self._planned
@@ -189,9 +190,9 @@ class Mending:
             and (noted.status if noted else None) in _REPLAYED
         ):
             says = f"batch {batch}: removed; the next run replays the batch with the same offsets"
-            return Mend(fault, says, remove=(fault.path,))
+            return Repair(fault, says, remove=(fault.path,))
         if not fault.needed:
-            return Mend(fault, f"batch {batch}: removed; no run reads it any more", remove=(fault.path,))
+            return Repair(fault, f"batch {batch}: removed; no run reads it any more", remove=(fault.path,))
         return None
 
     def _watermark_after(self, batch: int) -> int | None:
@@ -225,24 +226,24 @@ class Mending:
 
     # Logs of files, state
 
-    def _sources(self, fault: Fault) -> Mend | None:
+    def _sources(self, fault: CheckpointFault) -> Repair | None:
         entry, source = fault.number, fault.path.split("/")[-2]
         assert entry is not None
         if not fault.needed:
             says = f"entry {entry}: removed; a compacted entry has its lines"
-            return Mend(fault, says, remove=(fault.path,))
+            return Repair(fault, says, remove=(fault.path,))
         if fault.path.endswith(".compact"):
             return None
         if entry > self._read_by(source, self._planned):
             says = f"entry {entry}: removed; no batch has read its files, the next run finds them again"
-            return Mend(fault, says, remove=(fault.path,))
+            return Repair(fault, says, remove=(fault.path,))
         if (
             entry > self._read_by(source, self._committed)
             and self._planned is not None
             and self._unseen(self._planned)
         ):
             says = f"entry {entry}: removed with the offsets of batch {self._planned}, which nobody has seen"
-            return Mend(fault, says, remove=(f"{self._path}/offsets/{self._planned}", fault.path))
+            return Repair(fault, says, remove=(f"{self._path}/offsets/{self._planned}", fault.path))
         return None
 
     def _read_by(self, source: str, batch: int | None) -> int:
@@ -251,30 +252,32 @@ class Mending:
         offset = log_offset(self._files.offsets(batch).by_source.get(source))
         return -1 if offset is None else offset
 
-    def _state(self, fault: Fault) -> Mend | None:
+    def _state(self, fault: CheckpointFault) -> Repair | None:
         if fault.kind == "checksum" and fault.path.endswith(".zip"):
-            return Mend(fault, "the archive is whole; its stale checksum is removed", checksums=(fault.path,))
+            return Repair(
+                fault, "the archive is whole; its stale checksum is removed", checksums=(fault.path,)
+            )
         if fault.kind == "missing":
             return None
         if not fault.needed:
-            return Mend(fault, "removed; the next run does not need it", remove=(fault.path,))
+            return Repair(fault, "removed; the next run does not need it", remove=(fault.path,))
         version = 0 if self._committed is None else self._committed + 1
         for store in StateFiles.read(self._generation.storage, self._path).stores.values():
             is_here = any(info.relative == fault.path for _, info in store.files())
             if is_here and not store.needed(version, frozenset({fault.path}))[1]:
                 says = "removed; an older state and the changes since it give the same"
-                return Mend(fault, says, remove=(fault.path,))
+                return Repair(fault, says, remove=(fault.path,))
         return None
 
-    def _sink(self, fault: Fault) -> Mend | None:
+    def _sink(self, fault: CheckpointFault) -> Repair | None:
         assert fault.number is not None
         content = sink_entry(self._generation, fault.path.rpartition("/")[2])
         if content is not None:
             says = f"entry {fault.number}: written again with the files that the metastore has noted"
-            return Mend(fault, says, write={fault.path: content})
+            return Repair(fault, says, write={fault.path: content})
         if self._committed is None or fault.number > self._committed:
             says = f"entry {fault.number}: removed; the batch is not committed and is written again"
-            return Mend(fault, says, remove=(fault.path,))
+            return Repair(fault, says, remove=(fault.path,))
         return None
 
     def _noted(self, batch: int) -> Batch | None:
@@ -283,7 +286,7 @@ class Mending:
         )
 
 
-def touched(mend: Mend) -> list[str]:
+def touched(mend: Repair) -> list[str]:
     """Every file that a mend changes, with its checksum."""
     paths = [*mend.remove, *mend.write, *mend.checksums]
     return [each for path in paths for each in (path, checksum_path(path))]

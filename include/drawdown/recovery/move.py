@@ -20,8 +20,9 @@ from drawdown.checkpoint.roots import moved, spellings
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import UNPUBLISHED, FileMark, Lease
 from drawdown.plan.moved import logs_of_files
-from drawdown.recovery.generation import Generation
+from drawdown.recovery.faults import sink_log
 from drawdown.storage import Glob, Storage
+from drawdown.workspace import Generation
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ def move(generation: Generation, old: str, current: Callable[[], Lease]) -> Move
     """
     old, new = Storage(old).root, generation.storage.root
     every = _every(generation)
-    logs = [log for each in every for log in logs_of_files(each.storage, each.files, each.sink_log)]
+    logs = [log for each in every for log in logs_of_files(each.storage, each.files, sink_log(each))]
     for each in every:
         _refuse_uncopied(each, old)
     rows = lines = 0

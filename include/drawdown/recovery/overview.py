@@ -9,9 +9,10 @@ from typing import Any
 
 from drawdown.checkpoint import StateFiles
 from drawdown.errors import DrawdownError
-from drawdown.recovery.generation import Generation
+from drawdown.recovery.faults import shown_batches
 from drawdown.recovery.snapshots import snapshots
 from drawdown.storage import Storage
+from drawdown.workspace import Generation
 
 
 def overview(generation: Generation) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def overview(generation: Generation) -> dict[str, Any]:
         "stores": _or_why(lambda: _stores(storage, generation.path)),
         "snapshots": _or_why(lambda: _snapshots(storage, name)),
         "metastore": _noted(generation),
-        "sink": _or_why(generation.shown),
+        "sink": _or_why(lambda: shown_batches(generation)),
         "lease": f"{holder.holder}, run {holder.run_id}" if holder else None,
     }
 

@@ -16,16 +16,16 @@ from dataclasses import dataclass
 
 from drawdown.checkpoint import StateFiles, checksum_path, delete_with_checksum
 from drawdown.checkpoint.state_files import immutable_files
+from drawdown.delta.table import DeltaTableFiles
 from drawdown.metastore.records import UNPUBLISHED, Lease
-from drawdown.publishing.delta_table import DeltaTableFiles
-from drawdown.publishing.staging import staging_folder
-from drawdown.publishing.targets import output_uri, quarantine_uri
-from drawdown.recovery.generation import Generation
 from drawdown.recovery.snapshots import snapshots
+from drawdown.sinks.locations import output_uri, quarantine_uri
+from drawdown.sinks.staging_folder import staging_folder
 from drawdown.spec import Pipeline
 from drawdown.spec.pipeline import SHADOWS
 from drawdown.spec.query_settings import BATCHES_TO_RETAIN
 from drawdown.storage import FileInfo, Storage
+from drawdown.workspace import Generation
 
 _RETAIN = "spark.sql.streaming.minBatchesToRetain"
 _NUMBERED = re.compile(r"(?:checkpoint|carriers|schema)-(\d+)")

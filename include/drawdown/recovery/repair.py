@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from drawdown.checkpoint import Fault, checksum_path, delete_with_checksum, replace_with_checksum
+from drawdown.checkpoint import CheckpointFault, checksum_path, delete_with_checksum, replace_with_checksum
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import Lease
 from drawdown.recovery.advice import torn_error
-from drawdown.recovery.generation import Generation
-from drawdown.recovery.mending import Mend, Mending, touched
+from drawdown.recovery.faults import all_faults
+from drawdown.recovery.mending import Mending, Repair, touched
 from drawdown.recovery.request import folder_name
+from drawdown.workspace import Generation
 
 
 @dataclass(frozen=True)
@@ -23,8 +24,8 @@ class Repaired:
         left: faults that are history and cannot be mended; no run needs those files.
     """
 
-    mended: tuple[Mend, ...]
-    left: tuple[Fault, ...]
+    mended: tuple[Repair, ...]
+    left: tuple[CheckpointFault, ...]
     kept: str
 
 
@@ -37,7 +38,7 @@ def repair(generation: Generation, current: Callable[[], Lease]) -> Repaired:
         SourceError: the storage or the sink cannot be reached.
     """
     mending, storage = Mending(generation), generation.storage
-    found = [(fault, mending.of(fault)) for fault in generation.faults()]
+    found = [(fault, mending.of(fault)) for fault in all_faults(generation)]
     if not found:
         raise RefusedError(
             "checkpoint.whole",
@@ -61,7 +62,7 @@ def repair(generation: Generation, current: Callable[[], Lease]) -> Repaired:
     return Repaired(tuple(mends), tuple(left), kept)
 
 
-def _carry_out(generation: Generation, mend: Mend) -> None:
+def _carry_out(generation: Generation, mend: Repair) -> None:
     storage = generation.storage
     for path in mend.remove:
         delete_with_checksum(storage, path)

@@ -8,10 +8,10 @@ from datetime import UTC, datetime
 from typing import TypeVar
 
 from drawdown.errors import DrawdownError
-from drawdown.metastore.lease_keeper import LeaseKeeper
+from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
 from drawdown.metastore.records import Lease, Run
 from drawdown.publishing.clean_up import clean_up_changes
-from drawdown.recovery.generation import Generation
+from drawdown.workspace import Generation, Workspace
 
 _Done = TypeVar("_Done")
 
@@ -45,17 +45,17 @@ def as_run(
     metastore, ttl = generation.metastore, generation.project.lease_ttl.delta
     name = generation.pipeline.name
     lease = metastore.acquire(name, request.holder, request.run_id, ttl)
-    with LeaseKeeper(metastore, lease, ttl) as keeper:
+    with LeaseHeartbeat(metastore, lease, ttl) as heartbeat:
         origin = {"by": request.by, "why": request.why}
         record = Run(request.run_id, name, kind=request.kind, holder=request.holder, origin=origin)
         metastore.start_run(record)
 
         def current() -> Lease:
-            keeper.check()
-            return keeper.lease
+            heartbeat.check()
+            return heartbeat.lease
 
         try:
-            clean_up_changes(metastore, lease, generation.project, generation.pipeline)
+            clean_up_changes(Workspace(generation.project, metastore), lease, generation.pipeline)
             done = work(current)
         except DrawdownError as error:
             metastore.finish_run(request.run_id, "failed", error=error.as_dict())

@@ -18,11 +18,17 @@ from drawdown.checkpoint import MARKS, RESTORING, Verification, replace_with_che
 from drawdown.errors import RefusedError, SpecError
 from drawdown.metastore.records import Checkpoint, Lease, StagedTable
 from drawdown.recovery.ahead import refuse_ahead
-from drawdown.recovery.generation import Generation
 from drawdown.recovery.mark import mark, unmark
 from drawdown.recovery.rewind import forget_batches
-from drawdown.recovery.sink_back import last_shown, refuse_behind, refuse_stuck, take_sink_back
+from drawdown.recovery.sink_back import (
+    last_shown,
+    refuse_behind,
+    refuse_readers,
+    refuse_stuck,
+    take_sink_back,
+)
 from drawdown.recovery.snapshots import Snapshot, read_snapshot, snapshots
+from drawdown.workspace import Generation
 
 
 def named_snapshot(generation: Generation, name: str) -> Snapshot:
@@ -45,27 +51,36 @@ def named_snapshot(generation: Generation, name: str) -> Snapshot:
 
 
 def restore(
-    generation: Generation, snapshot: Snapshot, current: Callable[[], Lease], *, sink: bool
+    generation: Generation,
+    snapshot: Snapshot,
+    current: Callable[[], Lease],
+    *,
+    sink: bool,
+    yes: bool = False,
 ) -> Snapshot:
     """The steps of this module's page.
 
     Args:
         sink: take the sink back as well, to the last batch that the snapshot's checkpoint has.
+        yes: also when streams over its table then read rows a second time.
 
     Raises:
-        RefusedError: ``sink.ahead``, ``sink.behind``, ``checkpoint.torn``, and as `refuse_stuck`. Nothing is
-            touched then.
+        RefusedError: ``sink.ahead``, ``sink.behind``, ``sink.readers``, ``checkpoint.torn``, and as
+            `refuse_stuck`. Nothing is touched then.
         SourceError: the storage or the sink cannot be reached.
     """
     storage, name = generation.storage, generation.pipeline.name
     generation = replace(generation, checkpoint=_noted(generation, snapshot))
-    if sink:
-        refuse_stuck(generation, snapshot.last_batch)
+    command = f"drawdown checkpoint restore {name} {snapshot.name}"
+    if not sink:
+        refuse_ahead(generation, snapshot.last_batch, command)
     else:
-        refuse_ahead(generation, snapshot.last_batch, f"drawdown checkpoint restore {name} {snapshot.name}")
+        refuse_stuck(generation, snapshot.last_batch)
+        if not yes:
+            refuse_readers(generation, snapshot.last_batch, f"{command} --sink")
     refuse_behind(generation, _shown_by(snapshot), f"snapshot {snapshot.name}")
     _refuse_torn(generation, snapshot)
-    mark(generation, RESTORING, f"{snapshot.name} --sink" if sink else snapshot.name)
+    mark(generation, RESTORING, f"{snapshot.name}{' --sink' * sink}{' --yes' * yes}")
     if sink:
         take_sink_back(generation, snapshot.last_batch, current())
     _put_back(generation, f"{snapshot.path}/checkpoint", generation.path, current)

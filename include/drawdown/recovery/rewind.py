@@ -21,9 +21,18 @@ from drawdown.errors import RefusedError
 from drawdown.fault_points import durable
 from drawdown.metastore.records import UNPUBLISHED, Lease, StagedTable
 from drawdown.recovery.ahead import refuse_ahead
-from drawdown.recovery.generation import Generation
+from drawdown.recovery.faults import sink_log
 from drawdown.recovery.mark import mark, unmark
-from drawdown.recovery.sink_back import TakenBack, last_shown, refuse_behind, refuse_stuck, take_sink_back
+from drawdown.recovery.sink_back import (
+    TakenBack,
+    files_of_versions,
+    last_shown,
+    refuse_behind,
+    refuse_readers,
+    refuse_stuck,
+    take_sink_back,
+)
+from drawdown.workspace import Generation
 
 
 @dataclass(frozen=True)
@@ -34,24 +43,30 @@ class Rewound:
     sink: TakenBack
 
 
-def rewind(generation: Generation, to: int, current: Callable[[], Lease], *, sink: bool) -> Rewound:
+def rewind(
+    generation: Generation, to: int, current: Callable[[], Lease], *, sink: bool, yes: bool = False
+) -> Rewound:
     """Make batch `to` the last committed one.
 
     Args:
         sink: take the sink back as well.
+        yes: also when streams over its table then read rows a second time.
 
     Raises:
-        RefusedError: ``checkpoint.not-kept``: what `to` needs is gone; ``sink.ahead``, ``sink.behind``, and
-            as `refuse_stuck`. Nothing is touched then.
+        RefusedError: ``checkpoint.not-kept``: what `to` needs is gone; ``sink.ahead``, ``sink.behind``,
+            ``sink.readers``, and as `refuse_stuck`. Nothing is touched then.
         SourceError: the storage or the sink cannot be reached.
     """
     _refuse_unkept(generation, to)
+    command = f"drawdown checkpoint rewind {generation.pipeline.name} --to {to}"
     if not sink:
-        refuse_ahead(generation, to, f"drawdown checkpoint rewind {generation.pipeline.name} --to {to}")
+        refuse_ahead(generation, to, command)
     else:
         refuse_stuck(generation, to)
+        if not yes:
+            refuse_readers(generation, to, f"{command} --sink")
     refuse_behind(generation, _shown_by(generation, to), f"batch {to} of the checkpoint")
-    mark(generation, REWINDING, f"--to {to} --sink" if sink else f"--to {to}")
+    mark(generation, REWINDING, f"--to {to}{' --sink' * sink}{' --yes' * yes}")
     taken = take_sink_back(generation, to, current()) if sink else TakenBack()
     forget_batches(generation, to, current())
     files, storage, path = generation.files, generation.storage, generation.path
@@ -80,15 +95,21 @@ def _shown_by(generation: Generation, last: int) -> dict[StagedTable, int]:
 
 
 def forget_batches(generation: Generation, last: int, lease: Lease) -> None:
-    """Forget the batches behind `last`, and remove what they staged and nobody has seen."""
+    """Forget the batches behind `last`, and remove what they staged and nobody has seen.
+
+    What a version of a table names, readers of that version see for as long as upkeep keeps it: the rows that
+    a held slice has set aside were shown with the batch.
+    """
     of, metastore = (generation.pipeline.name, generation.number), generation.metastore
     later = metastore.batches(*of, statuses=UNPUBLISHED, first_batch=last + 1)
     files = metastore.staged_files(*of, [batch.batch_id for batch in later])
     with durable("recovery.forget"):
         metastore.forget_batches(lease, generation.number, last)
-    if generation.sink_log is None:
+    if sink_log(generation) is None:
+        seen = {table: files_of_versions(generation, table) for table in {file.table for _, file in files}}
         for _, file in files:
-            generation.storage.delete(generation.storage.relative(file.path))
+            if file.path not in seen[file.table]:
+                generation.storage.delete(generation.storage.relative(file.path))
 
 
 def kept_batches(generation: Generation, without: frozenset[str] = frozenset()) -> list[int]:

@@ -6,17 +6,19 @@ import uuid
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from drawdown.changes.protocol import transaction_id
 from drawdown.checkpoint import FileLog, delete_with_checksum
+from drawdown.delta.history import DeltaHistory
+from drawdown.delta.log import TableLog
+from drawdown.delta.table import DeltaTableFiles
 from drawdown.errors import RefusedError
 from drawdown.fault_points import durable
 from drawdown.metastore.records import Change, Lease, StagedTable
-from drawdown.plan.downstream import streaming_readers
-from drawdown.publishing.delta_history import DeltaHistory
-from drawdown.publishing.delta_table import DeltaTableFiles
-from drawdown.publishing.target import transaction_id
-from drawdown.publishing.targets import output_uri, quarantine_uri
+from drawdown.plan.downstream import streaming_readers, streaming_readers_of_files
 from drawdown.recovery.ahead import can_go_back, refuse_ahead
-from drawdown.recovery.generation import Generation
+from drawdown.recovery.faults import shown_batches, sink_log
+from drawdown.sinks.locations import output_uri, quarantine_uri
+from drawdown.workspace import Generation
 
 
 @dataclass(frozen=True)
@@ -47,19 +49,17 @@ def take_sink_back(generation: Generation, last: int, lease: Lease) -> TakenBack
     """
     taken = TakenBack()
     for table in _ahead(generation, last):
-        if table == "output" and _is_table(generation, table):
-            version, _ = _version(generation, table, last)
-            taken = TakenBack(
-                list(dict.fromkeys(_history(generation, table).replays(version))), _readers(generation)
-            )
+        if table == "output":
+            taken = TakenBack(_replays_behind(generation, last), _readers(generation))
             _note(generation, taken, lease)
         with durable("recovery.sink"):
             if _is_table(generation, table):
                 _restore(generation, table, last, lease)
             else:
-                assert generation.sink_log is not None
+                log = sink_log(generation)
+                assert log is not None
                 generation.metastore.check_lease(lease)
-                _cut_log(generation, generation.sink_log, last)
+                _cut_log(generation, log, last)
     return taken
 
 
@@ -72,7 +72,9 @@ def _restore(generation: Generation, table: StagedTable, last: int, lease: Lease
         scope={"version": version, "batch": last}, based_on=history.newest,
     )  # fmt: skip
     change = metastore.begin_change(lease, change)
-    history.restore(version, change, {transaction_id(name, generation.number, table): held})
+    history.restore(
+        version, change, {transaction_id(generation.pipeline.name_in_sink, generation.number, table): held}
+    )
     metastore.end_changes([change.change_id], "committed")
 
 
@@ -100,6 +102,30 @@ def refuse_stuck(generation: Generation, last: int) -> None:
             )
 
 
+def refuse_readers(generation: Generation, last: int, again: str) -> None:
+    """Refuse to give streams over the table rows a second time, before anything is touched.
+
+    Args:
+        again: the command that was given; with ``--yes`` behind it nobody is asked here.
+
+    Raises:
+        RefusedError: ``sink.readers``. SourceError: the sink or a checkpoint cannot be reached.
+    """
+    if "output" not in _ahead(generation, last):
+        return
+    if readers := _readers(generation):
+        name = generation.pipeline.name
+        raise RefusedError(
+            "sink.readers",
+            f"{', '.join(readers)} read(s) the output of {name} as a stream: rows of batches behind {last}"
+            " come again, and would reach it twice",
+            where=f"pipeline {name}, generation {generation.number}",
+            do=f"`{again} --yes`, then `drawdown run {name}` and "
+            + ", ".join(f"`drawdown rebuild start {reader}`" for reader in readers)
+            + ", which reads the table as it is by then",
+        )
+
+
 def refuse_behind(generation: Generation, shown_by_then: Mapping[StagedTable, int], what: str) -> None:
     """Refuse to go to where the sink is not yet: a checkpoint in front of it would never bring the rest.
 
@@ -110,7 +136,7 @@ def refuse_behind(generation: Generation, shown_by_then: Mapping[StagedTable, in
     Raises:
         RefusedError: ``sink.behind``. SourceError: the sink cannot be reached.
     """
-    shown = generation.shown()
+    shown = shown_batches(generation)
     for table, wanted in shown_by_then.items():
         if shown[table] < wanted:
             name = generation.pipeline.name
@@ -149,13 +175,13 @@ def nearest_stop(generation: Generation, last: int) -> int:
 
 
 def _ahead(generation: Generation, last: int) -> list[StagedTable]:
-    return [table for table, batch in generation.shown().items() if batch > last]
+    return [table for table, batch in shown_batches(generation).items() if batch > last]
 
 
 def _stop(generation: Generation, table: StagedTable, last: int) -> int:
-    if table == "output" and generation.sink_log is not None:
+    if table == "output" and (log := sink_log(generation)) is not None:
         # A compacted entry has the files of all batches before it, too.
-        return last if FileLog(generation.storage, generation.sink_log, {}).compacted() <= last else -1
+        return last if FileLog(generation.storage, log, {}).compacted() <= last else -1
     if table == "output" and not can_go_back(generation):
         return -1
     of, metastore = (generation.pipeline.name, generation.number), generation.metastore
@@ -168,7 +194,8 @@ def _stop(generation: Generation, table: StagedTable, last: int) -> int:
     if between:
         return held
     # A slice that was released out of order lies behind later batches, and is not in a version before it.
-    late = _history(generation, table).late_releases(transaction_id(*of, table), version)
+    app_id = transaction_id(generation.pipeline.name_in_sink, generation.number, table)
+    late = _history(generation, table).late_releases(app_id, version)
     return min((first - 1 for first in late if first <= last), default=last)
 
 
@@ -178,14 +205,23 @@ def _is_table(generation: Generation, table: StagedTable) -> bool:
 
 
 def _version(generation: Generation, table: StagedTable, last: int) -> tuple[int, int]:
-    of = generation.pipeline.name, generation.number
-    return _history(generation, table).version_with(transaction_id(*of, table), last)
+    app_id = transaction_id(generation.pipeline.name_in_sink, generation.number, table)
+    return _history(generation, table).version_with(app_id, last)
+
+
+def _replays_behind(generation: Generation, last: int) -> list[str]:
+    """Intervals whose replay goes back with the batches; only tables can be replayed."""
+    if not _is_table(generation, "output"):
+        return []
+    version, _ = _version(generation, "output", last)
+    return list(dict.fromkeys(_history(generation, "output").replays(version)))
 
 
 def _readers(generation: Generation) -> list[str]:
-    of = generation.project, generation.metastore, generation.pipeline
-    table = DeltaTableFiles(output_uri(generation.project, generation.pipeline))
-    return streaming_readers(*of, table.table_id)
+    workspace, pipeline = generation.workspace, generation.pipeline
+    if not _is_table(generation, "output"):
+        return streaming_readers_of_files(workspace, pipeline)
+    return streaming_readers(workspace, pipeline, DeltaTableFiles(_uri(generation, "output")).table_id)
 
 
 def _note(generation: Generation, taken: TakenBack, lease: Lease) -> None:
@@ -202,7 +238,7 @@ def _note(generation: Generation, taken: TakenBack, lease: Lease) -> None:
     notices += [
         {
             "id": "sink.rows-again",
-            "what": f"{reader} streams the table of {name}: rows of batches that come again reach it twice",
+            "what": f"{reader} streams the output of {name}: rows of batches that come again reach it twice",
             "about": reader,
             "do": f"after the next run of {name}: drawdown rebuild start {reader}",
         }
@@ -212,9 +248,24 @@ def _note(generation: Generation, taken: TakenBack, lease: Lease) -> None:
         generation.metastore.update_run(lease.run_id, notices=notices)
 
 
+def files_of_versions(generation: Generation, table: StagedTable) -> set[str]:
+    """Every file that a version of a Delta table names, as far as its log goes; none of another sink.
+
+    Raises:
+        SourceError: the table cannot be reached.
+    """
+    if not _is_table(generation, table) or not DeltaTableFiles(_uri(generation, table)).exists():
+        return set()
+    return TableLog(generation.storage, _uri(generation, table)).named_since(0)
+
+
 def _history(generation: Generation, table: StagedTable) -> DeltaHistory:
+    return DeltaHistory(generation.storage, _uri(generation, table))
+
+
+def _uri(generation: Generation, table: StagedTable) -> str:
     uri = {"output": output_uri, "quarantine": quarantine_uri}[table]
-    return DeltaHistory(generation.storage, uri(generation.project, generation.pipeline))
+    return uri(generation.project, generation.pipeline)
 
 
 def _cut_log(generation: Generation, folder: str, last: int) -> None:

@@ -9,7 +9,7 @@ import json
 from urllib.parse import quote
 
 from drawdown.metastore.records import StagedFile
-from drawdown.recovery.generation import Generation
+from drawdown.workspace import Generation
 
 _BLOCK_SIZE = 32 * 1024 * 1024
 _COMPACT = ".compact"

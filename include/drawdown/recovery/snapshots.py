@@ -18,13 +18,15 @@ from datetime import timedelta
 from typing import Any
 
 from drawdown.errors import RefusedError
+from drawdown.layout import snapshots_of
 from drawdown.metastore.columns import EPOCH
 from drawdown.metastore.records import BatchStatus, Checkpoint, Lease
-from drawdown.recovery.generation import Generation
+from drawdown.recovery.faults import all_faults, shown_batches
 from drawdown.recovery.request import folder_name
 from drawdown.storage import Storage
+from drawdown.workspace import Generation
 
-_MANIFEST = "snapshot.json"
+MANIFEST = "snapshot.json"
 _WAITING: tuple[BatchStatus, ...] = ("committed", "passed", "held")
 
 
@@ -60,19 +62,19 @@ class Snapshot:
 
 def snapshots(storage: Storage, pipeline: str) -> list[Snapshot]:
     """The finished snapshots of a pipeline, oldest first."""
-    folder = f"_drawdown/{pipeline}/snapshots"
+    folder = snapshots_of(pipeline)
     return [read_snapshot(storage, f"{folder}/{name}") for name in snapshot_names(storage, pipeline)]
 
 
 def snapshot_names(storage: Storage, pipeline: str) -> list[str]:
     """Of the finished snapshots of a pipeline, oldest first."""
-    found = storage.list_files(f"_drawdown/{pipeline}/snapshots/*/{_MANIFEST}")
+    found = storage.list_files(f"{snapshots_of(pipeline)}/*/{MANIFEST}")
     return [info.relative.split("/")[-2] for info in found]
 
 
 def read_snapshot(storage: Storage, path: str) -> Snapshot:
     """One snapshot by its folder. Raises FileNotFoundError when it is not there, or not finished."""
-    noted = json.loads(storage.read_bytes(f"{path}/{_MANIFEST}"))
+    noted = json.loads(storage.read_bytes(f"{path}/{MANIFEST}"))
     return Snapshot(name=path.rpartition("/")[2], path=path, **noted)
 
 
@@ -96,7 +98,7 @@ def take_snapshot(generation: Generation, current: Callable[[], Lease]) -> Snaps
             where=storage.path(generation.path),
             do=f"`drawdown checkpoint verify {name}` says more; before the first run there is nothing",
         )
-    torn = [fault for fault in generation.faults() if fault.needed]
+    torn = [fault for fault in all_faults(generation) if fault.needed]
     if torn:
         raise RefusedError(
             "checkpoint.torn",
@@ -112,13 +114,13 @@ def take_snapshot(generation: Generation, current: Callable[[], Lease]) -> Snaps
     noted = {
         "generation": generation.number,
         "last_batch": -1 if last is None else last,
-        "shown": generation.shown(),
+        "shown": shown_batches(generation),
         "files": len(copied) + len(staged),
         "bytes": sum(copied),
         "staged": staged,
         "rows": generation.metastore.export_generation(name, generation.number),
     }
-    storage.write_atomic(f"{path}/{_MANIFEST}", json.dumps(noted).encode())
+    storage.write_atomic(f"{path}/{MANIFEST}", json.dumps(noted).encode())
     return read_snapshot(storage, path)
 
 

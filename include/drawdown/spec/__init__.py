@@ -1,16 +1,25 @@
 """The spec: what the user's YAML files say, checked before anything runs."""
 
-from drawdown.spec.cluster import (
+from drawdown.spec.airflow_tasks import Airflow
+from drawdown.spec.clusters.cluster import (
     Cluster,
     ConnectionCluster,
     LocalCluster,
     SizedCluster,
     StandaloneCluster,
 )
-from drawdown.spec.cluster_kinds import Profile
-from drawdown.spec.database import Database
-from drawdown.spec.duration import Duration
+from drawdown.spec.clusters.kinds import Profile
+from drawdown.spec.clusters.remote import (
+    DataprocCluster,
+    EmrCluster,
+    EmrServerlessCluster,
+    KubernetesCluster,
+    RemoteCluster,
+)
+from drawdown.spec.connections.broker import Broker
+from drawdown.spec.connections.database import Database
 from drawdown.spec.loader import (
+    STATE,
     find_root,
     iter_pipelines,
     load_next,
@@ -20,21 +29,16 @@ from drawdown.spec.loader import (
     pipeline_names,
 )
 from drawdown.spec.pipeline import DrainBounds, Pipeline, State, asset_name
-from drawdown.spec.project import Airflow, Broker, Project
+from drawdown.spec.project import Project
 from drawdown.spec.quality import Expectation, Quality, Rule
-from drawdown.spec.remote_cluster import (
-    DataprocCluster,
-    EmrCluster,
-    EmrServerlessCluster,
-    KubernetesCluster,
-    RemoteCluster,
-)
 from drawdown.spec.replay import Replay
 from drawdown.spec.schedule import AssetRef
 from drawdown.spec.sink import Sink
 from drawdown.spec.source import Source, Watermark
+from drawdown.spec.values.duration import Duration
 
 __all__ = [
+    "STATE",
     "Airflow",
     "AssetRef",
     "Broker",

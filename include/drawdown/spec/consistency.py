@@ -7,11 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from drawdown.errors import SpecError
-from drawdown.spec.cleaned_files import cleans
-from drawdown.spec.globs import meets
-from drawdown.spec.nearest import did_you_mean
-from drawdown.spec.paths import overlaps
+from drawdown.spec.formats.cleaned_files import cleans
 from drawdown.spec.pipeline import Pipeline
+from drawdown.spec.reading.nearest import did_you_mean
+from drawdown.spec.values.dag_ids import OWN, replay_dag_id
+from drawdown.spec.values.globs import meets
+from drawdown.spec.values.paths import overlaps
 
 # Options with which a stream goes on behind a commit that takes rows away, which else ends it
 # (DELTA_SOURCE_TABLE_IGNORE_CHANGES).
@@ -28,6 +29,7 @@ def conflicts(pipelines: Sequence[Pipeline]) -> dict[str, SpecError]:
         *_assets(pipelines),
         *_cleaned(pipelines),
         *_replayed(pipelines),
+        *_taken_names(pipelines),
     ):
         for name in names:
             found.setdefault(name, error)
@@ -41,17 +43,18 @@ def _schedules(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecE
             groups[pipeline.group].append(pipeline)
     for group, members in groups.items():
         first = members[0]
-        other = next((member for member in members if member.schedule != first.schedule), None)
-        if other:
-            yield (
-                [member.name for member in members],
-                SpecError(
-                    "spec.group-schedule",
-                    f"group {group!r} is one DAG, but {first.name} and {other.name} have different schedules",
-                    where=f"{_file(first)} and {_file(other)}",
-                    do="give every pipeline of the group the same schedule",
-                ),
-            )
+        for key in ("schedule", "airflow"):
+            other = next((one for one in members if getattr(one, key) != getattr(first, key)), None)
+            if other:
+                yield (
+                    [member.name for member in members],
+                    SpecError(
+                        f"spec.group-{key}",
+                        f"group {group!r} is one DAG, but {first.name} and {other.name} differ in `{key}:`",
+                        where=f"{_file(first)} and {_file(other)}",
+                        do=f"give every pipeline of the group the same `{key}:`",
+                    ),
+                )
 
 
 def _sinks(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
@@ -144,6 +147,28 @@ def _replayed(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecEr
                         " what it made of the old rows; or remove `replay:`",
                     ),
                 )
+
+
+def _taken_names(pipelines: Sequence[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
+    """Only who takes a name is in error: a new folder harms no DAG that is there."""
+    owners = dict.fromkeys(OWN, "is a DAG of Drawdown's own")
+    owners |= {
+        replay_dag_id(each.name): f"is the DAG of the replays of pipeline {each.name!r}, which says `replay:`"
+        for each in pipelines
+        if each.replay
+    }
+    for pipeline in pipelines:
+        taken = pipeline.group or pipeline.name
+        if taken in owners:
+            yield (
+                [pipeline.name],
+                SpecError(
+                    "spec.taken-name",
+                    f"{taken!r} {owners[taken]}",
+                    where=_file(pipeline),
+                    do="rename the group" if pipeline.group else "rename the pipeline",
+                ),
+            )
 
 
 def _file(pipeline: Pipeline) -> str:

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from drawdown.spec.duration import PositiveDuration
-from drawdown.spec.model import Column, Line, SpecModel, problem
+from drawdown.spec.reading.model import Column, Line, SpecModel, problem
+from drawdown.spec.values.duration import PositiveDuration
 
 Measure = Literal["volume", "freshness", "null_rate", "mean", "distinct_count"]
 

@@ -9,21 +9,24 @@ from dataclasses import replace
 from pathlib import Path
 
 from drawdown.errors import SpecError
+from drawdown.spec.clusters.cluster import StandaloneCluster
 from drawdown.spec.consistency import conflicts
-from drawdown.spec.ddl import column_names
-from drawdown.spec.environment import references, refuse_written_secrets, resolve
-from drawdown.spec.folder_files import FolderFiles
-from drawdown.spec.model import NO_VARIABLES
-from drawdown.spec.nearest import did_you_mean
 from drawdown.spec.pipeline import NEXT, Beside, Pipeline
 from drawdown.spec.project import Project, ProjectFile
 from drawdown.spec.quality import SLICE, Quality
+from drawdown.spec.reading.environment import references, refuse_written_secrets, resolve
+from drawdown.spec.reading.folder_files import FolderFiles
+from drawdown.spec.reading.model import NO_VARIABLES
+from drawdown.spec.reading.nearest import did_you_mean
+from drawdown.spec.reading.validation import Problem, spec_error, validate
+from drawdown.spec.reading.yaml_source import Document, parse, read_text
 from drawdown.spec.sink import Sink
-from drawdown.spec.tables import TablePaths
-from drawdown.spec.validation import Problem, spec_error, validate
-from drawdown.spec.yaml_source import Document, parse, read_text
+from drawdown.spec.values.ddl import column_names
+from drawdown.spec.values.tables import TablePaths
 
 PROJECT_FILE = "include/project.yaml"
+STATE = "DRAWDOWN_STATE"
+"""Environment variable: the folder that relative paths of project.yaml, and `.drawdown`, start from."""
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
@@ -61,7 +64,16 @@ def load_project(start: Path | None = None) -> Project:
     document = parse(read_text(root / PROJECT_FILE, PROJECT_FILE), PROJECT_FILE)
     refuse_written_secrets(document)
     file = validate(ProjectFile, resolve(document, os.environ))
-    return Project.of(root, file, references(document))
+    return Project.of(root, _state(root), file, references(document))
+
+
+def _state(root: Path) -> Path:
+    named = os.environ.get(STATE)
+    if named and not Path(named).is_absolute():
+        raise SpecError(
+            "project.state-folder", f"{STATE} is not an absolute path", where=named, do="write the whole path"
+        )
+    return Path(named) if named else root
 
 
 def load_pipeline(project: Project, name: str, tables: TablePaths | None = None) -> Pipeline:
@@ -106,6 +118,12 @@ def _load(project: Project, files: FolderFiles, tables: TablePaths, next_of: str
     _check_names(project, pipeline, document)
     _find_tables(tables, pipeline, document)
     _attach(pipeline, files, document, next_of)
+    pipeline._beside = replace(
+        pipeline._beside,
+        samples=project.samples,
+        approvers=project.approvers,
+        retention=project.retention,
+    )
     return pipeline
 
 
@@ -180,8 +198,33 @@ def _check_names(project: Project, pipeline: Pipeline, document: Document) -> No
     if pipeline.sink.format == "postgres" and pipeline.sink.database not in project.databases:
         found = pipeline.sink.database
         problems.append(_unknown("database", found, project.databases, ("sink", "database")))
+    problems += _own_tasks(project, pipeline)
     if problems:
         raise spec_error(document, problems)
+
+
+def _own_tasks(project: Project, pipeline: Pipeline) -> Iterator[Problem]:
+    """What `airflow:` of a pipeline contradicts in project.yaml; each is refused there, too."""
+    own, cluster = pipeline.airflow, project.clusters.get(pipeline.cluster)
+    if own.retry_delay is not None and own.retry_delay.delta <= project.lease_ttl.delta:
+        yield _contradicts(
+            "retry_delay",
+            "a retry would meet the dead attempt's lease",
+            f"longer than lease_ttl ({project.lease_ttl})",
+        )
+    if own.execution_timeout is None:
+        return
+    ends = {"upkeep.vacuum": project.upkeep.vacuum}
+    if isinstance(cluster, StandaloneCluster):
+        ends[f"clusters.{pipeline.cluster}.ttl"] = cluster.ttl
+    for key, end in ends.items():
+        if end.delta <= own.execution_timeout.delta:
+            what = f"{key} of {PROJECT_FILE} ({end}) is over before a try has to be"
+            yield _contradicts("execution_timeout", what, "shorter than that")
+
+
+def _contradicts(key: str, what: str, do: str) -> Problem:
+    return Problem("spec.contradiction", what, ("airflow", key), f"make it {do}")
 
 
 def _find_tables(tables: TablePaths, pipeline: Pipeline, document: Document) -> None:

@@ -17,15 +17,18 @@ from pydantic import (
     model_validator,
 )
 
-from drawdown.spec.duration import Duration, PositiveDuration
-from drawdown.spec.model import Line, Name, OptionValue, SpecModel, problem
-from drawdown.spec.paths import fixed_part, overlaps
+from drawdown.spec.airflow_tasks import OwnTasks
 from drawdown.spec.quality import Quality, Rule
 from drawdown.spec.query_settings import check_conf, check_state
+from drawdown.spec.reading.model import Approvers, Line, Name, OptionValue, SpecModel, problem
 from drawdown.spec.replay import Replay, check_replay
+from drawdown.spec.row_retention import RowRetention
+from drawdown.spec.samples import SampleGate, Samples
 from drawdown.spec.schedule import AssetRef, checked_schedule
 from drawdown.spec.sink import Sink
 from drawdown.spec.source import Source
+from drawdown.spec.values.duration import Duration, PositiveDuration
+from drawdown.spec.values.paths import fixed_part, overlaps
 
 NEXT = "next"
 """The folder inside a pipeline's own in which its next version stands."""
@@ -65,7 +68,7 @@ def _known_conf(conf: dict[str, OptionValue]) -> dict[str, OptionValue]:
 class DrainBounds(SpecModel):
     """When a drain stops although there is more: after so many batches, or before the batch after so long.
 
-    One of which nothing has ended for `stuck_after`, no step and no Spark task, is given up.
+    A run is cancelled when no step and no Spark task has finished for `stuck_after`.
     """
 
     max_batches: Annotated[int, Field(ge=1)] | None = None
@@ -80,6 +83,7 @@ class Beside:
     Attributes:
         next_of: the pipeline that this is the next version of, or ``""``.
         apart: see Pipeline.
+        samples, approvers, retention: of the project, for a pipeline that says nothing itself.
     """
 
     folder: Path = Path()
@@ -88,6 +92,9 @@ class Beside:
     quality: Quality = field(default_factory=Quality)
     transform_text: str = ""
     has_listener: bool = False
+    samples: Samples | None = None
+    approvers: tuple[str, ...] = ()
+    retention: RowRetention = field(default_factory=RowRetention)
 
 
 # As long as Airflow keeps one (airflow/models/dag.py); a longer one makes it refuse the whole file.
@@ -98,6 +105,7 @@ class Pipeline(SpecModel):
     """The spec of a pipeline; the fields are the keys of pipeline.yaml. Made by ``load_pipeline``."""
 
     description: Annotated[str, StringConstraints(pattern=r"^[^\x00]{0,4000}$")] = ""
+    first_name: Name | None = None
     schedule: Annotated[str | list[AssetRef] | None, BeforeValidator(checked_schedule)] = None
     freshness: PositiveDuration | None = None
     group: Name | None = None
@@ -110,6 +118,10 @@ class Pipeline(SpecModel):
     drain: DrainBounds = DrainBounds()
     replay: Replay | None = None
     cluster: Name = "local"
+    airflow: OwnTasks = OwnTasks()
+    samples: Samples | None = None
+    retention: RowRetention | None = None
+    approvers: Approvers | None = None
     watermark_policy: Literal["min", "max"] = "min"
     conf: Annotated[dict[str, OptionValue], AfterValidator(_known_conf)] = Field(default_factory=dict)
 
@@ -119,6 +131,11 @@ class Pipeline(SpecModel):
     def name(self) -> str:
         """The folder's name; that of the folder around it where this is the next version of a pipeline."""
         return self._beside.next_of or self._beside.folder.name
+
+    @property
+    def name_in_sink(self) -> str:
+        """The name by which its sink knows its batches: the first that the pipeline had."""
+        return self.first_name or self.name
 
     @property
     def is_next(self) -> bool:
@@ -168,6 +185,22 @@ class Pipeline(SpecModel):
     def listener(self) -> Path | None:
         """listener.py, whose class Listener is a StreamingQueryListener; None when there is none."""
         return self.folder / "listener.py" if self._beside.has_listener else None
+
+    @property
+    def sample_gate(self) -> SampleGate:
+        """What of this pipeline's rows may be shown outside the storage root."""
+        samples = self._beside.samples if self.samples is None else self.samples
+        return SampleGate(samples, tuple(self.sink.keys))
+
+    @property
+    def retained(self) -> RowRetention:
+        """How long copies of its rows stay."""
+        return self._beside.retention if self.retention is None else self.retention
+
+    @property
+    def deciders(self) -> tuple[str, ...]:
+        """Ids of the users who decide in Airflow; empty: whoever may edit the DAG run."""
+        return self._beside.approvers if self.approvers is None else tuple(self.approvers)
 
     @property
     def asset_name(self) -> str:

@@ -6,27 +6,22 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_validator
 
 from drawdown.errors import SpecError
-from drawdown.spec.cluster import LocalCluster, StandaloneCluster
-from drawdown.spec.cluster_kinds import Profile
-from drawdown.spec.database import Database
-from drawdown.spec.duration import Duration, PositiveDuration
-from drawdown.spec.environment import AIRFLOWS_OWN
-from drawdown.spec.model import (
-    EmptyIsNone,
-    Line,
-    Name,
-    NumberFromText,
-    OptionalLine,
-    SpecModel,
-    problem,
-)
-from drawdown.spec.schedule import ClockSchedule
+from drawdown.spec.airflow_tasks import Airflow, OwnTasks
+from drawdown.spec.clusters.cluster import LocalCluster, StandaloneCluster
+from drawdown.spec.clusters.kinds import Profile
+from drawdown.spec.connections.broker import Broker
+from drawdown.spec.connections.database import Database
+from drawdown.spec.reading.environment import AIRFLOWS_OWN
+from drawdown.spec.reading.model import Approvers, Name, SpecModel, problem
+from drawdown.spec.row_retention import RowRetention
+from drawdown.spec.samples import Samples
 from drawdown.spec.upkeep import Upkeep
+from drawdown.spec.values.duration import Duration, PositiveDuration
 
 _SCHEMES = ("file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs")
 # Hadoop expands globs in the paths of readers; delta-rs decodes %20 and the like.
@@ -63,65 +58,6 @@ def _metastore(value: SecretStr) -> SecretStr:
     return value
 
 
-class Broker(SpecModel):
-    """A Kafka cluster, in neutral terms: rendered for Spark and for librdkafka where it is used.
-
-    ``connection`` is the id of an Airflow connection that holds username and password instead.
-    """
-
-    bootstrap_servers: Annotated[
-        str,
-        StringConstraints(pattern=r"^[A-Za-z0-9_.\-\[\]]+:[0-9]{1,5}(,[A-Za-z0-9_.\-\[\]]+:[0-9]{1,5})*$"),
-    ]
-    security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = "PLAINTEXT"
-    sasl_mechanism: Annotated[Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"] | None, EmptyIsNone] = None
-    username: OptionalLine = None
-    password: Annotated[SecretStr | None, EmptyIsNone] = None
-    ssl_ca_location: OptionalLine = None
-    connection: OptionalLine = None
-
-    @model_validator(mode="after")
-    def _login_is_whole(self) -> Broker:
-        login = {"sasl_mechanism": self.sasl_mechanism, "username": self.username, "password": self.password}
-        if self.connection and (self.username or self.password):
-            raise problem(
-                "contradiction", "the login is in the connection", "connection", do="remove one of them"
-            )
-        if self.security_protocol.startswith("SASL"):
-            for key, value in login.items():
-                if value is None and (key == "sasl_mechanism" or not self.connection):
-                    raise problem("missing-key", f"{self.security_protocol} needs {key}", do=f"add `{key}:`")
-        else:
-            for key, value in login.items():
-                if value is not None:
-                    raise problem(
-                        "no-effect", f"{self.security_protocol} has no login", key, do="say SASL_SSL"
-                    )
-            if self.connection is not None:
-                raise problem(
-                    "no-effect", f"{self.security_protocol} has no login", "connection", do="say SASL_SSL"
-                )
-        if self.password is not None and _CONTROL.search(self.password.get_secret_value()):
-            raise problem(
-                "wrong-value", "holds a control character", "password", do="mind a trailing line break"
-            )
-        if self.ssl_ca_location and not self.security_protocol.endswith("SSL"):
-            raise problem(
-                "no-effect", "no TLS without SSL or SASL_SSL", "ssl_ca_location", do="remove the key"
-            )
-        return self
-
-
-class Airflow(SpecModel):
-    """What the DAGs use: one shared pool, how tasks retry, when `drawdown__freshness` looks."""
-
-    pool: Line = "drawdown"
-    retries: Annotated[int, NumberFromText, Field(ge=0, le=100)] = 2
-    retry_delay: PositiveDuration = Duration.parse("2 minutes")
-    execution_timeout: PositiveDuration = Duration.parse("2 hours")
-    freshness_schedule: ClockSchedule = "*/10 * * * *"
-
-
 def _local_alone() -> dict[str, Profile]:
     return {"local": LocalCluster()}
 
@@ -155,6 +91,9 @@ class ProjectFile(SpecModel):
     lease_ttl: PositiveDuration = Duration.parse("60 seconds")
     held: PositiveDuration = Duration.parse("6 days")
     upkeep: Upkeep = Upkeep()
+    samples: Samples | None = None
+    retention: RowRetention = RowRetention()
+    approvers: Approvers = Field(default_factory=list)
     pass_environment: list[PassedName] = Field(default_factory=list)
 
     @model_validator(mode="after")
@@ -194,6 +133,8 @@ class Project:
     """A project: project.yaml with every path absolute. Made by ``load_project``."""
 
     root: Path
+    state: Path
+    """Where relative paths start: the root, or what DRAWDOWN_STATE names."""
     storage_root: str
     metastore_url: str = field(repr=False)
     brokers: dict[str, Broker]
@@ -205,6 +146,16 @@ class Project:
     upkeep: Upkeep
     passed_environment: tuple[str, ...] = ()
     """Names, or beginnings with ``*``, of variables that Spark's processes get besides what they need."""
+    samples: Samples | None = None
+    """Which columns of sample rows are shown, where a pipeline does not say it itself."""
+    approvers: tuple[str, ...] = ()
+    """Who decides in Airflow, where a pipeline does not say it itself; empty: who may edit the DAG run."""
+    retention: RowRetention = field(default_factory=RowRetention)
+    """How long copies of rows stay, where a pipeline does not say it itself."""
+
+    def tasks_of(self, own: OwnTasks) -> Airflow:
+        """How Airflow runs the tasks of a pipeline that says `own`."""
+        return self.airflow.instead(own)
 
     @property
     def pipelines_dir(self) -> Path:
@@ -213,12 +164,12 @@ class Project:
     @property
     def state_dir(self) -> Path:
         """Jars, logs, the class archive, run files; never committed."""
-        return self.root / ".drawdown"
+        return self.state / ".drawdown"
 
     @classmethod
-    def of(cls, root: Path, file: ProjectFile, references: Iterable[str] = ()) -> Project:
-        """Relative paths in ``file`` are relative to ``root``; ``references``: variables that it names."""
-        storage = file.storage_root if "://" in file.storage_root else str(root / file.storage_root)
+    def of(cls, root: Path, state: Path, file: ProjectFile, references: Iterable[str] = ()) -> Project:
+        """Relative paths in ``file`` are relative to ``state``; ``references``: variables that it names."""
+        storage = file.storage_root if "://" in file.storage_root else str(state / file.storage_root)
         if odd := _ODD.search(storage):
             raise SpecError(
                 "project.storage-root",
@@ -228,9 +179,10 @@ class Project:
             )
         metastore = file.metastore.get_secret_value()
         if metastore.startswith("sqlite:///"):
-            metastore = f"sqlite:///{root / metastore.removeprefix('sqlite:///')}"
+            metastore = f"sqlite:///{state / metastore.removeprefix('sqlite:///')}"
         return cls(
             root,
+            state,
             storage,
             metastore,
             file.brokers,
@@ -241,4 +193,7 @@ class Project:
             file.held,
             file.upkeep,
             tuple(sorted({*references, *file.pass_environment})),
+            file.samples,
+            tuple(file.approvers),
+            file.retention,
         )

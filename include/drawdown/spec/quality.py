@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from drawdown.spec.history import HistoryExpectation
-from drawdown.spec.model import Line, Name, SpecModel, Sql, problem, without_variables
+from drawdown.spec.reading.model import Line, Name, SpecModel, Sql, problem, without_variables
 
 SqlText = Annotated[Sql, StringConstraints(min_length=1, max_length=10_000)]
 ExpectationType = Annotated[str, StringConstraints(pattern=r"^expect_[a-z0-9_]{1,200}$")]
+
+
+_COLUMN_KEYS = ("column", "column_A", "column_B")
+
+
+def columns_named(kwargs: Mapping[str, Any]) -> list[str]:
+    """The columns that an expectation's arguments name."""
+    named = [kwargs[key] for key in _COLUMN_KEYS if key in kwargs]
+    listed = kwargs.get("column_list")
+    return [str(name) for name in [*named, *(listed if isinstance(listed, list) else [])]]
 
 
 class Rule(SpecModel):
@@ -48,15 +59,16 @@ class Expectation(SpecModel):
         )
 
     @property
+    def columns(self) -> list[str]:
+        """The columns that it is about."""
+        return columns_named(self.kwargs)
+
+    @property
     def id(self) -> str:
         """The name, or the type and the column(s) it is about: results are matched by it."""
         if self.name:
             return self.name
-        about = [
-            self.kwargs[key]
-            for key in ("column", "column_A", "column_B", "column_list")
-            if key in self.kwargs
-        ]
+        about = [self.kwargs[key] for key in (*_COLUMN_KEYS, "column_list") if key in self.kwargs]
         return f"{self.type}({', '.join(map(str, about))})"
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from drawdown.spec.duration import Duration, PositiveDuration
-from drawdown.spec.model import SpecModel, problem
+from drawdown.spec.reading.model import SpecModel, problem
 from drawdown.spec.sink import Sink
 from drawdown.spec.source import Source
+from drawdown.spec.values.duration import Duration, PositiveDuration
 
 _NONE = Duration.parse("0 seconds")
 _TAKEN_BACK = ("delta", "postgres")

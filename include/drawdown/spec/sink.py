@@ -7,10 +7,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
-from drawdown.spec.model import Column, Name, OptionValue, SpecModel, problem
-from drawdown.spec.options import TRANSACTIONAL, SinkFormat, check_names, sink_options
-from drawdown.spec.paths import FolderFile, SinkPath
-from drawdown.spec.tables import check_table
+from drawdown.spec.formats.options import TRANSACTIONAL, SinkFormat, check_names, sink_options
+from drawdown.spec.reading.model import Column, Name, OptionValue, SpecModel, problem
+from drawdown.spec.values.paths import FolderFile, SinkPath
+from drawdown.spec.values.tables import check_table
 
 OutputMode = Literal["append", "update", "complete"]
 # The name of a Delta table, or schema.table of a database.

@@ -6,11 +6,9 @@ from typing import Literal
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from drawdown.spec.cleaned_files import check_archive
-from drawdown.spec.duration import Duration, PositiveDuration
-from drawdown.spec.kafka_source import check_kafka_options
-from drawdown.spec.model import Column, Name, OptionValue, SpecModel, problem
-from drawdown.spec.options import (
+from drawdown.spec.formats.cleaned_files import check_archive
+from drawdown.spec.formats.kafka_source import check_kafka_options
+from drawdown.spec.formats.options import (
     SourceFormat,
     check_names,
     check_one_bound,
@@ -18,8 +16,10 @@ from drawdown.spec.options import (
     required_options,
     source_options,
 )
-from drawdown.spec.paths import FolderFile, SourcePath
-from drawdown.spec.schema_text import SchemaText, names_a_file
+from drawdown.spec.reading.model import Column, Name, OptionValue, SpecModel, problem
+from drawdown.spec.values.duration import Duration, PositiveDuration
+from drawdown.spec.values.paths import FolderFile, SourcePath
+from drawdown.spec.values.schema_text import SchemaText, names_a_file
 
 # Spark reads these only with a schema, in a stream; delta knows its own, text has one column.
 _NEEDS_SCHEMA = ("csv", "json", "xml", "parquet", "orc")
@@ -42,6 +42,10 @@ _KEYS_OF: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("policy", _FILES, "it is about files"),
     ("infer_schema", _NEEDS_SCHEMA, "only the schema of files with columns is inferred"),
 )
+
+
+FILE_FORMATS = frozenset({"csv", "json", "xml", "parquet", "orc", "text", "avro"})
+"""Formats of files; the others are asked for what they have in ways of their own."""
 
 
 class Watermark(SpecModel):

@@ -9,8 +9,8 @@ from typing import Literal
 from pydantic_core import PydanticCustomError
 
 from drawdown.errors import SpecError
-from drawdown.spec.duration import Duration
 from drawdown.spec.pipeline import Pipeline
+from drawdown.spec.values.duration import Duration
 
 Kind = Literal["available-now", "default", "interval", "continuous", "real-time"]
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from drawdown.spec.duration import Duration, PositiveDuration
-from drawdown.spec.model import SpecModel
+from drawdown.spec.reading.model import SpecModel
 from drawdown.spec.schedule import ClockSchedule
+from drawdown.spec.values.duration import Duration, PositiveDuration
 
 
 class Upkeep(SpecModel):

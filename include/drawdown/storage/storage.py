@@ -14,7 +14,7 @@ from typing import Any, BinaryIO, cast
 import fsspec
 
 from drawdown.errors import MachineError, RefusedError, SourceError
-from drawdown.spec.globs import Glob
+from drawdown.spec.values.globs import Glob
 from drawdown.storage import local_files
 from drawdown.storage.containment import check_links, check_relative
 

@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from drawdown.delta.table import DeltaTableFiles
 from drawdown.fault_points import durable
 from drawdown.metastore.records import Change
-from drawdown.publishing.delta_table import DeltaTableFiles
 
 _SMALL = 16 * 2**20
 """Bytes; a file of less is small."""
@@ -28,11 +28,18 @@ class Compacted:
     after: int = 0
 
 
-def compact(table: DeltaTableFiles, begin: Callable[[int], Change], *, dry: bool) -> Compacted:
+def compact(
+    table: DeltaTableFiles,
+    begin: Callable[[int], Change],
+    once: Callable[[Change], tuple[int, int]],
+    *,
+    dry: bool,
+) -> Compacted:
     """Compact the table when it is worth it; the caller holds the leases of drains and of replays' commits.
 
     Args:
         begin: begins the change in the register, given the table's version.
+        once: makes the commit; the number of files before and after it.
 
     Raises:
         SourceError: ``sink.unreadable``, ``sink.unwritable``; the same call may be made again.
@@ -42,5 +49,5 @@ def compact(table: DeltaTableFiles, begin: Callable[[int], Change], *, dry: bool
     if not worth or dry:
         return Compacted(worth)
     with durable("upkeep.compact"):
-        before, after = table.compact(begin(table.version))
+        before, after = once(begin(table.version))
     return Compacted(before, after)

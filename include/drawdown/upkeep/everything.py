@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from drawdown.errors import DrawdownError
-from drawdown.metastore import Metastore, this_process
+from drawdown.metastore import this_process
 from drawdown.plan.readers import Readers
-from drawdown.plan.rebuild import in_use
-from drawdown.spec import Pipeline, Project
-from drawdown.upkeep.tidy import Asked, Tidied, tidy
+from drawdown.plan.version_in_use import in_use
+from drawdown.spec import Pipeline
+from drawdown.upkeep.tidy import Tidied, UpkeepRequest, tidy
+from drawdown.workspace import Workspace
 
 
 def tidy_all(
-    project: Project,
+    workspace: Workspace,
     pipelines: Sequence[Pipeline],
-    metastore: Metastore,
     origin: Mapping[str, Any],
     new_run_id: Callable[[], str],
     *,
@@ -31,12 +31,12 @@ def tidy_all(
     Raises:
         SourceError: the metastore cannot be reached.
     """
-    readers = Readers.of(project, metastore)
+    readers = Readers.of(workspace)
     for pipeline in pipelines:
         try:
-            version = in_use(project, metastore, pipeline)
+            version = in_use(workspace, pipeline)
         except DrawdownError as error:
             yield Tidied(pipeline.name, error=error)
             continue
-        asked = Asked(new_run_id(), this_process(), origin, dry)
-        yield tidy(project, version, metastore, readers, asked)
+        asked = UpkeepRequest(new_run_id(), this_process(), origin, dry)
+        yield tidy(workspace, version, readers, asked)

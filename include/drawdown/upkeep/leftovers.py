@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 
-from drawdown.recovery.generation import Generation
+from drawdown.processes.scratch import left_over, remove_left_over
 from drawdown.spec import Project
 from drawdown.storage import FileInfo
+from drawdown.workspace import Generation
 
 _LOG_BYTES = 64 * 2**20
 
@@ -26,7 +27,7 @@ def leftovers(generation: Generation, now: datetime) -> list[FileInfo]:
 
 
 def tidy_machine(project: Project, *, dry: bool) -> list[str]:
-    """On this machine: run folders whose guard was killed, and a log that has grown long, which is set aside.
+    """On this machine: folders of runs that were killed, and a log that has grown long, which is set aside.
 
     Returns:
         A sentence for each.
@@ -36,6 +37,8 @@ def tidy_machine(project: Project, *, dry: bool) -> list[str]:
         said.append(f"removed {folder}, of a run whose guard was killed")
         if not dry:
             shutil.rmtree(folder, ignore_errors=True)
+    found = left_over() if dry else remove_left_over()
+    said += [f"removed {folder}, temporary files of a run that was killed" for folder in found]
     log = project.state_dir / "logs" / "spark.log"
     if log.exists() and log.stat().st_size > _LOG_BYTES:
         said.append(f"set {log} aside as {log.name}.old")

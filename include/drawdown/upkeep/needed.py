@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from drawdown.checkpoint import CheckpointFiles
+from drawdown.delta.log import TableLog
 from drawdown.metastore.records import StagedTable
 from drawdown.plan.readers import Readers
-from drawdown.publishing.table_log import TableLog
-from drawdown.recovery.generation import Generation
 from drawdown.recovery.request import time_of
 from drawdown.recovery.snapshots import snapshot_names
+from drawdown.workspace import Generation
 
 # A snapshot is named by the clock of who took it.
 _CLOCKS_DIFFER = timedelta(hours=1)

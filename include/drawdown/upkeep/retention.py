@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 from drawdown.checkpoint import CheckpointFiles
-from drawdown.metastore.pruning import Retention
+from drawdown.metastore.operations.pruning import Retention
 from drawdown.metastore.records import Checkpoint
-from drawdown.recovery.generation import Generation
+from drawdown.recovery.faults import sink_log
 from drawdown.recovery.snapshots import snapshots
 from drawdown.spec.history import values_needed
+from drawdown.workspace import Generation
 
 
 def retention_of(generation: Generation) -> Retention:
@@ -26,7 +27,7 @@ def retention_of(generation: Generation) -> Retention:
         gone=[each.generation for each in retired if not _files(generation, each).exists],
         history=values_needed(generation.pipeline.quality.history),
         # The log of a file sink can be mended from all that it has ever written.
-        every_batch=generation.sink_log is not None,
+        every_batch=sink_log(generation) is not None,
     )
 
 

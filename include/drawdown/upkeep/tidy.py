@@ -2,10 +2,11 @@
 
 1  stand aside while a run is under way, and behind one that died: the next drain settles what it left
 2  prune the checkpoint, its snapshots and kept copies (`drawdown checkpoint prune`)
-3  compact the output and the quarantine, where many small files make it worth a commit
-4  remove files of both that nobody needs any more
-5  prune the metastore
-6  leave a run record, when anything was done
+3  remove rows of the quarantine, and values in verdicts, that are older than `retention:`
+4  compact the output and the quarantine, where many small files make it worth a commit
+5  remove files of both that nobody needs any more
+6  prune the metastore
+7  leave a run record, when anything was done
 
 Each step can be done again: killed anywhere, the next upkeep goes on, and no run notices.
 """
@@ -16,30 +17,34 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
+from drawdown.changes.protocol import conflicts_told
 from drawdown.checkpoint import delete_with_checksum
-from drawdown.errors import BusyError, DrawdownError
+from drawdown.delta.log import TableLog
+from drawdown.delta.table import DeltaTableFiles
+from drawdown.errors import BusyError, DrawdownError, RefusedError
 from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
-from drawdown.metastore.lease_keeper import LeaseKeeper
-from drawdown.metastore.pruning import prune_records
-from drawdown.metastore.records import Change, Lease, Run, RunState, StagedTable
+from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
+from drawdown.metastore.operations.pruning import prune_records, strip_values
+from drawdown.metastore.records import Change, ChangeKind, Lease, Run, RunState, StagedTable
 from drawdown.plan.readers import Readers
-from drawdown.publishing.delta_table import DeltaTableFiles
-from drawdown.publishing.table_log import TableLog
-from drawdown.publishing.target import conflicts_told
-from drawdown.publishing.targets import output_uri, quarantine_uri
-from drawdown.recovery.generation import Generation
+from drawdown.quarantine import other_bytes
+from drawdown.recovery.behind import refuse_older_metastore
+from drawdown.recovery.faults import restart_faults
 from drawdown.recovery.prune import Pruned, prunable, remove
-from drawdown.spec import Pipeline, Project
+from drawdown.sinks.locations import output_uri, quarantine_uri
+from drawdown.spec import Pipeline
 from drawdown.storage import FileInfo
 from drawdown.upkeep.compaction import Compacted, compact
+from drawdown.upkeep.expiry import expired, remove_expired
 from drawdown.upkeep.leftovers import leftovers
 from drawdown.upkeep.needed import Needed, oldest_needed
 from drawdown.upkeep.retention import retention_of
 from drawdown.upkeep.vacuum import unneeded_files
+from drawdown.workspace import Generation, Workspace
 
 KIND = "upkeep"
 """Of the run records."""
@@ -49,7 +54,7 @@ KEPT_COPIES = 3
 
 
 @dataclass(frozen=True)
-class Asked:
+class UpkeepRequest:
     """Who asks; with `dry` nothing is changed, and everything found."""
 
     run_id: str
@@ -66,7 +71,9 @@ class Tidied:
         compacted: by table; with `dry` the files after it are not known, and 0.
         vacuumed: by table the files that are gone.
         pruned: what `drawdown checkpoint prune` removes, by what it was.
+        expired: rows of the quarantine that `retention:` lets go, by their state.
         records: rows of the metastore by table.
+        stripped: records of the metastore that lost the values of rows in them, by table.
         notes: sentences on what was left, and why.
         error: what ended it before its end.
     """
@@ -75,7 +82,9 @@ class Tidied:
     compacted: dict[StagedTable, Compacted] = field(default_factory=dict)
     vacuumed: dict[StagedTable, list[FileInfo]] = field(default_factory=dict)
     pruned: Pruned = field(default_factory=lambda: Pruned({}))
+    expired: dict[str, int] = field(default_factory=dict)
     records: dict[str, int] = field(default_factory=dict)
+    stripped: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
     error: DrawdownError | None = None
 
@@ -104,14 +113,17 @@ class Tidied:
         ]
         if self.files:
             parts.append(f"removed {self.files:,} files, {self.bytes:,} bytes")
+        if self.expired:
+            states = ", ".join(f"{rows:,} {state}" for state, rows in sorted(self.expired.items()))
+            parts.append(f"removed rows of the quarantine: {states}")
+        if self.stripped:
+            parts.append(f"removed the values of rows from {sum(self.stripped.values()):,} records")
         if self.rows:
             parts.append(f"removed {self.rows:,} records")
         return "; ".join(parts)
 
 
-def tidy(
-    project: Project, pipeline: Pipeline, metastore: Metastore, readers: Readers, asked: Asked
-) -> Tidied:
+def tidy(workspace: Workspace, pipeline: Pipeline, readers: Readers, asked: UpkeepRequest) -> Tidied:
     """The steps of this module's page; what goes wrong with this pipeline is in the result.
 
     Args:
@@ -119,17 +131,17 @@ def tidy(
         readers: of all tables of the project.
     """
     tidied = Tidied(pipeline.name)
-    ttl = project.lease_ttl.delta
+    ttl = workspace.project.lease_ttl.delta
     try:
-        lease = metastore.acquire(pipeline.name, asked.holder, asked.run_id, ttl)
-        with LeaseKeeper(metastore, lease, ttl) as keeper:
-            generation = Generation.of(project, pipeline, metastore)
+        lease = workspace.metastore.acquire(pipeline.name, asked.holder, asked.run_id, ttl)
+        with LeaseHeartbeat(workspace.metastore, lease, ttl) as heartbeat:
+            generation = Generation.of(workspace, pipeline)
             if _stands_aside(generation, tidied):
                 return tidied
 
             def current() -> Lease:
-                keeper.check()
-                return keeper.lease
+                heartbeat.check()
+                return heartbeat.lease
 
             _Work(generation, readers, asked, current, tidied).run()
     except BusyError as busy:
@@ -137,7 +149,7 @@ def tidy(
     except DrawdownError as error:
         tidied.error = error
     if tidied.error is not None or (tidied.said and not asked.dry):
-        _record(metastore, tidied, asked)
+        _record(workspace.metastore, tidied, asked)
     return tidied
 
 
@@ -149,7 +161,12 @@ def _stands_aside(generation: Generation, tidied: Tidied) -> bool:
         what = f"left for the next time: run {run.run_id} died, and the next drain settles what it left"
         tidied.notes.append(f"{what}: drawdown run {name}")
         return True
-    for fault in generation.restart_faults():
+    try:
+        refuse_older_metastore(generation)
+    except RefusedError as error:
+        tidied.notes.append(f"left as it is: {error.what}: {error.do}")
+        return True
+    for fault in restart_faults(generation):
         if fault.needed:
             what = f"left as it is: its checkpoint is torn ({fault.what})"
             tidied.notes.append(f"{what}: drawdown checkpoint verify {name}")
@@ -157,7 +174,7 @@ def _stands_aside(generation: Generation, tidied: Tidied) -> bool:
     return False
 
 
-def _record(metastore: Metastore, tidied: Tidied, asked: Asked) -> None:
+def _record(metastore: Metastore, tidied: Tidied, asked: UpkeepRequest) -> None:
     """Only now: a record of an upkeep that died would have the next drain look for what it left."""
     kept = Run(asked.run_id, tidied.pipeline, kind=KIND, holder=asked.holder, origin=dict(asked.origin))
     metastore.start_run(kept)
@@ -170,7 +187,7 @@ def _record(metastore: Metastore, tidied: Tidied, asked: Asked) -> None:
 class _Work:
     generation: Generation
     readers: Readers
-    asked: Asked
+    asked: UpkeepRequest
     current: Callable[[], Lease]
     tidied: Tidied
 
@@ -181,9 +198,16 @@ class _Work:
     def run(self) -> None:
         self._prune()
         for table, files in self._tables():
+            if table == "quarantine":
+                self._expire(files)
             self._compact(table, files)
             self._vacuum(table, files)
+        limit = self.generation.pipeline.retained.verdicts
         with durable("upkeep.records"):
+            if limit is not None:
+                self.tidied.stripped = strip_values(
+                    self.generation.metastore, self.current(), limit.delta, dry=self.asked.dry
+                )
             self.tidied.records = prune_records(
                 self.generation.metastore,
                 self.current(),
@@ -220,6 +244,42 @@ class _Work:
         needed = self._needed(table, log)
         return log.named_since(0 if needed is None else needed.version)
 
+    def _expire(self, files: DeltaTableFiles) -> None:
+        limits = self.generation.pipeline.retained
+        if limits.quarantine is None and limits.quarantine_open is None:
+            return
+        found = expired(self.generation, self.now)
+        for why, rows in sorted(found.stay.items()):
+            what = f"{rows:,} row(s) of the quarantine are older than `retention:` and stay"
+            self.tidied.notes.append(f"{what}: {why}")
+        if not found.keys and not found.replays:
+            return
+        readers = sorted({*self.readers.needed.get(files.table_id, ()), *self.readers.unknown})
+        if readers:
+            # A stream over the table ends when rows of it go.
+            what = f"{len(found.keys):,} row(s) of the quarantine are older than `retention:` and stay"
+            self.tidied.notes.append(f"{what}: it is streamed, or may be, by {', '.join(readers)}")
+            return
+        self.tidied.expired = dict(found.rows)
+        if self.asked.dry:
+            return
+        lease, begun = self.current(), list[Change]()
+
+        def begin(based_on: int) -> Change:
+            change = self._change(lease, "quarantine", "retention", based_on)
+            begun.append(self.generation.metastore.begin_change(lease, change))
+            return begun[-1]
+
+        with conflicts_told(lease.pipeline, "quarantine"):
+            remove_expired(self.generation, files, found, begin)
+        self.generation.metastore.end_changes([change.change_id for change in begun], "committed")
+
+    def _change(self, lease: Lease, table: StagedTable, kind: ChangeKind, based_on: int) -> Change:
+        return Change(
+            uuid.uuid4().hex, lease.pipeline, table, self.generation.number, kind, self.asked.run_id,
+            based_on=based_on,
+        )  # fmt: skip
+
     def _compact(self, table: StagedTable, files: DeltaTableFiles) -> None:
         """A replay that commits meanwhile would have to begin again: its turn is kept."""
         metastore, asked = self.generation.metastore, self.asked
@@ -232,15 +292,15 @@ class _Work:
         lease, begun = self.current(), list[Change]()
 
         def begin(based_on: int) -> Change:
-            change = Change(
-                uuid.uuid4().hex, lease.pipeline, table, self.generation.number, "compaction", asked.run_id,
-                based_on=based_on,
-            )  # fmt: skip
+            change = self._change(lease, table, "compaction", based_on)
             begun.append(metastore.begin_change(lease, change))
             return begun[-1]
 
-        with LeaseKeeper(metastore, replays, ttl), conflicts_told(lease.pipeline, table):
-            done = compact(files, begin, dry=asked.dry)
+        with LeaseHeartbeat(metastore, replays, ttl), conflicts_told(lease.pipeline, table):
+            once = files.compact
+            if table == "quarantine":
+                once = partial(other_bytes.compact, self.generation.storage, files)
+            done = compact(files, begin, once, dry=asked.dry)
         metastore.end_changes([change.change_id for change in begun], "committed")
         if done.before:
             self.tidied.compacted[table] = done

@@ -12,12 +12,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import datetime
 
+from drawdown.delta.log import TableLog
 from drawdown.metastore.records import UNPUBLISHED
-from drawdown.publishing.table_log import TableLog
-from drawdown.recovery.generation import Generation
 from drawdown.spec.pipeline import SHADOWS
 from drawdown.storage import FileInfo
 from drawdown.upkeep.needed import Needed
+from drawdown.workspace import Generation
 
 _CHANGES = "_change_data"
 _LOG = "_delta_log"

@@ -1,0 +1,1 @@
+"""What this repository needs and no project does: set-up, locks, a local Airflow, the demo."""

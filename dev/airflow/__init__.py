@@ -1,0 +1,1 @@
+"""A local Airflow for development, the demo and tests: started here, gone afterwards."""

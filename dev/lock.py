@@ -1,0 +1,112 @@
+"""Regenerates what set-up pins: both ``requirements.txt`` and ``jars.lock`` (``make lock``)."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from drawdown.errors import DrawdownError, MachineError
+from drawdown.jvm.ivy import Ivy
+from drawdown.jvm.jars import BROKER, CONNECTORS, LOCK_FILE, Jar, sha256
+
+CONNECTOR_COORDINATES = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
+    # 4.2.0 of this one jar is missing from some mirrors; it is used for delegation tokens only.
+    "org.apache.spark:spark-token-provider-kafka-0-10_2.13:4.1.0-preview1",
+    "org.apache.kafka:kafka-clients:3.9.2",
+    "org.apache.commons:commons-pool2:2.13.1",
+    "io.delta:delta-spark_4.2_2.13:4.4.0",
+    "io.delta:delta-storage:4.4.0",
+    "org.postgresql:postgresql:42.7.7",
+    # The newest whose jar is where the others are; Spark 4.2 reads with it (from_avro: its tests decode).
+    "org.apache.spark:spark-avro_2.13:4.1.1",
+)
+BROKER_COORDINATES = (
+    "org.apache.kafka:kafka_2.13:4.3.1",
+    # Kafka declares no logging backend: without this one a broker that fails says nothing.
+    "org.apache.logging.log4j:log4j-slf4j-impl:2.25.4",
+)
+HEADER = "# Written by `make lock`: every jar set-up fetches, by exact coordinate, with its SHA-256.\n"
+
+
+REQUIREMENTS = ("requirements", "dev/requirements")
+"""What runs, and what tests and checks need beside it; none of both in two versions."""
+
+
+def lock_requirements(project_root: Path) -> None:
+    """Compile each ``.in`` into a ``.txt`` with hashes, for Python 3.11 and later; pins that fit stay."""
+    runtime, dev = REQUIREMENTS
+    _compile(project_root, runtime)
+    _compile(project_root, dev, "--constraints", f"{runtime}.txt")
+
+
+def _compile(project_root: Path, name: str, *more: str) -> None:
+    files = [f"{name}.in", "--output-file", f"{name}.txt", *more]
+    options = ["--quiet", "--generate-hashes", "--python-version", "3.11", "--universal"]
+    command = [sys.executable, "-m", "uv", "pip", "compile", *options, *files]
+    done = subprocess.run(command, cwd=project_root, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise MachineError(
+            "lock.requirements",
+            f"the requirements could not be resolved: {done.stderr.strip()[-500:]}",
+            where=str(project_root / f"{name}.in"),
+            do="change what contradicts itself there, or check the network",
+        )
+
+
+def lock_jars(lock_file: Path = LOCK_FILE) -> list[Jar]:
+    """Resolve both lists once and write every jar they need; the broker's with all dependencies."""
+    with Ivy(Path(tempfile.mkdtemp(prefix="drawdown-lock-"))) as ivy:
+        jars = [
+            *_locked(CONNECTORS, ivy.resolve(CONNECTOR_COORDINATES)),
+            *_locked(BROKER, ivy.resolve(BROKER_COORDINATES, transitive=True)),
+        ]
+    lock_file.write_text(HEADER + "".join(_entry(jar) for jar in sorted(jars)))
+    return jars
+
+
+def main() -> int:
+    """Both, from the project root; prints errors without a trace."""
+    try:
+        lock_requirements(Path.cwd())
+        print(f"{len(lock_jars())} jars locked in {LOCK_FILE.name}")
+    except DrawdownError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    return 0
+
+
+def _locked(folder: str, files: Sequence[Path]) -> list[Jar]:
+    return [Jar(folder, _coordinate(file), sha256(file)) for file in files]
+
+
+def _coordinate(file: Path) -> str:
+    """``group:artifact:version`` of a file in Ivy's cache layout, where each part has a name of its own.
+
+    MavenUtils retrieves to ``jars/group_artifact-version.jar``, which cannot be taken apart safely
+    (artifacts hold ``_`` and ``-``); the cache is ``cache/group/artifact/jars/artifact-version.jar``.
+    """
+    cache = file.parent.parent / "cache"
+    for cached in cache.glob("*/*/*/*.jar"):
+        group, artifact = cached.parts[-4], cached.parts[-3]
+        version = cached.stem.removeprefix(f"{artifact}-")
+        if file.name == f"{group}_{artifact}-{version}.jar":
+            return f"{group}:{artifact}:{version}"
+    raise MachineError(
+        "lock.unknown-jar",
+        f"Ivy retrieved {file.name}, which its cache does not hold",
+        where=str(cache),
+        do="report it: Ivy's layout has changed",
+    )
+
+
+def _entry(jar: Jar) -> str:
+    lines = [f'{name} = "{value}"' for name, value in vars(jar).items()]
+    return "\n[[jar]]\n" + "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

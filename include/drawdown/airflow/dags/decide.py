@@ -1,0 +1,65 @@
+"""The DAG `drawdown__decide`: choose → decide, one run for each held slice of any pipeline.
+
+It is a DAG of its own, so that a request that stays open for days keeps no drain from running: a drain's
+DAG has one active run at a time. It is one for all pipelines, so that 1,000 of them are parsed in time.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from airflow.sdk import DAG, TriggerRule
+
+from drawdown.airflow.task_arguments import of_tasks
+from drawdown.airflow.tasks.decide import DECIDED, ChooseOperator, DecideOperator
+from drawdown.spec import Project
+from drawdown.spec.values.dag_ids import DECIDE
+
+_OPEN_AT_ONCE = 1_000
+_PATIENCE = timedelta(days=7)
+"""How long a decision waits for a drain, or for that about an earlier slice."""
+
+_DOC = """
+### Held slices
+An audit that fails holds its slice back: nothing of it is visible, and what passes behind it waits. A run of
+this DAG asks about one held slice: open its task `choose`, or *Required Actions*, read the verdict, choose
+and say why.
+
+- **release** publishes the slice as it is, **discard** drops its rows; both publish what waited behind it.
+- `decide` carries it out without Spark and updates the asset of the pipeline with what became visible.
+- The same by command: `drawdown release NAME --why ...`, `drawdown discard NAME --why ...`. A request
+  notices it within an hour; an answer that comes later changes nothing, and is told so.
+- To be asked again after a run that failed: clear its task `choose`.
+"""
+
+
+def decide_dag(project: Project) -> DAG:
+    """The DAG that `ask` starts; a run started by hand fails and says so. It is not paused when it is new."""
+    root = str(project.root)
+    dag = DAG(
+        DECIDE,
+        description="Release or discard held slices",
+        schedule=None,
+        catchup=False,
+        is_paused_upon_creation=False,
+        # Every held slice is shown; requests that fail must not pause the DAG of the next one.
+        max_active_runs=_OPEN_AT_ONCE,
+        max_active_tasks=_OPEN_AT_ONCE,
+        max_consecutive_failed_dag_runs=0,
+        tags=["drawdown"],
+        doc_md=_DOC,
+    )
+    choose = ChooseOperator(task_id="choose", project_root=root, dag=dag)
+    decide = DecideOperator(
+        task_id="decide",
+        project_root=root,
+        inlets=[DECIDED],
+        outlets=[DECIDED],
+        # An answer that came too late fails `choose`; what was decided on the command line is told here.
+        trigger_rule=TriggerRule.ALL_DONE,
+        timeout=_PATIENCE,
+        **of_tasks(project.airflow),
+        dag=dag,
+    )
+    decide.set_upstream(choose)
+    return dag

@@ -1,0 +1,94 @@
+"""The DAG `drawdown__upkeep`: one task that keeps bounded what the runs of all pipelines leave behind.
+
+It is one for all pipelines, so that 1,000 of them are parsed in time, and starts no Spark.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG, BaseOperator
+from airflow.sdk.exceptions import AirflowException
+
+from drawdown.airflow.records import open_metastore
+from drawdown.airflow.schedules import by_the_clock
+from drawdown.airflow.task_arguments import of_tasks
+from drawdown.errors import DrawdownError
+from drawdown.spec import Project, iter_pipelines, load_project
+from drawdown.spec.values.dag_ids import UPKEEP
+from drawdown.workspace import Workspace
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+
+_DOC = """
+### Upkeep
+Every run leaves small files, old versions of tables and records behind. This DAG compacts the tables, and
+removes what nobody needs any more: not what waits for an audit or a decision, nor what a pipeline that lags,
+a replay or a roll back has still to read.
+
+- A pipeline that a run holds is left for the next time; a pipeline that fails does not stop the others.
+- `upkeep:` of include/project.yaml says when, and how long files and records stay.
+- By command: `drawdown upkeep --all`; with `--dry-run` it only says what it would do.
+"""
+
+
+class UpkeepOperator(BaseOperator):
+    """Fails after it has been through all pipelines, when one could not be tidied up or read."""
+
+    def __init__(self, *, project_root: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.project_root = project_root
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        from drawdown.application import new_run_id
+        from drawdown.launch.standalone.reaper import reap
+        from drawdown.upkeep import tidy_all
+        from drawdown.upkeep.leftovers import tidy_machine
+        from drawdown.upkeep.removed import removed_pipelines
+
+        project, ti = load_project(Path(self.project_root)), context["ti"]
+        origin = {"dag_id": ti.dag_id, "dag_run_id": ti.run_id, "try_number": ti.try_number}
+        there = list(iter_pipelines(project))
+        broken = [str(each) for each in there if isinstance(each, DrawdownError)]
+        pipelines = [each for each in there if not isinstance(each, DrawdownError)]
+        removed = {"files": 0, "bytes": 0, "records": 0}
+        with open_metastore(self.project_root) as metastore:
+            for done in tidy_all(Workspace(project, metastore), pipelines, origin, new_run_id):
+                self.log.info(
+                    "%s: %s", done.pipeline, "; ".join(filter(None, (done.said, *done.notes))) or "nothing"
+                )
+                removed["files"] += done.files
+                removed["bytes"] += done.bytes
+                removed["records"] += done.rows
+                if done.error is not None:
+                    broken.append(f"{done.pipeline}: {done.error}")
+            for left in removed_pipelines(Workspace(project, metastore)):
+                self.log.warning("%s", left)
+        for sentence in (*tidy_machine(project, dry=False), *reap(project)):
+            self.log.info("%s", sentence)
+        if broken:
+            raise AirflowException("\n".join(broken))
+        return removed
+
+
+def upkeep_dag(project: Project) -> DAG:
+    """The DAG that `upkeep:` of project.yaml schedules."""
+    dag = DAG(
+        UPKEEP,
+        description="Compact tables; remove files and records that nobody needs",
+        schedule=by_the_clock(project.upkeep.schedule),
+        catchup=False,
+        max_active_runs=1,
+        tags=["drawdown"],
+        doc_md=_DOC,
+    )
+    UpkeepOperator(
+        task_id="upkeep",
+        project_root=str(project.root),
+        **{**of_tasks(project.airflow), "execution_timeout": project.airflow.execution_timeout.delta},
+        dag=dag,
+    )
+    return dag

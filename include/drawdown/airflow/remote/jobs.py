@@ -1,0 +1,111 @@
+"""Jobs whose driver runs elsewhere, started by a provider of Airflow that is installed only where needed.
+
+One module a kind has the provider's operators, imported when a pipeline names the kind. What is asked of
+a service is put together when the task runs, and never passes through a template.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk.exceptions import AirflowFailException
+
+from drawdown.airflow.tasks.cluster import JobTasks, for_run
+from drawdown.airflow.tasks.drain import JobOperator, origin_of
+from drawdown.errors import DrawdownError, SpecError
+from drawdown.launch.remote.request import JobRequest, refuse_unreachable
+from drawdown.spec import RemoteCluster, load_pipeline, load_project
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_EXTRAS = {"kubernetes": "kubernetes", "emr": "amazon", "emr-serverless": "amazon", "dataproc": "google"}
+"""Kind -> extra of this package that installs its provider."""
+
+DELAY = 15
+"""Seconds between two looks at a service."""
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """What one job of a DAG is, whatever runs it."""
+
+    project_root: str
+    kind: type[JobOperator]
+    pipelines: tuple[str, ...]
+    cluster: str
+
+    def order(self, context: Context, workers: int | None = None) -> JobRequest:
+        """The job for this run.
+
+        Args:
+            workers: those of the cluster that stands; else as many as the backlog asks for.
+
+        Raises:
+            AirflowFailException: the project has changed so that it cannot run there.
+        """
+        with as_failures():
+            project = load_project(Path(self.project_root))
+            profile = project.clusters[self.cluster]
+            if not isinstance(profile, RemoteCluster):
+                raise SpecError(
+                    "cluster.changed", f"{self.cluster!r} is of another kind now", do="clear the DAG run"
+                )
+            pipelines = [load_pipeline(project, name) for name in self.pipelines]
+            refuse_unreachable(project, pipelines, profile)
+            project = replace(project, airflow=project.tasks_of(pipelines[0].airflow))
+            run = for_run(project, context, self.pipelines, drains=self.kind.drains)
+            arguments = self.kind.arguments(self.pipelines, context)
+            arguments += ["--origin", json.dumps(origin_of(context))]
+            size = run.workers(profile) if workers is None else workers
+            return JobRequest(project, profile, size, self.kind.job, tuple(arguments), run.key)
+
+
+def wired(work: JobSpec, profile: RemoteCluster, about: dict[str, Any]) -> JobTasks:
+    """The tasks of a job on a profile.
+
+    Args:
+        about: arguments of every operator: `task_id` and `pool` of the job, `execution_timeout`, `dag`.
+
+    Raises:
+        SpecError: ``cluster.no-provider``.
+    """
+    try:
+        module = import_module(f"drawdown.airflow.remote.on_{profile.kind.replace('-', '_')}")
+    except ImportError as error:
+        extra = _EXTRAS[profile.kind]
+        raise SpecError(
+            "cluster.no-provider",
+            f"the kind {profile.kind} needs a provider of Airflow that is not installed ({error.name})",
+            where="include/project.yaml",
+            do=f"install the extra `{extra}` as docs/clusters.md says",
+        ) from None
+    tasks: JobTasks = module.tasks(work, profile, about)
+    return tasks
+
+
+@contextmanager
+def as_failures(*refusals: type[Exception]) -> Iterator[None]:
+    """What a second try would meet again fails the task at once, as a sentence.
+
+    Args:
+        refusals: what a service's library raises for a request that it does not take.
+    """
+    try:
+        yield
+    except DrawdownError as error:
+        raise AirflowFailException(str(error)) from None
+    except refusals as error:
+        refused = SpecError(
+            "cluster.request",
+            f"the service's library does not take the request: {error}",
+            where="include/project.yaml",
+            do="correct what the profile says in the service's own words",
+        )
+        raise AirflowFailException(str(refused)) from None

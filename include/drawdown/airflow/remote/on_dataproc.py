@@ -1,0 +1,104 @@
+"""Jobs on a Dataproc cluster that stands for one run."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.google.cloud.hooks.dataproc import DataprocHook
+from airflow.providers.google.cloud.operators.dataproc import (
+    DataprocCreateClusterOperator,
+    DataprocDeleteClusterOperator,
+    DataprocSubmitJobOperator,
+)
+from google.cloud.dataproc_v1 import ClusterConfig, Job
+
+from drawdown.airflow.links import RunRecordLink
+from drawdown.airflow.remote.jobs import JobSpec, as_failures
+from drawdown.airflow.tasks.cluster import DOWN, LAST, UP, JobTasks, key_of
+from drawdown.airflow.tasks.cluster_down import TakesDown
+from drawdown.launch.remote.dataproc import cluster_config, job
+from drawdown.launch.remote.request import name_of
+from drawdown.spec import DataprocCluster
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_WORKERS = "workers"
+
+
+def tasks(work: JobSpec, profile: DataprocCluster, about: dict[str, Any]) -> JobTasks:
+    """The cluster has a name that follows from the run, so that whoever comes later finds it again."""
+    service: dict[str, Any] = {
+        "gcp_conn_id": profile.connection,
+        "project_id": profile.project_id,
+        "region": profile.region,
+        "deferrable": False,
+    }
+    up = ClusterOperator(
+        work=work,
+        profile=profile,
+        cluster_name="",
+        cluster_config={},
+        **service,
+        **{**about, "task_id": UP, **LAST},
+    )
+    run = SubmitOperator(work=work, job={}, **service, **about)
+    down = DeleteOperator(task_id=DOWN, cluster_name="", dag=about["dag"], **service)
+    return JobTasks(run, up, down)
+
+
+class ClusterOperator(DataprocCreateClusterOperator):
+    """Makes the cluster of a run, of the size that its backlog asks for, or waits for one that an earlier try
+    has begun."""
+
+    template_fields = ()
+
+    def __init__(self, *, work: JobSpec, profile: DataprocCluster, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.work = work
+        self.profile = profile
+
+    def execute(self, context: Context) -> dict[str, Any]:
+        order = self.work.order(context)
+        self.cluster_name, self.cluster_config = order.name, cluster_config(order, self.profile)
+        with as_failures(ValueError, TypeError):
+            ClusterConfig(self.cluster_config)
+        context["ti"].xcom_push(_WORKERS, order.workers)
+        made: dict[str, Any] = super().execute(context)
+        return made
+
+    def on_kill(self) -> None:
+        """Ends what was begun; without a set-up that was successful there is no teardown."""
+        if self.cluster_name:
+            hook = DataprocHook(gcp_conn_id=self.gcp_conn_id)
+            hook.delete_cluster(
+                project_id=self.project_id, region=self.region, cluster_name=self.cluster_name
+            )
+
+
+class SubmitOperator(DataprocSubmitJobOperator):
+    """Runs a job and waits for it; it is cancelled when the task is killed."""
+
+    template_fields = ()
+    operator_extra_links = (RunRecordLink(), *DataprocSubmitJobOperator.operator_extra_links)
+
+    def __init__(self, *, work: JobSpec, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.work = work
+
+    def execute(self, context: Context) -> Any:
+        order = self.work.order(context, context["ti"].xcom_pull(task_ids=UP, key=_WORKERS))
+        self.job = job(order)
+        with as_failures(ValueError, TypeError):
+            Job(self.job)
+        return super().execute(context)
+
+
+class DeleteOperator(TakesDown, DataprocDeleteClusterOperator):
+    """Ends the cluster of a run, and waits until it is gone."""
+
+    template_fields = ()
+
+    def execute(self, context: Context) -> None:
+        self.cluster_name = name_of(key_of(context))
+        super().execute(context)

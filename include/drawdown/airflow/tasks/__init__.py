@@ -1,0 +1,1 @@
+"""The tasks of the DAGs: what each one does when it runs."""

@@ -1,0 +1,201 @@
+"""The tasks `cluster_up` and `cluster_down` around a job whose cluster is spun up for it.
+
+`cluster_up` is a setup and `cluster_down` its teardown: that one runs whatever became of the job, unless
+nothing was set up. A set-up that fails, or is killed half-way, has ended what it had begun (see
+drawdown.launch.standalone.cluster); what nobody takes down ends with the profile's `ttl`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.sdk import DAG, BaseHook, BaseOperator
+from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
+
+from drawdown.airflow.task_arguments import of_job
+from drawdown.airflow.tasks.cluster_down import TakesDown
+from drawdown.errors import DrawdownError, SpecError
+from drawdown.launch.connection import SparkConnection
+from drawdown.launch.profile import ClusterRequest
+from drawdown.launch.remote.request import refuse_unreachable
+from drawdown.launch.sizing import Backlogs
+from drawdown.launch.standalone.cluster import shut_down, spin_up
+from drawdown.launch.standalone.supervisor import STARTS_WITHIN
+from drawdown.spec import Pipeline, Project, RemoteCluster, StandaloneCluster, load_pipeline, load_project
+from drawdown.workspace import Workspace
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+    from drawdown.airflow.tasks.drain import JobOperator
+
+_UP_WITHIN = timedelta(seconds=2 * STARTS_WITHIN)
+UP, DOWN = "cluster_up", "cluster_down"
+LAST: dict[str, Any] = {"weight_rule": "absolute", "priority_weight": 1}
+"""Of the tasks that wait for the pool, drains go first: no cluster is to stand idle."""
+
+
+@dataclass(frozen=True)
+class JobTasks:
+    """A job, and the tasks that set its cluster up and take it down, where there are any."""
+
+    job: BaseOperator
+    up: BaseOperator | None = None
+    down: BaseOperator | None = None
+
+
+def job_behind(
+    before: BaseOperator,
+    project: Project,
+    pipelines: Sequence[Pipeline],
+    kind: type[JobOperator],
+    dag: DAG,
+) -> BaseOperator:
+    """The task of a job, behind another, with a cluster of its own around it where its profile says so.
+
+    Args:
+        pipelines: of one cluster profile.
+
+    Raises:
+        SpecError: ``cluster.no-provider``, ``cluster.storage``, ``cluster.metastore``, ``cluster.login``.
+    """
+    names, cluster = [pipeline.name for pipeline in pipelines], pipelines[0].cluster
+    profile = project.clusters[cluster]
+    about: dict[str, Any] = {
+        "task_id": kind.job,
+        "dag": dag,
+        **of_job(project.tasks_of(pipelines[0].airflow)),
+    }
+    if isinstance(profile, RemoteCluster):
+        from drawdown.airflow.remote.jobs import JobSpec, wired
+
+        refuse_unreachable(project, pipelines, profile)
+        tasks = wired(JobSpec(str(project.root), kind, tuple(names), cluster), profile, about)
+    else:
+        root = str(project.root)
+        job = kind(project_root=root, pipelines=names, cluster=cluster, **about)
+        tasks = _standing_for(job, dag) if isinstance(profile, StandaloneCluster) else JobTasks(job)
+    if tasks.up is None or tasks.down is None:
+        tasks.job.set_upstream(before)
+        return tasks.job
+    tasks.up.is_setup = True
+    tasks.down.as_teardown(setups=tasks.up, on_failure_fail_dagrun=True)
+    tasks.up.set_upstream(before)
+    tasks.job.set_upstream(tasks.up)
+    tasks.down.set_upstream(tasks.job)
+    return tasks.job
+
+
+def _standing_for(job: JobOperator, dag: DAG) -> JobTasks:
+    up = ClusterUpOperator(
+        task_id=UP,
+        project_root=job.project_root,
+        pipelines=job.pipelines,
+        cluster=job.cluster,
+        drains=job.drains,
+        pool=job.pool,
+        execution_timeout=_UP_WITHIN,
+        dag=dag,
+        **LAST,
+    )
+    return JobTasks(job, up, ClusterDownOperator(task_id=DOWN, project_root=job.project_root, dag=dag))
+
+
+def for_run(project: Project, context: Context, pipelines: Sequence[str], *, drains: bool) -> ClusterRequest:
+    """Identify the DAG run that owns a cluster, so that all its tasks share one.
+
+    Args:
+        drains: whether what waits at the pipelines is what will be read.
+    """
+    ti = context["ti"]
+    by = {"dag_id": ti.dag_id, "dag_run_id": ti.run_id, "task_id": ti.task_id, "try_number": ti.try_number}
+    backlogs = partial(_backlogs, project, pipelines) if drains else None
+    return ClusterRequest(key_of(context), by, backlogs, _spark_connection)
+
+
+class ClusterUpOperator(BaseOperator):
+    """Spins the cluster of a run up, of the size that its backlog asks for.
+
+    Returns:
+        ``{"master": url, "workers": n, "until": seconds since 1970 UTC}``, as XCom, for people.
+    """
+
+    def __init__(
+        self, *, project_root: str, pipelines: list[str], cluster: str, drains: bool, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.project_root = project_root
+        self.pipelines = pipelines
+        self.cluster = cluster
+        self.drains = drains
+        self._key = ""
+
+    def execute(self, context: Context) -> dict[str, Any] | None:
+        try:
+            project = load_project(Path(self.project_root))
+            profile = project.clusters.get(self.cluster)
+            if not isinstance(profile, StandaloneCluster):
+                self.log.info("The profile %s has changed: no cluster is spun up", self.cluster)
+                return None
+            self._key = key_of(context)
+            ask = for_run(project, context, self.pipelines, drains=self.drains).ask(profile)
+            self.log.info("Spinning up %s worker(s)", ask.workers)
+            cluster = spin_up(project, ask)
+        except DrawdownError as error:
+            raise AirflowException(str(error)) from None
+        return {"master": cluster.master, "workers": cluster.workers, "until": cluster.until}
+
+    def on_kill(self) -> None:
+        """What waits for the cluster hears that it has ended."""
+        if self._key:
+            shut_down(load_project(Path(self.project_root)), self._key)
+
+
+class ClusterDownOperator(TakesDown):
+    """Ends the cluster of a run, and waits until no process of it is left."""
+
+    def __init__(self, *, project_root: str, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.project_root = project_root
+
+    def execute(self, context: Context) -> None:
+        there = shut_down(load_project(Path(self.project_root)), key_of(context))
+        self.log.info("The cluster has ended" if there else "The cluster had ended before")
+
+
+def key_of(context: Context) -> str:
+    """Of the DAG run."""
+    return f"{context['ti'].dag_id}.{context['ti'].run_id}"
+
+
+def _backlogs(project: Project, pipelines: Sequence[str]) -> Backlogs:
+    """As the preflight sees them now: what it saw a moment ago may have grown."""
+    from drawdown.airflow.logins import look_up
+    from drawdown.credentials import with_logins
+    from drawdown.plan.preflight import preflight
+
+    found = [load_pipeline(project, name) for name in pipelines]
+    project = with_logins(project, look_up(project, found))
+    with Workspace.open(project) as workspace:
+        return [preflight(workspace, pipeline).backlog for pipeline in found]
+
+
+def _spark_connection(connection_id: str) -> SparkConnection:
+    """Raises SpecError ``airflow.no-connection``."""
+    try:
+        found = BaseHook.get_connection(connection_id)
+    except AirflowNotFoundException:
+        raise SpecError(
+            "airflow.no-connection",
+            f"the master is in the connection {connection_id!r}, which does not exist",
+            where="include/project.yaml",
+            do=f"airflow connections add {connection_id} --conn-type spark --conn-host ... --conn-port ...",
+        ) from None
+    return SparkConnection(
+        connection_id, found.conn_type or "", found.host or "", found.port, found.extra_dejson
+    )

@@ -1,0 +1,160 @@
+"""Tasks that are one Spark application: `drain` drains, audits and publishes the DAG's pipelines."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from abc import abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
+from airflow.sdk.exceptions import AirflowException, AirflowFailException
+
+from drawdown.airflow.links import RunRecordLink
+from drawdown.airflow.logins import look_up
+from drawdown.airflow.tasks.cluster import for_run
+from drawdown.airflow.tasks.spark_submit_hook import DrainHook
+from drawdown.credentials import CREDENTIALS, hand_over
+from drawdown.errors import AuditFailed, DrawdownError, RefusedError, SpecError, TransformError
+from drawdown.launch.environment import PASSED
+from drawdown.launch.profile import on_cluster
+from drawdown.launch.settings import Settings
+from drawdown.launch.submit import RUN_FOLDER
+from drawdown.processes.private_folder import private_folder
+from drawdown.spec import Project, load_pipeline, load_project
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+_NO_RETRY = {kind.exit_code: kind for kind in (SpecError, RefusedError, TransformError, AuditFailed)}
+"""Kinds of errors that the next try would meet again."""
+
+
+class JobOperator(SparkSubmitOperator):
+    """Submits one of the jobs behind the stop wrapper.
+
+    Everything that depends on the machine (jars, archive, logins) is looked up when the task runs, so
+    parsing is cheap and needs none of it. So is the cluster: one that was spun up for the DAG run, else one
+    that lives as long as the task.
+
+    Args:
+        project_root: folder of the project.
+        pipelines: of one application; they share the cluster profile.
+        cluster: name of the profile.
+    """
+
+    operator_extra_links = (RunRecordLink(),)
+    job: ClassVar[str]
+    after_a_stop: ClassVar[str]
+    drains: ClassVar[bool] = False
+
+    def __init__(self, *, project_root: str, pipelines: list[str], cluster: str, **kwargs: Any) -> None:
+        super().__init__(
+            # Its full path would make every deployment in a folder of its own a new version of the DAG.
+            application=f"jobs/{self.job}.py",
+            name=f"drawdown.{'+'.join(pipelines)}"[:200],
+            **kwargs,
+        )
+        self.project_root = project_root
+        self.pipelines = pipelines
+        self.cluster = cluster
+        self._settings = Settings({})
+        self._asked_to_stop = False
+
+    @classmethod
+    @abstractmethod
+    def arguments(cls, pipelines: Sequence[str], context: Context) -> list[str]:
+        """What the job is told beside project and origin."""
+
+    def execute(self, context: Context) -> None:
+        """Run the job. Raises AirflowFailException where a retry could not help, else AirflowException."""
+        try:
+            project = load_project(Path(self.project_root))
+            folder = _run_folder(project)
+            try:
+                run = for_run(project, context, self.pipelines, drains=self.drains)
+                with on_cluster(project, self.cluster, run) as settings:
+                    self._prepare(project, folder, settings, context)
+                    self._submit(context)
+            finally:
+                shutil.rmtree(folder, ignore_errors=True)
+        except DrawdownError as error:
+            raise AirflowFailException(str(error)) from None
+
+    def on_kill(self) -> None:
+        """The stock method SIGKILLs spark-submit, and leaves the driver alive."""
+        self._asked_to_stop = True
+        if isinstance(self._hook, DrainHook):
+            self._hook.ask_to_stop()
+
+    def _prepare(self, project: Project, folder: Path, settings: Settings, context: Context) -> None:
+        self._settings = settings
+        self.application = f"{self.project_root}/jobs/{self.job}.py"
+        self.conf = {key: value for key, value in settings.conf.items() if key != "spark.master"}
+        self.application_args = [
+            "--project", self.project_root,
+            *self.arguments(self.pipelines, context),
+            "--origin", json.dumps(origin_of(context)),
+        ]  # fmt: skip
+        self.env_vars = {RUN_FOLDER: str(folder), PASSED: ",".join(project.passed_environment)}
+        if logins := look_up(project, [load_pipeline(project, name) for name in self.pipelines]):
+            self.env_vars[CREDENTIALS] = str(hand_over(logins, folder))
+
+    def _submit(self, context: Context) -> None:
+        try:
+            super().execute(context)
+        except AirflowException as error:
+            kind = _NO_RETRY.get(self._exit_code or 0)
+            if kind is None or self._asked_to_stop:
+                raise
+            raise AirflowFailException(f"{kind.__name__}, a retry would meet it again: {error}") from None
+        if self._asked_to_stop:
+            raise AirflowException(f"the {self.job} was asked to stop: {self.after_a_stop}")
+
+    @property
+    def _exit_code(self) -> int | None:
+        return self._hook.exit_code if isinstance(self._hook, DrainHook) else None
+
+    def _get_hook(self) -> DrainHook:
+        return DrainHook(
+            settings=self._settings,
+            conf=self.conf,
+            name=self.name,
+            application_args=self.application_args,
+            environment=self.env_vars,
+        )
+
+
+class DrainOperator(JobOperator):
+    """Submits jobs/drain.py for the pipelines of a DAG."""
+
+    job = "drain"
+    drains = True
+    after_a_stop = "the next one goes on where it stopped"
+
+    @classmethod
+    def arguments(cls, pipelines: Sequence[str], context: Context) -> list[str]:
+        return [part for name in pipelines for part in ("--pipeline", name)]
+
+
+def _run_folder(project: Project) -> Path:
+    """A folder of mode 0700 for what one application is handed; its guard removes it too."""
+    runs = private_folder(project.state_dir / "runs")
+    return Path(tempfile.mkdtemp(prefix="run-", dir=runs))
+
+
+def origin_of(context: Context) -> dict[str, Any]:
+    """Who asked, for the run records."""
+    ti, dag_run = context["ti"], context["dag_run"]
+    logical_date = dag_run.logical_date
+    return {
+        "dag_id": ti.dag_id,
+        "dag_run_id": ti.run_id,
+        "task_id": ti.task_id,
+        "try_number": ti.try_number,
+        "run_type": str(getattr(dag_run.run_type, "value", dag_run.run_type)),
+        "logical_date": logical_date.isoformat() if logical_date else None,
+    }

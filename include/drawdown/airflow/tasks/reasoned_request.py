@@ -1,0 +1,92 @@
+"""A request that waits in Airflow's *Required Actions* for a choice with a reason, in no worker's slot."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Collection
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from airflow.providers.standard.operators.hitl import HITLOperator
+from airflow.sdk import Param
+from airflow.sdk.exceptions import AirflowFailException
+
+from drawdown.airflow.records import open_metastore
+from drawdown.airflow.tasks.answers import Answer, keep
+from drawdown.spec import load_pipeline, load_project
+
+if TYPE_CHECKING:
+    from airflow.sdk import Context
+
+LOOK_AGAIN = timedelta(hours=1)
+"""How often an open request looks whether a command has answered it."""
+
+
+class ReasonedRequest(HITLOperator):
+    """An answer without a reason is asked for again. A subclass says what is asked, by `execute`.
+
+    Returns:
+        the id of the record that holds the answer (answers.py), or None when `execute` found nothing to ask.
+    """
+
+    def __init__(self, *, project_root: str, **kwargs: Any) -> None:
+        # Airflow hands the DAG's parameters over; a request asks for none of them.
+        kwargs.pop("params", None)
+        super().__init__(
+            params={"why": Param("", type="string", title="Why", description="Kept in the run record.")},
+            response_timeout=LOOK_AGAIN,
+            **kwargs,
+        )
+        self.project_root = project_root
+
+    @abstractmethod
+    def refuse_late_answer(self, context: Context, chosen: str) -> None:
+        """Raise AirflowFailException when what was asked about is settled, or is another by now."""
+
+    @abstractmethod
+    def asked_about(self, context: Context) -> str:
+        """The name of the pipeline."""
+
+    def ask(self, context: Context) -> None:
+        """Opens the request, for the approvers only where there are any."""
+        approvers = self._approvers(self.asked_about(context))
+        # Airflow compares the ids, and shows the names.
+        self.assigned_users = [{"id": user, "name": user} for user in approvers]
+        super().execute(context)
+
+    def execute_complete(self, context: Context, event: dict[str, Any]) -> str | None:
+        """`event` is made by Airflow's web server, of its own record of the answer and who was logged in."""
+        if event.get("error_type") == "timeout":
+            self.execute(context)
+            return None
+        self.refuse_late_answer(context, event["chosen_options"][0])
+        answer = super().execute_complete(context, event)
+        pipeline = self.asked_about(context)
+        user = _allowed(answer["responded_by_user"], self._approvers(pipeline), pipeline)
+        why = str(answer["params_input"].get("why", "")).strip()
+        if not why:
+            self.log.warning("the answer gave no reason: asking again")
+            self.execute(context)
+            return None
+        with open_metastore(self.project_root) as metastore:
+            return keep(metastore, pipeline, Answer(answer["chosen_options"][0], user, why), context)
+
+    def _approvers(self, pipeline: str) -> Collection[str]:
+        """Ids of the users who decide about it; empty: whoever may edit the DAG run.
+
+        The folder's own spec names them: a version in `next/` has no say in who decides about it.
+        """
+        return load_pipeline(load_project(Path(self.project_root)), pipeline).deciders
+
+
+def _allowed(user: dict[str, str] | None, approvers: Collection[str], pipeline: str) -> str:
+    """The user's name. Raises AirflowFailException when nobody was logged in, or it is no approver."""
+    if user is None:
+        raise AirflowFailException("Airflow does not know who answered: clear this task to ask again")
+    if approvers and user["id"] not in approvers:
+        raise AirflowFailException(
+            f"{user['name']} is not among the `approvers:` of {pipeline} ({', '.join(approvers)}):"
+            " this answer changes nothing; clear this task to ask again"
+        )
+    return user["name"]

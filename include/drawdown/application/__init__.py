@@ -1,0 +1,15 @@
+"""What one Spark application does: which pipelines, in which order, told while it goes on, measured."""
+
+from typing import Any
+
+from drawdown.application.application import NOTHING_NEW, SparkApplication, exit_code, new_run_id
+from drawdown.metastore import Metastore
+from drawdown.spec import Project
+from drawdown.workspace import Workspace
+
+__all__ = ["NOTHING_NEW", "SparkApplication", "exit_code", "new_run_id"]
+
+
+def Application(project: Project, metastore: Metastore, *more: Any, **named: Any) -> SparkApplication:
+    """By this name, and with these two, the jobs/ of projects that an earlier `drawdown init` wrote ask."""
+    return SparkApplication(Workspace(project, metastore), *more, **named)

@@ -1,0 +1,410 @@
+"""What one Spark application does: drain pipelines in dependency order, audit and publish each.
+
+The CLI's `run` and the job that Airflow submits are both this. Spark starts when the first pipeline
+has work, so an application with nothing new starts none. Pipelines that do not wait for each other
+are drained together (scheduler.py). One that fails or hangs does not stop the others; each has its own lease,
+session, pool of Spark jobs, verdict and run record.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from drawdown.application.metering import Meter
+from drawdown.application.scheduler import PipelineTask, Scheduler, Slots
+from drawdown.application.watcher import Report, Watcher
+from drawdown.errors import BusyError, DrawdownError
+from drawdown.metastore import this_process
+from drawdown.metastore.records import Batch, Run, Verdict
+from drawdown.plan.downstream import offers_downstream
+from drawdown.plan.preflight import Preflight, preflight
+from drawdown.plan.version_in_use import in_use
+from drawdown.rebuild.refusals import refuse_rebuild
+from drawdown.replay.publish import refuse_replay
+from drawdown.spec import Pipeline
+from drawdown.spec.order import in_dependency_order
+from drawdown.spec.trigger import Trigger
+from drawdown.spec.values.interval import Interval
+from drawdown.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from drawdown.drain.run_context import RunContext
+    from drawdown.quality.audit import GxAuditor
+    from drawdown.quarantine.spark_replay import ReplayRequest
+
+
+NOTHING_NEW = "nothing new"
+
+_AT_ONCE_PER_CORE = 2
+_MOST_AT_ONCE = 8
+
+
+@dataclass
+class SparkApplication:
+    """One process's worth of runs.
+
+    Attributes:
+        conf: Spark settings to build the session with; empty under spark-submit, which gave them. A function
+            is asked when Spark starts.
+        origin: kept in each run record.
+        stop: set to stop before the next batch writes; pipelines not yet begun are left out.
+        session: a session to use and to leave running, instead of one that lives as long as drain_all.
+        note_idle: leave a record (`stop_reason` NOTHING_NEW) of a pipeline that has nothing to do, as a
+            scheduler's task that is run again after it succeeded.
+        left_behind: pipelines whose code never returned. Their runs are recorded as failed, but only the end
+            of the process ends their threads: end it by force (`os._exit`).
+    """
+
+    workspace: Workspace
+    conf: Mapping[str, str] | Callable[[], Mapping[str, str]] = field(default_factory=dict)
+    origin: Mapping[str, Any] = field(default_factory=dict)
+    stop: threading.Event = field(default_factory=threading.Event)
+    watcher: Watcher = field(default_factory=Watcher)
+    session: SparkSession | None = None
+    note_idle: bool = False
+    left_behind: list[str] = field(default_factory=list)
+    _meter: Meter = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._speaking = threading.RLock()
+        self._slots = Slots()
+        self._root = self.session
+
+    def drain_all(self, pipelines: Sequence[Pipeline]) -> list[Report]:
+        """Drain each pipeline once, upstream before downstream, the others together.
+
+        Returns:
+            a report of each that was begun, upstream first.
+        """
+        with self._spark(in_dependency_order(pipelines)) as session:
+            turns = Scheduler(
+                lambda turn: self._drain(turn, session),
+                self._signs,
+                self._give_up,
+                self._abandon,
+                lambda report: self._tell(self.watcher.finished, report),
+                self.stop,
+                new_run_id,
+                failed=self._failed,
+            )
+            reports = turns.take(pipelines)
+            for turn in turns.abandoned:
+                self._end_lease(turn)
+        return reports
+
+    def _drain(self, turn: PipelineTask, session: Callable[[], SparkSession]) -> Report:
+        pipeline = turn.pipeline
+        try:
+            pipeline = self._in_use(pipeline)
+            found = preflight(self.workspace, pipeline)
+            self._tell(self.watcher.looked, pipeline, found)
+            if not found.work:
+                if self.note_idle:
+                    self._note_idle(pipeline)
+                return Report(pipeline.name)
+            with turn.waiting():
+                self._wait_until_settled(pipeline, found)
+                if self.stop.is_set() or not self._slots.take(turn, at_once(session()), self.stop):
+                    return Report(pipeline.name)
+            if turn.given_up is not None:
+                raise turn.given_up
+            from drawdown.drain.drain import drain
+            from drawdown.spark.jobs import own_jobs
+
+            context, root = self._context(pipeline, turn), session()
+            own_jobs(root, pipeline.name, turn.run_id)
+            with self._meter.charged(root, turn.run_id):
+                run = drain(root, self.workspace, pipeline, self._auditor(turn), context)
+            return Report(pipeline.name, run)
+        except DrawdownError as error:
+            return Report(pipeline.name, error=error)
+        finally:
+            self._slots.give_back(turn)
+
+    def _failed(self, turn: PipelineTask, cause: BaseException) -> Report:
+        """A turn that raised what nobody expected: an error of its pipeline, as the others have theirs."""
+        from drawdown.drain.failures import unexpected
+
+        error = cause if isinstance(cause, DrawdownError) else unexpected(turn.pipeline, cause)
+        return Report(turn.pipeline.name, error=turn.given_up or error)
+
+    # What the thread that watches does about a turn
+
+    def _signs(self, turn: PipelineTask) -> object:
+        from drawdown.spark.jobs import job_signs
+
+        return job_signs(self._root, turn.job_groups) if self._root is not None else None
+
+    def _give_up(self, turn: PipelineTask) -> None:
+        from drawdown.drain.failures import stuck
+        from drawdown.spark.jobs import cancel_jobs
+
+        turn.given_up = stuck(turn.pipeline, turn.since)
+        if self._root is not None:
+            cancel_jobs(self._root, turn.job_groups)
+
+    def _abandon(self, turn: PipelineTask) -> Report:
+        """Its thread goes on, and keeps the lease until the others are done; nothing of it is durable."""
+        assert turn.given_up is not None
+        # Whatever becomes of its record: the place is free, and the process must be ended by force.
+        self._slots.give_back(turn)
+        self.left_behind.append(turn.pipeline.name)
+        # A store that is away must not end the others: the next run closes a record that is open.
+        with suppress(DrawdownError):
+            turn.close(turn.given_up)
+        return Report(turn.pipeline.name, error=turn.given_up)
+
+    def _end_lease(self, turn: PipelineTask) -> None:
+        with suppress(DrawdownError):
+            lease = self.workspace.metastore.holder_of(turn.pipeline.name)
+            if lease is not None and lease.run_id == turn.run_id:
+                self.workspace.metastore.release(lease)
+
+    def _tell(self, what: Callable[..., None], *about: Any) -> None:
+        with self._speaking:
+            what(*about)
+
+    def _wait_until_settled(self, pipeline: Pipeline, found: Preflight) -> None:
+        """A file that may still be written delays the start; one that comes later delays its batch."""
+        seconds = found.settled_ms / 1_000 - time.time()
+        if seconds > 0:
+            sentence = f"a file is younger than `settle`: the run starts in {seconds:.0f} s"
+            self._tell(self.watcher.notice, pipeline, sentence)
+            self.stop.wait(seconds)
+
+    def _note_idle(self, pipeline: Pipeline) -> None:
+        record = Run(
+            new_run_id(),
+            pipeline.name,
+            holder=this_process(),
+            origin=dict(self.origin),
+            application=self._meter.application(),
+        )
+        self.workspace.metastore.start_run(record)
+        self.workspace.metastore.finish_run(record.run_id, "succeeded", stop_reason=NOTHING_NEW)
+
+    def watch(self, pipeline: Pipeline, trigger: Trigger) -> Report:
+        """Run one pipeline until it is stopped or fails; see drawdown.drain.watch."""
+        from drawdown.drain.watch import watch
+
+        return self._alone(pipeline, self._in_use, partial(watch, trigger=trigger))
+
+    def replay_set_aside(self, pipeline: Pipeline, asked: ReplayRequest) -> Report:
+        """Replay rows of a pipeline's quarantine; see drawdown.quarantine.spark_replay."""
+        from drawdown.quarantine.spark_replay import replay
+
+        return self._alone(pipeline, self._in_use, partial(replay, asked=asked))
+
+    def rebuild(self, pipeline: Pipeline) -> Report:
+        """Drain a shadow of a pipeline and compare it; see drawdown.rebuild.spark_rebuild.
+
+        Args:
+            pipeline: the version that is wanted.
+        """
+        from drawdown.rebuild.spark_rebuild import rebuild
+
+        def allowed(wanted: Pipeline) -> Pipeline:
+            refuse_rebuild(self.workspace, wanted)
+            return wanted
+
+        return self._alone(pipeline, allowed, rebuild)
+
+    def _alone(
+        self,
+        pipeline: Pipeline,
+        allowed: Callable[[Pipeline], Pipeline],
+        work: Callable[[SparkSession, Workspace, Pipeline, GxAuditor, RunContext], Run],
+    ) -> Report:
+        """Something other than a drain, of one pipeline.
+
+        Args:
+            allowed: returns the pipeline version to run, or raises RefusedError.
+        """
+        try:
+            ready = allowed(pipeline)
+            with self._spark([ready]) as session:
+                run = work(session(), self.workspace, ready, self._auditor(), self._context(ready))
+                report = Report(pipeline.name, run)
+        except DrawdownError as error:
+            report = Report(pipeline.name, error=error)
+        self.watcher.finished(report)
+        return report
+
+    def _in_use(self, pipeline: Pipeline) -> Pipeline:
+        return in_use(self.workspace, pipeline)
+
+    def _judged(self, pipeline: Pipeline, verdict: Verdict, rows: int) -> None:
+        from drawdown.quality.data_docs import write_docs
+
+        try:
+            write_docs(self.workspace.storage, verdict)
+        except DrawdownError as error:
+            # The verdict is in the metastore: a page that cannot be written fails no run.
+            self._tell(self.watcher.notice, pipeline, f"no Data Docs of this run: {error.what}")
+        self._tell(self.watcher.judged, pipeline, verdict, rows)
+
+    def _auditor(self, turn: PipelineTask | None = None) -> GxAuditor:
+        from drawdown.quality.audit import GxAuditor
+
+        if turn is None:
+            return GxAuditor(self.workspace.metastore.slice_history)
+        return GxAuditor(
+            self.workspace.metastore.slice_history, lambda audited: self._waits_for_audit(turn, audited)
+        )
+
+    @contextmanager
+    def _waits_for_audit(self, turn: PipelineTask, audited: str) -> Iterator[Callable[[str], None]]:
+        name = turn.pipeline.name
+
+        def refuse_if_hopeless(audited: str) -> None:
+            if audited in self.left_behind:
+                raise BusyError(
+                    "audit.blocked",
+                    f"{name} waited for the audit of {audited}, which never ended: its slice was not judged",
+                    where=f"pipeline {name}",
+                    do=f"`drawdown run {name}`: what is staged is audited then",
+                )
+
+        self._tell(self.watcher.notice, turn.pipeline, f"waits for the audit of {audited}")
+        with turn.waiting():
+            yield refuse_if_hopeless
+
+    def replay(self, pipeline: Pipeline, intervals: Sequence[Interval]) -> list[Report]:
+        """Replay these intervals, one after the other, until one fails; see drawdown.replay.spark_replay."""
+        from drawdown.quality.audit import GxAuditor
+        from drawdown.replay.spark_replay import replay
+
+        reports: list[Report] = []
+        with self._spark([pipeline]) as session:
+            for interval in intervals:
+                if self.stop.is_set() or any(report.error for report in reports):
+                    break
+                try:
+                    pipeline = self._in_use(pipeline)
+                    refuse_replay(self.workspace, pipeline, interval)
+                    context = self._context(pipeline)
+                    run = replay(session(), self.workspace, pipeline, GxAuditor(), interval, context)
+                    report = Report(pipeline.name, self._offered(pipeline, run, interval))
+                except DrawdownError as error:
+                    report = Report(pipeline.name, error=error)
+                self.watcher.finished(report)
+                reports.append(report)
+        return reports
+
+    def _offered(self, pipeline: Pipeline, run: Run, interval: Interval) -> Run:
+        notices = offers_downstream(self.workspace.project, pipeline, interval)
+        for notice in notices:
+            self._tell(self.watcher.notice, pipeline, f"{notice['what']}: {notice['do']}")
+        return self.workspace.metastore.update_run(run.run_id, notices=notices) if notices else run
+
+    def _context(self, pipeline: Pipeline, turn: PipelineTask | None = None) -> RunContext:
+        from drawdown.drain.run_context import RunContext
+
+        run = turn or PipelineTask(pipeline, new_run_id())
+
+        def on_batch(batch: Batch) -> None:
+            run.note_progress(f"batch {batch.batch_id}")
+            self._tell(self.watcher.batch, pipeline, batch)
+
+        def on_progress(entry: dict[str, Any]) -> None:
+            run.note_progress()
+            self._tell(self.watcher.progress, pipeline, entry)
+
+        def on_verdict(verdict: Verdict, rows: int) -> None:
+            run.note_progress("the audit")
+            self._judged(pipeline, verdict, rows)
+
+        def on_open(close: Callable[[DrawdownError], None]) -> None:
+            run.close = close
+
+        return RunContext(
+            run_id=run.run_id,
+            holder=this_process(),
+            application=self._meter.application(),
+            origin=self.origin,
+            stop=self.stop,
+            on_batch=on_batch,
+            on_progress=on_progress,
+            on_verdict=on_verdict,
+            on_notice=lambda sentence: self._tell(self.watcher.notice, pipeline, sentence),
+            on_open=on_open,
+            on_query=lambda group: run.job_groups.append(group),
+            waiting=run.waiting,
+            given_up=lambda: run.given_up,
+        )
+
+    @contextmanager
+    def _spark(self, pipelines: Sequence[Pipeline]) -> Iterator[Callable[[], SparkSession]]:
+        """A function that gives the session, started when it is first called; one that fails is not tried
+        again."""
+        starting, failed, up = threading.Lock(), list[Exception](), threading.Event()
+        cluster = pipelines[0].cluster
+        profile, going_on = self.workspace.project.clusters[cluster], self.session is not None
+        self._meter = Meter(self.workspace.metastore, cluster, profile, going_on=going_on)
+
+        def session() -> SparkSession:
+            with starting:
+                if failed:
+                    raise failed[0]
+                if self._root is None:
+                    try:
+                        self._root = self._start(pipelines)
+                    except Exception as cause:
+                        failed.append(cause)
+                        raise
+                self._meter.spark_is_up(self._root, several=len(pipelines) > 1)
+                up.set()
+                return self._root
+
+        try:
+            yield session
+        finally:
+            if self._root is not None and up.is_set():
+                self._meter.spark_ends(self._root)
+            # What was left behind may keep Spark from stopping for ever.
+            if self._root is not None and not going_on and not self.left_behind:
+                from drawdown.spark.session import stop_application
+
+                stop_application(self._root)
+                self._root = None
+            self._meter.end()
+
+    def _start(self, pipelines: Sequence[Pipeline]) -> SparkSession:
+        from drawdown.quality.audit import prefetch
+        from drawdown.spark.session import application_session
+
+        self._tell(self.watcher.starting_spark)
+        if any(p.quality.audits for p in pipelines):
+            prefetch()
+        conf = self.conf() if callable(self.conf) else self.conf
+        return application_session(f"drawdown {' '.join(p.name for p in pipelines)}", conf)
+
+
+def at_once(root: SparkSession) -> int:
+    """How many pipelines an application drains at the same time; see docs/groups.md."""
+    return min(_MOST_AT_ONCE, _AT_ONCE_PER_CORE * root.sparkContext.defaultParallelism)
+
+
+def exit_code(reports: Sequence[Report]) -> int:
+    """What a process that made these reports ends with: 0, or the exit code of one error.
+
+    An error that a later try can mend comes first: the retry of a group drains what is left, and finds
+    the others as they are.
+    """
+    errors = sorted((r.error for r in reports if r.error), key=lambda error: not error.transient)
+    return errors[0].exit_code if errors else 0
+
+
+def new_run_id() -> str:
+    """Sorts by time: 20260131T093000-1a2b3c4d."""
+    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"

@@ -1,0 +1,149 @@
+"""Measures one Spark application, and notes in the metastore what it asked for and used.
+
+The application is the process that spark-submit started, or the command's own, and all processes below it:
+the driver's JVM, Python, its workers. With a session that was there before, and stays, it is what these use
+from here to the end.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import uuid
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
+from datetime import timedelta
+from typing import TYPE_CHECKING, Protocol
+
+from drawdown.errors import DrawdownError
+from drawdown.metastore import Metastore
+from drawdown.metastore.operations.applications import Measured
+from drawdown.processes.usage import TreeUse, use_of
+from drawdown.spec.clusters.price import Price
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from drawdown.spark.task_times import TaskTimes
+
+log = logging.getLogger(__name__)
+
+_BY_SPARK_SUBMIT = "PYSPARK_GATEWAY_PORT"
+"""Set in the environment of a driver that spark-submit's JVM started (PythonRunner)."""
+
+_NOTHING = TreeUse(0, 0, 0)
+
+
+class Profile(Protocol):
+    """What of a cluster profile its cost is told by."""
+
+    @property
+    def cores(self) -> int:
+        """Of the driver's process."""
+
+    @property
+    def memory_bytes(self) -> int:
+        """Of the driver's process."""
+
+    @property
+    def price(self) -> Price | None: ...
+
+
+class Meter:
+    """Begins when it is made.
+
+    Args:
+        cluster: name of the profile.
+        going_on: whether Spark's session was there before.
+    """
+
+    def __init__(self, metastore: Metastore, cluster: str, profile: Profile, *, going_on: bool) -> None:
+        self._metastore = metastore
+        self._cluster = cluster
+        self._profile = profile
+        self._root = os.getppid() if _BY_SPARK_SUBMIT in os.environ else os.getpid()
+        self._before = (use_of(self._root) if going_on else None) or _NOTHING
+        self._id = ""
+        self._noting = threading.Lock()
+        self._start_us: int | None = None
+        self._tasks: TaskTimes | None = None
+        self._seen = Measured()
+
+    def application(self) -> str:
+        """The application's id. It is noted with the first run: nothing is left by what has none."""
+        with self._noting:
+            if not self._id:
+                application_id = uuid.uuid4().hex
+                price = self._profile.price
+                self._metastore.applications.begin(
+                    application_id,
+                    self._cluster,
+                    self._profile.cores,
+                    self._profile.memory_bytes,
+                    price.model_dump(mode="json") if price else None,
+                    timedelta(microseconds=self._used().age_us),
+                )
+                self._id = application_id
+        return self._id
+
+    def spark_is_up(self, session: SparkSession, *, several: bool) -> None:
+        """From here on what tasks take is told apart by run, where `several` may go on in one session.
+
+        Only the first call counts.
+        """
+        from drawdown.spark.executors import is_local
+        from drawdown.spark.task_times import task_times
+
+        if self._start_us is not None:
+            return
+        self._start_us = self._used().age_us
+        if several or not is_local(session):
+            self._tasks = task_times(session)
+
+    def spark_ends(self, session: SparkSession) -> None:
+        """The last look at what Spark alone knows."""
+        from drawdown.spark.executors import executors_of, is_local
+
+        executors = executors_of(session)
+        tasks = self._tasks.read() if self._tasks else {}
+        self._seen = Measured(
+            executor_cores=executors.cores,
+            executor_memory=executors.memory,
+            executor_us=0 if is_local(session) else sum(tasks.values()),
+            task_us=tasks,
+        )
+
+    def charged(self, session: SparkSession, run_id: str) -> AbstractContextManager[None]:
+        """What the block has Spark do is this run's."""
+        if self._tasks is None:
+            return nullcontext()
+        from drawdown.spark.task_times import charged_to
+
+        return charged_to(session, run_id)
+
+    def end(self) -> None:
+        """Note what was used. What cannot be noted is not known, and fails no run."""
+        if not self._id:
+            return
+        used = self._used()
+        measured = replace(
+            self._seen,
+            start_us=self._start_us,
+            cpu_us=used.cpu_us + self._seen.executor_us,
+            peak_bytes=used.peak_bytes,
+        )
+        try:
+            self._metastore.applications.end(self._id, measured)
+        except DrawdownError as error:
+            log.warning("what this application has used is not noted: %s", error.what)
+
+    def _used(self) -> TreeUse:
+        now = use_of(self._root)
+        if now is None:  # spark-submit's JVM has died, and takes this process along
+            return _NOTHING
+        return TreeUse(
+            max(0, now.age_us - self._before.age_us),
+            max(0, now.cpu_us - self._before.cpu_us),
+            now.peak_bytes,
+        )

@@ -1,0 +1,1 @@
+"""One module a command, each importing what it needs when it runs."""

@@ -1,0 +1,301 @@
+"""`drawdown checkpoint`: show and verify a checkpoint, copy it, bring it back. Only `accept` needs Spark."""
+
+from __future__ import annotations
+
+import getpass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from drawdown.cli.command import Commands
+from drawdown.cli.screen import out, print_json, working
+from drawdown.errors import RefusedError
+
+if TYPE_CHECKING:
+    from drawdown.metastore.records import Lease
+    from drawdown.workspace import Generation
+
+app = Commands(
+    help="What is in a checkpoint, what is wrong with it, and the ways back. Only `accept` needs Spark.",
+    no_args_is_help=True,
+)
+Name = Annotated[str, typer.Argument(metavar="PIPELINE", show_default=False)]
+Why = Annotated[str, typer.Option("--why", help="Kept in the run record.")]
+By = Annotated[str | None, typer.Option("--by", help="Who asks; by default the user.", show_default=False)]
+Json = Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")]
+Sink = Annotated[
+    bool, typer.Option("--sink", help="Take the sink back as well: its later rows go, until they come again.")
+]
+Yes = Annotated[
+    bool, typer.Option("--yes", help="Also when streams over the sink's table read its rows a second time.")
+]
+_Done = TypeVar("_Done")
+
+
+@app.command()
+def show(name: Name, as_json: Json = False) -> None:
+    """Batches, offsets, watermark, sizes, state stores, snapshots, and what the metastore says beside it."""
+    from drawdown.cli.shown.checkpoint import overview_tables
+    from drawdown.recovery.overview import overview
+
+    with _generation(name) as generation:
+        found = overview(generation)
+    if as_json:
+        return print_json(found)
+    for part in overview_tables(found):
+        out().print(part)
+    return None
+
+
+@app.command()
+def verify(name: Name, as_json: Json = False) -> None:
+    """Read every log and state file and say what is torn or missing; touches nothing.
+
+    Ends with 3 when something is.
+    """
+    from drawdown.cli.shown.checkpoint import fault_lines
+    from drawdown.recovery.advice import way_out
+    from drawdown.recovery.faults import all_faults
+
+    with _generation(name) as generation:
+        with working("reading the checkpoint"):
+            faults = all_faults(generation)
+        do = way_out(generation, faults) if faults else ""
+        rows = [_fault_values(generation, fault) for fault in faults]
+    if as_json:
+        print_json({"pipeline": name, "faults": rows, "do": do})
+    elif faults:
+        for line in fault_lines(rows):
+            out().print(line, soft_wrap=True)
+        out().print(f"do: {do}", markup=False, soft_wrap=True)
+    else:
+        out().print("[green]✓[/] every file is whole")
+    raise typer.Exit(RefusedError.exit_code if faults else 0)
+
+
+@app.command()
+def snapshot(name: Name, why: Why = "", by: By = None, as_json: Json = False) -> None:
+    """Copy the checkpoint and what the metastore knows of it; `show` lists the copies."""
+    from drawdown.recovery.snapshots import take_snapshot
+
+    with _generation(name) as generation:
+        done = _as_run(
+            generation,
+            ("snapshot", by, why),
+            lambda lease: take_snapshot(generation, lease),
+            lambda s: f"snapshot {s.name}: batch {s.last_batch} is its last, {s.files:,} files",
+        )
+    values = {"name": done.name, "last_batch": done.last_batch, "files": done.files, "bytes": done.bytes}
+    size = f"{done.files:,} files, {done.bytes:,} bytes"
+    _say(as_json, values, f"snapshot {done.name}: batch {done.last_batch} is its last; {size}")
+
+
+@app.command()
+def restore(
+    name: Name,
+    snapshot: Annotated[
+        str, typer.Argument(help="Its name, the beginning of it, or `latest`.", show_default=False)
+    ],
+    sink: Sink = False,
+    yes: Yes = False,
+    why: Why = "",
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Put a snapshot back. Refused when the sink has batches that came after it."""
+    from drawdown.recovery.restore import named_snapshot
+    from drawdown.recovery.restore import restore as put_back
+
+    with _generation(name) as generation:
+        chosen = named_snapshot(generation, snapshot)
+        done = _as_run(
+            generation,
+            ("restore", by, why),
+            lambda lease: put_back(generation, chosen, lease, sink=sink, yes=yes),
+            lambda s: f"restored snapshot {s.name}: batch {s.last_batch} is the last",
+        )
+    values = {"name": done.name, "last_batch": done.last_batch}
+    _say(as_json, values, f"snapshot {done.name} is back: batch {done.last_batch} is the last committed one")
+
+
+@app.command()
+def rewind(
+    name: Name,
+    to: Annotated[
+        int, typer.Option("--to", min=0, help="The batch that is to be the last.", show_default=False)
+    ],
+    sink: Sink = False,
+    yes: Yes = False,
+    why: Why = "",
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Go back to an earlier batch; the next run replays what came behind it."""
+    from drawdown.recovery.rewind import rewind as go_back
+
+    with _generation(name) as generation:
+        done = _as_run(
+            generation,
+            ("rewind", by, why),
+            lambda lease: go_back(generation, to, lease, sink=sink, yes=yes),
+            lambda rewound: f"rewound to batch {to}: {len(rewound.batches)} batch(es) come again",
+        )
+    text = f"batch {to} is the last; {len(done.batches)} come again"
+    if done.sink.replays:
+        said = ", ".join(done.sink.replays)
+        text += f"; replays that were taken back: {said} (`drawdown backfill` makes them again)"
+    if done.sink.readers:
+        said = ", ".join(done.sink.readers)
+        text += f"; streams of the table read these rows twice: {said} (then `drawdown rebuild start` each)"
+    counted = {"replays_undone": done.sink.replays, "readers": done.sink.readers}
+    _say(as_json, {"last_batch": to, "taken_back": done.batches, **counted}, text)
+
+
+@app.command()
+def repair(name: Name, why: Why = "", by: By = None, as_json: Json = False) -> None:
+    """Mend what can be mended without loss; keeps a copy of what was there."""
+    from drawdown.recovery.repair import repair as mend
+
+    with _generation(name) as generation:
+        done = _as_run(
+            generation,
+            ("repair", by, why),
+            lambda lease: mend(generation, lease),
+            lambda repaired: "; ".join(f"{m.fault.path}: {m.says}" for m in repaired.mended),
+        )
+        mended = [{**_fault_values(generation, m.fault), "says": m.says} for m in done.mended]
+        left = [_fault_values(generation, fault) for fault in done.left]
+    _say(
+        as_json,
+        {"mended": mended, "left": left, "kept": done.kept},
+        "\n".join(f"{each['file']}: {each['says']}" for each in mended) + f"\nwhat was there: {done.kept}",
+    )
+
+
+@app.command()
+def move(
+    name: Name,
+    old: Annotated[
+        str, typer.Option("--from", help="The storage root that was copied here.", show_default=False)
+    ],
+    why: Why = "",
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """After the storage was copied to another root: name its files there, so that none is read again."""
+    from drawdown.recovery.move import move as name_anew
+
+    with _generation(name) as generation:
+        done = _as_run(
+            generation,
+            ("move", by, why),
+            lambda lease: name_anew(generation, old, lease),
+            lambda moved: f"moved from {old}: {moved.lines:,} files in logs, {moved.rows:,} in the metastore",
+        )
+    text = f"{done.lines:,} files in logs and {done.rows:,} in the metastore are named in their new place"
+    _say(as_json, {"lines": done.lines, "rows": done.rows}, text)
+
+
+@app.command()
+def prune(
+    name: Name,
+    keep: Annotated[int, typer.Option(min=0, help="So many of the newest snapshots stay.")] = 3,
+    previous: Annotated[
+        bool, typer.Option("--previous", help="Also what a roll back of the last rebuild needs.")
+    ] = False,
+    why: Why = "",
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Remove what no restart needs: old entries, generations, leftovers, snapshots."""
+    from drawdown.recovery.prune import prune as remove
+
+    with _generation(name) as generation:
+        done = _as_run(
+            generation,
+            ("prune", by, why),
+            lambda lease: remove(generation, lease, keep=keep, previous=previous),
+            lambda pruned: f"removed {pruned.files:,} files, {pruned.bytes:,} bytes",
+        )
+    removed = {what: [info.relative for info in infos] for what, infos in done.removed.items()}
+    what = ", ".join(f"{len(paths):,} of {kind}" for kind, paths in removed.items()) or "nothing to remove"
+    _say(as_json, {"bytes": done.bytes, "removed": removed}, f"{what}; {done.bytes:,} bytes")
+
+
+@app.command()
+def accept(
+    name: Name,
+    why: Annotated[str, typer.Option("--why", help="Kept in the run record.", show_default=False)],
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Let the checkpoint go on where only versions and the words of operators changed, not what they mean.
+
+    Starts Spark to analyse the query. Of a transform in Python only its own file is compared.
+    """
+    from drawdown.cli.session import own_session
+    from drawdown.drain.accept import accept as go_on
+
+    def work(lease: Callable[[], Lease]) -> list[str]:
+        project, pipeline = generation.project, generation.pipeline
+        with own_session(project, pipeline, "checkpoint accept", "analysing the query") as session:
+            return go_on(session, generation, lease)
+
+    with _generation(name) as generation:
+        done = _as_run(
+            generation,
+            ("accept", by, why),
+            work,
+            lambda changed: f"accepted: {'; '.join(changed)}",
+        )
+    _say(as_json, {"accepted": done}, f"accepted: {'; '.join(done)}")
+
+
+@contextmanager
+def _generation(name: str) -> Iterator[Generation]:
+    from drawdown.credentials import collect
+    from drawdown.plan.version_in_use import in_use
+    from drawdown.spec import load_pipeline, load_project
+    from drawdown.workspace import Generation, Workspace
+
+    project = load_project()
+    pipeline = load_pipeline(project, name)
+    with Workspace.open(project) as workspace:
+        pipeline = in_use(workspace, pipeline)
+        yield Generation.of(replace(workspace, project=collect(project, [pipeline])), pipeline)
+
+
+def _as_run(
+    generation: Generation,
+    asked: tuple[str, str | None, str],
+    work: Callable[[Callable[[], Lease]], _Done],
+    told: Callable[[_Done], str],
+) -> _Done:
+    from drawdown.application import new_run_id
+    from drawdown.metastore import this_process
+    from drawdown.recovery.request import Request, as_run
+
+    kind, by, why = asked
+    request = Request(kind, new_run_id(), this_process(), by or getpass.getuser(), why)
+    return as_run(generation, request, work, told)
+
+
+def _fault_values(generation: Generation, fault: Any) -> dict[str, Any]:
+    return {
+        "file": generation.storage.path(fault.path),
+        "part": fault.part,
+        "kind": fault.kind,
+        "needed": fault.needed,
+        "what": fault.what,
+    }
+
+
+def _say(as_json: bool, values: Any, text: str) -> None:
+    if as_json:
+        print_json(values)
+    else:
+        out().print("[green]✓[/] ", end="")
+        out().print(text, markup=False)

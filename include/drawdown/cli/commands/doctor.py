@@ -1,0 +1,43 @@
+"""`drawdown doctor`: what this machine and project lack, each with the command that mends it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from drawdown.cli.screen import out, print_json, working
+
+if TYPE_CHECKING:
+    from drawdown.cli.doctor.finding import Check
+
+_MARKS = {"ok": "[green]✓[/]", "warn": "[yellow]![/]", "fail": "[red]✗[/]"}
+_CANNOT_RUN = 8
+
+
+def doctor(
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+) -> None:
+    """Examine Java, ports, jars, disk, storage, metastore, clocks, what dead runs and clusters left,
+    temporary files, brokers, databases, Airflow's pool and connections.
+
+    The exit code is 8 when something would keep a run from working; warnings do not count.
+    """
+    from drawdown.cli.doctor import examine
+
+    with working("looking"):
+        found = examine()
+    if as_json:
+        print_json([finding.as_dict() for finding in found])
+    else:
+        for finding in found:
+            _show(finding)
+    raise typer.Exit(_CANNOT_RUN if any(finding.level == "fail" for finding in found) else 0)
+
+
+def _show(finding: Check) -> None:
+    from rich.markup import escape
+
+    out().print(f"{_MARKS[finding.level]} {finding.about:<10} {escape(finding.what)}")
+    if finding.do:
+        out().print(f"  {'':<10} → {finding.do}", markup=False)

@@ -1,0 +1,60 @@
+"""What `drawdown doctor` looks at: one function a thing, each giving what it found and what mends it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from drawdown.cli.doctor.airflow import airflow
+from drawdown.cli.doctor.finding import Check
+from drawdown.cli.doctor.machine import archive, clusters, disk, jars, java, ports, temporary_files
+from drawdown.cli.doctor.runs import metastore_and_runs
+from drawdown.cli.doctor.servers import brokers, databases
+from drawdown.cli.doctor.store import storage
+from drawdown.errors import DrawdownError
+from drawdown.spec import Project, load_project, pipeline_names
+
+__all__ = ["Check", "examine"]
+
+
+def examine() -> list[Check]:
+    """Everything, in the order in which a run needs it; never raises for what a user can cause."""
+    found = [*_careful("java", java), *_careful("ports", ports)]
+    try:
+        project = load_project()
+    except DrawdownError as error:
+        return [*found, _from_error("project", error)]
+    looks: list[tuple[str, Callable[[Project], Iterator[Check]]]] = [
+        ("project", _project),
+        ("jars", jars),
+        ("archive", archive),
+        ("disk", disk),
+        ("storage", storage),
+        ("metastore", metastore_and_runs),
+        ("clusters", clusters),
+        ("temporary", temporary_files),
+        ("brokers", brokers),
+        ("databases", databases),
+        ("airflow", airflow),
+    ]
+    # At the same time: a broker that does not answer takes as long as all the rest together.
+    with ThreadPoolExecutor(max_workers=len(looks)) as pool:
+        answers = pool.map(lambda each: _careful(each[0], lambda: each[1](project)), looks)
+        return [*found, *(finding for answer in answers for finding in answer)]
+
+
+def _careful(about: str, look: Callable[[], Iterator[Check]]) -> list[Check]:
+    try:
+        return list(look())
+    except DrawdownError as error:
+        return [_from_error(about, error)]
+
+
+def _from_error(about: str, error: DrawdownError) -> Check:
+    where = f" ({error.where})" if error.where else ""
+    return Check(about, "fail", f"{error.what}{where}", error.do)
+
+
+def _project(project: Project) -> Iterator[Check]:
+    count = len(pipeline_names(project))
+    yield Check("project", "ok", f"{project.root}, {count} pipeline(s); `drawdown validate` checks them")

@@ -1,0 +1,21 @@
+"""One thing that `drawdown doctor` looked at."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+Level = Literal["ok", "warn", "fail"]
+
+
+@dataclass(frozen=True)
+class Check:
+    """`do` is the command that mends it, empty when all is well."""
+
+    about: str
+    level: Level
+    what: str
+    do: str = ""
+
+    def as_dict(self) -> dict[str, str]:
+        return asdict(self)

@@ -1,0 +1,93 @@
+"""What `drawdown doctor` sees of runs: the metastore, its clock, dead runs, drivers that outlived theirs."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from drawdown.cli.doctor.clock import clock
+from drawdown.cli.doctor.finding import Check
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Run
+from drawdown.processes.usage import tree_of, use_of
+from drawdown.spec import Project, pipeline_names
+
+if TYPE_CHECKING:
+    from drawdown.workspace import Workspace
+
+_NEEDED_BY = "leases and costs go by the one, files that settle and replays by the other"
+_RUNS = 200
+_STARTING = timedelta(seconds=0.3)
+"""A driver takes longer before its first run begins; a clock that is corrected moves by less."""
+_HOLDER = re.compile(r"(?P<host>.+) pid (?P<pid>[0-9]+)")
+"""As `drawdown.metastore.this_process` writes it."""
+
+
+def metastore_and_runs(project: Project) -> Iterator[Check]:
+    from drawdown.workspace import Workspace
+
+    with Workspace.open(project) as workspace:
+        yield Check("metastore", "ok", "can be reached, and has a schema that this program can use")
+        asked = datetime.now(UTC)
+        theirs = workspace.metastore.now()
+        yield clock("metastore", theirs, asked, datetime.now(UTC), _NEEDED_BY)
+        dead = []
+        for side, mends in ((workspace.metastore, "run"), (workspace.metastore.of_rebuilds, "rebuild start")):
+            yield from _held(Workspace(project, side))
+            for run in _without_lease(Workspace(project, side)):
+                dead.append(run)
+                what = f"run {run.run_id} of {run.pipeline} ended without a word: nobody holds its lease"
+                yield Check("leases", "warn", what, f"drawdown {mends} {run.pipeline}")
+        dead += [run for run in workspace.metastore.runs(limit=_RUNS) if run.state == "crashed"]
+        yield from _drivers(workspace.metastore, dead)
+
+
+def _held(
+    workspace: Workspace,
+) -> Iterator[Check]:
+    for name in pipeline_names(workspace.project):
+        held = workspace.metastore.holder_of(name)
+        if held is not None:
+            until = f"{held.expires_at:%H:%M:%S} UTC"
+            yield Check("leases", "ok", f"{name} is held by {held.holder} until {until}")
+
+
+def _without_lease(
+    workspace: Workspace,
+) -> Iterator[Run]:
+    """Runs that say they go on, whose holder has lost the lease or left it behind."""
+    for name in pipeline_names(workspace.project):
+        open_runs = workspace.metastore.open_runs(name)
+        held = workspace.metastore.holder_of(name)
+        yield from (run for run in open_runs if held is None or held.run_id != run.run_id)
+
+
+def _drivers(metastore: Metastore, dead: list[Run]) -> Iterator[Check]:
+    for run in dead:
+        found = _HOLDER.fullmatch(run.holder)
+        if found is None or found["host"] != socket.gethostname() or run.started_at is None:
+            continue
+        pid = int(found["pid"])
+        used = use_of(pid)
+        if used is None or pid == os.getpid():
+            continue
+        # The age first, then the time: on a busy machine a process seems younger than it is, never older.
+        began = metastore.now() - timedelta(microseconds=used.age_us)
+        if began > run.started_at - _STARTING:
+            continue  # it has only got the number
+        if _is_driver(pid):
+            what = f"process {pid} goes on although its run {run.run_id} of {run.pipeline} is dead"
+            pids = " ".join(str(each) for each in tree_of(pid))
+            yield Check("drivers", "warn", what, f"kill -9 {pids}")
+
+
+def _is_driver(pid: int) -> bool:
+    try:
+        return b"drawdown" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return False

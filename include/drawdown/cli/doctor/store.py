@@ -1,0 +1,53 @@
+"""What `drawdown doctor` sees of the storage: whether this user may write there, and its clock."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import shlex
+import uuid
+from collections.abc import Iterator
+from datetime import UTC, datetime
+
+from drawdown.cli.doctor.clock import clock
+from drawdown.cli.doctor.commands import as_root
+from drawdown.cli.doctor.finding import Check
+from drawdown.errors import SourceError
+from drawdown.layout import OWN
+from drawdown.spec import Project
+from drawdown.storage import Storage
+
+_NEEDED_BY = "files' ages in `settle`, `policy.future_mtime` and upkeep are wrong by that"
+
+
+def storage(project: Project) -> Iterator[Check]:
+    """Writes a file, looks at it, and deletes it."""
+    there = Storage(project.storage_root)
+    probe = f"{OWN}/doctor-{uuid.uuid4().hex}"
+    try:
+        asked = datetime.now(UTC)
+        there.write_atomic(probe, b"")
+        answered = datetime.now(UTC)
+        written = there.info(probe)
+        there.delete(probe)
+    # Not found: a bucket that does not exist.
+    except (SourceError, FileNotFoundError) as cause:
+        why = cause.what if isinstance(cause, SourceError) else f"there is no {there.root}"
+        yield Check("storage", "fail", f"{there.root} cannot be written: {why}", _allow(there))
+        return
+    yield Check("storage", "ok", f"{there.root} can be written")
+    if written is not None:
+        theirs = datetime.fromtimestamp(written.mtime_ms / 1_000, UTC)
+        yield clock("storage", theirs, asked, answered, _NEEDED_BY)
+
+
+def _allow(storage: Storage) -> str:
+    if not storage.is_local:
+        return f"make it, and let this user list, read, write and delete below it: {storage.root}"
+    folder = "/" + storage.root.removeprefix("file:").lstrip("/")
+    quoted = shlex.quote(folder)
+    if not os.path.exists(folder):  # noqa: PTH110  Path.exists raises where this user may not look
+        return as_root(f"install -d -o {getpass.getuser()} -m 700 {quoted}")
+    if os.stat(folder).st_uid == os.geteuid():  # noqa: PTH116
+        return f"chmod -R u+rwX {quoted}"
+    return as_root(f"chown -R {getpass.getuser()} {quoted}")

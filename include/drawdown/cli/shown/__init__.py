@@ -1,0 +1,1 @@
+"""What commands show: tables and sentences for people, plain values for JSON."""

@@ -1,0 +1,1 @@
+"""Delta tables without Spark: their files and log, their versions, and going back to one."""

@@ -1,0 +1,279 @@
+"""What a drain does with each micro-batch, inside foreachBatch and before Spark commits it.
+
+ a  stop here when asked to, when the bound is reached, when nothing but a timer asked for the batch,
+    when the lease is lost or when a file of the batch is gone or another (spark_batch_files.py):
+    nothing is written
+ b  take away what an earlier attempt at this batch staged
+ c  stage the rows: the one action that executes the batch. A sink that stages nothing is handed them here,
+    for good: rows that end the run are looked for first, by a read of their own
+ d  read the counts that this execution collected at the source boundaries
+ e  fetch and stage the rejected rows, and count late rows, where d says that there are any
+ f  note batch, files, offsets, counts and maxima in one fenced transaction
+ g  direct publishing: make the batch visible
+Spark writes its commit log after this returns. A crash anywhere replays the batch from a.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from drawdown.fault_points import durable
+from drawdown.metastore.records import Batch, Counts, Lease, QuarantineDecision, StagedFile
+from drawdown.publishing import publish_batch
+from drawdown.query.query import Query
+from drawdown.rows.boundary import BatchPlan, Observed
+from drawdown.rows.refused import refuse_rows
+from drawdown.rows.rejects import stage_rejected
+from drawdown.sinks.delta.stage import DeltaSink
+from drawdown.sinks.stage import SinkStage
+from drawdown.sources.files.spark_batch_files import BatchFiles
+from drawdown.sources.kafka.spark_losses import Losses, lost_offsets
+from drawdown.workspace import Generation
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+class StopDrain(Exception):
+    """Raised inside foreachBatch to end a drain before a batch writes; the batch is replayed next time."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass
+class BatchStep:
+    """The steps a to g for the batches of one run.
+
+    Attributes:
+        lease: asks for the current lease, and raises when it was lost.
+        stop_reason: asks, with the number of data batches so far, whether to stop, and why.
+        until_drained: whether to stop as well when nothing is left to do, see `_idle`.
+        failure: the first error raised here; Spark would wrap it in a Java exception.
+    """
+
+    generation: Generation
+    query: Query
+    sink: SinkStage
+    quarantine: DeltaSink
+    reading: SparkSession
+    batch_files: BatchFiles
+    lease: Callable[[], Lease]
+    stop_reason: Callable[[int], str | None]
+    on_batch: Callable[[Batch], None]
+    until_drained: bool = True
+    losses: Losses = field(default_factory=Losses)
+    batches: list[Batch] = field(default_factory=list)
+    failure: BaseException | None = None
+
+    def __post_init__(self) -> None:
+        self.pipeline, self.files = self.generation.pipeline, self.generation.files
+        planned = self.files.last_offset_batch()
+        self.planned_before = -1 if planned is None else planned
+
+    def __call__(self, frame: DataFrame, batch_id: int) -> None:
+        """The function given to foreachBatch."""
+        try:
+            with durable("batch.end"):
+                self._run(frame, batch_id)
+        except BaseException as failure:
+            self.failure = self.failure or failure
+            raise
+
+    def _run(self, frame: DataFrame, batch_id: int) -> None:
+        before, now = self._offsets(batch_id - 1), self._offsets(batch_id)
+        has_data = before != now
+        # A batch without data only flushes what the last one closed: it belongs to that batch.
+        replays = [each for each in self.query.replays if each.batch_id == batch_id]
+        counted = has_data or bool(replays)
+        reason = self.stop_reason(len(self.batches)) if counted else self._idle(batch_id)
+        if reason is not None:
+            raise StopDrain(reason)
+        lease = self.lease()
+        reason = self.batch_files.look(lease, before, now, replayed=batch_id <= self.planned_before)
+        if reason is not None:
+            raise StopDrain(reason)
+        if self._committed_before(batch_id):
+            # Spark's own entry for it was lost: state and watermark come from executing it once more, and
+            # its rows are where they were.
+            frame.write.format("noop").mode("overwrite").save()
+            return
+        visible = self._settle_earlier_attempt(lease, batch_id)
+        plan = BatchPlan(self._java_execution(), self.reading)
+        if has_data and not self.pipeline.sink.staged:
+            self._judge_before_delivery(plan)
+
+        # Nothing is written when readers see the batch already; its files are those noted then.
+        with durable("batch.stage"):
+            output = self.sink.write(frame, self.generation.number, batch_id) or visible
+        metrics = plan.metrics()
+        observed = {name: self._observed(plan, metrics, name, has_data) for name in self.query.boundaries}
+        refuse_rows(self.pipeline, self.query.boundaries, observed)
+        late = {name: self._late(plan, name, seen, batch_id) for name, seen in observed.items()}
+        with durable("batch.reject"):
+            rejected = stage_rejected(
+                plan,
+                self.query.boundaries,
+                observed,
+                late,
+                self._judged_by(batch_id),
+                self.quarantine,
+                self.generation.number,
+                batch_id,
+                lease.run_id,
+                EPOCH + timedelta(milliseconds=self.files.offsets(batch_id).planned_ms),
+            )
+        passed = {n: self.losses.note(n, *self._moved(n, before, now)) for n in observed}
+        maxima = _maxima(observed, replays)
+        until_now = self._until_now(maxima)
+
+        output_rows = plan.output_rows()
+        staged = output_rows if output_rows is not None else sum(file.rows for file in output)
+        batch = Batch(
+            pipeline=self.pipeline.name,
+            generation=self.generation.number,
+            batch_id=batch_id,
+            run_id=lease.run_id,
+            epoch=lease.epoch,
+            offsets_from=before,
+            offsets_to=now,
+            watermark=self._judged_by(batch_id),
+            counts=sum(
+                (seen.counts(late[n]) for n, seen in observed.items()),
+                Counts(staged=staged, sessionless=plan.sessionless(), lost=lost_offsets(passed.values()))
+                + _replayed(replays),
+            ),
+            by_source={
+                n: {**_by_source(seen, late[n]), **until_now.get(n, {}), **passed[n]}
+                for n, seen in observed.items()
+            },
+        )
+        with durable("batch.note"):
+            # Asked once more: the rows may have taken so long that the run was given up.
+            self.generation.metastore.note_batch(self.lease(), batch, [*output, *rejected], maxima)
+        if self.pipeline.sink.publish == "direct":
+            publish_batch(self.generation.workspace, lease, self.pipeline, batch)
+        if counted:
+            self.batches.append(batch)
+        self.on_batch(batch)
+
+    def _judge_before_delivery(self, plan: BatchPlan) -> None:
+        """Raise as `refuse_rows` while the sink has nothing of the batch yet."""
+        strict = {name: each for name, each in self.query.boundaries.items() if each.may_end_a_run}
+        observed = {name: each.count(plan.source_frame(name)) for name, each in strict.items()}
+        refuse_rows(self.pipeline, strict, observed)
+
+    def _idle(self, batch_id: int) -> str | None:
+        """``drained`` for a batch without data and with the watermark of its predecessor of this run.
+
+        Spark plans such batches for ever where an operator has processing-time timeouts, timers or a time
+        to live (shouldRunAnotherBatch of FlatMapGroupsInPandasWithStateExec and TransformWithStateExec), and
+        Available-now would never end. What was due fired in the predecessor. The batch stays planned: the
+        next run repeats it by the time it was planned at, then plans one by its own clock, so timers fire
+        also when no new data came.
+        """
+        if not self.until_drained or batch_id - 1 <= self.planned_before:
+            return None
+        before, now = self.files.offsets(batch_id - 1), self.files.offsets(batch_id)
+        return "drained" if before.watermark_ms == now.watermark_ms else None
+
+    def _moved(self, name: str, before: Sequence[Any], now: Sequence[Any]) -> tuple[Any, Any]:
+        """The offsets of one source before and after the batch."""
+        number = self.query.source_order.index(name)
+        return (before[number] if before else None), now[number]
+
+    def _offsets(self, batch_id: int) -> list[Any]:
+        return list(self.files.offsets(batch_id).offsets) if batch_id >= 0 else []
+
+    def _committed_before(self, batch_id: int) -> bool:
+        """Whether Spark had committed the batch once: the metastore has it beyond `staged` only then."""
+        noted = self.generation.batch(batch_id)
+        return noted is not None and noted.status != "staged"
+
+    def _settle_earlier_attempt(self, lease: Lease, batch_id: int) -> list[StagedFile]:
+        """Remove the files of an attempt at this batch that noted them and died before Spark's commit.
+
+        Looked up under the lease: a run that slept and lost it would remove its successor's files.
+
+        Returns:
+            Its output files instead, when readers see them already.
+        """
+        generation = self.generation.number
+        with self.generation.metastore.fenced(lease):
+            noted = self.generation.batch(batch_id)
+            files = self.generation.staged_files([batch_id])
+        if noted is None or noted.status != "staged":
+            return []
+        # Outside the lock: these files are an older attempt's, and no newer one names them.
+        output = [file for _, file in files if file.table == "output"]
+        self.quarantine.remove([file for _, file in files if file.table == "quarantine"])
+        if self.sink.holds(generation, batch_id):
+            return output
+        self.sink.remove(output)
+        return []
+
+    def _java_execution(self) -> Any:
+        """IncrementalExecution of the batch under way; the session runs this one query only."""
+        return self.query.session._jsparkSession.streams().active()[0].streamingQuery().lastExecution()
+
+    def _observed(self, plan: BatchPlan, metrics: Mapping[str, Any], name: str, has_data: bool) -> Observed:
+        boundary = self.query.boundaries[name]
+        if name in metrics and not self.query.stops_early:
+            return boundary.observed(metrics)
+        # The optimiser dropped the whole branch (a join with an empty table), or a LIMIT ended the
+        # reading: count it alone.
+        if not has_data:
+            return Observed.nothing([rule.name for rule in boundary.rules])
+        return boundary.count(plan.source_frame(name))
+
+    def _late(self, plan: BatchPlan, name: str, seen: Observed, batch_id: int) -> int:
+        boundary = self.query.boundaries[name]
+        watermark = self._judged_by(batch_id)
+        if seen.earliest is None or seen.earliest > (watermark - EPOCH) // timedelta(microseconds=1):
+            return 0
+        if boundary.late_before == watermark:
+            return seen.late_at_start
+        return boundary.late_rows(plan.source_frame(name), watermark)
+
+    def _until_now(self, shown: Mapping[str, datetime]) -> dict[str, dict[str, str]]:
+        """By source the greatest event time that this batch or one before it was fed, as a batch notes it."""
+        known = self.generation.metastore.maxima(self.pipeline.name, self.generation.number)
+        greatest = {**known, **{name: max(at, known.get(name, at)) for name, at in shown.items()}}
+        return {name: {"greatest": at.isoformat()} for name, at in greatest.items()}
+
+    def _judged_by(self, batch_id: int) -> datetime:
+        """The watermark that late rows of a batch are late against."""
+        return EPOCH + timedelta(milliseconds=self.files.late_watermark(batch_id))
+
+
+def _by_source(seen: Observed, late: int) -> dict[str, Any]:
+    return {
+        "read": seen.read,
+        "malformed": seen.malformed,
+        "future": seen.future,
+        "quarantined": seen.quarantined,
+        "fed": seen.fed,
+        "late": late,
+        "rules": dict(seen.by_rule),
+    }
+
+
+def _replayed(replays: Sequence[QuarantineDecision]) -> Counts:
+    fed = [feed for each in replays for feed in each.feeds.values()]
+    return Counts(replayed=sum(feed["rows"] for feed in fed), late=sum(feed["late"] for feed in fed))
+
+
+def _maxima(observed: Mapping[str, Observed], replays: Sequence[QuarantineDecision]) -> dict[str, datetime]:
+    """By source the greatest event time that was fed, in microseconds where it was observed."""
+    shown = [(name, seen.greatest) for name, seen in observed.items()]
+    shown += [(name, feed["greatest"]) for each in replays for name, feed in each.feeds.items()]
+    micros: dict[str, int] = {}
+    for name, greatest in shown:
+        if greatest is not None:
+            micros[name] = max(micros.get(name, greatest), greatest)
+    return {name: EPOCH + timedelta(microseconds=greatest) for name, greatest in micros.items()}

@@ -1,0 +1,428 @@
+"""A drain: one run against the live checkpoint, until its backlog is empty or its bound is reached.
+
+ 1  load and validate the spec (the caller has done it: a Pipeline is valid)
+ 2  take the lease
+ 3  open the checkpoint's generation and plan (planning.py): refuse, or go on
+ 4  reconcile the past: Spark's commit log is the truth; changes that dead runs left open are closed, the runs
+    marked; begin a change of its own, with the place where its files go
+ 5  note the end: what the sources hold now is the backlog that progress is measured against
+ 6  start the query in a session of its own
+ 7  per batch: check the lease, stage, count, note (batch.py)
+ 8  stop when drained, at the bound, or when asked: before the next batch writes
+ 9  audit the slice: every committed batch that nobody has judged, of earlier runs too
+10  publish or hold
+11  write the run record
+12  release the lease
+
+A crash at any point, then a new run, gives the rows of a run that never crashed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from drawdown.drain.batch import EPOCH, BatchStep, StopDrain
+from drawdown.drain.failures import UNEXPECTED, of_run
+from drawdown.drain.listener import listener_of, listening
+from drawdown.drain.planning import plan_pipeline
+from drawdown.drain.progress import RunProgress
+from drawdown.drain.reconcile import clean_up_crashed_runs, reconcile
+from drawdown.drain.run_context import RunContext
+from drawdown.drain.slice import Auditor, SliceAuditor, not_passed
+from drawdown.errors import DrawdownError, TransformError
+from drawdown.fault_points import durable
+from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
+from drawdown.metastore.records import Batch, Counts, Run, RunState, Verdict
+from drawdown.plan.preflight import preflight
+from drawdown.publishing.staging import Staging
+from drawdown.query.carriers import write_carriers
+from drawdown.query.query import Query
+from drawdown.rows.rejects import QUARANTINE_SCHEMA
+from drawdown.rows.replayed import plan_their_batch
+from drawdown.sinks.delta.stage import DeltaSink
+from drawdown.sinks.registry import sink_for
+from drawdown.sinks.stage import SinkStage
+from drawdown.sources.files.spark_batch_files import BatchFiles
+from drawdown.sources.files.spark_inference import keep_schemas
+from drawdown.sources.files.spark_trouble import FileTrouble
+from drawdown.sources.findings import waiting_text
+from drawdown.sources.kafka.spark_losses import Losses
+from drawdown.spark.batch_function import each_batch
+from drawdown.spark.jobs import end_stuck_query
+from drawdown.spark.session import reading_session
+from drawdown.spark.versions import state_formats
+from drawdown.spec import Pipeline
+from drawdown.spec.trigger import AVAILABLE_NOW, Trigger
+from drawdown.verdicts import PlanVerdict
+from drawdown.workspace import Generation, Workspace
+
+log = logging.getLogger(__name__)
+
+_POLL_SECONDS = 1.0
+DRAINED = "drained"
+ASKED_TO_STOP = "asked to stop"
+
+
+def drain(
+    root: SparkSession,
+    workspace: Workspace,
+    pipeline: Pipeline,
+    auditor: Auditor,
+    context: RunContext,
+) -> Run:
+    """Drain one pipeline; the steps are this module's page.
+
+    Returns:
+        The finished run record, with verdict pass, warn or empty.
+
+    Raises:
+        BusyError: another run holds the lease.
+        RefusedError, SpecError, SourceError, TransformError: nothing of the failed batch is visible.
+        AuditFailed: the slice was judged fail or error; it is not published.
+        what ``context.given_up`` says: the run was ended in the middle of a step.
+    """
+    return under_lease(
+        lambda heartbeat: Drain(root, workspace, pipeline, auditor, context, heartbeat),
+        context.record(pipeline.name),
+        workspace,
+        pipeline,
+    )
+
+
+def under_lease(
+    make: Callable[[LeaseHeartbeat], Drain],
+    record: Run,
+    workspace: Workspace,
+    pipeline: Pipeline,
+) -> Run:
+    """Take the lease, open the run record, do the work, close both whatever happens. Raises as `drain`."""
+    ttl = workspace.project.lease_ttl.delta
+    with durable("lease.take"):
+        lease = workspace.metastore.acquire(pipeline.name, record.holder, record.run_id, ttl)
+    with LeaseHeartbeat(workspace.metastore, lease, ttl) as heartbeat:
+        with durable("run.open"):
+            workspace.metastore.start_run(record)
+        work = make(heartbeat)
+        work.context.on_open(work.abandon)
+        try:
+            return work.run()
+        except Exception as cause:  # the record must not stay `running` whatever happens
+            log.debug("run %s ended with", record.run_id, exc_info=True)
+            error = work.context.given_up() or of_run(work.root, workspace, pipeline, cause)
+            work.fail(error)
+            raise error from (cause if error.id == UNEXPECTED else None)
+
+
+@dataclass(frozen=True)
+class Opened:
+    """What the steps behind the opening work on.
+
+    Attributes:
+        generation: with its checkpoint, which the metastore knows by now.
+        fingerprint: what the checkpoint freezes of this spec.
+    """
+
+    generation: Generation
+    query: Query
+    fingerprint: dict[str, Any]
+    losses: Losses
+    trouble: FileTrouble
+    batch_files: BatchFiles
+    slice: SliceAuditor
+
+
+@dataclass
+class Tally:
+    """What is known of a run when its record is closed, whichever step it ends in.
+
+    Attributes:
+        generation: None while the run may still be refused; its checkpoint is None until it is noted.
+        committed: the last batch in Spark's commit log, as far as this run has seen it.
+    """
+
+    generation: Generation | None = None
+    staging: Staging | None = None
+    batch_files: BatchFiles | None = None
+    progress: RunProgress | None = None
+    committed: int | None = None
+    published: int = 0
+    outcome: dict[str, Any] = field(default_factory=dict)
+    batches: list[Batch] = field(default_factory=list)
+    notices: list[dict[str, Any]] = field(default_factory=list)
+
+    def counts(self, committed: int | None) -> tuple[int, Counts]:
+        """The batches of this run up to the last committed one: how many, and what they counted."""
+        done = [each for each in self.batches if committed is not None and each.batch_id <= committed]
+        return len(done), replace(
+            sum((each.counts for each in done), Counts()),
+            late_groups=self.progress.late_groups if self.progress else 0,
+            duplicates=self.progress.duplicates if self.progress else 0,
+            published=self.published,
+        )
+
+
+@dataclass
+class Drain:
+    """One run over the live checkpoint; what a watch does otherwise (watch.py) are its overridden parts."""
+
+    root: SparkSession
+    workspace: Workspace
+    pipeline: Pipeline
+    auditor: Auditor
+    context: RunContext
+    heartbeat: LeaseHeartbeat
+    trigger: Trigger = AVAILABLE_NOW
+
+    def __post_init__(self) -> None:
+        self.sink: SinkStage = sink_for(self.workspace, self.pipeline)
+        self.quarantine = DeltaSink.quarantine(self.workspace.project, self.pipeline)
+        self.tally = Tally()
+
+    def run(self) -> Run:
+        opened = self._open()
+        with listening(opened.query.session, listener_of(self.pipeline), self.context.on_notice):
+            stop_reason = self._drain(opened)
+        if (verdict := self._judge(opened)).outcome in ("fail", "error"):
+            raise not_passed(self.pipeline, verdict)
+        self._conclude(opened, stop_reason)
+        self.tally.notices += opened.slice.check_held_deadlines(self.context.on_notice)
+        return self.finish(
+            "stopped" if stop_reason == ASKED_TO_STOP else "succeeded",
+            stop_reason=f"{stop_reason}{self._left(stop_reason)}{opened.slice.waiting()}",
+        )
+
+    # 3 and 4
+
+    def _open(self) -> Opened:
+        plan = plan_pipeline(self.root, self.workspace, self.pipeline, self.trigger)
+        query = plan.accepted()
+        # Not before: of a checkpoint that is refused, nothing can be told at the end.
+        self.tally.generation = plan.generation
+        self.tally.notices += plan.losses.notices()
+        for verdict in plan.trouble.verdicts:
+            self._tell(verdict)
+        keep_schemas(plan.generation, query.inferred)
+        found = plan.generation.checkpoint
+        if found is not None:
+            reconcile(plan.generation, self.heartbeat.lease)
+        identity = self.sink.bind(self.sink.declared_schema() or query.schema, found)
+        self.quarantine.bind(QUARANTINE_SCHEMA, found)
+        fingerprint = {**plan.fingerprint, "sink.identity": identity}
+        with durable("checkpoint.note"):
+            checkpoint = found or self.workspace.metastore.create_checkpoint(
+                self.heartbeat.lease, plan.generation.number, plan.generation.path, fingerprint
+            )
+        generation = self.tally.generation = replace(plan.generation, checkpoint=checkpoint)
+        with durable("past.settle"):
+            clean_up_crashed_runs(generation, self.heartbeat.lease, self.sink)
+        committed = generation.files.last_commit_batch()
+        self.tally.staging = Staging.begin(
+            generation,
+            self.heartbeat.lease,
+            [self.quarantine, self.sink],
+            first_batch=0 if committed is None else committed + 1,
+        )
+        files = self.tally.batch_files = BatchFiles(
+            generation, query.source_order, plan.trouble, wait=self._wait_for_files, tell=self._tell
+        )
+        slice_ = SliceAuditor(generation, self.auditor, self.sink, query, self._current_lease)
+        return Opened(generation, query, fingerprint, plan.losses, plan.trouble, files, slice_)
+
+    # 5 to 8
+
+    def _drain(self, opened: Opened) -> str:
+        generation, query, started = opened.generation, opened.query, time.monotonic()
+        write_carriers(generation, self.context.run_id)
+        plan_their_batch(generation, query.replays)
+        step = BatchStep(
+            generation,
+            query,
+            self.sink,
+            self.quarantine,
+            reading_session(self.root),
+            opened.batch_files,
+            lease=self._current_lease,
+            stop_reason=lambda batches: self._stop_reason(batches, time.monotonic() - started),
+            on_batch=lambda batch: self._on_batch(opened, batch),
+            until_drained=self.trigger == AVAILABLE_NOW,
+            losses=opened.losses,
+        )
+        writer = (
+            query.output.writeStream.outputMode(self.pipeline.sink.mode)
+            .queryName(self.pipeline.name)
+            .option("checkpointLocation", self.workspace.storage.path(generation.path))
+        )
+        if self.trigger.arguments:
+            writer = writer.trigger(**self.trigger.arguments)  # type: ignore[arg-type]
+        with each_batch(writer, step):
+            with durable("query.start"):
+                running = writer.start()
+            self.context.on_query(str(running.runId))
+            progress = self.tally.progress = RunProgress(running, query.source_order)
+            reason = self._until_it_ends(opened, running, progress, step)
+        self.workspace.metastore.set_query_id(self.heartbeat.lease, generation.number, str(running.id))
+        return reason
+
+    def _until_it_ends(
+        self, opened: Opened, running: StreamingQuery, progress: RunProgress, step: BatchStep
+    ) -> str:
+        """Why it did; raises what the step raised rather than what Spark made of it."""
+        try:
+            return self._wait(opened, running, progress)
+        except PySparkException:
+            if isinstance(step.failure, StopDrain):
+                return step.failure.reason
+            if step.failure is not None:
+                raise step.failure from None
+            raise
+        finally:
+            self._look(progress)
+            # Whatever ended the wait: no batch may be written after the lease is given back.
+            if self.context.given_up() is None:
+                running.stop()
+            else:
+                end_stuck_query(opened.query.session, running)
+
+    def _wait(self, opened: Opened, running: StreamingQuery, progress: RunProgress) -> str:
+        """Until the query ends by itself; returns why it did."""
+        while not running.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
+            self._look(progress)
+            self._refuse_if_given_up()
+        return DRAINED
+
+    def _look(self, progress: RunProgress) -> None:
+        if found := progress.look():
+            self.workspace.metastore.update_run(self.context.run_id, progress=list(progress.entries))
+        for entry in found:
+            self.context.on_progress(entry)
+
+    def _tell(self, verdict: PlanVerdict) -> None:
+        """What the run goes on with and a person should know: said now, and kept in the run record."""
+        notice = {"id": verdict.id, "what": verdict.what, "about": verdict.about, "do": verdict.do}
+        if notice not in self.tally.notices:
+            self.tally.notices.append(notice)
+            self.context.on_notice(f"{verdict.id}: {verdict.what}")
+
+    def _conclude(self, opened: Opened, stop_reason: str) -> None:
+        """After a slice that passed. Rewritten files are said once: the next run compares with these."""
+        for source, files in opened.trouble.changed.items():
+            if files:
+                self.workspace.metastore.note_read_files(
+                    self.heartbeat.lease, opened.generation.number, source, files
+                )
+
+    def _wait_for_files(self, seconds: float) -> bool:
+        self.context.on_notice(f"a file is younger than `settle`: the batch waits for {seconds:.0f} s")
+        with self.context.waiting():
+            return self.context.stop.wait(seconds)
+
+    def _refuse_if_given_up(self) -> None:
+        if (error := self.context.given_up()) is not None:
+            raise error
+
+    def _current_lease(self) -> Any:
+        self._refuse_if_given_up()
+        self.heartbeat.check()
+        return self.heartbeat.lease
+
+    def _stop_reason(self, batches: int, seconds: float) -> str | None:
+        bounds = self.pipeline.drain
+        if self.context.stop.is_set():
+            return ASKED_TO_STOP
+        if bounds.max_batches is not None and batches >= bounds.max_batches:
+            return f"bound of {bounds.max_batches} batches reached"
+        limit = bounds.max_duration
+        if limit is not None and batches and seconds >= limit.delta.total_seconds():
+            return f"bound of {limit.text} reached"
+        return None
+
+    def _on_batch(self, opened: Opened, batch: Batch) -> None:
+        generation = opened.generation
+        if not self.tally.batches:
+            # An allowed change is noted with the first batch under it, before Spark commits that.
+            now = {**opened.fingerprint, "state.formats": state_formats(generation.files, batch.batch_id)}
+            if now != generation.fingerprint:
+                self.workspace.metastore.update_fingerprint(self.heartbeat.lease, generation.number, now)
+        # Spark begins a batch when it has committed the one before.
+        self.tally.committed = batch.batch_id - 1
+        self.tally.batches.append(batch)
+        self.context.on_batch(batch)
+
+    def _left(self, stop_reason: str) -> str:
+        """What a drain that ended before its backlog leaves to the next; the bound may be just met."""
+        if stop_reason == DRAINED:
+            return ""
+        left = waiting_text(preflight(self.workspace, self.pipeline).backlog)
+        return f"; left for the next run: {left}" if left else ""
+
+    # 9 and 10
+
+    def _judge(self, opened: Opened) -> Verdict:
+        """Audit what is committed and not judged, and publish what has passed."""
+        generation, tally = opened.generation, self.tally
+        if (last := generation.files.last_commit_batch()) is not None:
+            tally.committed = last
+            with durable("commits.note"):
+                self.workspace.metastore.mark_committed(self.heartbeat.lease, generation.number, last)
+        verdict = opened.slice.audit(self.context.run_id)
+        # A watch judges many slices: its record shows the last one that had rows, and all that is visible.
+        if verdict.outcome != "empty" or "verdict" not in tally.outcome:
+            tally.outcome["verdict"] = verdict.outcome
+        rows = opened.slice.publish()
+        tally.published += rows
+        self.context.on_verdict(verdict, rows)
+        return verdict
+
+    # 11
+
+    def fail(self, error: DrawdownError) -> None:
+        """Close the run record with an error."""
+        files = self.tally.batch_files
+        if files is not None and (isinstance(error, TransformError) or error.id == "source.malformed"):
+            # The error asks for the data to be mended: a mended file is not a lie.
+            with suppress(DrawdownError):
+                files.let_be_mended(self.heartbeat.lease)
+        self.finish("failed", error=error.as_dict())
+
+    def abandon(self, error: DrawdownError) -> None:
+        """Close the run record for a thread that hangs, with what is in memory: storage may be what it hangs
+        in, and the thread that watches over the others must not."""
+        self._close("failed", self.tally.committed, error=error.as_dict())
+
+    def finish(self, state: RunState, **values: Any) -> Run:
+        """Close the run record with what is known by now."""
+        generation, staging = self.tally.generation, self.tally.staging
+        committed = generation.files.last_commit_batch() if generation is not None else None
+        if staging is not None and self.context.given_up() is None:
+            staging.end(self.heartbeat.lease)
+        if generation is not None and committed is not None:
+            millis = generation.files.commit(committed).get("nextBatchWatermarkMs", 0)
+            values["watermark"] = EPOCH + timedelta(milliseconds=millis) if millis > 0 else None
+        return self._close(state, committed, **values)
+
+    def _close(self, state: RunState, committed: int | None, **values: Any) -> Run:
+        tally = self.tally
+        checkpoint = tally.generation.checkpoint if tally.generation is not None else None
+        batches, counts = tally.counts(committed)
+        with durable("run.close"):
+            return self.workspace.metastore.finish_run(
+                self.context.run_id,
+                state,
+                generation=checkpoint.generation if checkpoint else None,
+                batches=batches,
+                counts=counts,
+                progress=list(tally.progress.entries) if tally.progress else [],
+                notices=tally.notices,
+                **tally.outcome,
+                **values,
+            )

@@ -1,0 +1,125 @@
+"""A pipeline's own StreamingQueryListener: listener.py of its folder hears of its query, and of no other.
+
+Spark tells all listeners of an application in one thread, after the commit. Here each hears in a thread
+of its own: it cannot hold a batch back, nor the listeners of others, and what it raises cannot fail a run.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from queue import SimpleQueue
+from typing import Any
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from drawdown.errors import TransformError
+from drawdown.spark.user_code import RAISED, load_module, said
+from drawdown.spec import Pipeline
+
+_CLASS = "Listener"
+_LAST_WORD_SECONDS = 10.0
+
+
+@contextmanager
+def listening(
+    session: SparkSession, listener: StreamingQueryListener | None, told: Callable[[str], None]
+) -> Iterator[None]:
+    """Let a listener hear the queries of this session, to their last event.
+
+    Args:
+        session: the query's own; a listener of another session would not hear it.
+        told: hears one sentence when the listener raises for the first time.
+    """
+    if listener is None:
+        yield
+        return
+    guarded = _Guarded(listener, told)
+    session.streams.addListener(guarded)
+    try:
+        yield
+    finally:
+        # Events are on their way still when the query has ended.
+        if guarded.started and not guarded.ended.wait(_LAST_WORD_SECONDS):
+            told(f"the listener is busy {_LAST_WORD_SECONDS:.0f} s after its query still; the run goes on")
+        session.streams.removeListener(guarded)
+        guarded.events.put(None)
+
+
+class _Guarded(StreamingQueryListener):
+    """Passes every event on, in order; the first error is told, none reaches Spark."""
+
+    def __init__(self, listener: StreamingQueryListener, told: Callable[[str], None]) -> None:
+        self._listener = listener
+        self._told = told
+        self._failed = False
+        self.started = False
+        self.ended = threading.Event()
+        self.events: SimpleQueue[tuple[str, Any] | None] = SimpleQueue()
+        threading.Thread(target=self._listen, name="listener", daemon=True).start()
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:
+        self.started = True
+        self.events.put(("onQueryStarted", event))
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:
+        self.events.put(("onQueryProgress", event))
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:
+        self.events.put(("onQueryIdle", event))
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:
+        self.events.put(("onQueryTerminated", event))
+
+    def _listen(self) -> None:
+        while (heard := self.events.get()) is not None:
+            self._pass_on(*heard)
+            if heard[0] == "onQueryTerminated":
+                self.ended.set()
+
+    def _pass_on(self, method: str, event: Any) -> None:
+        try:
+            getattr(self._listener, method)(event)
+        except RAISED as cause:
+            if not self._failed:
+                self._failed = True
+                self._told(
+                    f"the listener raised {type(cause).__name__} in {method}: {cause}; the run goes on"
+                )
+
+
+def listener_of(pipeline: Pipeline) -> StreamingQueryListener | None:
+    """An object of the class ``Listener`` in listener.py; None when the folder has no such file.
+
+    Raises:
+        TransformError: ``listener.no-class`` or ``listener.raised``.
+    """
+    path = pipeline.listener
+    if path is None:
+        return None
+    try:
+        made = getattr(load_module(f"drawdown_listener_{pipeline.name}", path), _CLASS, None)
+        listener = made() if isinstance(made, type) else None
+    except RAISED as cause:
+        raise TransformError(
+            "listener.raised",
+            f"the listener of {pipeline.name} raised {said(cause)}",
+            where=str(path),
+            do="mend it, or remove the file; nothing was read or written",
+        ) from None
+    if not isinstance(listener, StreamingQueryListener):
+        raise TransformError(
+            "listener.no-class",
+            f"listener.py of {pipeline.name} has no class {_CLASS} that is a StreamingQueryListener",
+            where=str(path),
+            do=f"define `class {_CLASS}(StreamingQueryListener)`, made without arguments, or remove the file",
+        )
+    return listener

@@ -1,0 +1,95 @@
+"""A watch: a run that goes on until it is asked to stop, on a developer's machine.
+
+It takes the lease and goes on with the same checkpoint as the drains, batch by batch through the same
+steps; each batch is audited and published as soon as Spark has committed it. When it ends, the next drain
+goes on where it stopped.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from drawdown.checkpoint import CheckpointFiles
+from drawdown.drain.drain import ASKED_TO_STOP, Drain, Opened, under_lease
+from drawdown.drain.progress import RunProgress
+from drawdown.drain.run_context import RunContext
+from drawdown.drain.slice import Auditor, not_passed
+from drawdown.drain.uncounted_watch import UncountedWatch
+from drawdown.metastore.operations.runs import WATCH
+from drawdown.metastore.records import UNCOUNTED, Run
+from drawdown.spec import Pipeline
+from drawdown.spec.trigger import Trigger, is_uncounted
+from drawdown.workspace import Workspace
+
+KIND = WATCH
+_POLL_SECONDS = 0.5
+_ENDING_SECONDS = 0.1
+
+
+def watch(
+    root: SparkSession,
+    workspace: Workspace,
+    pipeline: Pipeline,
+    auditor: Auditor,
+    context: RunContext,
+    trigger: Trigger,
+) -> Run:
+    """Run a pipeline until ``context.stop`` is set, a batch fails, or an audit does not pass.
+
+    A continuous or real-time trigger, or asynchronous progress tracking, is left to Spark's own sink.
+
+    Returns:
+        The finished run record, state ``stopped``.
+
+    Raises:
+        as `drain`; after an AuditFailed nothing was begun any more.
+    """
+    origin = {}
+    kind: type[Drain] = Watch
+    if is_uncounted(pipeline, trigger):
+        asked = str(trigger) if trigger.kind in ("continuous", "real-time") else "asynchronous progress"
+        origin, kind = {UNCOUNTED: asked}, UncountedWatch
+    return under_lease(
+        lambda heartbeat: kind(root, workspace, pipeline, auditor, context, heartbeat, trigger),
+        context.record(pipeline.name, KIND, **origin),
+        workspace,
+        pipeline,
+    )
+
+
+@dataclass
+class Watch(Drain):
+    """A drain without an end; its bounds (``drain:``) are not asked."""
+
+    ending: threading.Event = field(default_factory=threading.Event)
+
+    def _stop_reason(self, batches: int, seconds: float) -> str | None:
+        return ASKED_TO_STOP if self.ending.is_set() or self.context.stop.is_set() else None
+
+    def _wait(self, opened: Opened, running: StreamingQuery, progress: RunProgress) -> str:
+        files = opened.generation.files
+        judged = files.last_commit_batch()
+        while not running.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
+            self._look(progress)
+            if self.context.stop.is_set():
+                break
+            committed = files.last_commit_batch()
+            if committed != judged:
+                judged = committed
+                verdict = self._judge(opened)
+                if verdict.outcome in ("fail", "error"):
+                    self._end_between_batches(files, running)
+                    raise not_passed(self.pipeline, verdict)
+        self._end_between_batches(files, running)
+        return ASKED_TO_STOP
+
+    def _end_between_batches(self, files: CheckpointFiles, running: StreamingQuery) -> None:
+        """Let a batch under way come to its end; one that was only planned ends before it writes."""
+        self.ending.set()
+        while running.isActive and files.unfinished:
+            running.awaitTermination(_ENDING_SECONDS)  # type: ignore[arg-type]
+        running.stop()

@@ -1,1 +1,0 @@
-"""The part that runs on Spark: sessions, sources, transforms, sinks and the drain."""

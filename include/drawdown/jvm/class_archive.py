@@ -1,0 +1,137 @@
+"""The class archive (AppCDS) of the driver JVM: Java maps it instead of loading and checking classes.
+
+Made by one training run at set-up, used by every later driver, dropped by Java itself when class path
+or version do not match: a missing or stale archive costs seconds, never a run. Classes are archived
+only when the *application* class loader loads them, so the connectors go onto the driver's class path
+(``spark.driver.extraClassPath``) in one fixed order; those of ``--jars`` have a loader of their own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from drawdown.jvm.jars import CONNECTORS, jar_paths
+from drawdown.jvm.java import require_java
+from drawdown.jvm.own_jar import LOCAL_FILES, own_jar
+from drawdown.jvm.spark_home import spark_home
+
+TRAINING = Path(__file__).with_name("archive_training.py")
+FAILED = ".failed"
+TRAINING_TIMEOUT = 300.0
+"""Seconds; long, because a busy machine may need several times what an idle one does."""
+CHEAP = "-XX:TieredStopAtLevel=1"
+"""What is archived does not depend on the compiler, and the training is too short for the better one."""
+QUIET = "-Xlog:disable -Xlog:all=error:stderr"
+LATE = " ".join(
+    f"-XX:Tier4{threshold}={30 * javas_own}"
+    for threshold, javas_own in {
+        "InvocationThreshold": 5_000,
+        "MinInvocationThreshold": 600,
+        "CompileThreshold": 15_000,
+        "BackEdgeThreshold": 40_000,
+    }.items()
+)
+"""The optimising compiler waits until code is 30 times as hot as Java's defaults ask for (decision 20)."""
+
+
+def driver_class_path(project_root: Path) -> str:
+    """All connector jars and our own, for ``spark.driver.extraClassPath``; MachineError ``jars.missing``."""
+    return os.pathsep.join(map(str, _connectors(project_root)))
+
+
+def driver_conf(project_root: Path) -> dict[str, str]:
+    """Spark settings of a driver: its class path and Java options."""
+    return {
+        "spark.driver.extraClassPath": driver_class_path(project_root),
+        "spark.driver.extraJavaOptions": java_options(project_root),
+    }
+
+
+def java_options(project_root: Path) -> str:
+    """Of a driver, or an executor with the same class path: when Java optimises, and the archive if any."""
+    if archive := archive_path(project_root):
+        # Java drops an archive that does not fit; unless told otherwise it says so on standard output.
+        return f"{LATE} -XX:SharedArchiveFile={archive} {QUIET}"
+    return LATE
+
+
+def archive_path(project_root: Path) -> Path | None:
+    """The archive set-up made, None if there is none; whether it fits, Java checks when it maps it."""
+    return next(iter(_folder(project_root).glob("*.jsa")), None)
+
+
+def is_settled(project_root: Path) -> bool:
+    """Whether the training for this Java and these jars was done, or failed: it is not tried twice."""
+    wanted = _wanted(project_root)
+    return wanted.exists() or wanted.with_suffix(FAILED).exists()
+
+
+def make_archive(project_root: Path) -> bool:
+    """Run the training and keep its archive instead of any other; whether there is one now.
+
+    What the training prints goes to standard output and error.
+    """
+    target = _wanted(project_root)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    for stale in target.parent.iterdir():
+        stale.unlink()
+    aside = target.with_suffix(".making")
+    with tempfile.TemporaryDirectory(prefix="drawdown-archive-") as scratch:
+        try:
+            subprocess.run(
+                _training(project_root, aside),
+                cwd=scratch,
+                env={**os.environ, "PYSPARK_PYTHON": sys.executable},
+                timeout=TRAINING_TIMEOUT,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            print(f"the training took more than {TRAINING_TIMEOUT:.0f} s", file=sys.stderr)
+    if not aside.exists():
+        target.with_suffix(FAILED).touch()
+        return False
+    aside.replace(target)
+    return True
+
+
+def _training(project_root: Path, archive: Path) -> list[str]:
+    """By spark-submit, like the jobs the archive is for: the class path must be the very same."""
+    conf = {
+        "spark.driver.extraClassPath": driver_class_path(project_root),
+        "spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive} {CHEAP} {QUIET}",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        **LOCAL_FILES,
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        "spark.sql.streaming.stateStore.providerClass": (
+            "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+        ),
+        "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    }
+    options = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    spark_submit = str(Path(sys.executable).with_name("spark-submit"))
+    return [spark_submit, "--master", "local[2]", *options, str(TRAINING)]
+
+
+def _wanted(project_root: Path) -> Path:
+    """Named by a hash of what Java checks when it maps an archive: its version, the jars' names and sizes."""
+    jars = [*_connectors(project_root), *sorted((spark_home() / "jars").glob("*.jar"))]
+    parts = [require_java().version, *(f"{jar} {jar.stat().st_size}" for jar in jars)]
+    key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]
+    return _folder(project_root) / f"{key}.jsa"
+
+
+def _folder(project_root: Path) -> Path:
+    return project_root / ".drawdown" / "archive"
+
+
+def _connectors(project_root: Path) -> list[Path]:
+    return [*jar_paths(project_root / ".drawdown", CONNECTORS), own_jar(project_root)]

@@ -1,0 +1,1 @@
+"""Where Spark applications run and how they are submitted, watched and ended."""

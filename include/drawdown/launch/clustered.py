@@ -1,0 +1,54 @@
+"""The cluster of one command: there when its Spark starts, gone when the command ends, however it ends."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
+
+from drawdown.workspace import Workspace
+
+if TYPE_CHECKING:
+    from drawdown.spec import Pipeline
+
+_SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
+"""Environment variable: what PySpark starts its JVM with, beside the settings of a session's builder."""
+
+
+@contextmanager
+def clustered(
+    workspace: Workspace,
+    pipelines: Sequence[Pipeline],
+    origin: Mapping[str, Any],
+    *,
+    drains: bool,
+) -> Iterator[Callable[[], dict[str, str]]]:
+    """A function that gives the settings of a session, and spins the cluster up when it is first called.
+
+    Args:
+        project: with its logins.
+        pipelines: of one cluster profile.
+        origin: of the runs, with `command_id`.
+        drains: whether what waits at the pipelines is what will be read.
+    """
+    from drawdown.launch.connection import from_environment
+    from drawdown.launch.profile import ClusterRequest, on_cluster
+    from drawdown.plan.preflight import preflight
+
+    def backlogs() -> list[dict[str, dict[str, Any]]]:
+        return [preflight(workspace, pipeline).backlog for pipeline in pipelines]
+
+    run = ClusterRequest(str(origin["command_id"]), origin, backlogs if drains else None, from_environment)
+    with ExitStack() as stack:
+
+        def settings() -> dict[str, str]:
+            found = stack.enter_context(on_cluster(workspace.project, pipelines[0].cluster, run))
+            if found.private is not None:
+                given = os.environ.get(_SUBMIT_ARGUMENTS, "pyspark-shell")
+                private = shlex.quote(str(found.private))
+                os.environ[_SUBMIT_ARGUMENTS] = f"--properties-file {private} {given}"
+            return found.conf
+
+        yield settings

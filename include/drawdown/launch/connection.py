@@ -1,0 +1,169 @@
+"""A master that is there already: where it is comes from an Airflow connection, in its provider's words.
+
+The workers need not share a machine with the driver, so jars and this library travel with the application.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zipfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from drawdown.errors import SpecError
+from drawdown.jvm.home import machine_root
+from drawdown.jvm.jars import CONNECTORS, jar_paths
+from drawdown.launch.settings import Settings, conf_of
+from drawdown.spec import ConnectionCluster, Project
+
+_UNSUPPORTED = ("principal", "keytab", "spark-home")
+_PACKAGE = Path(__file__).parents[1]
+
+
+@dataclass(frozen=True)
+class SparkConnection:
+    """An Airflow connection of the type `spark`, or one whose type is the scheme of the master."""
+
+    id: str
+    kind: str
+    host: str
+    port: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def master(self) -> str:
+        """As SparkSubmitHook._resolve_connection of the Spark provider puts it together."""
+        whole = self.kind == "spark" and self.host and ("://" in self.host or not self.port)
+        address = self.host if whole else f"{self.kind}://{self.host}"
+        return f"{address}:{self.port}" if self.port else address
+
+
+def connected(project: Project, profile: ConnectionCluster, connection: SparkConnection) -> Settings:
+    """What an application on that master is told; the driver runs here.
+
+    Raises:
+        SpecError: ``connection.master``, ``connection.deploy-mode``, ``connection.extra``.
+        MachineError: ``jars.missing``.
+    """
+    _check(connection)
+    jars = jar_paths(machine_root(project.root) / ".drawdown", CONNECTORS)
+    library = _library(project.state_dir)
+    of_its_kind = {
+        "spark.master": connection.master,
+        "spark.jars": ",".join(map(str, jars)),
+        # Not as --py-files: those come first in the driver too, which needs more than the modules.
+        "spark.files": str(library),
+        "spark.executorEnv.PYTHONPATH": library.name,
+        # PySpark hands timestamps to Python code in the time zone of its process.
+        "spark.executorEnv.TZ": "UTC",
+    }
+    if connection.master == "yarn" and (queue := connection.extra.get("queue")):
+        of_its_kind["spark.yarn.queue"] = str(queue)
+    return Settings(conf_of(project, profile, of_its_kind))
+
+
+def from_environment(connection_id: str, environment: Mapping[str, str] = os.environ) -> SparkConnection:
+    """A connection as Airflow reads it from ``AIRFLOW_CONN_<ID>``: an address or JSON.
+
+    Raises:
+        SpecError: ``connection.missing``, ``connection.unreadable``.
+    """
+    name = f"AIRFLOW_CONN_{connection_id.upper()}"
+    text = environment.get(name)
+    if not text:
+        raise SpecError(
+            "connection.missing",
+            f"the master is in the Airflow connection {connection_id!r}, which only Airflow's tasks can read",
+            where="include/project.yaml",
+            do=f"run the DAG, or set {name} in the environment: spark://host:7077",
+        )
+    try:
+        return _from_json(connection_id, text) if text.startswith("{") else _from_address(connection_id, text)
+    except (ValueError, AttributeError):
+        raise SpecError(
+            "connection.unreadable",
+            f"{name} is neither an address nor JSON as Airflow writes it",
+            where="environment",
+            do="write spark://host:7077",
+        ) from None
+
+
+def _from_json(connection_id: str, text: str) -> SparkConnection:
+    values = json.loads(text)
+    extra = values.get("extra") or {}
+    return SparkConnection(
+        connection_id,
+        str(values.get("conn_type", "")),
+        str(values.get("host") or ""),
+        int(values["port"]) if values.get("port") else None,
+        json.loads(extra) if isinstance(extra, str) else extra,
+    )
+
+
+def _from_address(connection_id: str, text: str) -> SparkConnection:
+    """Of the form ``type://host:port?key=value``, or with the whole master for a host."""
+    kind, _, rest = text.partition("://")
+    scheme, whole, behind = rest.partition("://")
+    parts = urlsplit(f"//{behind if whole else rest}")
+    host = unquote(parts.hostname or "")
+    extra = dict(parse_qsl(parts.query, keep_blank_values=True))
+    if "__extra__" in extra:
+        extra = json.loads(extra["__extra__"])
+    return SparkConnection(connection_id, kind, f"{scheme}://{host}" if whole else host, parts.port, extra)
+
+
+def _check(connection: SparkConnection) -> None:
+    where = f"Airflow connection {connection.id}"
+    if connection.master.startswith("k8s://"):
+        raise SpecError(
+            "connection.master",
+            f"the connection {connection.id!r} gives the master {connection.master!r}",
+            where=where,
+            do="say `kind: kubernetes` in a profile; or the host spark://HOST with a port, or the host yarn",
+        )
+    if not re.fullmatch(r"yarn|spark://[^/@\s]+:[0-9]{1,5}", connection.master):
+        raise SpecError(
+            "connection.master",
+            f"the connection {connection.id!r} gives the master {connection.master!r}",
+            where=where,
+            do="give it the type spark, and the host spark://HOST with a port, or the host yarn",
+        )
+    if connection.extra.get("deploy-mode", "client") != "client":
+        raise SpecError(
+            "connection.deploy-mode",
+            f"the connection {connection.id!r} asks for the deploy mode {connection.extra['deploy-mode']!r}",
+            where=where,
+            do="say client: the driver has to be where it can be watched and stopped",
+        )
+    for key in _UNSUPPORTED:
+        if connection.extra.get(key):
+            raise SpecError(
+                "connection.extra",
+                f"the connection {connection.id!r} has the extra {key!r}, which would have no effect",
+                where=where,
+                do="remove it",
+            )
+
+
+def _library(state_dir: Path) -> Path:
+    """This library as a file for executors that do not have it, made anew when it has changed."""
+    sources = sorted(_PACKAGE.rglob("*.py"))
+    stamp = sha256("".join(f"{s} {s.stat().st_mtime_ns}" for s in sources).encode()).hexdigest()[:12]
+    path = state_dir / "library" / f"drawdown-{stamp}.zip"
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        aside = path.with_suffix(f".{os.getpid()}")
+        with zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as archive:
+            for source in sources:
+                archive.write(source, source.relative_to(_PACKAGE.parent))
+        aside.replace(path)
+        for old in path.parent.glob("drawdown-*.zip"):
+            if old != path:
+                old.unlink(missing_ok=True)
+    return path

@@ -1,0 +1,78 @@
+"""What an application on a cluster profile is told, whichever kind the profile is of.
+
+A standalone cluster that stands for the run (spun up by a task before it) is used; if none does, or none any
+more, one is spun up that lives as long as the application.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from drawdown.errors import SpecError
+from drawdown.launch.connection import SparkConnection, connected
+from drawdown.launch.local import submit_conf
+from drawdown.launch.settings import Settings
+from drawdown.launch.sizing import Backlogs, workers_for
+from drawdown.launch.standalone.cluster import Ask, attended, settings_of, standing
+from drawdown.spec import ConnectionCluster, Project, RemoteCluster, SizedCluster, StandaloneCluster
+
+
+@dataclass(frozen=True)
+class ClusterRequest:
+    """The run that a cluster is for, and what only its caller knows.
+
+    Attributes:
+        key: of the run; a cluster is found again by it.
+        by: who asked, for the record.
+        backlogs: what waits at each pipeline; asked only where the profile sizes by it. None where the run
+            reads something else.
+        look_up: finds an Airflow connection by its id.
+    """
+
+    key: str
+    by: Mapping[str, Any]
+    backlogs: Callable[[], Backlogs] | None
+    look_up: Callable[[str], SparkConnection]
+
+    def ask(self, profile: StandaloneCluster) -> Ask:
+        """For a cluster of the size that this run needs."""
+        return Ask(self.key, profile, self.workers(profile), self.by)
+
+    def workers(self, profile: SizedCluster) -> int:
+        """How many of them this run needs."""
+        fixed = isinstance(profile.workers, int)
+        return workers_for(profile, None if fixed or self.backlogs is None else self.backlogs())
+
+
+@contextmanager
+def on_cluster(project: Project, name: str, run: ClusterRequest) -> Iterator[Settings]:
+    """The settings of an application that runs inside the block.
+
+    Args:
+        name: of the profile.
+
+    Raises:
+        MachineError: ``cluster.not-up``, ``jars.missing``.
+        SpecError: ``cluster.only-its-dag``; what `look_up` and `connected` raise.
+    """
+    profile = project.clusters[name]
+    if isinstance(profile, RemoteCluster):
+        raise SpecError(
+            "cluster.only-its-dag",
+            f"the driver of cluster {name!r} ({profile.kind}) runs elsewhere, and only DAGs that drain "
+            "or replay a pipeline can start it",
+            where="include/project.yaml",
+            do="trigger that DAG, or let `cluster:` in pipeline.yaml name another one for this time",
+        )
+    if isinstance(profile, ConnectionCluster):
+        yield connected(project, profile, run.look_up(profile.connection))
+    elif not isinstance(profile, StandaloneCluster):
+        yield Settings(submit_conf(project, profile))
+    elif (cluster := standing(project, run.key)) is not None:
+        yield settings_of(project, profile, run.key, cluster)
+    else:
+        with attended(project, run.ask(profile)) as cluster:
+            yield settings_of(project, profile, run.key, cluster)

@@ -1,0 +1,41 @@
+"""The requests of an order to Dataproc: a cluster, and a job on it."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from drawdown.launch.remote.request import JobRequest, joined
+from drawdown.spec import Airflow, DataprocCluster
+
+_BESIDE_THE_JOB = timedelta(hours=1)
+"""To start, and to wait for a place in the pool."""
+
+
+def cluster_config(order: JobRequest, profile: DataprocCluster) -> dict[str, Any]:
+    """A dataproc_v1.ClusterConfig: a master and workers, gone when idle or, at last, after all tries."""
+    ours = {
+        "master_config": {"num_instances": 1, "machine_type_uri": profile.machine_type},
+        "worker_config": {"num_instances": order.workers, "machine_type_uri": profile.machine_type},
+        "lifecycle_config": {
+            "idle_delete_ttl": {"seconds": int(profile.idle.delta.total_seconds())},
+            "auto_delete_ttl": {"seconds": int(_longest(order.project.airflow).total_seconds())},
+        },
+    }
+    return joined(profile.cluster_config, ours)
+
+
+def job(order: JobRequest) -> dict[str, Any]:
+    """A dataproc_v1.Job. The cluster's own Spark starts a program that submits with this project's."""
+    return {
+        "placement": {"cluster_name": order.name},
+        "pyspark_job": {
+            "main_python_file_uri": f"file://{order.profile.home}/jobs/launch.py",
+            "args": order.launched,
+        },
+    }
+
+
+def _longest(airflow: Airflow) -> timedelta:
+    tries = airflow.retries + 1
+    return tries * (airflow.execution_timeout.delta + airflow.retry_delay.delta) + _BESIDE_THE_JOB

@@ -1,0 +1,39 @@
+"""The requests of an order to EMR on EC2: RunJobFlow for its cluster, AddJobFlowSteps for its driver."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drawdown.launch.remote.request import JobRequest, joined
+from drawdown.spec import EmrCluster
+
+
+def job_flow(order: JobRequest, profile: EmrCluster) -> dict[str, Any]:
+    """A primary node, and a core node for each worker; it ends when it has been idle."""
+    groups = (("MASTER", 1), ("CORE", order.workers))
+    ours = {
+        "Name": order.name,
+        "Instances": {
+            "KeepJobFlowAliveWhenNoSteps": True,
+            "TerminationProtected": False,
+            "InstanceGroups": [
+                {"InstanceRole": role, "InstanceType": profile.instance_type, "InstanceCount": count}
+                for role, count in groups
+            ],
+        },
+        "AutoTerminationPolicy": {"IdleTimeout": int(profile.idle.delta.total_seconds())},
+    }
+    return joined(profile.job_flow, ours)
+
+
+def step(order: JobRequest) -> dict[str, Any]:
+    """The driver runs on the primary node; a failed step leaves the cluster to the next try."""
+    home = order.profile.home
+    return {
+        "Name": order.name,
+        "ActionOnFailure": "CONTINUE",
+        "HadoopJarStep": {
+            "Jar": "command-runner.jar",
+            "Args": [f"{home}/.venv/bin/python", f"{home}/jobs/launch.py", *order.launched],
+        },
+    }

@@ -1,0 +1,42 @@
+"""The request of an order to EMR Serverless: StartJobRun."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from drawdown.launch.remote.request import JobRequest, joined
+from drawdown.spec import EmrServerlessCluster
+
+_DRIVER_ENVIRONMENT = "spark.emr-serverless.driverEnv"
+
+
+def job_driver(order: JobRequest) -> dict[str, Any]:
+    """What the job runs; Spark is the application's own, the rest is in its image."""
+    home = order.profile.home
+    conf = order.conf | {
+        f"{_DRIVER_ENVIRONMENT}.PYSPARK_DRIVER_PYTHON": f"{home}/.venv/bin/python",
+        f"{_DRIVER_ENVIRONMENT}.PYSPARK_PYTHON": f"{home}/.venv/bin/python",
+        f"{_DRIVER_ENVIRONMENT}.PYTHONPATH": f"{home}/include",
+        "spark.executorEnv.PYSPARK_PYTHON": f"{home}/.venv/bin/python",
+    }
+    settings = [part for key, value in conf.items() for part in ("--conf", f"{key}={value}")]
+    return {
+        "sparkSubmit": {
+            "entryPoint": f"local://{order.application}",
+            "entryPointArguments": order.told,
+            "sparkSubmitParameters": shlex.join(settings),
+        }
+    }
+
+
+def configuration_overrides(profile: EmrServerlessCluster) -> dict[str, Any]:
+    """Secrets are named, and put into the driver's environment by the service (`EMR.secret@`)."""
+    if not profile.secrets:
+        return dict(profile.configuration_overrides)
+    named = {
+        f"{_DRIVER_ENVIRONMENT}.{variable}": f"EMR.secret@{secret}"
+        for variable, secret in profile.secrets.items()
+    }
+    ours = {"applicationConfiguration": [{"classification": "spark-defaults", "properties": named}]}
+    return joined(profile.configuration_overrides, ours)

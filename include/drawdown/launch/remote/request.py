@@ -1,0 +1,128 @@
+"""A job for a cluster elsewhere: what its driver is told, in terms that every service's request is made of.
+
+The project stands in a folder on those machines (the profile's `home`), so a request names files of that
+folder and carries none. Secrets are in the environment there (docs/clusters.md), never in a request.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from hashlib import sha256
+from pathlib import PurePosixPath
+from typing import Any
+
+from drawdown.credentials import connections_of
+from drawdown.errors import SpecError
+from drawdown.launch.settings import LOGGING, logging, of_every_driver, with_profile
+from drawdown.spec import Pipeline, Project, RemoteCluster
+
+_LOGGING = PurePosixPath(*LOGGING.parts[-4:])
+"""Below `home`."""
+
+
+@dataclass(frozen=True)
+class JobRequest:
+    """One job for one run.
+
+    Attributes:
+        workers: executors, each on a machine of its own where the service has machines.
+        job: name of a file in `jobs`.
+        arguments: of the job, without `--project`.
+        key: of the run.
+    """
+
+    project: Project
+    profile: RemoteCluster
+    workers: int
+    job: str
+    arguments: tuple[str, ...]
+    key: str
+
+    @property
+    def name(self) -> str:
+        return name_of(self.key)
+
+    @property
+    def application(self) -> str:
+        """Path of the program that the driver runs."""
+        return f"{self.profile.home}/jobs/{self.job}.py"
+
+    @property
+    def told(self) -> list[str]:
+        """Its arguments."""
+        return ["--project", self.profile.home, *self.arguments]
+
+    @property
+    def conf(self) -> dict[str, str]:
+        """Its Spark settings, without a master."""
+        home, profile = self.profile.home, self.profile
+        jars = f"{home}/.drawdown/jars/*"
+        ours = of_every_driver(profile) | {
+            "spark.driver.extraClassPath": jars,
+            "spark.executor.extraClassPath": jars,
+            "spark.driver.extraJavaOptions": logging(PurePosixPath(home) / _LOGGING),
+            "spark.executor.instances": str(self.workers),
+            "spark.executor.cores": str(profile.worker_cores),
+            "spark.executor.memory": profile.worker_memory,
+            "spark.dynamicAllocation.enabled": "false",
+            "spark.pyspark.python": f"{home}/.venv/bin/python",
+            "spark.executorEnv.PYTHONPATH": f"{home}/include",
+            # PySpark hands timestamps to Python code in the time zone of its process.
+            "spark.executorEnv.TZ": "UTC",
+        }
+        return with_profile(ours, profile)
+
+    @property
+    def launched(self) -> list[str]:
+        """Arguments of jobs/launch.py, which submits to YARN with this project's Spark."""
+        settings = [part for key, value in self.conf.items() for part in ("--conf", f"{key}={value}")]
+        submit = ["--master", "yarn", "--deploy-mode", "client", "--name", self.name, *settings]
+        return [self.profile.home, *submit, self.application, *self.told]
+
+
+def name_of(key: str) -> str:
+    """A name for what a run is given, the same at every try: at most 44 letters, digits, hyphens."""
+    readable = re.sub(r"[^a-z0-9]+", "-", key.lower())[:24].strip("-")
+    return f"drawdown-{readable}-{sha256(key.encode()).hexdigest()[:10]}"
+
+
+def refuse_unreachable(project: Project, pipelines: Iterable[Pipeline], profile: RemoteCluster) -> None:
+    """What a driver elsewhere could not reach.
+
+    Raises:
+        SpecError: ``cluster.storage``, ``cluster.metastore``, ``cluster.login``.
+    """
+    driver, where = f"the driver of kind {profile.kind} runs elsewhere", "include/project.yaml"
+    scheme = project.storage_root.partition("://")[0] if "://" in project.storage_root else "file"
+    if scheme == "file":
+        raise SpecError(
+            "cluster.storage",
+            f"{driver}, and the storage root is a folder of this machine",
+            where=where,
+            do="let `storage_root:` be an address such as s3a://bucket/folder",
+        )
+    if project.metastore_url.startswith("sqlite:"):
+        raise SpecError(
+            "cluster.metastore",
+            f"{driver}, and the metastore is a file of this machine",
+            where=where,
+            do="let `metastore:` be a PostgreSQL server: postgresql+psycopg://...",
+        )
+    for server, connection in connections_of(project, pipelines).items():
+        raise SpecError(
+            "cluster.login",
+            f"{driver}, and the login of {server} is in the Airflow connection {connection!r}",
+            where=where,
+            do="give user and password by ${ENV} references, and the variables to the driver's environment",
+        )
+
+
+def joined(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """A request in which mappings are joined at every depth; elsewhere ours stands."""
+    whole = dict(theirs)
+    for key, value in ours.items():
+        both = isinstance(value, Mapping) and isinstance(whole.get(key), Mapping)
+        whole[key] = joined(whole[key], value) if both else value
+    return whole

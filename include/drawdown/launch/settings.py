@@ -1,0 +1,83 @@
+"""What an application is told: its Spark settings, and those that no command line may show.
+
+Which they are depends on the profile's kind; what every kind has in common is here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePath
+
+from drawdown.jvm.class_archive import driver_conf
+from drawdown.jvm.home import machine_root
+from drawdown.jvm.own_jar import LOCAL_FILES
+from drawdown.spec import Cluster, Project
+
+LOGGING = Path(__file__).parents[1] / "spark" / "log4j2.properties"
+ON_THIS_MACHINE = {
+    # Else the host name is looked up, and every port is open to the network.
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    **LOCAL_FILES,
+}
+_JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptions")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What an application is told.
+
+    Attributes:
+        conf: for spark-submit's ``--conf`` or a session builder; ``spark.master`` is among them.
+        private: a file of further settings, mode 0600, for spark-submit's ``--properties-file``.
+    """
+
+    conf: dict[str, str]
+    private: Path | None = None
+
+
+def conf_of(project: Project, cluster: Cluster, of_its_kind: Mapping[str, str]) -> dict[str, str]:
+    """The settings of one kind with those of every application and the profile's own `conf`.
+
+    A setting of the profile's `conf` wins; its Java options come after ours.
+
+    Args:
+        of_its_kind: with ``spark.master``.
+
+    Raises:
+        MachineError: ``jars.missing``.
+    """
+    ours = of_every_driver(cluster) | driver_conf(machine_root(project.root)) | dict(of_its_kind)
+    ours[_JAVA_OPTIONS[0]] = " ".join(filter(None, (logging(LOGGING), ours.get(_JAVA_OPTIONS[0]))))
+    return with_profile(ours, cluster)
+
+
+def of_every_driver(cluster: Cluster) -> dict[str, str]:
+    """The settings that no kind of profile and no machine changes."""
+    return {
+        "spark.driver.memory": cluster.driver_memory,
+        # Nobody can look at the page of a driver that is gone in a minute; it costs a port and a second.
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+def logging(file: PurePath) -> str:
+    """The Java option that names the logging configuration."""
+    return f"-Dlog4j2.configurationFile={file.as_uri()}"
+
+
+def with_profile(ours: Mapping[str, str], cluster: Cluster) -> dict[str, str]:
+    """Settings with those of the profile's `conf`, which win; its Java options come after ours."""
+    theirs = {key: _text(value) for key, value in cluster.conf.items()}
+    options = {
+        key: " ".join(each[key] for each in (ours, theirs) if key in each)
+        for key in _JAVA_OPTIONS
+        if key in ours or key in theirs
+    }
+    return {**ours, **theirs, **options}
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,1 +1,0 @@
-"""What this machine must have and run: Java, jars, the class archive, a local broker, a local Airflow."""

@@ -1,0 +1,82 @@
+"""Keeps a lease alive while a run works, by a heartbeat thread."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import timedelta
+from types import TracebackType
+
+from drawdown.errors import BusyError, DrawdownError, RefusedError
+from drawdown.metastore.records import Lease
+from drawdown.metastore.store import Metastore
+
+_BEATS_PER_TTL = 3
+_LOOK_SECONDS = 0.5
+
+
+class LeaseHeartbeat:
+    """Renews a lease three times per time-to-live, until the block ends; then releases it.
+
+    A beat that fails because the store is away for a moment is tried again at the next beat. The
+    lease is not trusted blindly anyway: every stage and publish checks its epoch (Metastore.fenced).
+    """
+
+    def __init__(self, metastore: Metastore, lease: Lease, ttl: timedelta) -> None:
+        self.lease = lease
+        self._metastore = metastore
+        self._ttl = ttl
+        self._ended = threading.Event()
+        self._lost: DrawdownError | None = None
+        self._thread = threading.Thread(target=self._beat, name=f"lease-{lease.pipeline}", daemon=True)
+
+    def __enter__(self) -> LeaseHeartbeat:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._ended.set()
+        self._thread.join()
+        if self._lost is None:
+            self._metastore.release(self.lease)
+
+    def check(self) -> None:
+        """Raise the RefusedError of a lost lease, if it was lost."""
+        if self._lost is not None:
+            raise self._lost
+
+    def _beat(self) -> None:
+        while not self._ended.wait(self._ttl.total_seconds() / _BEATS_PER_TTL):
+            try:
+                self.lease = self._metastore.renew(self.lease, self._ttl)
+            except RefusedError as lost:
+                self._lost = lost
+                return
+            except DrawdownError:
+                continue
+
+
+@contextmanager
+def wait_for_lease(
+    metastore: Metastore, name: str, holder: str, run_id: str, ttl: timedelta, stop: threading.Event
+) -> Iterator[LeaseHeartbeat]:
+    """A lease of this name for the block, after whoever has it: what is done under it is done in turn.
+
+    Raises:
+        BusyError: asked to stop while waiting.
+    """
+    while True:
+        try:
+            lease = metastore.acquire(name, holder, run_id, ttl)
+            break
+        except BusyError:
+            if stop.wait(_LOOK_SECONDS):
+                raise
+    with LeaseHeartbeat(metastore, lease, ttl) as heartbeat:
+        yield heartbeat

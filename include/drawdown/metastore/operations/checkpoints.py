@@ -1,0 +1,176 @@
+"""Checkpoint generations of a pipeline, and the greatest event time each of its sources has shown.
+
+Of all generations one is in use (live), and at most one is a rebuild's (shadow).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, insert, select, update
+
+from drawdown.errors import RefusedError
+from drawdown.metastore.clock import read_clock
+from drawdown.metastore.records import FINGERPRINT_FORMAT, Checkpoint, GenerationState, Side
+from drawdown.metastore.tables import checkpoints, maxima
+
+_UNDER_WAY: dict[GenerationState, tuple[str, str, str]] = {
+    "swapping": ("swap", "approve", "discard"),
+    "leaving": ("roll back", "rollback", "approve"),
+}
+"""States between two, in words, with the command that completes it and the one that takes it back."""
+
+
+def create(
+    conn: Connection, pipeline: str, generation: int, path: str, fingerprint: dict[str, Any], side: Side
+) -> Checkpoint:
+    """Notes a new generation; the same again is no error, so a run that died here can be repeated.
+
+    Raises RefusedError checkpoint.exists when the number is taken by another path or fingerprint.
+    """
+    found = _generation(conn, pipeline, generation)
+    if found is None:
+        conn.execute(
+            insert(checkpoints).values(
+                pipeline=pipeline,
+                generation=generation,
+                path=path,
+                fingerprint=fingerprint,
+                created_at=read_clock(conn),
+                state=side,
+                rebuild={},
+            )
+        )
+        return _existing(conn, pipeline, generation)
+    if (found.path, found.fingerprint) != (path, fingerprint):
+        raise RefusedError(
+            "checkpoint.exists",
+            f"generation {generation} of {pipeline} exists already, at {found.path}",
+            where=f"pipeline {pipeline}",
+            do=f"see `drawdown checkpoint show {pipeline}`",
+        )
+    return found
+
+
+def set_query_id(conn: Connection, pipeline: str, generation: int, query_id: str) -> None:
+    """Notes Spark's query id of a generation, once.
+
+    Raises RefusedError checkpoint.query-changed when it had another: then the files under the checkpoint's
+    path are not those that the metastore and the sink know.
+    """
+    found = _existing(conn, pipeline, generation)
+    if found.query_id not in (None, query_id):
+        raise RefusedError(
+            "checkpoint.query-changed",
+            f"the checkpoint of {pipeline} has query id {query_id}, it was {found.query_id}",
+            where=found.path,
+            do=f"`drawdown checkpoint restore {pipeline} latest` puts its own files back; when only the"
+            f" metadata file is a stranger's, remove it and `drawdown checkpoint repair {pipeline}`",
+        )
+    conn.execute(
+        update(checkpoints)
+        .where(checkpoints.c.pipeline == pipeline, checkpoints.c.generation == generation)
+        .values(query_id=query_id)
+    )
+
+
+def update_fingerprint(conn: Connection, pipeline: str, generation: int, fingerprint: dict[str, Any]) -> None:
+    """Replaces what is noted of a generation's spec: a batch of the changed one is in it now."""
+    change(conn, pipeline, generation, fingerprint=fingerprint)
+
+
+def active(conn: Connection, pipeline: str, side: Side) -> Checkpoint | None:
+    """The generation in use, or the one of a rebuild.
+
+    Raises RefusedError rebuild.unfinished while a swap or a roll back was begun and not completed: which
+    generation the table holds is then known to nobody but its log, which `rebuild approve` looks into; and
+    checkpoint.newer-format.
+    """
+    found = read(conn, pipeline)
+    for each in found:
+        if each.state in _UNDER_WAY:
+            what, on, back = _UNDER_WAY[each.state]
+            raise RefusedError(
+                "rebuild.unfinished",
+                f"a {what} of {pipeline}, generation {each.generation}, was cut off",
+                where=f"pipeline {pipeline}",
+                do=f"complete it: drawdown rebuild {on} {pipeline} --why ...; or, when that cannot be, take"
+                f" it back: drawdown rebuild {back} {pipeline} --why ...",
+            )
+    chosen = next((each for each in found if each.state == side), None)
+    if chosen is not None and chosen.fingerprint.get("format", 0) > FINGERPRINT_FORMAT:
+        raise RefusedError(
+            "checkpoint.newer-format",
+            f"a newer Drawdown has noted what the checkpoint of {pipeline} is (format"
+            f" {chosen.fingerprint['format']}; this one knows up to {FINGERPRINT_FORMAT})",
+            where=f"pipeline {pipeline}, generation {chosen.generation}",
+            do="upgrade drawdown on this machine; to go back for good, let the newer one restore a snapshot"
+            f" of before the upgrade: drawdown checkpoint restore {pipeline} SNAPSHOT",
+        )
+    return chosen
+
+
+def read(conn: Connection, pipeline: str) -> list[Checkpoint]:
+    """All generations, oldest first."""
+    rows = conn.execute(
+        select(checkpoints).where(checkpoints.c.pipeline == pipeline).order_by(checkpoints.c.generation)
+    )
+    return [Checkpoint(**row._mapping) for row in rows]
+
+
+def change(conn: Connection, pipeline: str, generation: int, **values: Any) -> None:
+    """Writes ``state``, ``rebuild`` or ``fingerprint`` of a generation."""
+    _existing(conn, pipeline, generation)
+    conn.execute(
+        update(checkpoints)
+        .where(checkpoints.c.pipeline == pipeline, checkpoints.c.generation == generation)
+        .values(**values)
+    )
+
+
+def _generation(conn: Connection, pipeline: str, generation: int) -> Checkpoint | None:
+    row = conn.execute(
+        select(checkpoints).where(checkpoints.c.pipeline == pipeline, checkpoints.c.generation == generation)
+    ).one_or_none()
+    return None if row is None else Checkpoint(**row._mapping)
+
+
+def _existing(conn: Connection, pipeline: str, generation: int) -> Checkpoint:
+    found = _generation(conn, pipeline, generation)
+    if found is None:
+        raise LookupError(f"{pipeline} has no checkpoint generation {generation}")
+    return found
+
+
+def read_maxima(conn: Connection, pipeline: str, generation: int) -> dict[str, datetime]:
+    """Source name to the greatest event time it has shown."""
+    rows = conn.execute(
+        select(maxima.c.source, maxima.c.event_time).where(
+            maxima.c.pipeline == pipeline, maxima.c.generation == generation
+        )
+    )
+    return {row.source: row.event_time for row in rows}
+
+
+def raise_maxima(conn: Connection, pipeline: str, generation: int, shown: Mapping[str, datetime]) -> None:
+    """Raises each source's maximum to what a batch showed; a smaller time leaves it."""
+    known = read_maxima(conn, pipeline, generation)
+    for source, event_time in shown.items():
+        if source not in known:
+            conn.execute(
+                insert(maxima).values(
+                    pipeline=pipeline, generation=generation, source=source, event_time=event_time
+                )
+            )
+        elif event_time > known[source]:
+            conn.execute(
+                update(maxima)
+                .where(
+                    maxima.c.pipeline == pipeline,
+                    maxima.c.generation == generation,
+                    maxima.c.source == source,
+                )
+                .values(event_time=event_time)
+            )

@@ -1,0 +1,146 @@
+"""Leases: one writer per pipeline and side of it, decided by an epoch that only grows.
+
+Expiry only decides when another run may take a lease over; whether a holder may write is decided by the
+epoch alone, inside the writing transaction. So a clock that jumps can hand a lease over early or late, but
+never lets two runs write. A holder that is provably dead (lease_holders.py) has no lease, whatever its time.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, Row, Select, select, text, update
+
+from drawdown.errors import BusyError, RefusedError
+from drawdown.metastore.clock import read_clock
+from drawdown.metastore.operations import lease_holders as holding
+from drawdown.metastore.records import Lease, Side, lease_name
+from drawdown.metastore.tables import leases
+
+
+def this_process() -> str:
+    """The holder's name this process gives itself: host and pid."""
+    return f"{socket.gethostname()} pid {os.getpid()}"
+
+
+def acquire(
+    conn: Connection, pipeline: str, holder: str, run_id: str, ttl: timedelta, side: Side = "live"
+) -> Lease | BusyError:
+    """Takes the lease with the next epoch, or says who holds it.
+
+    The error is returned for the caller to raise after the commit: a refusal may correct the expiry.
+    """
+    name = lease_name(pipeline, side)
+    conn.execute(
+        text(
+            "INSERT INTO leases"
+            " (pipeline, epoch, holder, run_id, acquired_at, renewed_at, expires_at, released)"
+            " VALUES (:pipeline, 0, '', '', 0, 0, 0, true) ON CONFLICT (pipeline) DO NOTHING"
+        ),
+        {"pipeline": name},
+    )
+    row = conn.execute(_row(name).with_for_update()).one()
+    now = read_clock(conn)
+    if in_force(row, now):
+        until = row.expires_at
+        if now < row.renewed_at:
+            # The clock went back behind the last renewal: the holder gets one more term from now, not the
+            # hours or years that the old time seems to leave it.
+            until = now + (row.expires_at - row.renewed_at)
+            _store(conn, name, renewed_at=now, expires_at=until)
+        return _busy(row, until)
+    lease = Lease(pipeline, holder, run_id, row.epoch + 1, now, now + ttl, side)
+    _store(
+        conn,
+        name,
+        epoch=lease.epoch,
+        holder=holder,
+        run_id=run_id,
+        acquired_at=now,
+        renewed_at=now,
+        expires_at=lease.expires_at,
+        released=False,
+        process={"epoch": lease.epoch, "of": holding.this_one()},
+    )
+    return lease
+
+
+def check(conn: Connection, lease: Lease, *, lock: bool = True) -> None:
+    """Raises RefusedError lease.lost unless it is ours; `lock` keeps its row until the transaction ends."""
+    row = conn.execute(_row(lease.name).with_for_update() if lock else _row(lease.name)).one_or_none()
+    if row is not None and row.epoch == lease.epoch and not row.released:
+        return
+    if row is None or row.released:
+        now = "nobody holds it now"
+    else:
+        now = f"{row.holder} (run {row.run_id}) holds it since {_shown(row.acquired_at)}"
+    raise RefusedError(
+        "lease.lost",
+        f"run {lease.run_id} no longer has the lease of {lease.pipeline}: {now}",
+        where=f"pipeline {lease.pipeline}",
+        do=f"nothing was written; see `drawdown runs {lease.pipeline}`, then run again",
+    )
+
+
+def renew(conn: Connection, lease: Lease, ttl: timedelta) -> Lease:
+    """Gives a lease that ``check`` let pass a new term from now."""
+    now = read_clock(conn)
+    _store(conn, lease.name, renewed_at=now, expires_at=now + ttl)
+    return replace(lease, expires_at=now + ttl)
+
+
+def release(conn: Connection, lease: Lease) -> None:
+    """Gives the lease back; one that was lost meanwhile is left alone."""
+    conn.execute(
+        update(leases)
+        .where(leases.c.pipeline == lease.name, leases.c.epoch == lease.epoch)
+        .values(released=True)
+    )
+
+
+def holder_of(conn: Connection, pipeline: str, side: Side = "live") -> Lease | None:
+    """The lease in force, None when it is free: never taken, released, expired or of a dead process."""
+    row = conn.execute(_row(lease_name(pipeline, side))).one_or_none()
+    if row is None or not in_force(row, read_clock(conn)):
+        return None
+    return Lease(pipeline, row.holder, row.run_id, row.epoch, row.acquired_at, row.expires_at, side)
+
+
+def in_force(row: Row[*tuple[Any, ...]], now: datetime) -> bool:
+    """Whether this row of `leases` keeps others away."""
+    if row.released or row.expires_at <= now:
+        return False
+    # A program that knows no such column leaves there what the holder before it had noted.
+    noted = row.process if row.process is not None and row.process["epoch"] == row.epoch else {}
+    return not holding.is_gone(noted.get("of"))
+
+
+def _row(name: str) -> Select[*tuple[Any, ...]]:
+    return select(leases).where(leases.c.pipeline == name)
+
+
+def _store(conn: Connection, name: str, **values: object) -> None:
+    conn.execute(update(leases).where(leases.c.pipeline == name).values(**values))
+
+
+def _busy(row: Row[*tuple[Any, ...]], until: datetime) -> BusyError:
+    return BusyError(
+        "lease.held",
+        f"{_about(row)} is being run by {row.holder} (run {row.run_id}) since {_shown(row.acquired_at)}, "
+        f"until {_shown(until)} unless it goes on",
+        where=f"pipeline {_about(row)}",
+        do=f"wait until {_shown(until)}; or see `drawdown runs {_about(row)}`",
+    )
+
+
+def _about(row: Row[*tuple[Any, ...]]) -> str:
+    """The pipeline that a lease is about; what follows its name says which of several leases it is."""
+    return str(row.pipeline).split("#")[0]
+
+
+def _shown(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,98 @@
+"""All that the metastore keeps under a pipeline's name: given another name, or forgotten."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from sqlalchemy import ColumnElement, Connection, delete, func, literal, or_, select, update
+
+from drawdown.errors import BusyError
+from drawdown.metastore.clock import read_clock
+from drawdown.metastore.operations.leases import in_force
+from drawdown.metastore.tables import (
+    batches,
+    changes,
+    checkpoints,
+    leases,
+    maxima,
+    quarantine_decisions,
+    read_files,
+    runs,
+    staged_files,
+    verdicts,
+)
+
+_TABLES = (
+    batches, changes, checkpoints, maxima, quarantine_decisions, read_files, runs, staged_files, verdicts,
+)  # fmt: skip
+_PATHS = (
+    checkpoints.c.path, staged_files.c.path, read_files.c.path, quarantine_decisions.c.keys_path,
+    changes.c.place,
+)  # fmt: skip
+
+
+def known(conn: Connection) -> set[str]:
+    """The names under which there is a checkpoint or a run."""
+    return {
+        str(name)
+        for table in (checkpoints, runs)
+        for name in conn.execute(select(table.c.pipeline).distinct()).scalars()
+    }
+
+
+def rename(conn: Connection, old: str, new: str, roots: Iterable[tuple[str, str]]) -> None:
+    """Let all of `old` be `new`, and paths that begin with a root begin with the other of the pair.
+
+    Raises BusyError lease.held when an interval of it is being replayed.
+    """
+    _refuse_leased(conn, old)
+    for before, after in roots:
+        for path in _PATHS:
+            conn.execute(
+                update(path.table)
+                .where(path.table.c.pipeline == old, func.substr(path, 1, len(before)) == before)
+                .values({path: literal(after).concat(func.substr(path, len(before) + 1))})
+            )
+    for table in _TABLES:
+        conn.execute(update(table).where(table.c.pipeline == old).values(pipeline=new))
+    conn.execute(
+        update(changes)
+        .where(or_(changes.c.lease == old, changes.c.lease.startswith(f"{old}#", autoescape=True)))
+        .values(lease=literal(new).concat(func.substr(changes.c.lease, len(old) + 1)))
+    )
+    for row in conn.execute(select(leases).where(_leases_of(old))).all():
+        # An epoch only grows: what a sink has seen of either name is older.
+        name = new + row.pipeline.removeprefix(old)
+        there = conn.execute(select(leases.c.epoch).where(leases.c.pipeline == name)).scalar()
+        conn.execute(delete(leases).where(leases.c.pipeline == name))
+        values = {"pipeline": name, "epoch": max(row.epoch, there or 0), "released": True}
+        conn.execute(update(leases).where(leases.c.pipeline == row.pipeline).values(values))
+
+
+def forget(conn: Connection, name: str) -> int:
+    """Forget all of it; how many rows there were.
+
+    Raises BusyError lease.held when an interval of it is being replayed.
+    """
+    _refuse_leased(conn, name)
+    rows = sum(conn.execute(delete(table).where(table.c.pipeline == name)).rowcount for table in _TABLES)
+    conn.execute(delete(leases).where(_leases_of(name)))
+    return rows
+
+
+def _leases_of(name: str) -> ColumnElement[bool]:
+    return or_(leases.c.pipeline == name, leases.c.pipeline.startswith(f"{name}#", autoescape=True))
+
+
+def _refuse_leased(conn: Connection, name: str) -> None:
+    """The caller has the leases of both sides; those of intervals are others."""
+    replays = leases.c.pipeline.startswith(f"{name}#replay", autoescape=True)
+    now = read_clock(conn)
+    held = next((row for row in conn.execute(select(leases).where(replays)) if in_force(row, now)), None)
+    if held is not None:
+        raise BusyError(
+            "lease.held",
+            f"{held.holder} replays an interval of {name} (run {held.run_id})",
+            where=f"pipeline {name}",
+            do=f"wait for its end; `drawdown runs {name}` shows it",
+        )

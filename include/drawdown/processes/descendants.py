@@ -1,0 +1,84 @@
+"""Everything a process ever started: adopted, found and killed (Linux).
+
+A process group or a session is not enough: pyspark.daemon makes a group of its own, and anything may
+call setsid. A "child subreaper" (prctl(2)) becomes the parent of whatever loses its parent below it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import time
+from pathlib import Path
+
+from drawdown.processes.guard import PR_SET_CHILD_SUBREAPER, descendants, end_with_parent, wakeup_on
+
+__all__ = [
+    "adopt_orphans",
+    "descendants",
+    "end_with_parent",
+    "kill_descendants",
+    "kill_marked",
+    "reap",
+    "wakeup_on",
+]
+
+
+def adopt_orphans() -> None:
+    """Become the parent of every process below this one whose own parent ends."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1)
+
+
+def reap() -> dict[int, int]:
+    """Collect every child that has ended: process id -> exit code (128 + n for signal n)."""
+    ended: dict[int, int] = {}
+    while True:
+        try:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return ended
+        if pid == 0:
+            return ended
+        code = os.waitstatus_to_exitcode(status)
+        ended[pid] = code if code >= 0 else 128 - code
+
+
+def kill_descendants() -> None:
+    """SIGKILL until none is left: a process may have been forked between looking and killing."""
+    while found := descendants():
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(0.02)
+        reap()
+    reap()
+
+
+def kill_marked(name: str, value: str) -> None:
+    """SIGKILL until no process is left that was started with this in its environment, whoever its parent is.
+
+    Collects none of them: the caller may have other children.
+    """
+    while found := _marked(f"{name}={value}".encode()):
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                continue
+        time.sleep(0.02)
+
+
+def _marked(mark: bytes) -> list[int]:
+    """Zombies have no environment any more; what belongs to others cannot be read."""
+    found = []
+    # Not "[0-9]*/environ": the glob itself would look at a process that has just ended, and raise.
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (process / "environ").read_bytes().split(b"\0"):
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found

@@ -1,0 +1,329 @@
+"""Replay of a quarantine: rows that now pass go through the live transform, once (decision 0011).
+
+ 1  take the lease; complete a replay that died, if there is one, and do nothing else
+ 2  refuse when the next batch has an attempt behind it already: its rows are what they were
+ 3  judge the open rows anew, patched: by the boundary, the rules and the watermark of now
+ 4  note, in one fenced transaction, which rows go into which batch: from here on they are not open
+ 5  plan that batch and drain: it is executed with them, audited and published as any other
+
+The rows are in when Spark's commit log has their batch, and in each attempt at it they are the same.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from drawdown.drain.drain import Drain, under_lease
+from drawdown.drain.planning import PipelinePlan, pending_replays, plan_pipeline
+from drawdown.drain.run_context import RunContext
+from drawdown.drain.slice import Auditor
+from drawdown.errors import RefusedError, SpecError, TransformError
+from drawdown.fault_points import durable
+from drawdown.layout import scratch_of
+from drawdown.metastore.lease_heartbeat import wait_for_lease
+from drawdown.metastore.operations.runs import QUARANTINE_REPLAY
+from drawdown.metastore.records import QuarantineDecision, Run
+from drawdown.publishing.clean_up import clean_up_changes
+from drawdown.quarantine.rows import (
+    DRIFT,
+    Choice,
+    SetAside,
+    folder_of,
+    forgotten_replays,
+    set_aside,
+    write_keys,
+    write_rows,
+)
+from drawdown.quarantine.spark_columns import KEY, SetAsideColumns, parse_patch
+from drawdown.rows.boundary import DRIFTED, FATE, FED, FUTURE, MALFORMED, RULED_OUT
+from drawdown.rows.replayed import TAKEN
+from drawdown.sources.reader import read_stream
+from drawdown.sources.spark_columns import SYSTEM_COLUMNS
+from drawdown.spark.sentences import spark_sentence
+from drawdown.spec import Pipeline
+from drawdown.spec.query_settings import BATCHES_TO_RETAIN
+from drawdown.spec.reading.nearest import did_you_mean
+from drawdown.workspace import Workspace
+
+KIND = QUARANTINE_REPLAY
+_LATE = "_dd_late"
+_FATES = {MALFORMED: "malformed", FUTURE: "future", RULED_OUT: "ruled out", DRIFTED: "drift"}
+
+
+@dataclass(frozen=True)
+class ReplayRequest:
+    """Which rows are to be replayed, and how they are mended.
+
+    Attributes:
+        patch: each ``column = expression``.
+        with_late: also rows that a stateful operator would drop as late.
+    """
+
+    choice: Choice = field(default_factory=Choice)
+    patch: tuple[str, ...] = ()
+    with_late: bool = False
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What became of the chosen rows.
+
+    Attributes:
+        feeds: as `QuarantineDecision` keeps them, of the sources that have rows to feed.
+        taken: the rows that go on.
+        left: how many stay open, by why.
+    """
+
+    feeds: Mapping[str, dict[str, Any]]
+    taken: Sequence[SetAside]
+    left: Mapping[str, int]
+
+    @property
+    def said(self) -> str:
+        late = sum(feed["late"] for feed in self.feeds.values())
+        parts = [f"{len(self.taken):,} row(s) pass" + (f", {late:,} of them late" if late else "")]
+        parts += [f"{count:,} stay open ({why})" for why, count in self.left.items()]
+        return "; ".join(parts)
+
+
+def replay(
+    root: SparkSession,
+    workspace: Workspace,
+    pipeline: Pipeline,
+    auditor: Auditor,
+    context: RunContext,
+    asked: ReplayRequest,
+) -> Run:
+    """Replay the chosen open rows that pass now; the steps are this module's page.
+
+    Returns:
+        The finished run record: ``counts.replayed``, and in ``origin`` what was asked and came of it.
+
+    Raises:
+        BusyError: another run holds the lease.
+        SpecError, TransformError: the patch is no expression over the rows' columns.
+        RefusedError: ``quarantine.none``, ``quarantine.unfinished``, and as a drain.
+        AuditFailed: the rows went in, and the slice that they came to is held.
+    """
+    origin = {**context.origin, **asked.choice.said, "set": list(asked.patch)}
+    return under_lease(
+        lambda heartbeat: QuarantineReplay(
+            root, workspace, pipeline, auditor, context, heartbeat, asked=asked, origin=origin
+        ),
+        context.record(pipeline.name, KIND, **asked.choice.said, set=list(asked.patch)),
+        workspace,
+        pipeline,
+    )
+
+
+def judge_only(
+    root: SparkSession,
+    workspace: Workspace,
+    pipeline: Pipeline,
+    asked: ReplayRequest,
+    run_id: str,
+) -> Judged:
+    """What a replay would take now; nothing is left behind. Raises as `replay`."""
+    folder = scratch_of(pipeline.name, run_id)
+    try:
+        plan = plan_pipeline(root, workspace, pipeline)
+        return _judge(plan, workspace, pipeline, asked, folder)
+    finally:
+        workspace.storage.delete(folder)
+
+
+@dataclass
+class QuarantineReplay(Drain):
+    """A drain whose first batch takes rows of the quarantine."""
+
+    asked: ReplayRequest = field(default_factory=ReplayRequest)
+    origin: dict[str, Any] = field(default_factory=dict)
+
+    def run(self) -> Run:
+        plan = plan_pipeline(self.root, self.workspace, self.pipeline)
+        plan.accepted()
+        self.tally.generation = plan.generation
+        pending = pending_replays(plan.generation)
+        if pending:
+            rows = sum(each.rows for each in pending)
+            self.context.on_notice(f"an earlier replay died: its {rows} row(s) go in now, and no others")
+            return super().run()
+        batch_id = self._next_batch(plan)
+        # No replay of an interval commits meanwhile: it would bring rows that are judged here, too.
+        ttl, of = self.workspace.project.lease_ttl.delta, (self.context.holder, self.context.run_id)
+        turn = f"{self.pipeline.name}#replay"
+        with wait_for_lease(self.workspace.metastore, turn, *of, ttl, self.context.stop) as replays:
+            clean_up_changes(self.workspace, replays.lease, self.pipeline)
+            self._sweep(plan)
+            folder = folder_of(self.pipeline, self.context.run_id)
+            with durable("replay.judge"):
+                judged = _judge(plan, self.workspace, self.pipeline, self.asked, folder)
+            self.origin |= {"rows": len(judged.taken), "left": dict(judged.left)}
+            self.workspace.metastore.update_run(self.context.run_id, origin=self.origin)
+            self.context.on_notice(judged.said)
+            if not judged.taken:
+                self.workspace.storage.delete(folder)
+                return self.finish("succeeded", stop_reason=f"nothing to replay: {judged.said}")
+            self._note(plan, batch_id, folder, judged)
+        return super().run()
+
+    def _next_batch(self, plan: PipelinePlan) -> int:
+        """The batch that takes the rows: no attempt at it may have got so far that its rows are known."""
+        generation = plan.generation
+        last = generation.files.last_commit_batch()
+        if generation.checkpoint is None or last is None:
+            raise RefusedError(
+                "quarantine.none",
+                f"{self.pipeline.name} has no committed batch",
+                where=f"pipeline {self.pipeline.name}",
+                do=f"`drawdown run {self.pipeline.name}`",
+            )
+        if generation.batch(last + 1) or self.sink.holds(generation.number, last + 1):
+            raise RefusedError(
+                "quarantine.unfinished",
+                f"a run died in batch {last + 1} of {self.pipeline.name}, and its rows are known already",
+                where=self.workspace.storage.path(generation.path),
+                do=f"`drawdown run {self.pipeline.name}` completes it; then replay",
+            )
+        return last + 1
+
+    def _note(self, plan: PipelinePlan, batch_id: int, folder: str, judged: Judged) -> None:
+        files = plan.generation.files
+        planned = files.last_offset_batch() == batch_id
+        decision = QuarantineDecision(
+            self.context.run_id,
+            self.pipeline.name,
+            "replay",
+            plan.generation.number,
+            len(judged.taken),
+            write_keys(self.workspace.storage, folder, judged.taken),
+            batch_id,
+            files.offsets(batch_id).planned_ms if planned else int(time.time() * 1_000),
+            dict(judged.feeds),
+            self.origin,
+        )
+        with durable("replay.note"):
+            self.workspace.metastore.note_decision(self.heartbeat.lease, decision)
+
+    def _sweep(self, plan: PipelinePlan) -> None:
+        """Rows that died before they were noted, and those of batches that Spark has forgotten."""
+        decisions = {
+            each.decision_id: each for each in self.workspace.metastore.decisions(self.pipeline.name)
+        }
+        forgotten = forgotten_replays(self.workspace.project, self.pipeline, decisions)
+        above = folder_of(self.pipeline, "")
+        oldest = (plan.generation.files.last_commit_batch() or 0) - BATCHES_TO_RETAIN
+        for name in {
+            info.relative[len(above) :].split("/")[0]
+            for info in self.workspace.storage.walk(above.rstrip("/"))
+        }:
+            known = decisions.get(name)
+            if known is None:
+                if name not in forgotten:
+                    self.workspace.storage.delete(f"{above}{name}")
+            elif known.generation != plan.generation.number or known.batch_id < oldest:
+                self.workspace.storage.delete(f"{above}{name}/rows")
+
+
+def _judge(
+    plan: PipelinePlan,
+    workspace: Workspace,
+    pipeline: Pipeline,
+    asked: ReplayRequest,
+    folder: str,
+) -> Judged:
+    """Write the judged rows of every source into the folder."""
+    query = plan.accepted()
+    storage = workspace.storage
+    rows = set_aside(workspace, pipeline)
+    chosen = [row for row in rows if row.state == "open" and asked.choice.fits(row)]
+    # A file whose columns drifted was read by the wrong ones: only who names the reason takes it as it is.
+    drifted = DRIFT not in asked.choice.rules
+    skipped = [row for row in chosen if drifted and DRIFT in row.reasons]
+    left: Counter[str] = Counter({DRIFT: len(skipped)} if skipped else {})
+    patch = parse_patch(query.session, asked.patch)
+    schemas = {
+        name: read_stream(query.session, workspace.project, pipeline, name, query.inferred.get(name))
+        .drop(*SYSTEM_COLUMNS)
+        .schema
+        for name in pipeline.streaming_sources
+    }
+    _refuse_unknown(patch, {column for schema in schemas.values() for column in schema.names})
+    feeds, taken = {}, []
+    for name, schema in schemas.items():
+        own = [row for row in chosen if row.source == name and not (drifted and DRIFT in row.reasons)]
+        if not own:
+            continue
+        kept = query.session.read.parquet(
+            storage.path(write_rows(storage, f"{folder}/kept-{name}.parquet", own))
+        )
+        frame = SetAsideColumns(pipeline, name, schema, patch).rows(kept)
+        path = f"{folder}/rows/{name}"
+        found = _written(plan, name, frame, storage.path(path), asked.with_late)
+        storage.delete(f"{folder}/kept-{name}.parquet")
+        keys = {row[KEY] for row in found.where(TAKEN).select(KEY).collect()}
+        fed = [row for row in own if row.key in keys]
+        taken += fed
+        left += _left(found)
+        if fed:
+            feeds[name] = {"path": path, "rows": len(fed), **_of_feed(plan, name, found.where(TAKEN))}
+    return Judged(feeds, taken, dict(left))
+
+
+def _written(plan: PipelinePlan, name: str, frame: DataFrame, path: str, with_late: bool) -> DataFrame:
+    """The rows of a source, judged, as files: what is counted here is what the batch reads."""
+    query = plan.accepted()
+    boundary = replace(query.boundaries[name], aside=())
+    judged = boundary.judge(frame)
+    late = F.lit(False)
+    # Without state nothing is dropped as late.
+    if query.operators and boundary.late_before is not None and boundary.source.watermark is not None:
+        late = F.coalesce(boundary.is_late(boundary.late_before), F.lit(False))
+    judged = judged.withColumn(_LATE, late).withColumn(
+        TAKEN, (F.col(FATE) == FED) & (~F.col(_LATE) | F.lit(with_late))
+    )
+    try:
+        judged.drop(*SYSTEM_COLUMNS).write.parquet(path)
+    except PySparkException as cause:
+        raise TransformError(
+            "quarantine.patch-failed",
+            f"the patch fails on a row of source {name}: {spark_sentence(cause)}",
+            where="--set",
+            do="choose rows that it fits (--rule, --batch, --file), or write try_cast; nothing was replayed",
+        ) from None
+    return query.session.read.parquet(path)
+
+
+def _left(found: DataFrame) -> Counter[str]:
+    counted = found.where(~F.col(TAKEN)).groupBy(FATE, _LATE).count().collect()
+    left: Counter[str] = Counter()
+    for fate, late, count in counted:
+        left["late" if late else _FATES[fate]] += count
+    return left
+
+
+def _of_feed(plan: PipelinePlan, name: str, taken: DataFrame) -> dict[str, Any]:
+    """How many of the rows are late, and their greatest event time in microseconds since 1970 UTC."""
+    mark = plan.generation.pipeline.sources[name].watermark
+    time_column = F.col(f"`{mark.column}`").cast("timestamp") if mark else F.lit(None).cast("timestamp")
+    late, greatest = taken.agg(F.count_if(_LATE), F.max(F.unix_micros(time_column))).collect()[0]
+    return {"late": late, "greatest": greatest}
+
+
+def _refuse_unknown(patch: Mapping[str, str], columns: Collection[str]) -> None:
+    for column in patch:
+        if column not in columns:
+            raise SpecError(
+                "quarantine.patch",
+                f"no source has a column {column}",
+                where="--set",
+                do=did_you_mean(column, columns),
+            )

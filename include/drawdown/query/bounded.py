@@ -1,0 +1,121 @@
+"""A pipeline's transform over bounded data, for replays and tests; the live checkpoint is not touched.
+
+As a batch query where its operators allow it, else as a stream over a scratch checkpoint that is removed
+afterwards (examine/bounded_way.py says which, and `drawdown plan` shows it). The two differ from a drain in
+one thing each: a batch query also gives the windows that are still open at the end of the data, and neither
+drops a row as late, because all rows are there at once. So give them more rows than the interval that is
+asked for, on both sides, and keep of the output what lies in it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import IntegerType, StructField, StructType
+
+from drawdown.layout import scratch_of
+from drawdown.query.carriers import with_watermark
+from drawdown.query.checks.bounded_way import only_in_a_stream
+from drawdown.query.checks.plan_tree import Node
+from drawdown.query.transforms import run_transform
+from drawdown.sources.reader import read_static
+from drawdown.spark.batch_function import each_batch
+from drawdown.spark.declared_schema import declared, in_declared_order
+from drawdown.spark.query_failures import from_spark
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+
+_BATCH = "_dd_batch"
+
+
+@contextmanager
+def bounded_output(
+    session: SparkSession, project: Project, pipeline: Pipeline, frames: Mapping[str, DataFrame]
+) -> Iterator[DataFrame]:
+    """The rows that the transform makes of these rows, readable until the context ends.
+
+    Args:
+        session: a `query_session` of the pipeline; the frames are of this session.
+        frames: for each streaming source the rows fed to the transform, with the user's columns, not
+            streaming. Static sources are read from the project, unless they are given too.
+
+    Returns:
+        The columns of the sink in its order; in update mode the last row of each key.
+
+    Raises:
+        TransformError, SpecError, SourceError: as a drain's query.
+        RefusedError: the output does not fit the declared schema.
+    """
+    bounded = {
+        **{n: read_static(session, project, pipeline, n) for n in pipeline.static_sources if n not in frames},
+        **frames,
+    }
+    output = _transformed(session, pipeline, bounded)
+    if not only_in_a_stream(Node(output._jdf.queryExecution().analyzed())):
+        yield output
+        return
+    storage = Storage(project.storage_root)
+    folder = scratch_of(pipeline.name, uuid.uuid4().hex)
+    try:
+        yield _streamed(session, pipeline, bounded, storage, folder)
+    finally:
+        storage.delete(folder)
+
+
+def _transformed(session: SparkSession, pipeline: Pipeline, frames: Mapping[str, DataFrame]) -> DataFrame:
+    marked = {
+        name: with_watermark(session, frame, pipeline.sources[name], None) for name, frame in frames.items()
+    }
+    return in_declared_order(run_transform(session, pipeline, marked), declared(pipeline), pipeline)
+
+
+def _streamed(
+    session: SparkSession,
+    pipeline: Pipeline,
+    frames: Mapping[str, DataFrame],
+    storage: Storage,
+    folder: str,
+) -> DataFrame:
+    """The same rows through files, as a stream that ends with them; its batches are one parquet table."""
+    streams = dict(frames)
+    for name in pipeline.streaming_sources:
+        path = storage.path(f"{folder}/{name}")
+        frames[name].write.parquet(path)
+        streams[name] = session.readStream.schema(frames[name].schema).parquet(path)
+    output = _transformed(session, pipeline, streams)
+    storage.makedirs(f"{folder}/output")
+    written = storage.path(f"{folder}/output")
+
+    def write(batch: DataFrame, batch_id: int) -> None:
+        batch.withColumn(_BATCH, F.lit(batch_id)).write.mode("append").parquet(written)
+
+    writer = (
+        output.writeStream.outputMode(pipeline.sink.mode)
+        .queryName(folder.rpartition("/")[2])
+        .trigger(availableNow=True)
+        .option("checkpointLocation", storage.path(f"{folder}/checkpoint"))
+    )
+    with each_batch(writer, write):
+        query = writer.start()
+        try:
+            query.awaitTermination()
+        except PySparkException as cause:
+            raise from_spark(pipeline, cause) from None
+        finally:
+            query.stop()
+    schema = StructType([*output.schema.fields, StructField(_BATCH, IntegerType())])
+    return last_of_keys(session.read.schema(schema).parquet(written), pipeline, _BATCH)
+
+
+def last_of_keys(rows: DataFrame, pipeline: Pipeline, number: str) -> DataFrame:
+    """What a sink of the pipeline's mode would hold after batches with these numbers, without the numbers."""
+    if pipeline.sink.mode == "append" or (pipeline.sink.mode == "update" and not pipeline.sink.keys):
+        return rows.drop(number)
+    keys = [F.col(f"`{key}`") for key in pipeline.sink.keys]
+    newest = F.rank().over(Window.partitionBy(*keys).orderBy(F.col(number).desc()))
+    return rows.withColumn("_dd_age", newest).where("_dd_age = 1").drop("_dd_age", number)

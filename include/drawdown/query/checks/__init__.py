@@ -1,0 +1,1 @@
+"""Rules about the analysed plan: what Spark allows, what surprises, what is refused; one module a chapter."""

@@ -1,0 +1,37 @@
+"""What the rules look at: the pipeline and its output's analysed plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import DataFrame, SparkSession
+
+from drawdown.query.checks.plan_tree import Node
+from drawdown.spec import Pipeline
+from drawdown.spec.trigger import AVAILABLE_NOW, Trigger
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A pipeline's analysed query, not started."""
+
+    pipeline: Pipeline
+    session: SparkSession
+    output: DataFrame
+    trigger: Trigger = AVAILABLE_NOW
+
+    @property
+    def mode(self) -> str:
+        """The output mode: append, update or complete."""
+        return self.pipeline.sink.mode
+
+    @cached_property
+    def plan(self) -> Node:
+        return Node(self.output._jdf.queryExecution().analyzed())
+
+    @cached_property
+    def optimized(self) -> Node:
+        """The plan as it will run: columns that nobody needs are gone."""
+        optimizer = self.session._jsparkSession.sessionState().optimizer()
+        return Node(optimizer.execute(self.plan.java))

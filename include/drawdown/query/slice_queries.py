@@ -1,0 +1,66 @@
+"""`queries:` of quality.yaml: checked before anything is made, and given the tables they compare with."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from drawdown.errors import TransformError
+from drawdown.spark.sentences import spark_sentence
+from drawdown.spark.sql_gate import executes, more_than_a_query
+from drawdown.spec import Pipeline
+from drawdown.spec.quality import SLICE
+
+
+def prepare_queries(
+    session: SparkSession, pipeline: Pipeline, schema: StructType, frames: Mapping[str, DataFrame]
+) -> None:
+    """Analyse each query over an empty slice, and leave the static sources as views for the audit.
+
+    Raises:
+        TransformError: ``query.command``, ``query.streaming``, ``query.refused``.
+    """
+    if not pipeline.quality.queries:
+        return
+    for name, source in pipeline.sources.items():
+        if source.static:
+            frames[name].createOrReplaceTempView(name)
+    session.createDataFrame([], schema).createOrReplaceTempView(SLICE)
+    try:
+        for query in pipeline.quality.queries:
+            _analyse(session, pipeline, query.name, query.unexpected)
+    finally:
+        session.catalog.dropTempView(SLICE)
+
+
+def _analyse(session: SparkSession, pipeline: Pipeline, name: str, text: str) -> None:
+    where = str(pipeline.folder / "quality.yaml")
+    try:
+        more = more_than_a_query(session, text)
+        frame = None if more else session.sql(text)
+        if frame is None or (more := executes(frame)):
+            raise TransformError(
+                "query.command",
+                f"the query {name} of {pipeline.name} is more than a query: {more}",
+                where=where,
+                do=f"write one SELECT of the unexpected rows of `{SLICE}`",
+            )
+        streaming = frame.isStreaming
+    except PySparkException as cause:
+        raise TransformError(
+            "query.refused",
+            f"Spark refused the query {name} of {pipeline.name} [{cause.getCondition()}]:"
+            f" {spark_sentence(cause)}",
+            where=where,
+            do=f"mend the query; it sees `{SLICE}`, with the sink's columns, and the static sources by name",
+        ) from None
+    if streaming:
+        raise TransformError(
+            "query.streaming",
+            f"the query {name} of {pipeline.name} reads a streaming source",
+            where=where,
+            do=f"compare `{SLICE}` with static sources",
+        )

@@ -1,0 +1,188 @@
+"""What a rebuild is made of: which version of a pipeline, how much of a source at a time, which files.
+
+A rebuild reads from the beginning. Its batches are no larger than the largest that the live query has taken,
+and come in the order in which Spark lists files: oldest first.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from drawdown.brokers.client import no_answer
+from drawdown.brokers.offsets import Partition, flat, is_lossy, lower_case_options, topic_ids, topic_offsets
+from drawdown.checkpoint import plain_path
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Checkpoint
+from drawdown.plan.fingerprint import spec_fingerprint
+from drawdown.sources.committed_offsets import CommittedOffsets
+from drawdown.sources.delta.backlog import made_again as tables_made_again
+from drawdown.sources.files.listing import list_source_files
+from drawdown.sources.kafka.losses import TOPIC_IDS, made_again
+from drawdown.spec import Pipeline, Project, Source
+from drawdown.spec.source import FILE_FORMATS
+from drawdown.storage import Storage
+from drawdown.workspace import Workspace
+
+_BOUNDS = {"kafka": ("maxOffsetsPerTrigger",)} | dict.fromkeys(
+    FILE_FORMATS, ("maxFilesPerTrigger", "maxBytesPerTrigger")
+)
+"""By format the options that bound a batch; the first is the one that a rebuild sets."""
+
+
+def steps(workspace: Workspace, live: Checkpoint, pipeline: Pipeline) -> dict[str, dict[str, int]]:
+    """By source the option that bounds a batch, where the spec has none: the most that a live batch took."""
+    past = CommittedOffsets.read(workspace.storage, live)
+    found: dict[str, dict[str, int]] = {}
+    for name, source in pipeline.streaming_sources.items():
+        bounds = _BOUNDS.get(source.format, ())
+        given = lower_case_options(source)
+        if not bounds or any(bound.lower() in given for bound in bounds) or name not in past.source_order:
+            continue
+        if source.format == "kafka":
+            most = _most_offsets(workspace.metastore, live, past.source_order.index(name))
+        else:
+            most = max(Counter(file.log_offset for file in past.seen(name)).values(), default=0)
+        if most:
+            found[name] = {bounds[0]: most}
+    return found
+
+
+def _most_offsets(metastore: Metastore, live: Checkpoint, number: int) -> int:
+    most = 0
+    for batch in metastore.batches(live.pipeline, live.generation):
+        first = flat(batch.offsets_from[number]) if batch.offsets_from else {}
+        last = flat(batch.offsets_to[number]) if batch.offsets_to else {}
+        most = max(most, sum(end - first.get(partition, 0) for partition, end in last.items()))
+    return most
+
+
+def gone_files(
+    storage: Storage, reader: Checkpoint, other: Checkpoint | None, pipeline: Pipeline
+) -> Mapping[str, Sequence[str]]:
+    """By source the files that `reader` has read, `other` has not, and that are not there any more.
+
+    Sources that are others in `pipeline` than `reader` knows are left out: nobody expects the same rows.
+
+    Raises:
+        FileNotFoundError, RefusedError, SourceError: as list_source_files.
+    """
+    past, had = CommittedOffsets.read(storage, reader), CommittedOffsets.read(storage, other)
+    found: dict[str, Sequence[str]] = {}
+    for name, source in _same_sources(reader, pipeline):
+        if source.format not in FILE_FORMATS:
+            continue
+        given = lower_case_options(source)
+        there = {plain_path(info.path) for info in list_source_files(storage, source.path or "", given)}
+        there |= {file.path for file in had.read_files(name)}
+        if gone := [file.path for file in past.read_files(name) if file.path not in there]:
+            found[name] = gone
+    return found
+
+
+def read_apart(project: Project, live: Checkpoint, shadow: Checkpoint, pipeline: Pipeline) -> str | None:
+    """What one of both generations has read, or let go of, and the other has not; None when they are equal.
+
+    Sources that are others in `pipeline` than `live` knows are left out: nobody expects the same rows.
+    """
+    storage = Storage(project.storage_root)
+    one, other = CommittedOffsets.read(storage, live), CommittedOffsets.read(storage, shadow)
+    now = spec_fingerprint(pipeline)
+    for name, source in pipeline.streaming_sources.items():
+        if live.fingerprint.get(f"sources.{name}") != now[f"sources.{name}"]:
+            continue
+        if _how_far(one, source.format, name) != _how_far(other, source.format, name):
+            return f"source {name}"
+    stateful = all(each.fingerprint.get("state.operators") for each in (live, shadow))
+    if stateful and _let_go(one) != _let_go(other):
+        return "event times that are finished with"
+    return None
+
+
+def _how_far(past: CommittedOffsets, kind: str, name: str) -> object:
+    """How far a source was read, as both generations say it alike."""
+    if kind in FILE_FORMATS:
+        return {file.path for file in past.read_files(name)}
+    if kind == "kafka":
+        return flat(past.kafka_offset(name))
+    offset = past.offset(name)
+    if isinstance(offset, dict) and "reservoirId" in offset:
+        return offset["reservoirId"], offset["reservoirVersion"], offset["index"]
+    return None
+
+
+def _let_go(past: CommittedOffsets) -> int:
+    last = past.files.last_commit_batch() if past.files is not None else None
+    return -1 if last is None or past.files is None else past.files.offsets(last).watermark_ms
+
+
+def gone_offsets(workspace: Workspace, reader: Checkpoint, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
+    """Source, and of what: `reader` has read of it what is not there any more, also of topics made again.
+
+    A source that says ``failOnDataLoss: false`` does without it.
+
+    Raises:
+        SourceError: the broker does not answer.
+    """
+    from confluent_kafka import KafkaException
+
+    past = CommittedOffsets.read(workspace.storage, reader)
+    for name, source in _same_sources(reader, pipeline):
+        if source.format != "kafka" or is_lossy(source) or name not in past.source_order:
+            continue
+        read = _read(workspace.metastore, reader, name, past)
+        broker = workspace.project.brokers[source.broker]
+        try:
+            found = topic_offsets(broker, source)
+            ids = topic_ids(broker, {topic for topic, _ in read.ends})
+        except KafkaException as cause:
+            raise no_answer(broker, "source.broker", f"source {name} of {pipeline.name}", cause) from None
+        again = {topic for noted in read.ids for topic in made_again(noted, ids)}
+        for topic in sorted(again):
+            yield name, f"topic {topic}, which was made again,"
+        first = flat(past.kafka_start(name))
+        for (topic, number), end in read.ends.items():
+            begins, ends = found.earliest.get((topic, number), end), found.latest.get((topic, number), 0)
+            begin = first.get((topic, number), 0)
+            if topic not in again and begin < end and (begin < begins or ends < end):
+                yield name, f"partition {number} of topic {topic}"
+
+
+@dataclass
+class _Read:
+    """What batches have read of a Kafka source: by partition the offset behind the last, and noted ids."""
+
+    ends: dict[Partition, int]
+    ids: list[Mapping[str, str]] = field(default_factory=list)
+
+
+def _read(metastore: Metastore, reader: Checkpoint, name: str, past: CommittedOffsets) -> _Read:
+    """Of all batches that are noted, not of the last one only: it does not name topics that are gone."""
+    read = _Read(flat(past.offset(name)))
+    for batch in metastore.batches(reader.pipeline, reader.generation):
+        read.ids.append(batch.by_source.get(name, {}).get(TOPIC_IDS, {}))
+        offsets = batch.offsets_to[past.source_order.index(name)] if batch.offsets_to else None
+        for partition, end in flat(offsets).items():
+            read.ends[partition] = max(end, read.ends.get(partition, 0))
+    return read
+
+
+def other_tables(storage: Storage, reader: Checkpoint, pipeline: Pipeline) -> Iterator[str]:
+    """The Delta sources whose table `reader` has read and that was made again since.
+
+    One that says ``failOnDataLoss: false`` does without the rows of the old table.
+    """
+    offsets = CommittedOffsets.read(storage, reader).offsets_of(pipeline)
+    same = dict(_same_sources(reader, pipeline))
+    for name in tables_made_again(storage, pipeline, offsets):
+        if name in same and not is_lossy(same[name]):
+            yield name
+
+
+def _same_sources(reader: Checkpoint, pipeline: Pipeline) -> Iterator[tuple[str, Source]]:
+    """The streaming sources that are none other than `reader` knows: else nobody expects the same rows."""
+    now = spec_fingerprint(pipeline)
+    for name, source in pipeline.streaming_sources.items():
+        if reader.fingerprint.get(f"sources.{name}") == now[f"sources.{name}"]:
+            yield name, source

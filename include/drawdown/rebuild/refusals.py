@@ -1,0 +1,274 @@
+"""What refuses a rebuild: before anything of it is made, and before it is swapped in."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+
+from drawdown.checkpoint import CheckpointFiles
+from drawdown.delta.table import DeltaTableFiles
+from drawdown.errors import RefusedError
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import UNPUBLISHED, Checkpoint
+from drawdown.plan.downstream import streaming_readers
+from drawdown.rebuild.plan import gone_files, gone_offsets, other_tables, read_apart
+from drawdown.sinks.locations import output_uri
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+from drawdown.workspace import Workspace
+
+REBUILD_OLD = "put the old version of the pipeline into its folder `next/` and rebuild it"
+"""The way back that needs nothing of the old generation."""
+_STARTS = frozenset({"startingoffsets", "startingversion"})
+
+
+def live_of(metastore: Metastore, pipeline: str) -> Checkpoint:
+    """The generation in use. Raises RefusedError ``rebuild.nothing-live``, ``rebuild.unfinished``."""
+    live = metastore.active_checkpoint(pipeline)
+    if live is None:
+        raise _refused(
+            pipeline, "nothing-live", f"{pipeline} has never run: there is nothing to rebuild",
+            f"drawdown run {pipeline}",
+        )  # fmt: skip
+    return live
+
+
+def refuse_rebuild(
+    workspace: Workspace,
+    pipeline: Pipeline,
+) -> None:
+    """Look whether a rebuild of the live generation can be made; touches nothing.
+
+    Args:
+        pipeline: the version that is wanted.
+
+    Raises:
+        RefusedError: ``rebuild.nothing-live``, ``rebuild.sink``, ``rebuild.other-sink``,
+            ``rebuild.files-gone``, ``rebuild.offsets-gone``, ``rebuild.other-table``,
+            ``rebuild.starts-latest``, ``rebuild.audit-failed``.
+        SourceError: the sink or a source cannot be reached.
+    """
+    live = live_of(workspace.metastore, pipeline.name)
+    if pipeline.sink.format != "delta":
+        raise _refused(
+            pipeline.name, "sink",
+            f"{pipeline.name} writes to a {pipeline.sink.format} sink, where no commit can put one output in"
+            " place of another",
+            "make a new pipeline folder with a sink of its own, and let readers move to it",
+        )  # fmt: skip
+    is_now = f"{pipeline.sink.format} {pipeline.sink.target}", pipeline.sink.mode
+    was = live.fingerprint.get("sink"), live.fingerprint.get("sink.mode")
+    table = DeltaTableFiles(output_uri(workspace.project, pipeline))
+    if is_now != was or table.partition_by != list(pipeline.sink.partition_by):
+        raise _refused(
+            pipeline.name, "other-sink",
+            f"the version of {pipeline.name} that is wanted has another sink, mode or partitioning than the"
+            f" table that it is to take the place of ({was[0]}, {was[1]})",
+            "keep `path:`, `mode:` and `partition_by:`; or make a new pipeline folder with a sink of its own",
+        )  # fmt: skip
+    _refuse_latest(pipeline)
+    shadow = workspace.metastore.of_rebuilds.active_checkpoint(pipeline.name)
+    _refuse_gone(workspace.project, pipeline, live, shadow)
+    if shadow is None:
+        _refuse_gone_offsets(workspace, pipeline, live)
+        _refuse_other_tables(workspace.project, pipeline, live)
+    else:
+        _refuse_after_a_failed_audit(workspace.metastore, shadow)
+
+
+def _refuse_after_a_failed_audit(metastore: Metastore, shadow: Checkpoint) -> None:
+    """Nobody decides about a slice of a rebuild: what failed would never be swapped in."""
+    if failed := metastore.batches(shadow.pipeline, shadow.generation, {"held"}):
+        name = shadow.pipeline
+        raise _refused(
+            name, "audit-failed",
+            f"batches {failed[0].batch_id} to {failed[-1].batch_id} of the rebuild of {name} did not pass"
+            " their audit, which ended it",
+            f"`drawdown rebuild discard {name} --why ...`, mend what is wanted, and start it again",
+        )  # fmt: skip
+
+
+def rebuild_id(shadow: Checkpoint) -> str:
+    """Names a rebuild as it was compared: another generation or comparison has another."""
+    compared = json.dumps(shadow.rebuild.get("comparison"), sort_keys=True)
+    return f"{shadow.generation}-{hashlib.sha256(compared.encode()).hexdigest()[:12]}"
+
+
+def refuse_another(shadow: Checkpoint, about: str | None) -> None:
+    """Raises RefusedError ``rebuild.another``: a decision is about another rebuild, or another comparison."""
+    if about in (None, rebuild_id(shadow)):
+        return
+    name = shadow.pipeline
+    raise _refused(
+        name, "another",
+        f"the decision is about rebuild {about} of {name}, and there is {rebuild_id(shadow)} now: it was made"
+        " or compared again",
+        f"`drawdown rebuild show {name}` shows it; decide about that",
+    )  # fmt: skip
+
+
+def refuse_swap(workspace: Workspace, pipeline: Pipeline, live: Checkpoint, shadow: Checkpoint) -> None:
+    """Check that the shadow may replace the live output; the caller has both leases.
+
+    Raises:
+        RefusedError: ``rebuild.not-compared``, ``rebuild.more-late``, ``rebuild.waiting``,
+            ``rebuild.files-gone``, ``rebuild.readers``. SourceError: a source cannot be reached.
+    """
+    name = pipeline.name
+    comparison = shadow.rebuild.get("comparison")
+    last = last_batch(workspace.metastore, shadow)
+    if comparison is None or comparison["shadow_batch"] != last:
+        raise _refused(
+            name, "not-compared", f"generation {shadow.generation} of {name} is not drained and compared yet",
+            f"drawdown rebuild start {name}",
+        )  # fmt: skip
+    refuse_more_late(name, comparison["late"])
+    _refuse_waiting(
+        workspace.metastore, live,
+        lambda held: f"`drawdown release {name}` or `drawdown discard {name}`" if held
+        else f"`drawdown run {name}`",
+    )  # fmt: skip
+    _refuse_waiting(
+        workspace.metastore, shadow, lambda held: f"`drawdown rebuild discard {name}`, then start it again"
+    )
+    _refuse_gone(workspace.project, pipeline, live, shadow)
+    readers = readers_of(workspace, pipeline)
+    if readers and (apart := read_apart(workspace.project, live, shadow, pipeline)):
+        raise _refused(
+            name, "readers",
+            f"{', '.join(readers)} read(s) the table of {name} as a stream, and the live query and generation"
+            f" {shadow.generation} have not read the same ({apart}): what lies between would come twice, or"
+            " never",
+            f"`drawdown run {name}`, then `drawdown rebuild start {name}`, and approve before the next drain"
+            " (with the version that is wanted in `next/`, so that the live query can run)",
+        )  # fmt: skip
+
+
+def readers_of(
+    workspace: Workspace,
+    pipeline: Pipeline,
+) -> list[str]:
+    """The pipelines that stream the table in use; see `streaming_readers`."""
+    table = DeltaTableFiles(output_uri(workspace.project, pipeline))
+    return streaming_readers(workspace, pipeline, table.table_id)
+
+
+def refuse_more_late(pipeline: str, late: dict[str, int]) -> None:
+    """Raise RefusedError ``rebuild.more-late`` when the shadow dropped more rows as late."""
+    if late["shadow"] > late["live"]:
+        raise _refused(
+            pipeline, "more-late",
+            f"the rebuild of {pipeline} dropped {late['shadow']:,} rows as late, the live query"
+            f" {late['live']:,}",
+            f"when late rows have come since the last drain: `drawdown run {pipeline}`, then `drawdown"
+            f" rebuild start {pipeline}`; else discard it, and raise `maxFilesPerTrigger` (or what bounds its"
+            " batches) in the version that is wanted: fewer, larger batches drop less",
+        )  # fmt: skip
+
+
+def refuse_roll_back(workspace: Workspace, pipeline: Pipeline, live: Checkpoint) -> Checkpoint:
+    """The generation that a roll back of `live` makes live again.
+
+    Raises:
+        RefusedError: ``rebuild.not-swapped``, ``rebuild.pruned``, ``rebuild.files-gone``,
+            ``rebuild.readers``.
+    """
+    before = live.rebuild.get("before")
+    if before is None:
+        raise _refused(
+            pipeline.name, "not-swapped",
+            f"generation {live.generation} of {pipeline.name} did not come by a swap",
+            f"`drawdown checkpoint rewind {pipeline.name}` goes back within a generation",
+        )  # fmt: skip
+    old = refuse_pruned(workspace, live, REBUILD_OLD)
+    _refuse_gone(workspace.project, pipeline, live, old)
+    readers = readers_of(workspace, pipeline)
+    if readers and last_batch(workspace.metastore, live) > live.rebuild["comparison"]["shadow_batch"]:
+        raise _refused(
+            pipeline.name, "readers",
+            f"{', '.join(readers)} read(s) the table of {pipeline.name} as a stream, and generation"
+            f" {old.generation} would bring what was drained since the swap a second time",
+            REBUILD_OLD,
+        )  # fmt: skip
+    return old
+
+
+def refuse_pruned(workspace: Workspace, live: Checkpoint, do: str) -> Checkpoint:
+    """The generation before a swap. Raises RefusedError ``rebuild.pruned`` without its record or files."""
+    number = live.rebuild["before"]["generation"]
+    there = {each.generation: each for each in workspace.metastore.generations(live.pipeline)}
+    if number not in there or not CheckpointFiles(workspace.storage, there[number].path).exists:
+        raise _refused(
+            live.pipeline,
+            "pruned",
+            f"the checkpoint of generation {number} of {live.pipeline} was pruned",
+            do,
+        )
+    return there[number]
+
+
+def last_batch(metastore: Metastore, checkpoint: Checkpoint) -> int:
+    """The last batch that is noted of a generation, -1 for none."""
+    noted = metastore.batches(checkpoint.pipeline, checkpoint.generation)
+    return max((batch.batch_id for batch in noted), default=-1)
+
+
+def _refuse_waiting(metastore: Metastore, checkpoint: Checkpoint, do: Callable[[bool], str]) -> None:
+    waiting = metastore.batches(checkpoint.pipeline, checkpoint.generation, UNPUBLISHED)
+    if waiting:
+        held = any(batch.status == "held" for batch in waiting)
+        raise _refused(
+            checkpoint.pipeline, "waiting",
+            f"{len(waiting)} batch(es) of generation {checkpoint.generation} of {checkpoint.pipeline}, from"
+            f" batch {waiting[0].batch_id} on, are {'held' if held else 'not published yet'}",
+            f"first {do(held)}",
+        )  # fmt: skip
+
+
+def _refuse_gone(project: Project, pipeline: Pipeline, reader: Checkpoint, other: Checkpoint | None) -> None:
+    gone = gone_files(Storage(project.storage_root), reader, other, pipeline)
+    for source, files in gone.items():
+        raise _refused(
+            pipeline.name, "files-gone",
+            f"{len(files)} of the files that source {source} of {pipeline.name} has given are gone, such as"
+            f" {files[-1]}: generation {other.generation if other else 'that is wanted'} could not read them",
+            "bring them back from a copy or their archive: no drain reads them again",
+        )  # fmt: skip
+
+
+def _refuse_gone_offsets(workspace: Workspace, pipeline: Pipeline, live: Checkpoint) -> None:
+    for source, where in gone_offsets(workspace, live, pipeline):
+        raise _refused(
+            pipeline.name, "offsets-gone",
+            f"source {source} of {pipeline.name}: {where} no longer has all that the live query has read",
+            "accept their loss with `options: {failOnDataLoss: false}` in the version that is wanted: what"
+            " they gave is missing then",
+        )  # fmt: skip
+
+
+def _refuse_other_tables(project: Project, pipeline: Pipeline, live: Checkpoint) -> None:
+    for source in other_tables(Storage(project.storage_root), live, pipeline):
+        raise _refused(
+            pipeline.name, "other-table",
+            f"the table of source {source} of {pipeline.name} was deleted and made again since the live query"
+            " read it: it does not have those rows",
+            "bring the old table back, or accept their loss with `options: {failOnDataLoss: false}` in the"
+            " version that is wanted: what they gave is missing then",
+        )  # fmt: skip
+
+
+def _refuse_latest(pipeline: Pipeline) -> None:
+    for name, source in pipeline.streaming_sources.items():
+        for option, value in source.options.items():
+            if option.lower() in _STARTS and str(value).lower() == "latest":
+                raise _refused(
+                    pipeline.name, "starts-latest",
+                    f"source {name} of {pipeline.name} says `{option}: latest`: a rebuild would begin behind"
+                    " all that is there",
+                    f"say in the version that is wanted from where on it is to read, or remove `{option}`",
+                )  # fmt: skip
+
+
+def _refused(pipeline: str, which: str, what: str, do: str) -> RefusedError:
+    return RefusedError(f"rebuild.{which}", what, where=f"pipeline {pipeline}", do=do)

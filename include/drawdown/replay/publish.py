@@ -1,0 +1,226 @@
+"""Replacing one event-time interval of a sink by recomputed rows, while drains go on.
+
+What the replay has read ends with a batch, its basis. Batches that became visible since then may have
+brought rows of the interval, which the replay knows nothing of: it is *overtaken* then, and nothing is
+replaced. Replacing the same interval twice gives the same table.
+"""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from drawdown.changes.protocol import NewRows, transaction_id
+from drawdown.errors import RefusedError
+from drawdown.layout import replay_folder
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import UNPUBLISHED, Change, Lease, QuarantineDecision, StagedFile
+from drawdown.quarantine.rows import SetAside, folder_of, write_keys
+from drawdown.replay.plan import basis_at, refuse_open
+from drawdown.sinks.targets import replaceable_of, target_of
+from drawdown.sources.delta.replay import refuse_gone_versions
+from drawdown.sources.files.replay import refuse_gone_files
+from drawdown.sources.kafka.replay import refuse_gone_offsets
+from drawdown.sources.replay_basis import ReplayBasis, replay_of
+from drawdown.spec import Pipeline
+from drawdown.spec.values.interval import Interval
+from drawdown.storage import Storage
+from drawdown.workspace import Workspace
+
+# Delta cuts times in statistics to milliseconds.
+_CUT = timedelta(milliseconds=1)
+
+
+def staged_folder(pipeline: str, interval: Interval) -> str:
+    """Where the rows of a replay wait for their audit, relative to the storage root."""
+    return replay_folder(pipeline, interval.name)
+
+
+def stand_on(workspace: Workspace, pipeline: Pipeline, interval: Interval) -> ReplayBasis:
+    """What a replay of this interval that starts now stands on.
+
+    Raises:
+        RefusedError: ``replay.undeclared``, ``replay.nothing-visible``, ``replay.open``, ``replay.waiting``.
+        SourceError: the sink cannot be reached.
+    """
+    replay_of(pipeline)
+    checkpoint = workspace.metastore.active_checkpoint(pipeline.name)
+    last = -1
+    if checkpoint is not None and (target := target_of(workspace.project, pipeline, "output")) is not None:
+        last = target.published_batch(transaction_id(pipeline.name_in_sink, checkpoint.generation, "output"))
+        # A batch without rows, such as one of late events only, needs no commit of the sink.
+        newer = workspace.metastore.batches(
+            pipeline.name, checkpoint.generation, ("published",), first_batch=last + 1
+        )
+        last = max([last, *(batch.batch_id for batch in newer)])
+    basis = basis_at(workspace, pipeline, checkpoint, last)
+    refuse_open(pipeline, interval, basis)
+    _refuse_waiting(workspace.metastore, pipeline, basis, interval)
+    return basis
+
+
+def refuse_replay(workspace: Workspace, pipeline: Pipeline, interval: Interval) -> None:
+    """Raise what refuses a replay of this interval, as far as it is known without Spark.
+
+    Raises:
+        RefusedError: as `stand_on`, and what the modules plan/replay_* say of their kind of source.
+        SourceError: as `stand_on`; a broker does not answer, a table cannot be read.
+    """
+    basis = stand_on(workspace, pipeline, interval)
+    refuse_gone_files(workspace, pipeline, basis, interval)
+    refuse_gone_versions(workspace.storage, pipeline, basis)
+    refuse_gone_offsets(workspace, pipeline, basis, interval)
+
+
+def _refuse_waiting(metastore: Metastore, pipeline: Pipeline, basis: ReplayBasis, interval: Interval) -> None:
+    """With ``ordered: false`` a batch before the last visible one may wait: its rows would come twice."""
+    if pipeline.sink.publish == "direct":
+        return
+    waiting = metastore.batches(pipeline.name, basis.checkpoint.generation, UNPUBLISHED)
+    ids = [batch.batch_id for batch in waiting if batch.batch_id <= basis.batch.batch_id]
+    files = metastore.staged_files(pipeline.name, basis.checkpoint.generation, ids, table="output")
+    column = str(pipeline.sink.time_column)
+    if held := sorted({number for number, file in files if _may_hold(file, column, interval)}):
+        raise RefusedError(
+            "replay.waiting",
+            f"batch {held[0]} of {pipeline.name} holds rows of {interval} and is not published yet",
+            where=f"pipeline {pipeline.name}",
+            do=f"`drawdown release {pipeline.name}` or `discard` first, or `drawdown run {pipeline.name}`",
+        )
+
+
+@dataclass(frozen=True)
+class Replacement:
+    """One interval's recomputed rows, which wait in a folder of parquet files.
+
+    Attributes:
+        info: notes for the history of the table.
+        now_in: open rows of the quarantine that are among the recomputed ones.
+        decided: the decisions about rows of the quarantine that were obeyed, see `decided_rows`.
+    """
+
+    interval: Interval
+    basis: ReplayBasis
+    folder: str
+    info: Mapping[str, str]
+    now_in: Sequence[SetAside] = ()
+    decided: frozenset[str] = frozenset()
+
+
+def decided_rows(metastore: Metastore, pipeline: Pipeline) -> dict[str, QuarantineDecision]:
+    """What people decided about rows of the quarantine, by id: a replay must obey all of it."""
+    decisions = metastore.decisions(pipeline.name)
+    return {each.decision_id: each for each in decisions if each.kind != "interval"}
+
+
+def replace_interval(
+    workspace: Workspace, lease: Lease, pipeline: Pipeline, replacement: Replacement
+) -> bool:
+    """Make the recomputed rows visible in place of those of the interval.
+
+    Args:
+        lease: that under which replays of the pipeline commit, one at a time.
+
+    Returns:
+        False when the replay was overtaken.
+
+    Raises:
+        RefusedError: ``lease.lost``.
+        SourceError: the sink cannot be reached or written; the same call may be made again.
+    """
+    generation, storage = replacement.basis.checkpoint.generation, workspace.storage
+
+    def overtaken(last: int) -> bool:
+        live = workspace.metastore.active_checkpoint(pipeline.name)
+        if live is None or live.generation != generation:
+            # A rebuild was swapped in meanwhile.
+            return True
+        stands = workspace.metastore.batch(pipeline.name, generation, replacement.basis.batch.batch_id)
+        if stands is None or stands.epoch != replacement.basis.batch.epoch:
+            # A rewind has taken the last batch that was read back; it may have come again as another.
+            return True
+        if decided_rows(workspace.metastore, pipeline).keys() != replacement.decided:
+            return True
+        visible.append(last)
+        newer = range(replacement.basis.batch.batch_id + 1, last + 1)
+        files = workspace.metastore.staged_files(pipeline.name, generation, newer, table="output")
+        return any(_may_hold(file, column, replacement.interval) for _, file in files)
+
+    target, column = replaceable_of(workspace.project, pipeline), str(pipeline.sink.time_column)
+    app_id = transaction_id(pipeline.name_in_sink, generation, "output")
+    files = staged_in(storage, replacement.folder)
+    begun: list[Change] = []
+    visible: list[int] = []
+
+    def begin(based_on: int | None) -> Change:
+        scope = {
+            "interval": [each.isoformat() for each in (replacement.interval.start, replacement.interval.end)]
+        }
+        change = Change(
+            uuid.uuid4().hex, pipeline.name, "output", generation, "replay", lease.run_id,
+            scope=scope, based_on=based_on,
+        )  # fmt: skip
+        begun.append(workspace.metastore.begin_change(lease, change))
+        _note_now_in(workspace, lease, pipeline, begun[-1], visible[-1], replacement)
+        return begun[-1]
+
+    done = target.replace(
+        NewRows(replacement.interval, files, column, app_id, overtaken, begin, replacement.info)
+    )
+    workspace.metastore.end_changes(
+        [change.change_id for change in begun], "committed" if done else "given-up"
+    )
+    return done
+
+
+def _note_now_in(
+    workspace: Workspace,
+    lease: Lease,
+    pipeline: Pipeline,
+    change: Change,
+    visible: int,
+    replacement: Replacement,
+) -> None:
+    """Before the commit: these rows are not open any more if it is made, and as they were if it is not."""
+    if not replacement.now_in:
+        return
+    keys = write_keys(workspace.storage, folder_of(pipeline, change.change_id), replacement.now_in)
+    decision = QuarantineDecision(
+        change.change_id, pipeline.name, "interval", change.generation, len(replacement.now_in), keys,
+        visible,
+        origin={"run": change.run_id, **change.scope},
+    )  # fmt: skip
+    workspace.metastore.note_decision(lease, decision)
+
+
+def staged_in(storage: Storage, folder: str) -> list[StagedFile]:
+    """What Spark has written into a folder, file by file."""
+    import pyarrow.parquet as pq
+
+    found = []
+    for info in storage.walk(folder):
+        if info.name.endswith(".parquet"):
+            with storage.open(info.relative) as stream:
+                rows = pq.read_metadata(stream).num_rows
+            found.append(StagedFile("output", info.path, info.size, rows))
+    return found
+
+
+def _may_hold(file: StagedFile, column: str, interval: Interval) -> bool:
+    """Whether a staged file may hold a row of the interval, by its statistics; without them it may."""
+    stats = json.loads(str(file.action.get("stats") or "{}"))
+    if not file.rows or stats.get("nullCount", {}).get(column) == file.rows:
+        # A row without a time is in no interval.
+        return False
+    least, most = (stats.get(which, {}).get(column) for which in ("minValues", "maxValues"))
+    if least is None or most is None:
+        return True
+    return _utc(least) < interval.end and _utc(most) + _CUT >= interval.start
+
+
+def _utc(text: str) -> datetime:
+    found = datetime.fromisoformat(text)
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

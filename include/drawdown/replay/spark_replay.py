@@ -1,0 +1,250 @@
+"""A replay: one closed event-time interval, computed again from the sources, put in place of what is there.
+
+ 1  take the interval's lease: a second replay of it waits
+ 2  find the basis: the last batch that readers see, and refuse what the live query is not finished with
+ 3  plan the pipeline as a drain does, and look how far the rows of the interval reach beyond it
+ 4  read what the live query had read by then, [start - lookback, end + lookahead), through the same boundary;
+    what was decided about rows of the quarantine holds (spark_decided_rows.py)
+ 5  run the same transform over it, keep the rows whose time_column is in [start, end), stage them apart;
+    in update mode without state batch by batch, and keep the last row of each key
+ 6  audit exactly those rows
+ 7  replace the interval in one commit; overtaken by a batch that holds rows of it: again from 2
+ 8  write the run record
+
+The live checkpoint, its lease and its state are not touched: drains go on. Killed anywhere, the same
+replay again gives the same table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StructField, StructType
+
+from drawdown.drain.failures import of_run
+from drawdown.drain.planning import plan_pipeline
+from drawdown.drain.run_context import RunContext
+from drawdown.drain.slice import Auditor
+from drawdown.errors import AuditFailed, SourceError
+from drawdown.fault_points import durable
+from drawdown.metastore.lease_heartbeat import LeaseHeartbeat, wait_for_lease
+from drawdown.metastore.operations.runs import REPLAY
+from drawdown.metastore.records import Counts, Run, RunState, Verdict
+from drawdown.plan.version_in_use import in_use
+from drawdown.publishing.clean_up import clean_up_changes
+from drawdown.query.bounded import bounded_output, last_of_keys
+from drawdown.query.query import Query
+from drawdown.replay.plan import refuse_open
+from drawdown.replay.publish import Replacement, replace_interval, staged_folder, staged_in, stand_on
+from drawdown.replay.spark_arrivals import ARRIVAL, with_arrival
+from drawdown.replay.spark_decided_rows import DecidedRows
+from drawdown.replay.spark_reach import Reach, refuse_no_time
+from drawdown.rows.boundary import FATE, FED, fed_rows
+from drawdown.rows.refused import refuse_rows
+from drawdown.sinks.upsert import refuse_duplicate_keys
+from drawdown.sources.replay_basis import ReplayBasis
+from drawdown.sources.spark_bounded import read_bounded
+from drawdown.spark.texts import refusing_other_bytes
+from drawdown.spec import Pipeline
+from drawdown.spec.values.interval import Interval
+from drawdown.workspace import Workspace
+
+_ATTEMPTS = 5
+
+
+def replay(
+    root: SparkSession,
+    workspace: Workspace,
+    pipeline: Pipeline,
+    auditor: Auditor,
+    interval: Interval,
+    context: RunContext,
+) -> Run:
+    """Replay one interval; the steps are this module's page.
+
+    Returns:
+        The finished run record, of kind ``replay``.
+
+    Raises:
+        RefusedError, SpecError, SourceError, TransformError: nothing is replaced.
+        AuditFailed: the rows were judged fail or error; nothing is replaced.
+        BusyError: asked to stop while another replay was in turn.
+    """
+    between = [interval.start.isoformat(), interval.end.isoformat()]
+    record = context.record(pipeline.name, REPLAY, interval=between)
+    work = _Replay(root, workspace, pipeline, auditor, interval, context)
+    with work.in_turn(f"{pipeline.name}#replay {interval.name}"):
+        workspace.metastore.crash_replays(record)
+        workspace.metastore.start_run(record)
+        try:
+            return work.run()
+        except Exception as cause:  # noqa: BLE001 - the record must not stay `running` whatever happens
+            error = of_run(root, workspace, pipeline, cause)
+            work.finish("failed", error=error.as_dict())
+            raise error from None
+
+
+@dataclass
+class _Replay:
+    root: SparkSession
+    workspace: Workspace
+    pipeline: Pipeline
+    auditor: Auditor
+    interval: Interval
+    context: RunContext
+    decided: DecidedRows = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.storage = self.workspace.storage
+        self.folder = staged_folder(self.pipeline.name, self.interval)
+        self.rows = f"{self.folder}/rows"
+        self.known: dict[str, Any] = {}
+        self.counts = Counts()
+
+    def in_turn(self, lease: str) -> AbstractContextManager[LeaseHeartbeat]:
+        """A lease of its own, after whoever has it."""
+        ttl, holder = self.workspace.project.lease_ttl.delta, self.context.holder
+        return wait_for_lease(
+            self.workspace.metastore, lease, holder, self.context.run_id, ttl, self.context.stop
+        )
+
+    def run(self) -> Run:
+        for _ in range(_ATTEMPTS):
+            # A swap or a roll back meanwhile puts another version in use.
+            self.pipeline = in_use(self.workspace, self.pipeline)
+            basis = stand_on(self.workspace, self.pipeline, self.interval)
+            self.known |= {"generation": basis.checkpoint.generation, "watermark": basis.closed}
+            try:
+                verdict = self._stage_and_judge(basis)
+                if self._replace(basis):
+                    break
+            finally:
+                self.storage.delete(self.folder)
+                self.storage.delete(f"{self.folder}-decided")
+            self.context.on_notice(f"a batch brought rows of {self.interval} meanwhile: once more")
+        else:
+            raise SourceError(
+                "replay.overtaken",
+                f"drains of {self.pipeline.name} brought rows of {self.interval} {_ATTEMPTS} times meanwhile",
+                where=f"pipeline {self.pipeline.name}",
+                do="replay it when fewer late rows come, or let a longer interval need fewer replays",
+            )
+        self.counts = replace(self.counts, published=self.counts.staged)
+        self.context.on_verdict(verdict, self.counts.published)
+        return self.finish("succeeded", stop_reason=f"replaced {self.interval}")
+
+    # 3 to 6
+
+    def _stage_and_judge(self, basis: ReplayBasis) -> Verdict:
+        query = plan_pipeline(self.root, self.workspace, self.pipeline).accepted()
+        refuse_no_time(query.schema, self.pipeline, self.interval)
+        reach = Reach(query, self.pipeline, self.interval)
+        reach.refuse_far()
+        refuse_open(self.pipeline, self.interval, basis, reach.closed_at)
+        with durable("replay.stage"):
+            self._stage(query, basis, undated=not reach.is_known)
+        rows = query.session.read.schema(query.schema).parquet(self.storage.path(self.rows))
+        self.counts = replace(self.counts, staged=rows.count())
+        said = self.auditor(rows, self.pipeline.judged_alone(), self.counts.staged)
+        self.known["verdict"] = said.outcome
+        last = basis.batch.batch_id
+        run_id, generation = self.context.run_id, basis.checkpoint.generation
+        verdict = Verdict(
+            self.pipeline.name, generation, run_id, last, last, said.outcome, said.results, said.text
+        )
+        if said.outcome in ("fail", "error"):
+            raise AuditFailed(
+                f"audit.{said.outcome}",
+                f"the replay of {self.pipeline.name}, {self.interval}, replaced nothing: {said.text}",
+                where=f"pipeline {self.pipeline.name}",
+                do="mend the data, the transform or the expectation, then replay the interval again",
+            )
+        return verdict
+
+    def _stage(self, query: Query, basis: ReplayBasis, undated: bool) -> None:
+        """Write what the transform makes of the sources; nothing before their rows are accounted for."""
+        # What people have decided about rows of the quarantine holds here, too.
+        decided = self.decided = DecidedRows.read(
+            query.session, self.workspace, self.pipeline, basis, self.interval, f"{self.folder}-decided"
+        )
+        read = {
+            name: decided.obeyed(
+                name,
+                read_bounded(
+                    query.session,
+                    self.workspace,
+                    self.pipeline,
+                    name,
+                    query.inferred.get(name),
+                    basis,
+                    self.interval,
+                    undated,
+                ),
+            )
+            for name in query.boundaries
+        }
+        judged = {name: boundary.judge(read[name]) for name, boundary in query.boundaries.items()}
+        observed = {name: query.boundaries[name].count(frame) for name, frame in judged.items()}
+        refuse_rows(self.pipeline, query.boundaries, observed)
+        self.counts = sum((seen.counts(late=0) for seen in observed.values()), Counts())
+        for name, frame in judged.items():
+            decided.judged(name, frame)
+        if self.pipeline.sink.keys and not query.operators:
+            self._write_by_arrival(query, judged, basis)
+        else:
+            fed = {name: fed_rows(frame) for name, frame in judged.items()}
+            with bounded_output(query.session, self.workspace.project, self.pipeline, fed) as output:
+                refusing_other_bytes(self._within(output)).write.mode("overwrite").parquet(
+                    self.storage.path(self.rows)
+                )
+        files = staged_in(self.storage, self.rows)
+        refuse_duplicate_keys(self.storage, self.pipeline, files, f"the replay of {self.interval}")
+
+    def _write_by_arrival(self, query: Query, judged: Mapping[str, DataFrame], basis: ReplayBasis) -> None:
+        """Without state, each batch of the live query alone, and of the rows of a key those of the last."""
+        of = self.workspace.metastore, self.pipeline, basis
+        arrived = {name: with_arrival(frame, *of, name) for name, frame in judged.items()}
+        numbers = {
+            row[ARRIVAL]
+            for frame in arrived.values()
+            for row in frame.where(F.col(FATE) == FED).select(ARRIVAL).distinct().collect()
+        }
+        path = self.storage.path(f"{self.folder}/arrivals")
+        self.storage.delete(f"{self.folder}/arrivals")
+        for number in sorted(numbers) or [0]:
+            fed = {
+                name: fed_rows(frame.where(F.col(ARRIVAL) == number).drop(ARRIVAL))
+                for name, frame in arrived.items()
+            }
+            with bounded_output(query.session, self.workspace.project, self.pipeline, fed) as output:
+                numbered = self._within(output).withColumn(ARRIVAL, F.lit(number).cast("long"))
+                numbered.write.mode("append").parquet(path)
+        schema = StructType([*query.schema.fields, StructField(ARRIVAL, LongType())])
+        last = last_of_keys(query.session.read.schema(schema).parquet(path), self.pipeline, ARRIVAL)
+        refusing_other_bytes(last).write.mode("overwrite").parquet(self.storage.path(self.rows))
+
+    def _within(self, output: DataFrame) -> DataFrame:
+        time = F.col(f"`{self.pipeline.sink.time_column}`").cast("timestamp")
+        return output.where((time >= F.lit(self.interval.start)) & (time < F.lit(self.interval.end)))
+
+    # 7 and 8
+
+    def _replace(self, basis: ReplayBasis) -> bool:
+        info = {"drawdown.replay": str(self.interval)}
+        replacement = Replacement(
+            self.interval, basis, self.rows, info, self.decided.now_in, frozenset(self.decided.decisions)
+        )
+        with self.in_turn(f"{self.pipeline.name}#replay") as turn:
+            clean_up_changes(self.workspace, turn.lease, self.pipeline)
+            with durable("replay.commit"):
+                return replace_interval(self.workspace, turn.lease, self.pipeline, replacement)
+
+    def finish(self, state: RunState, **values: Any) -> Run:
+        """Close the run record with what is known by now."""
+        run_id = self.context.run_id
+        return self.workspace.metastore.finish_run(run_id, state, counts=self.counts, **self.known, **values)

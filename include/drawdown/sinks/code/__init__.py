@@ -1,0 +1,1 @@
+"""The user's own function or class as a sink."""

@@ -1,0 +1,1 @@
+"""Delta as a sink: files are written beside the table and published by one commit."""

@@ -1,0 +1,106 @@
+"""Which generation a Delta table shows, by its own log: an older copy of the metastore may know another.
+
+A swap and a roll back leave a transaction id each in the table, for as long as the table is there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from drawdown.delta.table import DeltaTableFiles
+from drawdown.errors import RefusedError
+from drawdown.layout import checkpoint_of
+from drawdown.metastore.records import Checkpoint, StagedTable
+from drawdown.sinks.delta.shadow import ShadowTable, shadow_tables
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+from drawdown.workspace import Workspace
+
+_CHECKPOINT = re.compile(r"checkpoint-([0-9]+)/metadata$")
+
+
+def refuse_other_generation(
+    workspace: Workspace,
+    pipeline: Pipeline,
+) -> None:
+    """Refuse when the table shows another generation than the metastore has in use; touches nothing.
+
+    What the live query would bring is in the table already: the other generation has read it.
+
+    Raises:
+        RefusedError: ``metastore.behind``: an older copy of the metastore was put back.
+        SourceError: the table cannot be reached.
+    """
+    there = {each.generation: each for each in workspace.metastore.generations(pipeline.name)}
+    live = [number for number, each in there.items() if each.state == "live"]
+    # Of one that was not completed the command that completes it asks the tables.
+    unfinished = any(each.state in ("swapping", "leaving") for each in there.values())
+    if pipeline.sink.format != "delta" or pipeline.apart or unfinished or not live:
+        return
+    numbers = {*there, *_with_a_checkpoint(workspace.project, pipeline)}
+    if len(numbers) == 1:
+        return
+    for table, shown in _shown(workspace.project, pipeline, sorted(numbers, reverse=True)):
+        if shown not in (None, live[0]):
+            raise _behind(
+                pipeline, f"generation {shown} was swapped in", live[0], table, _swapped(there, shown)
+            )
+        if any(
+            each.table == table and each.is_back for each in _tables(workspace.project, pipeline, live[0])
+        ):
+            said = f"generation {live[0]} was rolled back"
+            raise _behind(
+                pipeline, said, live[0], table, f"`drawdown rebuild rollback {pipeline.name} --why ...`"
+            )
+
+
+def is_swapped_in(project: Project, pipeline: Pipeline, generation: int) -> bool:
+    """Whether the table shows the rows of a generation that was a shadow."""
+    return any(each.is_swapped and not each.is_back for each in _tables(project, pipeline, generation))
+
+
+def _shown(
+    project: Project, pipeline: Pipeline, newest_first: list[int]
+) -> Iterator[tuple[StagedTable, int | None]]:
+    """Of each table the generation that was swapped in last; None when it shows the first one."""
+    tables = [_tables(project, pipeline, number) for number in newest_first]
+    for of_table in zip(*tables, strict=True):
+        if DeltaTableFiles(of_table[0].uri).exists():
+            found = (each.generation for each in of_table if each.is_swapped and not each.is_back)
+            yield of_table[0].table, next(found, None)
+
+
+def _tables(project: Project, pipeline: Pipeline, generation: int) -> list[ShadowTable]:
+    return shadow_tables(project, pipeline.as_shadow(generation, {}), generation)
+
+
+def _with_a_checkpoint(project: Project, pipeline: Pipeline) -> Iterator[int]:
+    """Of a rebuild that began after the copy the metastore knows nothing; its checkpoint is there."""
+    storage = Storage(project.storage_root)
+    for info in storage.list_files(f"{checkpoint_of(pipeline.name, '*')}/metadata"):
+        if found := _CHECKPOINT.search(info.relative):
+            yield int(found[1])
+
+
+def _swapped(there: dict[int, Checkpoint], shown: int | None) -> str | None:
+    known = there.get(shown) if shown is not None else None
+    if known is None or known.state != "shadow":
+        return None
+    return f"`drawdown rebuild approve {known.pipeline} --why ...`"
+
+
+def _behind(pipeline: Pipeline, what: str, live: int, table: StagedTable, again: str | None) -> RefusedError:
+    which = "table" if table == "output" else "quarantine"
+    otherwise = (
+        f"{again}, which finds it done and notes it again"
+        if again
+        else "read everything anew into a new pipeline folder with a sink of its own"
+    )
+    return RefusedError(
+        "metastore.behind",
+        f"the {which} of {pipeline.name} says that {what}, and the metastore never heard of it: it has"
+        f" generation {live} in use",
+        where=f"pipeline {pipeline.name}, generation {live}",
+        do=f"put a newer copy of the metastore back, if there is one; otherwise {otherwise}",
+    )

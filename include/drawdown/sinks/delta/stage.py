@@ -1,0 +1,150 @@
+"""Delta: files are written into the table's folder without a commit; publishing adds them to the log."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from drawdown.changes.protocol import transaction_id
+from drawdown.delta.table import DeltaTableFiles
+from drawdown.errors import RefusedError
+from drawdown.metastore.records import Checkpoint, StagedFile, StagedTable
+from drawdown.sinks.locations import output_uri, quarantine_uri
+from drawdown.sinks.spark_uncommitted import UncommittedFiles, execute
+from drawdown.spark.declared_schema import declared, refuse_drift
+from drawdown.spark.session import option_text
+from drawdown.spark.tables import know_table
+from drawdown.spec import Pipeline, Project
+from drawdown.storage import Storage
+
+
+class DeltaSink:
+    """A pipeline's Delta output, or its quarantine, which is staged and published the same way."""
+
+    def __init__(
+        self, project: Project, pipeline: Pipeline, table: StagedTable, partition_by: Sequence[str]
+    ) -> None:
+        uri = {"output": output_uri, "quarantine": quarantine_uri}[table](project, pipeline)
+        self._pipeline = pipeline
+        self._table: StagedTable = table
+        self._partition_by = list(partition_by)
+        self._storage = Storage(project.storage_root)
+        self._files = DeltaTableFiles(uri)
+        # Below the table's own folder: an append only has to name them later.
+        folder = self._storage.relative(uri)
+        self._staging = UncommittedFiles(self._storage, f"{folder}/data", folder, table)
+
+    @classmethod
+    def output(cls, project: Project, pipeline: Pipeline) -> DeltaSink:
+        """The sink of the spec."""
+        return cls(project, pipeline, "output", pipeline.sink.partition_by)
+
+    @classmethod
+    def quarantine(cls, project: Project, pipeline: Pipeline) -> DeltaSink:
+        """The table of the rows that were set aside."""
+        return cls(project, pipeline, "quarantine", ())
+
+    def declared_schema(self) -> StructType | None:
+        return declared(self._pipeline)
+
+    def check(self, schema: StructType, checkpoint: Checkpoint | None) -> str | None:
+        if not self._files.exists():
+            self._refuse_strangers(checkpoint)
+            return None
+        if checkpoint is None and not self._files.is_empty:
+            raise RefusedError(
+                "sink.not-ours",
+                f"the Delta table at the sink's path holds rows, and {self._pipeline.name} has never run",
+                where=self._files.uri,
+                do="give the pipeline another `sink.path`, or move the table away",
+            )
+        there = self._there()
+        # What a declared schema has gained, or the quarantine of an older Drawdown lacks, `bind` adds.
+        grows = self._table == "quarantine" or self._pipeline.sink_schema_ddl is not None
+        refuse_drift(
+            expected=there,
+            found=StructType([f for f in schema.fields if not grows or f.name in there.names]),
+            expected_is=f"the Delta table {self._files.uri}",
+            found_is=f"the sink schema of {self._pipeline.name}",
+            do="keep the columns of the table, by name and type; a declared schema may have further ones",
+        )
+        return self._files.table_id
+
+    def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
+        if self.check(schema, checkpoint) is None:
+            about = f"{self._table} of pipeline {self._pipeline.name}"
+            self._files.create(schema.json(), self._partition_by, about, self._properties())
+        elif later := [field.json() for field in schema.fields if field.name not in self._there().names]:
+            self._files.add_columns(later)
+        if self._table == "output" and self._pipeline.sink.table is not None and not self._pipeline.apart:
+            know_table(SparkSession.active(), self._pipeline.sink.table, self._files.uri)
+        return self._files.table_id
+
+    def _there(self) -> StructType:
+        return StructType.fromJson(json.loads(self._files.schema_json))
+
+    def _properties(self) -> dict[str, str]:
+        """Table properties of a new table: its mode, for those who would stream it, and the user's."""
+        # A swap reads the log of a shadow from its beginning.
+        kept = {"delta.logRetentionDuration": "interval 3650 days"} if self._pipeline.apart else {}
+        if self._table == "quarantine":
+            return kept
+        sink = self._pipeline.sink
+        given = {name: option_text(value) for name, value in sink.options.items()}
+        return {"drawdown.mode": sink.mode, **given, **kept}
+
+    @property
+    def places(self) -> str:
+        return self._staging.folder
+
+    @property
+    def staged_table(self) -> StagedTable:
+        return self._table
+
+    @property
+    def based_on(self) -> int | None:
+        return self._files.version
+
+    def stage_in(self, place: str) -> None:
+        self._staging.open(
+            place, self._files.schema_json, self._files.partition_by, self._files.configuration
+        )
+
+    def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
+        if self.holds(generation, batch_id):
+            # Published by an attempt that died before Spark's commit.
+            execute(frame)
+            return []
+        return self._staging.write(frame)
+
+    def holds(self, generation: int, batch_id: int) -> bool:
+        app_id = transaction_id(self._pipeline.name_in_sink, generation, self._table)
+        return batch_id <= self._files.published_version(app_id)
+
+    def remove(self, files: Sequence[StagedFile]) -> None:
+        self._staging.remove(files)
+
+    def rows_of(
+        self, session: SparkSession, schema: StructType, files: Sequence[tuple[int, StagedFile]]
+    ) -> DataFrame:
+        return self._staging.rows(session, schema, [file for _, file in files])
+
+    def _refuse_strangers(self, checkpoint: Checkpoint | None) -> None:
+        """No table at the path: it must then be empty, and no checkpoint may expect one."""
+        if checkpoint is not None:
+            raise RefusedError(
+                "sink.missing",
+                f"the checkpoint of {self._pipeline.name} belongs to a Delta table that is gone",
+                where=self._files.uri,
+                do="restore the table; a new one beside the old checkpoint would lack all earlier rows",
+            )
+        if any(True for _ in self._storage.walk(self._storage.relative(self._files.uri))):
+            raise RefusedError(
+                "sink.foreign",
+                f"the sink folder of {self._pipeline.name} holds files, but no Delta table",
+                where=self._files.uri,
+                do="give the pipeline another `sink.path`, or empty the folder",
+            )

@@ -1,0 +1,189 @@
+"""How staged files reach Kafka exactly once: portion by portion, each one transaction with its marker.
+
+ 1  init_transactions: the broker ends what a dead publish left open, and fences its producer if it lives
+ 2  read the ledger: the last marker says how far all publishes have come, and under which lease
+ 3  per portion: ask whether the lease is still ours; rows and marker in one transaction
+A publish that dies anywhere is taken up by the next one behind the last marker. Several transactions are
+not one: readers may see a batch's first file before its second.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from itertools import groupby
+from pathlib import PurePosixPath
+from typing import Any
+
+from drawdown.brokers.client import client_config
+from drawdown.changes.protocol import Commit, Staged
+from drawdown.errors import DrawdownError, RefusedError, SourceError
+from drawdown.fault_points import durable
+from drawdown.metastore.records import Change, Lease, StagedFile
+from drawdown.sinks.kafka.ledger import KafkaLedger, Marker
+from drawdown.sinks.kafka.records import Portion, portions
+from drawdown.spec import Broker
+from drawdown.spec.sink import Sink
+from drawdown.storage import Storage
+
+_SECONDS = 60.0
+_CONFIG: Mapping[str, str | int | bool] = {
+    "transaction.timeout.ms": int(_SECONDS * 1_000),
+    # As Kafka's Java clients, and so Spark's own writer, choose a partition by key.
+    "partitioner": "murmur2_random",
+    "linger.ms": 50,
+    "delivery.report.only.error": True,
+}
+# Options of Spark's writer in librdkafka's words, where they differ.
+_OTHER_NAMES = {"max.request.size": "message.max.bytes"}
+# Where librdkafka logs what it also raises; nobody listens.
+_SILENT = logging.getLogger(f"{__name__}.librdkafka")
+_SILENT.propagate = False
+_SILENT.addHandler(logging.NullHandler())
+
+
+class KafkaTarget:
+    """The topics of one pipeline's sink; see Target for the methods.
+
+    Asking it fences every older producer of the same transaction id, so who asks holds the lease.
+    """
+
+    based_on = None
+
+    def __init__(self, storage: Storage, broker: Broker, pipeline: str, sink: Sink) -> None:
+        self._storage = storage
+        self._broker = broker
+        self._ledger = KafkaLedger(broker, pipeline)
+        self._topic = sink.topic
+        given = {name.removeprefix("kafka."): value for name, value in sink.options.items()}
+        self._options = {_OTHER_NAMES.get(name, name): value for name, value in given.items()}
+        self._opened: dict[str, tuple[Any, Marker]] = {}
+
+    def published_batch(self, app_id: str) -> int:
+        return self._open(app_id)[1].published_batch
+
+    def begun_batch(self, app_id: str) -> int:
+        return self._open(app_id)[1].batch
+
+    def holds(self, change: Change, app_id: str) -> bool:
+        batches: list[int] = change.scope.get("batches", [])
+        return bool(batches) and self.published_batch(app_id) >= max(batches)
+
+    def fence(self, lease: Lease) -> None:
+        """Nothing more to do: who asked what it holds has fenced every older producer."""
+
+    def make_visible(self, staged: Staged, commit: Commit) -> None:
+        producer, marker = self._open(commit.app_id)
+        if marker.epoch > commit.epoch:
+            raise self._overtaken(marker, commit)
+        for batch_id, named in groupby(staged.files, key=lambda each: each[0]):
+            files = [file for _, file in named if file.rows]
+            if batch_id > marker.published_batch:
+                marker = self._batch(producer, marker, batch_id, files, commit)
+        self._opened[commit.app_id] = producer, marker
+
+    def _batch(
+        self, producer: Any, marker: Marker, batch_id: int, files: Sequence[StagedFile], commit: Commit
+    ) -> Marker:
+        """The files of one batch behind the marker."""
+        at, skip = self._reached(marker, batch_id, files)
+        for number, file in enumerate(files[at:], start=at):
+            for portion in portions(self._storage, file, skip):
+                whole = number == len(files) - 1 and portion.until == file.rows
+                marker = Marker(batch_id, _name(file), portion.until, whole, commit.epoch)
+                self._transact(producer, portion, marker, commit)
+            skip = 0
+        return marker
+
+    def _reached(self, marker: Marker, batch_id: int, files: Sequence[StagedFile]) -> tuple[int, int]:
+        """Where to go on: the number of the file, and how many of its rows are in."""
+        if marker.batch != batch_id:
+            return 0, 0
+        names = [_name(file) for file in files]
+        if marker.file not in names:
+            raise RefusedError(
+                "sink.other-files",
+                f"readers see a part of batch {batch_id}, from a file that is not among its staged ones",
+                where=f"{marker.file}, topic {self._ledger.topic}",
+                do="restore the newest copy of the metastore, which names that file",
+            )
+        return names.index(marker.file), marker.rows
+
+    def _transact(self, producer: Any, portion: Portion, marker: Marker, commit: Commit) -> None:
+        """Rows and marker in one transaction."""
+        commit.still_ours()
+        with durable("publish.file"), self._speaking(producer, commit):
+            producer.begin_transaction()
+            with durable("publish.send"):
+                for key, value, topic, partition, headers in portion.records():
+                    place = {} if partition is None else {"partition": partition}
+                    producer.produce(topic or self._topic, value, key, headers=headers, **place)
+                producer.flush(_SECONDS)
+            producer.produce(self._ledger.topic, marker.as_bytes(), commit.app_id, 0)
+            producer.commit_transaction(_SECONDS)
+
+    def _open(self, app_id: str) -> tuple[Any, Marker]:
+        """A producer that has fenced all before it, and the marker that the last of them left."""
+        from confluent_kafka import Producer
+
+        if app_id not in self._opened:
+            settings = {**client_config(self._broker), **_CONFIG, **self._options}
+            with self._speaking():
+                producer = Producer({**settings, "transactional.id": app_id}, logger=_SILENT)
+                producer.init_transactions(_SECONDS)
+                self._opened[app_id] = producer, self._ledger.last_marker(app_id, _SECONDS + 15)
+        return self._opened[app_id]
+
+    @contextmanager
+    def _speaking(self, producer: Any = None, commit: Commit | None = None) -> Iterator[None]:
+        """Whatever goes wrong ends the transaction, as far as the broker can be told, in one clear error."""
+        from confluent_kafka import KafkaError, KafkaException
+
+        try:
+            yield
+        except (KafkaException, BufferError) as cause:
+            error = cause.args[0] if isinstance(cause, KafkaException) else None
+            self._opened.clear()
+            if error is None or not error.fatal():
+                self._abort(producer)
+            elif commit is not None and error.code() in (
+                KafkaError._FENCED,
+                KafkaError.INVALID_PRODUCER_EPOCH,
+            ):
+                commit.still_ours()
+            raise self._failed(error.str() if error is not None else str(cause)) from None
+        except DrawdownError:
+            raise
+        except BaseException:
+            self._abort(producer)
+            raise
+
+    def _abort(self, producer: Any) -> None:
+        """Readers need not wait for the next publish, or the timeout, to get past this transaction."""
+        from confluent_kafka import KafkaException
+
+        if producer is not None:
+            with suppress(KafkaException):
+                producer.abort_transaction(5)
+
+    def _failed(self, said: str) -> SourceError:
+        return SourceError(
+            "sink.broker",
+            f"the broker did not take the rows: {said}",
+            where=f"topic {self._topic or 'of each row'}, {self._broker.bootstrap_servers}",
+            do="look at the broker, its topics and the rights of its user, then run again: what is in is not"
+            " sent again",
+        )
+
+    def _overtaken(self, marker: Marker, commit: Commit) -> RefusedError:
+        return RefusedError(
+            "lease.lost",
+            f"a newer holder of the lease (epoch {marker.epoch}, this is {commit.epoch}) has written already",
+            where=f"topic {self._ledger.topic}, {self._broker.bootstrap_servers}",
+            do="nothing was written; see the newer run with `drawdown runs`",
+        )
+
+
+def _name(file: StagedFile) -> str:
+    return PurePosixPath(file.path).name

@@ -1,0 +1,141 @@
+"""Staged parquet files as PostgreSQL's COPY takes them: CSV, made by Arrow, a few thousand rows at a time.
+
+Arrow quotes every text and leaves NULL unquoted, which is how COPY tells an empty text from NULL. Binary
+values become hex, arrays of single values PostgreSQL arrays, other nested values JSON.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Iterator, Sequence
+from datetime import date, datetime
+from decimal import Decimal
+from io import BytesIO
+from typing import Any
+
+from drawdown.errors import TransformError
+from drawdown.metastore.records import StagedFile
+from drawdown.storage import Storage
+from drawdown.storage.parquet_file import parquet_parts
+
+# As it stands in an array, or as JSON escapes it: after an even number of backslashes.
+_ZERO_INSIDE = r"\x00|(^|[^\\])(\\\\)*\\u0000"
+
+
+def columns_of(storage: Storage, file: StagedFile) -> list[str]:
+    """The names of a file's columns, in its order."""
+    import pyarrow.parquet as pq
+
+    with storage.open(storage.relative(file.path)) as stream:
+        return list(pq.read_schema(stream).names)
+
+
+def csv_parts(storage: Storage, file: StagedFile) -> Iterator[bytes]:
+    """The rows of one file; the memory this takes does not grow with it."""
+    import pyarrow.csv
+
+    for batch in _batches(storage, file):
+        part = BytesIO()
+        text = _as_text(batch)
+        pyarrow.csv.write_csv(text, part, pyarrow.csv.WriteOptions(include_header=False))
+        yield part.getvalue()
+
+
+def refuse_unfit(storage: Storage, files: Sequence[StagedFile], pipeline: str) -> None:
+    """Raise TransformError ``sink.unfit-text`` for what no PostgreSQL text holds: U+0000, and no UTF-8."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    for file in files:
+        for batch in _batches(storage, file, texts_only=True):
+            texts = _as_text(batch)
+            for name, column in zip(texts.schema.names, texts.columns, strict=True):
+                plain = pa.types.is_string(batch.schema.field(name).type)
+                try:
+                    column.validate(full=True)
+                    zeros = pc.match_substring_regex(column, r"\x00" if plain else _ZERO_INSIDE)
+                    found = "the character U+0000" if pc.any(zeros).as_py() else ""
+                except pa.ArrowInvalid:
+                    found = "bytes that are no UTF-8"
+                if found:
+                    raise TransformError(
+                        "sink.unfit-text",
+                        f"`{name}` holds {found}, which PostgreSQL cannot keep",
+                        where=f"pipeline {pipeline}",
+                        do="remove it in the transform, for example"
+                        f" regexp_replace({name}, '\\\\x00', ''), or make the column BINARY",
+                    )
+
+
+def _batches(storage: Storage, file: StagedFile, *, texts_only: bool = False) -> Iterator[Any]:
+    import pyarrow.parquet as pq
+
+    names: list[str] | None = None
+    if texts_only:
+        with storage.open(storage.relative(file.path)) as stream:
+            schema = pq.read_schema(stream)
+        names = [field.name for field in schema if _may_hold_text(field.type)]
+    if names != []:
+        yield from parquet_parts(storage, storage.relative(file.path), names)
+
+
+def _may_hold_text(kind: Any) -> bool:
+    import pyarrow as pa
+
+    return bool(pa.types.is_string(kind) or pa.types.is_nested(kind))
+
+
+def _as_text(batch: Any) -> Any:
+    """The batch with the columns that Arrow's CSV does not know, or writes otherwise, as text."""
+    import pyarrow as pa
+
+    columns = []
+    for column in batch.columns:
+        kind = column.type
+        if pa.types.is_binary(kind):
+            columns.append(pa.array([None if v is None else f"\\x{v.hex()}" for v in column.to_pylist()]))
+        elif pa.types.is_list(kind) and not pa.types.is_nested(kind.value_type):
+            columns.append(pa.array([None if v is None else _array(v) for v in column.to_pylist()]))
+        elif pa.types.is_nested(kind):
+            columns.append(pa.array([None if v is None else _json(v, kind) for v in column.to_pylist()]))
+        else:
+            columns.append(column)
+    # A column of nothing but NULL has no type of its own.
+    texts = [c.cast(pa.string()) if pa.types.is_null(c.type) else c for c in columns]
+    return pa.RecordBatch.from_arrays(texts, names=batch.schema.names)
+
+
+def _array(values: Sequence[Any]) -> str:
+    """https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO, every element quoted."""
+    return "{" + ",".join("NULL" if value is None else _element(value) for value in values) + "}"
+
+
+def _element(value: Any) -> str:
+    text = f"\\x{value.hex()}" if isinstance(value, bytes) else str(value)
+    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def _json(value: Any, kind: Any) -> str:
+    return json.dumps(_plain(value, kind), ensure_ascii=False, allow_nan=False)
+
+
+def _plain(value: Any, kind: Any) -> Any:
+    """As Spark's to_json writes it, but decimals and what JSON has no number for are text, exactly."""
+    import pyarrow as pa
+
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if pa.types.is_struct(kind):
+        return {field.name: _plain(value[field.name], field.type) for field in kind}
+    if pa.types.is_map(kind):
+        return {str(_plain(key, kind.key_type)): _plain(item, kind.item_type) for key, item in value}
+    if pa.types.is_list(kind):
+        return [_plain(item, kind.value_type) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    assert isinstance(value, Decimal | date | datetime)
+    return value.isoformat() if isinstance(value, date) else str(value)

@@ -1,0 +1,1 @@
+"""Sinks for a developer's eyes and for tests: console and memory."""

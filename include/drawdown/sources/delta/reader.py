@@ -1,0 +1,74 @@
+"""Delta sources: a table of this project, by path or by name, as a stream of what is appended to it."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from drawdown.delta.table import DeltaTableFiles
+from drawdown.errors import SpecError
+from drawdown.sources.existing_path import existing_path
+from drawdown.sources.spark_columns import options, with_system_columns
+from drawdown.spark.tables import know_table
+from drawdown.spec import Pipeline, Project
+
+# Options that say what is to become of rows that change after they were read.
+_TAKES_CHANGES = frozenset({"readChangeFeed", "skipChangeCommits", "ignoreChanges"})
+
+
+def read_delta(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
+    """The rows appended to a table.
+
+    Raises:
+        SourceError: there is no table. SpecError: ``source.changing-table``.
+    """
+    source = pipeline.sources[name]
+    path = existing_path(project, pipeline, name)
+    if not _TAKES_CHANGES & source.options.keys():
+        _refuse_changing(path, pipeline, name)
+    reader = session.readStream.options(**options(source))
+    if source.format == "table":
+        return with_system_columns(reader.table(known_table(session, project, pipeline, name)))
+    return with_system_columns(reader.format("delta").load(path))
+
+
+def read_this_version(
+    session: SparkSession, project: Project, pipeline: Pipeline, name: str, version: int | None
+) -> DataFrame:
+    """The same columns as `read_delta`, of the rows that the table had as of a version; None: no rows."""
+    path = existing_path(project, pipeline, name)
+    now = session.read.format("delta").load(path).where(F.lit(False))
+    if version is None:
+        return with_system_columns(now)
+    then = session.read.format("delta").option("versionAsOf", version).load(path)
+    # Columns that the table has been given since are in the stream's schema.
+    return with_system_columns(now.unionByName(then, allowMissingColumns=True))
+
+
+def known_table(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> str:
+    """The name of a source's table, which Spark's catalog knows from now on.
+
+    Raises:
+        SourceError: there is no table. RefusedError: ``sink.table-taken``.
+    """
+    table = str(pipeline.sources[name].table)
+    know_table(session, table, existing_path(project, pipeline, name))
+    return table
+
+
+def _refuse_changing(path: str, pipeline: Pipeline, name: str) -> None:
+    """Spark would read the first version and fail at the first commit that changes a row.
+
+    DELTA_SOURCE_TABLE_IGNORE_CHANGES: a MERGE or an overwrite rewrites rows that were read before.
+    """
+    table = DeltaTableFiles(path)
+    mode = table.configuration.get("drawdown.mode", "append") if table.exists() else "append"
+    if mode != "append":
+        raise SpecError(
+            "source.changing-table",
+            f"source {name} of {pipeline.name} would stream a table that is written in {mode} mode, whose"
+            " commits change rows that were read before: a stream takes only what is appended",
+            where=str(pipeline.folder / "pipeline.yaml"),
+            do="read it with `static: true`; or stream its changes with `options: {readChangeFeed: true}`"
+            " (its sink then needs `options: {delta.enableChangeDataFeed: true}` from its first run)",
+        )

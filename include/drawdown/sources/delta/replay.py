@@ -1,0 +1,115 @@
+"""The version of a Delta table that a replay reads: the last one that the live query has read whole.
+
+As of a version, not commit by commit: rows that a commit up to there has changed or deleted are read as they
+were then, also where the stream passed over it (skipChangeCommits). That is how the replay of one pipeline
+comes to those that read its table.
+
+Source: org.apache.spark.sql.delta.sources.DeltaSourceOffset (Delta 4.4): behind a whole version the offset
+names the next one and has the index -1; any other index, or isStartingVersion, is in the middle of one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import unquote
+
+from drawdown.errors import RefusedError, SourceError
+from drawdown.sources.replay_basis import ReplayBasis
+from drawdown.spec import Pipeline
+from drawdown.storage import Storage
+
+_WHOLE = -1
+_REPLAY = "drawdown.replay"
+
+
+def version_to_read(storage: Storage, pipeline: Pipeline, basis: ReplayBasis, name: str) -> int | None:
+    """The version of a Delta source that a replay reads; None when the query had read none by then.
+
+    Raises:
+        RefusedError: ``replay.half-read``, ``replay.version-gone``, ``replay.source-ahead``.
+        SourceError: ``source.unreadable``.
+    """
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    offset = basis.past.offset(name)
+    if offset is None:
+        return None
+    folder = pipeline.sources[name].path or ""
+    path = storage.path(folder)
+    half = _half_read(offset)
+    version = int(offset["reservoirVersion"]) - (0 if half else 1)
+    whose = f"source {name} of {pipeline.name}"
+    try:
+        table = DeltaTable(path)
+        then = _as_of(table, path, version)
+    except (DeltaError, OSError) as cause:
+        said = str(cause).splitlines()[0]
+        raise SourceError(
+            "source.unreadable", f"the Delta table of {whose} cannot be read: {said}", where=path,
+            do="look whether it was moved or deleted",
+        ) from None  # fmt: skip
+    if half:
+        raise _refused(
+            "half-read",
+            f"{pipeline.name} has read version {version} of the table of {whose} in part",
+            path,
+            pipeline,
+        )
+    if str(table.metadata().id) != offset["reservoirId"]:
+        raise _refused(
+            "version-gone", f"the table of {whose} was made again since it was read", path, pipeline
+        )
+    if then is None or any(not storage.exists(f"{folder}/{file}") for file in then - _files(table)):
+        raise _refused(
+            "version-gone", f"version {version} of the table of {whose} is cleaned up", path, pipeline
+        )
+    for commit in table.history(table.version() - version) if table.version() > version else ():
+        if _REPLAY in commit:
+            raise _refused(
+                "source-ahead",
+                f"{commit[_REPLAY]} of the table of {whose} was replayed in version {commit['version']}, and"
+                f" {pipeline.name} has read up to version {version}: the old rows would be read",
+                path,
+                pipeline,
+            )
+    return version
+
+
+def refuse_gone_versions(storage: Storage, pipeline: Pipeline, basis: ReplayBasis) -> None:
+    """Look at every Delta source, as `version_to_read`."""
+    for name, source in pipeline.streaming_sources.items():
+        if source.format in ("delta", "table"):
+            version_to_read(storage, pipeline, basis, name)
+
+
+def _half_read(offset: dict[str, Any]) -> bool:
+    return bool(offset.get("isStartingVersion")) or offset.get("index", _WHOLE) != _WHOLE
+
+
+def _as_of(table: Any, path: str, version: int) -> set[str] | None:
+    """The files of a version; None when the log does not go back to it any more."""
+    from deltalake import DeltaTable
+    from deltalake.exceptions import DeltaError
+
+    if version == table.version():
+        return _files(table)
+    try:
+        return _files(DeltaTable(path, version=version))
+    except DeltaError:
+        return None
+
+
+def _files(table: Any) -> set[str]:
+    """Paths below the table's folder, which its log escapes; without those of another table (a clone)."""
+    import pyarrow as pa
+
+    paths = pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist()
+    return {unquote(path) for path in paths if "://" not in path and not path.startswith("/")}
+
+
+def _refused(id: str, what: str, where: str, pipeline: Pipeline) -> RefusedError:
+    return RefusedError(
+        f"replay.{id}", what, where=where,
+        do=f"`drawdown run {pipeline.name}` brings it to the newest version; then replay",
+    )  # fmt: skip

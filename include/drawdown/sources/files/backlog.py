@@ -1,0 +1,41 @@
+"""What waits at a file source, and whether it is worth a run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+
+from drawdown.checkpoint import SeenFile
+from drawdown.metastore.records import FileMark
+from drawdown.sources.files.arrivals import arrivals
+from drawdown.sources.findings import SourceFinding
+from drawdown.spec import Source
+from drawdown.storage import Storage
+
+
+def file_backlog(
+    storage: Storage, source: Source, seen: Sequence[SeenFile], marks: Mapping[str, FileMark]
+) -> SourceFinding:
+    """New files of a source, and read ones that were rewritten; see `arrivals` for the arguments.
+
+    Files that Spark passes over for their age are counted apart and are no reason to start.
+
+    Raises:
+        RefusedError, SourceError: the listing failed.
+    """
+    path = storage.path(source.path or "")
+    now_ms = time.time() * 1_000
+    try:
+        found = arrivals(storage, source, seen, marks, now_ms)
+    except FileNotFoundError:
+        return SourceFinding((f"{path} does not exist",))
+    backlog = {
+        "files": len(found.new),
+        "bytes": sum(info.size for info in found.new),
+        "too_old": len(found.too_old),
+        **({"rewritten": len(found.rewritten)} if found.rewritten else {}),
+    }
+    reasons = [f"{len(found.new)} new file(s) in {path}"] if found.new else []
+    if found.rewritten:
+        reasons.append(f"{len(found.rewritten)} file(s) that were read have been rewritten in {path}")
+    return SourceFinding(tuple(reasons), backlog, found.settled_ms if found.settled_ms > now_ms else 0)

@@ -1,0 +1,80 @@
+"""File sources: csv, json, xml, parquet, orc and text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from drawdown.sources.existing_path import existing_path
+from drawdown.sources.files.spark_partitions import check_partitions, refused_by_spark
+from drawdown.sources.spark_columns import CORRUPT, options, with_corrupt, with_system_columns
+from drawdown.spec import Pipeline, Project, Source
+from drawdown.spec.values.temporary_names import FINISHED_NAMES
+from drawdown.storage import Storage
+
+_WILDCARD = re.compile(r"[\\*?\[\]{}]")
+# Formats whose parser can meet a record it cannot read.
+_PARSED = frozenset({"csv", "json", "xml"})
+
+
+def read_files(
+    session: SparkSession, project: Project, pipeline: Pipeline, name: str, schema: StructType | None
+) -> DataFrame:
+    """A folder, or the folders and files of a pattern, as a stream of their rows.
+
+    Raises:
+        SourceError: the folder is not there.
+        SpecError, RefusedError: the folders' partition columns are not those of the schema, or differ.
+    """
+    source = pipeline.sources[name]
+    storage = Storage(project.storage_root)
+    path = existing_path(project, pipeline, name)
+    reader = session.readStream.format(source.format).options(**_options(storage, source))
+    read_as = _read_as(source, schema)
+    try:
+        frame = (reader if read_as is None else reader.schema(read_as)).load(path)
+    except PySparkException as cause:
+        raise refused_by_spark(pipeline, name, cause) or cause from None
+    check_partitions(storage, pipeline, name, frame, schema)
+    return _with_origin(frame, source)
+
+
+def read_these_files(
+    session: SparkSession, storage: Storage, source: Source, schema: StructType, paths: Sequence[str]
+) -> DataFrame:
+    """The same columns as `read_files`, of these files at once; absolute paths of files that are there."""
+    if not paths:
+        return with_system_columns(session.createDataFrame([], schema))
+    reader = session.read.format(source.format).options(**_options(storage, source))
+    reader = reader.schema(_read_as(source, schema) or schema)
+    if not any(mark in str(source.path) for mark in "*?[{"):
+        # Partition folders are those below it, as FileStreamSource has them (optionsWithPartitionBasePath).
+        reader = reader.option("basePath", storage.path(str(source.path)))
+    # A name may hold what is a wildcard in a path; with DataSource.GLOB_PATHS_KEY off, one such name makes
+    # Spark 4.2 read the other files twice (checkAndGlobPathIfNecessary).
+    return _with_origin(reader.load([_WILDCARD.sub(r"\\\g<0>", path) for path in paths]), source)
+
+
+def _options(storage: Storage, source: Source) -> dict[str, str]:
+    given = {"pathGlobFilter": FINISHED_NAMES, **options(source)}
+    if "sourceArchiveDir" in given:
+        given["sourceArchiveDir"] = storage.path(given["sourceArchiveDir"])
+    if source.format in _PARSED:
+        # PERMISSIVE whatever the policy: Spark's DROPMALFORMED cannot count what it drops.
+        given |= {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT}
+    return given
+
+
+def _read_as(source: Source, schema: StructType | None) -> StructType | None:
+    return with_corrupt(schema) if schema is not None and source.format in _PARSED else schema
+
+
+def _with_origin(frame: DataFrame, source: Source) -> DataFrame:
+    # A line of text needs no parser, but what reads the sink later takes text for UTF-8.
+    lines = "if(is_valid_utf8(value), null, value)" if source.format == "text" else None
+    corrupt = CORRUPT if source.format in _PARSED else lines
+    return with_system_columns(frame, corrupt=corrupt, file="_metadata.file_path")

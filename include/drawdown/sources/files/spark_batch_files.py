@@ -1,0 +1,181 @@
+"""The files of a batch, looked at before it is executed: there, whole, and those of an earlier attempt.
+
+FileStreamSource lists a batch's files with checkFilesExist=false, and what the listing does not find is no
+error (Spark 4.2): a file deleted between its discovery and its batch would be marked as read, rows unseen.
+A file that goes after the listing fails the read itself.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from drawdown.checkpoint import SeenFile, log_offset
+from drawdown.errors import RefusedError, SourceError
+from drawdown.fault_points import durable
+from drawdown.metastore.records import FileMark, Lease
+from drawdown.sources.files.arrivals import CLOCK_SKEW_MS, differs
+from drawdown.sources.files.drift import drift_of
+from drawdown.sources.files.spark_trouble import FileTrouble, named
+from drawdown.spec import Source
+from drawdown.storage import FileInfo
+from drawdown.verdicts import PlanVerdict
+from drawdown.workspace import Generation
+
+
+@dataclass
+class BatchFiles:
+    """Looks at the files of each batch of a run.
+
+    Attributes:
+        source_order: names by the sources' numbers in the checkpoint.
+        trouble: what the plan found, so that nothing is said twice.
+        wait: waits so many seconds, less when the run was asked to stop, and says whether it was.
+        tell: called with what the run goes on with.
+        of_batch: by source the paths of the files of the last batch that was looked at.
+        began_ms: when the query started: files of a batch that was planned before are listed anew then.
+    """
+
+    generation: Generation
+    source_order: Sequence[str]
+    trouble: FileTrouble
+    wait: Callable[[float], bool]
+    tell: Callable[[PlanVerdict], None]
+    of_batch: dict[str, list[str]] = field(default_factory=dict)
+    began_ms: float = field(default_factory=lambda: time.time() * 1_000)
+
+    def look(self, lease: Lease, before: Sequence[Any], now: Sequence[Any], replayed: bool) -> str | None:
+        """Look at the files between two offsets, and note those that no attempt has read before.
+
+        Args:
+            before, now: offsets of the batch before (empty for none) and of this one, by number.
+            replayed: whether a run before this one planned the batch.
+
+        Returns:
+            Why the run must end here and leave the batch to the next; None to go on.
+
+        Raises:
+            SourceError: ``source.gone``: a file is not there any more.
+            RefusedError: ``source.rewritten``, ``source.drift``, as the source's policy says.
+        """
+        self.of_batch.clear()
+        for folder, name in enumerate(dict.fromkeys(self.source_order)):
+            number = self.source_order.index(name)
+            start, end = log_offset(before[number] if before else None), log_offset(now[number])
+            if end is None:
+                continue
+            seen = self.generation.files.source_files(folder, 0 if start is None else start + 1, end)
+            there = self._there(name, seen)
+            source = self.generation.pipeline.sources.get(name.split("@")[0])
+            if source is None or not there:
+                continue
+            reason = self._settled(source, name, seen, there, replayed)
+            if reason is None:
+                self._unchanged(lease, name.split("@")[0], source, there)
+                reason = self._columns(name.split("@")[0], source, there)
+            if reason is not None:
+                return reason
+        return None
+
+    def _there(self, name: str, seen: Sequence[SeenFile]) -> dict[str, FileInfo]:
+        found = {
+            file.path: self.generation.storage.info(self.generation.storage.relative(file.path))
+            for file in seen
+        }
+        gone = [path for path, info in found.items() if info is None]
+        if gone:
+            pipeline = self.generation.pipeline.name
+            raise SourceError(
+                "source.gone",
+                f"{len(gone)} file(s) of the batch are gone: {named(gone)}",
+                where=f"pipeline {pipeline}, source {name}",
+                do=f"bring them back with their times (`cp -p`), then `drawdown run {pipeline}`:"
+                " the batch keeps its files until it is committed",
+            )
+        return {path: info for path, info in found.items() if info is not None}
+
+    def _settled(
+        self,
+        source: Source,
+        name: str,
+        seen: Sequence[SeenFile],
+        there: dict[str, FileInfo],
+        replayed: bool,
+    ) -> str | None:
+        """Wait until no file is younger than ``settle``; one that was written on since Spark listed it, with
+        the size it had then, is left to the next run, which lists it anew."""
+        if source.settle is None:
+            return None
+        now_ms = time.time() * 1_000
+        past = [info.mtime_ms for info in there.values() if info.mtime_ms <= now_ms + CLOCK_SKEW_MS]
+        left = max(past, default=0) / 1_000 + source.settle.delta.total_seconds() - now_ms / 1_000
+        if left > 0 and self.wait(left):
+            return "asked to stop"
+        there |= self._there(name, seen)
+        listed = {file.path: file.timestamp_ms for file in seen}
+        growing = [
+            path
+            for path, info in there.items()
+            if (info.mtime_ms >= self.began_ms if replayed else info.mtime_ms != listed[path])
+        ]
+        return (
+            f"{named(growing)} of {name} was still being written: left for the next run" if growing else None
+        )
+
+    def let_be_mended(self, lease: Lease) -> None:
+        """After a batch that failed over its data: it may be replayed with other files of the same names."""
+        for name, paths in self.of_batch.items():
+            self.generation.metastore.forget_read_files(lease, self.generation.number, name, paths)
+
+    def _unchanged(self, lease: Lease, name: str, source: Source, there: Mapping[str, FileInfo]) -> None:
+        generation = self.generation.number
+        self.of_batch[name] = list(there)
+        marks = self.generation.metastore.read_files(
+            self.generation.pipeline.name, generation, name, list(there)
+        )
+        changed = [path for path, info in there.items() if path in marks and differs(info, marks[path])]
+        if changed:
+            what = f"source {name}: {named(changed)} changed since a batch read it, and is read again"
+            if source.policy.rewritten != "warn":
+                raise RefusedError(
+                    "source.rewritten",
+                    f"{what}: the batch would have other rows",
+                    where=f"pipeline {self.generation.pipeline.name}, source {name}",
+                    do="bring the old file back; `policy: {rewritten: warn}` reads it as it is now",
+                )
+            self.tell(PlanVerdict("warning", "source.rewritten", what, about=name))
+        new = {
+            path: FileMark(info.size, info.mtime_ms)
+            for path, info in there.items()
+            if path not in marks or path in changed
+        }
+        if new:
+            with durable("batch.files"):
+                self.generation.metastore.note_read_files(lease, generation, name, new)
+
+    def _columns(self, name: str, source: Source, there: Mapping[str, FileInfo]) -> str | None:
+        """Files that came after the plan; those it knew were judged then."""
+        looked = self.trouble.looked.get(name, set())
+        for path, info in there.items():
+            columns = self.trouble.columns.get(name)
+            drift = (
+                drift_of(self.generation.storage, source, info, columns)
+                if columns and path not in looked
+                else None
+            )
+            if drift is None:
+                continue
+            what = f"source {name}: {path} does not have the columns of the schema: {drift.what}"
+            if source.policy.drift == "quarantine" and drift.readable:
+                return f"{what}; it came after the run began, the next one sets it aside"
+            if source.policy.drift == "fail" or not drift.readable:
+                raise RefusedError(
+                    "source.drift",
+                    what,
+                    where=f"pipeline {self.generation.pipeline.name}, source {name}",
+                    do="mend the file, or move it away, and run again",
+                )
+            self.tell(PlanVerdict("warning", "source.drift", what, about=name))
+        return None

@@ -1,0 +1,97 @@
+"""Schemas found by looking at the data: the first run keeps them beside the checkpoint, later runs obey.
+
+A file with more columns then changes nothing, and a query is restarted with the schema of its state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
+
+from drawdown.errors import RefusedError, SourceError
+from drawdown.layout import checkpoint_of, schemas_of
+from drawdown.sources.existing_path import existing_path
+from drawdown.sources.files.spark_partitions import refused_by_spark
+from drawdown.sources.spark_columns import CORRUPT, options
+from drawdown.spark.declared_schema import parse_ddl
+from drawdown.spec import Pipeline, Project
+from drawdown.spec.formats.options import source_options
+from drawdown.storage import Storage
+from drawdown.workspace import Generation
+
+
+def found_schemas(
+    session: SparkSession, project: Project, pipeline: Pipeline, generation: int
+) -> dict[str, StructType]:
+    """By source that asks for it: the schema that an earlier run kept, else that of the files there are.
+
+    Raises:
+        SourceError: ``source.nothing-to-infer`` when there is no data to look at.
+        RefusedError: ``source.schema-lost`` there is a checkpoint: its query may have another schema.
+    """
+    storage = Storage(project.storage_root)
+    found = {}
+    for name, source in pipeline.sources.items():
+        if source.infer_schema:
+            kept = _kept(storage, pipeline, generation, name)
+            found[name] = kept or _inferred(session, project, pipeline, name)
+    return found
+
+
+def keep_schemas(generation: Generation, found: Mapping[str, StructType]) -> None:
+    """Write what is not kept yet, before the first run makes the checkpoint."""
+    for name, schema in found.items():
+        file = _file(generation.pipeline, generation.number, name)
+        if not generation.storage.exists(file):
+            generation.storage.write_atomic(file, f"{schema.toDDL()}\n".encode())
+
+
+def _file(pipeline: Pipeline, generation: int, name: str) -> str:
+    return f"{schemas_of(pipeline.name, generation)}/{name}.ddl"
+
+
+def _kept(storage: Storage, pipeline: Pipeline, generation: int, name: str) -> StructType | None:
+    file = _file(pipeline, generation, name)
+    if not storage.exists(file):
+        if storage.exists(checkpoint_of(pipeline.name, generation)):
+            raise RefusedError(
+                "source.schema-lost",
+                f"the schema that the first run of {pipeline.name} inferred for source {name} is gone",
+                where=storage.path(file),
+                do="bring it back, or write the columns that the checkpoint's query reads into it as DDL",
+            )
+        return None
+    text = storage.read_bytes(file).decode(errors="replace")
+    return parse_ddl(
+        text, f"the inferred schema of source {name} of {pipeline.name}", Path(storage.path(file))
+    )
+
+
+def _inferred(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> StructType:
+    source = pipeline.sources[name]
+    path = existing_path(project, pipeline, name)
+    known = source_options(source.format, True) or ()
+    given = {key: value for key, value in options(source).items() if key in known}
+    if source.format == "csv":
+        given["inferSchema"] = "true"
+    if source.is_parsed:
+        given["columnNameOfCorruptRecord"] = CORRUPT
+    try:
+        schema = session.read.format(source.format).options(**given).load(path).schema
+    except PySparkException as cause:
+        if cause.getCondition() not in ("UNABLE_TO_INFER_SCHEMA", "PATH_NOT_FOUND"):
+            raise refused_by_spark(pipeline, name, cause) or cause from None
+        schema = StructType()
+    columns = [field for field in schema.fields if field.name != CORRUPT]
+    if not columns:
+        raise SourceError(
+            "source.nothing-to-infer",
+            f"source {name} of {pipeline.name} infers its schema, and there is no data to infer it from",
+            where=path,
+            do="wait for the first files, or declare the columns: `schema: schemas/x.ddl`",
+        )
+    return StructType(columns)

@@ -1,0 +1,99 @@
+"""Partition folders (``day=2024-01-01``) of file sources: their columns are declared, and stay the same.
+
+Source: "Schema inference and partition of streaming DataFrames/Datasets" of Spark's guide. Spark looks
+at the folders anew at each start; what it finds then must be what the query began with.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
+
+from drawdown.errors import DrawdownError, RefusedError, SourceError, SpecError
+from drawdown.sources.files.listing import list_source_files
+from drawdown.spark.sentences import spark_sentence
+from drawdown.spec import Pipeline
+from drawdown.storage import Storage
+
+_LISTED = re.compile(r"Partition column name list #\d+: (.*)")
+
+
+def check_partitions(
+    storage: Storage, pipeline: Pipeline, name: str, frame: DataFrame, schema: StructType | None
+) -> None:
+    """Look at a source's folders; costs a listing where there are partition folders, and nothing else.
+
+    Raises:
+        SpecError: ``source.partition-undeclared``: Spark would guess the column's type at each start.
+        RefusedError: ``source.partition-columns``: a file lies in other partition folders than the rest.
+    """
+    columns = _partition_columns(frame)
+    if not columns:
+        return
+    source = pipeline.sources[name]
+    declared = {column.lower() for column in schema.fieldNames()} if schema is not None else set()
+    if undeclared := [column for column in columns if column.lower() not in declared]:
+        raise SpecError(
+            "source.partition-undeclared",
+            f"the folders of source {name} of {pipeline.name} are partitions by {', '.join(columns)}, and its"
+            f" schema has no {', '.join(undeclared)}: Spark would guess the type anew at each run",
+            where=storage.path(source.path or ""),
+            do=f"add `{undeclared[0]} STRING` (or DATE, INT ...) to the schema",
+        )
+    given = {option.lower(): value for option, value in source.options.items()}
+    for info in list_source_files(storage, source.path or "", given):
+        found = _scheme(info.relative[len(source.path or "") :].rpartition("/")[0])
+        if list(found) != columns:
+            raise _changed(pipeline, name, [columns, found], info.path)
+
+
+def refused_by_spark(pipeline: Pipeline, name: str, cause: PySparkException) -> DrawdownError | None:
+    """What Spark says of a source's partition folders when it looks at them; None for anything else."""
+    said = str(cause)
+    if cause.getCondition() == "CONFLICTING_PARTITION_COLUMN_NAMES":
+        lists = [line.split(", ") for line in _LISTED.findall(said)]
+        folders = [line.strip() for line in said.splitlines() if line.startswith("\t") and "/" in line]
+        return _changed(pipeline, name, lists, _odd_one([f.split(" SQLSTATE")[0] for f in folders]))
+    if cause.getCondition() == "INVALID_PARTITION_VALUE":
+        return SourceError(
+            "source.partition-value",
+            f"source {name} of {pipeline.name}: {spark_sentence(cause)}",
+            where=str(pipeline.folder / "pipeline.yaml"),
+            do="rename the folder, or declare the column as STRING",
+        )
+    return None
+
+
+def _odd_one(folders: Sequence[str]) -> str:
+    """A folder of the scheme that fewest have; Spark names folders in no order."""
+    schemes = Counter(_scheme(folder) for folder in folders)
+    return min(folders, key=lambda folder: (schemes[_scheme(folder)], folder), default="")
+
+
+def _scheme(folder: str) -> tuple[str, ...]:
+    return tuple(part.split("=", 1)[0] for part in folder.split("/") if "=" in part)
+
+
+def _changed(pipeline: Pipeline, name: str, lists: Sequence[Sequence[str]], where: str) -> RefusedError:
+    kinds = ", others ".join(
+        f"by {', '.join(columns)}" if columns else "in no partition folder" for columns in lists
+    )
+    return RefusedError(
+        "source.partition-columns",
+        f"the partition columns of source {name} of {pipeline.name} changed: some files are partitioned"
+        f" {kinds}; the partitioning scheme must remain static",
+        where=where,
+        do="move the files into folders of the scheme that the source began with, or read them as a source"
+        " of their own",
+    )
+
+
+def _partition_columns(frame: DataFrame) -> list[str]:
+    """What Spark found in the folders: kept in the StreamingRelation that a reader's load() returns."""
+    found = frame._jdf.queryExecution().analyzed().dataSource().sourceInfo().partitionColumns()
+    return [str(found.apply(i)) for i in range(found.size())]

@@ -1,0 +1,175 @@
+"""Files that are not what they should be, at the sources of a pipeline: found before the query starts.
+
+What a policy refuses is an error; what it goes on with is a warning of the plan and a notice of the run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from pyspark.sql.types import StructType
+
+from drawdown.checkpoint import plain_path
+from drawdown.errors import DrawdownError, RefusedError
+from drawdown.metastore.records import FileMark
+from drawdown.sources.committed_offsets import CommittedOffsets
+from drawdown.sources.files.arrivals import FileArrivals, arrivals
+from drawdown.sources.files.drift import Drift, drift_of
+from drawdown.spec import Pipeline, Source
+from drawdown.storage import FileInfo, Storage
+from drawdown.verdicts import PlanVerdict
+from drawdown.workspace import Generation
+
+_SHOWN = 3
+
+
+@dataclass
+class FileTrouble:
+    """What a run goes on with, by source, and what it must know of it.
+
+    Attributes:
+        changed: read files that were rewritten, as they are now, by path: once a run has said so, they are
+            what the next one compares with.
+        aside: paths of files whose rows are set aside.
+        columns: the schema's columns and their types, where files say what they have.
+        looked: paths of files whose columns were compared with the schema.
+        refusals: the others.
+    """
+
+    verdicts: list[PlanVerdict] = field(default_factory=list)
+    changed: dict[str, dict[str, FileMark]] = field(default_factory=dict)
+    aside: dict[str, list[str]] = field(default_factory=dict)
+    columns: dict[str, dict[str, str]] = field(default_factory=dict)
+    looked: dict[str, set[str]] = field(default_factory=dict)
+    refusals: list[DrawdownError] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One kind of trouble at one source."""
+
+    id: str
+    files: Sequence[FileInfo]
+    what: str
+    do: str
+    refused: bool
+
+
+def find_file_trouble(generation: Generation, schema_of: Callable[[str], StructType | None]) -> FileTrouble:
+    """One listing of each file source, compared with what is known of its files.
+
+    Args:
+        schema_of: the columns of a source; None where nobody has said yet what they are.
+
+    Raises:
+        RefusedError, SourceError: a listing or the checkpoint cannot be read.
+    """
+    found = FileTrouble()
+    storage, pipeline = generation.storage, generation.pipeline
+    past = CommittedOffsets.read(storage, generation.checkpoint)
+    for name, source in pipeline.streaming_sources.items():
+        if not source.is_files:
+            continue
+        try:
+            files = arrivals(
+                storage,
+                source,
+                past.read_files(name),
+                past.marks(generation.metastore, name),
+                time.time() * 1_000,
+            )
+        except FileNotFoundError:
+            continue
+        found.changed[name] = {
+            plain_path(info.path): FileMark(info.size, info.mtime_ms) for info in files.rewritten
+        }
+        cases = list(_of_times(source, files))
+        schema = schema_of(name) if source.shows_columns else None
+        if schema is not None:
+            columns = {column.name: column.dataType.simpleString() for column in schema.fields}
+            found.columns[name] = columns
+            found.looked[name] = {plain_path(info.path) for info in files.new}
+            cases += _of_columns(storage, source, files, columns, found.aside.setdefault(name, []))
+        for case in cases:
+            _tell(found, pipeline, name, case)
+    return found
+
+
+def _of_times(source: Source, files: FileArrivals) -> Iterator[_Case]:
+    policy = source.policy
+    if files.rewritten:
+        yield _Case(
+            "source.rewritten",
+            files.rewritten,
+            "changed after it was read, and Spark reads no file twice: its new content is in no output",
+            "land the new content under a new name; `policy: {rewritten: warn}` goes on and says it once",
+            policy.rewritten == "fail",
+        )
+    if files.replaced:
+        yield _Case(
+            "source.rewritten",
+            files.replaced,
+            "changed since a batch read it, and will be read again: the batch would have other rows",
+            "bring the old file back; `policy: {rewritten: warn}` reads it as it is now",
+            policy.rewritten != "warn",
+        )
+    if files.from_future:
+        yield _Case(
+            "source.future-mtime",
+            files.from_future,
+            "was modified in the future: once it is read, Spark passes over files that are older than it by"
+            " maxFileAge",
+            "`touch` it, or move it away; `policy: {future_mtime: warn}` reads it",
+            policy.future_mtime == "fail",
+        )
+    if files.too_old:
+        yield _Case(
+            "source.too-old",
+            files.too_old,
+            "is older than the newest file ever read by maxFileAge, and is not read",
+            "raise `maxFileAge` in the options of the source: the next run takes it; or `touch` it",
+            policy.too_old == "fail",
+        )
+
+
+def _of_columns(
+    storage: Storage, source: Source, files: FileArrivals, columns: Mapping[str, str], aside: list[str]
+) -> Iterator[_Case]:
+    by_drift: dict[Drift, list[FileInfo]] = {}
+    for info in files.new:
+        drift = drift_of(storage, source, info, columns)
+        if drift is not None:
+            by_drift.setdefault(drift, []).append(info)
+    for drift, drifted in by_drift.items():
+        if source.policy.drift == "quarantine" and drift.readable:
+            aside += [plain_path(info.path) for info in drifted]
+        yield _Case(
+            "source.drift",
+            drifted,
+            f"does not have the columns of the schema: {drift.what}"
+            + ("" if drift.readable else "; Spark cannot read it"),
+            "mend the file, or move it away: a checkpoint's schema stays what it is, and another one begins"
+            " with a pipeline of its own",
+            source.policy.drift == "fail" or not drift.readable,
+        )
+
+
+def _tell(found: FileTrouble, pipeline: Pipeline, name: str, case: _Case) -> None:
+    what = f"source {name}: {named([info.path for info in case.files])} {case.what}"
+    if case.refused:
+        where = f"pipeline {pipeline.name}, source {name}"
+        found.refusals.append(RefusedError(case.id, what, where=where, do=case.do))
+    else:
+        found.verdicts.append(PlanVerdict("warning", case.id, what, do=case.do, about=name))
+
+
+def named(paths: Sequence[str]) -> str:
+    """Files in a sentence: their count where it is not one, and the first of them."""
+    shown = ", ".join(sorted(paths)[:_SHOWN])
+    return (
+        shown
+        if len(paths) == 1
+        else f"{len(paths)} files ({shown}{', …' if len(paths) > _SHOWN else ''}): each"
+    )

@@ -1,0 +1,113 @@
+"""What waits at a Kafka source: the partitions' ends against the offsets in the checkpoint.
+
+Source (Spark 4.2): org.apache.spark.sql.kafka010.KafkaMicroBatchStream (a new partition is read from
+its beginning).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from drawdown.brokers.offsets import (
+    Offsets,
+    TopicOffsets,
+    flat,
+    is_lossy,
+    lower_case_options,
+    topic_ids,
+    topic_offsets,
+)
+from drawdown.metastore import Metastore
+from drawdown.sources.committed_offsets import CommittedOffsets
+from drawdown.sources.findings import SourceFinding
+from drawdown.sources.kafka.losses import Loss, kafka_losses, made_again, noted_ids
+from drawdown.spec import Broker, Source
+from drawdown.spec.formats.kafka_source import trigger_delay
+
+
+@dataclass(frozen=True)
+class CommittedKafkaOffsets:
+    """What is known of the reading of a Kafka source.
+
+    Attributes:
+        offsets: that are committed; None: no checkpoint yet.
+        ids: of its topics, as the last committed batch has noted them.
+        planned_at: when that batch was planned.
+    """
+
+    offsets: Offsets | None
+    ids: Mapping[str, str]
+    planned_at: datetime | None
+
+    @classmethod
+    def of(cls, past: CommittedOffsets, metastore: Metastore, name: str) -> CommittedKafkaOffsets:
+        """That of a source, from the checkpoint and what was noted beside it."""
+        ids: Mapping[str, str] = {}
+        if past.checkpoint is not None and past.files is not None:
+            ids = noted_ids(metastore, past.checkpoint, past.files).get(name, {})
+        return cls(past.kafka_offset(name), ids, past.planned_at)
+
+
+def kafka_backlog(broker: Broker, source: Source, past: CommittedKafkaOffsets) -> SourceFinding:
+    """Records behind the committed offsets, per topic, and topics that are others than were read.
+
+    Fewer than minOffsetsPerTrigger wait for more, at most maxTriggerDelay after the last batch was
+    planned. Spark itself forgets with each run when that was, so there the option says little.
+
+    A broker that does not answer within TIMEOUT is a reason to run: the drain says what is wrong.
+    """
+    from confluent_kafka import KafkaException
+
+    if past.offsets is None and not _starts_at_the_beginning(lower_case_options(source)):
+        return SourceFinding(("the first run fixes where reading of the topics starts",))
+    try:
+        found = topic_offsets(broker, source)
+        ids = topic_ids(broker, past.ids.keys() & {topic for topic, _ in found.latest})
+    except KafkaException as error:
+        return SourceFinding((f"Kafka at {broker.bootstrap_servers} does not answer: {error.args[0].str()}",))
+    except (ValueError, re.error) as error:
+        return SourceFinding((f"the topics cannot be read: {error}",))
+    losses = () if past.offsets is None else kafka_losses(past.offsets, found, made_again(past.ids, ids))
+    if is_lossy(source):
+        losses = [loss for loss in losses if _moves_on(loss, found)]
+    finding = _compare(past.offsets, found, losses)
+    return SourceFinding((), finding.backlog) if _may_wait(source, finding, past.planned_at) else finding
+
+
+def _moves_on(loss: Loss, found: TopicOffsets) -> bool:
+    """Whether the source's next offsets change: else Spark plans no batch, and none could note the loss."""
+    return found.latest.get((loss.topic, loss.partition)) != loss.stands
+
+
+def _may_wait(source: Source, finding: SourceFinding, read_at: datetime | None) -> bool:
+    least = source.options.get("minOffsetsPerTrigger")
+    waiting = finding.backlog["offsets"]
+    if least is None or read_at is None or sum(waiting.values()) >= int(least):
+        return False
+    if len(finding.reasons) > sum(1 for count in waiting.values() if count):
+        return False  # a new partition, a loss or a missing topic is told at once
+    return datetime.now(UTC) - read_at < trigger_delay(source.options)
+
+
+def _starts_at_the_beginning(options: Mapping[str, Any]) -> bool:
+    by_time = any(name.startswith(("startingtimestamp", "startingoffsetsby")) for name in options)
+    return not by_time and str(options.get("startingoffsets", "earliest")).lower() == "earliest"
+
+
+def _compare(committed: Offsets | None, found: TopicOffsets, losses: Sequence[Loss]) -> SourceFinding:
+    known = flat(committed)
+    waiting: dict[str, int] = {}
+    for partition, end in found.latest.items():
+        start = max(known.get(partition, 0), found.earliest[partition])
+        waiting[partition[0]] = waiting.get(partition[0], 0) + max(end - start, 0)
+    reasons = [f"there is no topic {topic}" for topic in found.missing]
+    reasons += [f"{count} new offset(s) in topic {topic}" for topic, count in waiting.items() if count]
+    if committed is not None:
+        new = sorted(found.latest.keys() - known.keys())
+        reasons += [f"partition {number} of topic {topic} is new" for topic, number in new]
+        reasons += [str(loss) for loss in losses]
+    return SourceFinding(tuple(reasons), {"offsets": waiting})

@@ -1,0 +1,121 @@
+"""Kafka sources: records of topics, their values read as json, csv, Avro or text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from drawdown.brokers.client import require_broker
+from drawdown.brokers.offsets import Partition
+from drawdown.sources.kafka.replay import OffsetRanges
+from drawdown.sources.kafka.spark_values import read_value
+from drawdown.sources.spark_columns import CORRUPT, ORIGIN, PAYLOAD, options
+from drawdown.spec import Pipeline, Project, Source
+from drawdown.spec.connections.broker_options import spark_options
+from drawdown.spec.formats.kafka_source import ONLY_STREAMS, SUBSCRIPTIONS
+
+_VALUE = "_dd_value"
+# Aborted transactions are not data; Spark's own default reads them.
+_COMMITTED = {"kafka.isolation.level": "read_committed"}
+
+
+def read_kafka(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
+    """Records of a broker, with their values parsed.
+
+    Raises:
+        SourceError: the broker does not answer.
+        SpecError: the schema file does not parse.
+    """
+    source = pipeline.sources[name]
+    require_broker(project.brokers[source.broker], "source.broker", f"source {name} of {pipeline.name}")
+    raw = (
+        session.readStream.format("kafka")
+        .options(**spark_options(project.brokers[source.broker]))
+        .options(**_COMMITTED, startingOffsets="earliest")
+        .options(**options(source))
+        .load()
+    )
+    return _columns(session, pipeline, name, raw)
+
+
+def read_these_offsets(
+    session: SparkSession, project: Project, pipeline: Pipeline, name: str, ranges: OffsetRanges
+) -> DataFrame:
+    """The same columns as `read_kafka`, of these offsets at once; one that is gone ends the query."""
+    source = pipeline.sources[name]
+    reader = (
+        session.read.format("kafka")
+        .options(**spark_options(project.brokers[source.broker]))
+        .options(**_COMMITTED)
+        .options(
+            **{
+                key: value
+                for key, value in options(source).items()
+                if key not in (*SUBSCRIPTIONS, *ONLY_STREAMS)
+            }
+        )
+        .options(failOnDataLoss="true")
+    )
+    if not ranges.end:
+        # The query had seen no partition yet.
+        never = reader.options(**_subscription(source)).load().where(F.lit(False))
+        return _columns(session, pipeline, name, never)
+    partitions: dict[str, list[int]] = {}
+    for topic, number in ranges.end:
+        partitions.setdefault(topic, []).append(number)
+    raw = reader.options(
+        assign=json.dumps(partitions),
+        startingOffsets=_as_spark_reads(ranges.start),
+        endingOffsets=_as_spark_reads(ranges.end),
+    ).load()
+    return _columns(session, pipeline, name, raw)
+
+
+def _columns(session: SparkSession, pipeline: Pipeline, name: str, raw: DataFrame) -> DataFrame:
+    source = pipeline.sources[name]
+    origin = F.expr(
+        "named_struct('file', cast(null as string), 'topic', topic, 'partition', partition, 'offset', offset)"
+    ).alias(ORIGIN)
+    delivery = [c for c in ("topic", "partition", "offset", "timestamp", "headers") if c in raw.columns]
+    key = F.col("key").cast("string").alias("key")
+    if source.value == "string":
+        text = F.col("value").cast("string")
+        others = [c for c in raw.columns if c not in ("key", "value")]
+        broken = F.when(~F.is_valid_utf8(text), text).alias(CORRUPT)
+        return raw.select(key, text.alias("value"), *others, broken, text.alias(PAYLOAD), origin)
+    value = read_value(session, pipeline, name)
+    frame = raw.select(
+        value.parsed.alias(_VALUE),
+        F.struct(key, *delivery).alias("_kafka"),
+        value.payload.alias(PAYLOAD),
+        origin,
+    )
+    # A record without a value (a tombstone) has no row to give: it counts as malformed. So does one that is
+    # no UTF-8: Spark's parsers would put other characters in place of what they cannot read.
+    corrupt = (
+        F.when(F.col(PAYLOAD).isNull(), F.lit(""))
+        .when(~F.is_valid_utf8(PAYLOAD), F.col(PAYLOAD))
+        .otherwise(value.corrupt(_VALUE))
+    )
+    return frame.select(
+        *[F.col(f"{_VALUE}.`{c}`").alias(c) for c in value.columns],
+        "_kafka",
+        corrupt.alias(CORRUPT),
+        PAYLOAD,
+        ORIGIN,
+    )
+
+
+def _subscription(source: Source) -> dict[str, str]:
+    return {key: value for key, value in options(source).items() if key in SUBSCRIPTIONS}
+
+
+def _as_spark_reads(offsets: Mapping[Partition, int]) -> str:
+    """{topic: {partition: offset}} (JsonUtils of Spark's Kafka connector)."""
+    found: dict[str, dict[str, int]] = {}
+    for (topic, number), offset in offsets.items():
+        found.setdefault(topic, {})[str(number)] = offset
+    return json.dumps(found)

@@ -1,0 +1,182 @@
+"""The Kafka offsets that a replay reads: from the first that the live query has read to where it stood then.
+
+Never fewer: the time of a record is not its event time, so no offset in between can be left out. Offsets that
+were lost before the query could read them are not missed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from drawdown.brokers.client import no_answer
+from drawdown.brokers.offsets import Partition, TopicOffsets, flat, topic_ids, topic_offsets
+from drawdown.errors import RefusedError
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import Batch
+from drawdown.sources.kafka.losses import TOPIC_IDS, made_again
+from drawdown.sources.replay_basis import ReplayBasis
+from drawdown.sources.replay_bound import does_without, from_then_on, newest_until
+from drawdown.spec import Broker, Pipeline
+from drawdown.spec.values.interval import Interval
+from drawdown.workspace import Workspace
+
+
+@dataclass(frozen=True)
+class OffsetRanges:
+    """By partition of a source the first offset to read, and the one behind the last."""
+
+    start: Mapping[Partition, int]
+    end: Mapping[Partition, int]
+
+
+def offsets_to_read(
+    broker: Broker,
+    metastore: Metastore,
+    pipeline: Pipeline,
+    basis: ReplayBasis,
+    name: str,
+    interval: Interval,
+) -> OffsetRanges:
+    """What a replay of this interval reads of a Kafka source.
+
+    Raises:
+        RefusedError: ``replay.offsets-gone``, ``replay.no-start``.
+        SourceError: the broker does not answer.
+    """
+    from confluent_kafka import KafkaException
+
+    end = flat(basis.past.offset(name))
+    if not end:
+        return OffsetRanges({}, {})
+    try:
+        found = topic_offsets(broker, pipeline.sources[name])
+        ids = topic_ids(broker, (topic for topic, _ in end))
+    except KafkaException as cause:
+        raise no_answer(broker, "source.broker", f"source {name} of {pipeline.name}", cause) from None
+    history = _History(name, basis, _first(pipeline, basis, name), ids)
+    for batch in metastore.batches(pipeline.name, basis.checkpoint.generation):
+        if batch.batch_id <= basis.batch.batch_id:
+            history.add(batch)
+    if gone := sorted(history.gone(found), key=lambda each: each.batch_id):
+        bound = newest_until(metastore, pipeline, basis, name, gone[-1].batch_id)
+        if not does_without(pipeline, interval, bound):
+            raise _refused(pipeline, name, interval, gone, from_then_on(pipeline, bound))
+    there = {partition: offset for partition, offset in end.items() if partition in found.latest}
+    start = {
+        p: min(max(history.start.get(p, offset), found.earliest[p]), offset) for p, offset in there.items()
+    }
+    return OffsetRanges(start, there)
+
+
+def refuse_gone_offsets(
+    workspace: Workspace, pipeline: Pipeline, basis: ReplayBasis, interval: Interval
+) -> None:
+    """Look at every Kafka source, as `offsets_to_read`."""
+    for name, source in pipeline.streaming_sources.items():
+        if source.format == "kafka":
+            offsets_to_read(
+                workspace.project.brokers[source.broker], workspace.metastore, pipeline, basis, name, interval
+            )
+
+
+@dataclass(frozen=True)
+class _Gone:
+    """What is not there any more, and the last batch that had read of it."""
+
+    what: str
+    batch_id: int
+
+
+@dataclass
+class _History:
+    """What the batches of a source have read, oldest first, of the topics that are there now.
+
+    Attributes:
+        first: where the first run began.
+        ids: of the topics that are there now.
+        start: by partition the first offset that was read.
+        again: by topic the last batch that read it before it was made again.
+        lost: ranges that were gone before a batch could read them.
+    """
+
+    name: str
+    basis: ReplayBasis
+    first: Mapping[Partition, int]
+    ids: Mapping[str, str]
+    start: dict[Partition, int] = field(default_factory=dict)
+    again: dict[str, int] = field(default_factory=dict)
+    ends: list[tuple[int, Mapping[Partition, int]]] = field(default_factory=list)
+    lost: list[Mapping[str, Any]] = field(default_factory=list)
+
+    def add(self, batch: Batch) -> None:
+        number = self.basis.past.source_order.index(self.name)
+        before = flat(batch.offsets_from[number]) if batch.offsets_from else {}
+        now = flat(batch.offsets_to[number])
+        noted = batch.by_source.get(self.name, {})
+        for topic in made_again(noted.get(TOPIC_IDS, {}), self.ids):
+            self.again[topic] = batch.batch_id
+        for partition, end in now.items():
+            if self.again.get(partition[0]) == batch.batch_id:
+                self.start.pop(partition, None)
+            elif partition not in self.start:
+                # A partition that came later is read from its beginning: its first batch may be pruned, and
+                # what a later one began with says nothing. A topic that was made again is gone on with behind
+                # the old offset, or its end.
+                begins = before if partition[0] in self.again else self.first
+                self.start[partition] = min(begins.get(partition, 0), end)
+        self.ends.append((batch.batch_id, now))
+        self.lost += noted.get("lost", ())
+
+    def gone(self, found: TopicOffsets) -> Iterator[_Gone]:
+        for topic, batch_id in self.again.items():
+            yield _Gone(f"what topic {topic} held before it was made again", batch_id)
+        for (topic, number), begin in self.start.items():
+            place = f"of partition {number} of topic {topic}"
+            # The last batch does not name topics that are gone.
+            behind = self.again.get(topic, -1)
+            end = max(ends.get((topic, number), 0) for id, ends in self.ends if id > behind)
+            begins = found.earliest.get((topic, number), end)
+            first, after = self._behind_losses(topic, number, begin), min(begins, end)
+            if first < after:
+                batch_id = self._batch_up_to((topic, number), after)
+                yield _Gone(f"offsets {first} to {after - 1} {place}", batch_id)
+
+    def _behind_losses(self, topic: str, number: int, offset: int) -> int:
+        for loss in self.lost:
+            here = (loss["topic"], loss["partition"]) == (topic, number)
+            if here and loss["first"] <= offset < (loss["after"] or 0):
+                offset = loss["after"]
+        return offset
+
+    def _batch_up_to(self, partition: Partition, offset: int) -> int:
+        """The batch that read the offset before this one."""
+        behind = self.again.get(partition[0], -1)
+        reached = (id for id, ends in self.ends if id > behind and ends.get(partition, 0) >= offset)
+        return next(reached)
+
+
+def _first(pipeline: Pipeline, basis: ReplayBasis, name: str) -> Mapping[Partition, int]:
+    fixed = basis.past.kafka_start(name)
+    if fixed is None:
+        raise RefusedError(
+            "replay.no-start",
+            f"the checkpoint does not say any more where the first run of {pipeline.name} began in {name}",
+            where=f"pipeline {pipeline.name}, source {name}",
+            do=f"`drawdown checkpoint restore {pipeline.name}` brings its folder `sources` back",
+        )
+    return flat(fixed)
+
+
+def _refused(
+    pipeline: Pipeline, name: str, interval: Interval, gone: Sequence[_Gone], from_then: str
+) -> RefusedError:
+    more = f", and more of {len(gone) - 1} other partition(s)" if len(gone) > 1 else ""
+    return RefusedError(
+        "replay.offsets-gone",
+        f"source {name} of {pipeline.name} has read what is gone: {gone[-1].what}{more}: {interval} cannot be"
+        f" replayed{from_then}",
+        where=f"pipeline {pipeline.name}, source {name}",
+        do="replay what starts later; a longer retention of the topic keeps more for the next time",
+    )

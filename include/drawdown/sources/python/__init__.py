@@ -1,0 +1,1 @@
+"""Python data sources: a class in the pipeline's folder."""

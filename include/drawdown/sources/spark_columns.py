@@ -1,0 +1,58 @@
+"""What every kind of source does alike: its system columns, its options and its declared schema.
+
+The system columns of a streaming frame:
+    _dd_corrupt  STRING   the raw record when the parser could not read it, else NULL
+    _dd_payload  STRING   the record as it came (Kafka value) or NULL (files: see boundary.py)
+                          Spark checks no STRING: these two may hold bytes that are no UTF-8
+    _dd_origin   STRUCT<file STRING, topic STRING, partition INT, offset BIGINT>
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+from pyspark.sql.types import StringType, StructField, StructType
+
+from drawdown.spark.declared_schema import parse_ddl
+from drawdown.spark.session import option_text
+from drawdown.spec import Pipeline, Source
+
+CORRUPT, PAYLOAD, ORIGIN = "_dd_corrupt", "_dd_payload", "_dd_origin"
+SYSTEM_COLUMNS = (CORRUPT, PAYLOAD, ORIGIN)
+
+
+def with_system_columns(
+    frame: DataFrame, *, corrupt: str | None = None, file: str | None = None
+) -> DataFrame:
+    """A frame with SYSTEM_COLUMNS after its own; `corrupt` and `file` are SQL of the frame, or NULL."""
+    user = [c for c in frame.columns if c not in (corrupt, *SYSTEM_COLUMNS)]
+    null = "cast(null as string)"
+    return frame.selectExpr(
+        *[f"`{c}`" for c in user],
+        f"{corrupt or null} as {CORRUPT}",
+        f"{null} as {PAYLOAD}",
+        f"named_struct('file', {file or null}, 'topic', {null}, "
+        f"'partition', cast(null as int), 'offset', cast(null as bigint)) as {ORIGIN}",
+    )
+
+
+def with_corrupt(schema: StructType) -> StructType:
+    """A schema with the column in which Spark's parsers put a record that they cannot read."""
+    return StructType([*schema.fields, StructField(CORRUPT, StringType())])
+
+
+def options(source: Source) -> dict[str, str]:
+    """The options of the spec as Spark writes them."""
+    return {key: option_text(value) for key, value in source.options.items()}
+
+
+def schema_of(pipeline: Pipeline, name: str) -> StructType | None:
+    """The declared schema of a source; None when the spec declares none.
+
+    Raises:
+        SpecError: it does not parse.
+    """
+    ddl = pipeline.source_schema_ddl(name)
+    if ddl is None:
+        return None
+    file = pipeline.folder / (pipeline.sources[name].schema_file or "pipeline.yaml")
+    return parse_ddl(ddl, f"the schema of source {name} of {pipeline.name}", file)

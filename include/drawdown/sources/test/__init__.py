@@ -1,0 +1,1 @@
+"""Sources for tests, which no schedule may use: socket, rate, rate-micro-batch."""

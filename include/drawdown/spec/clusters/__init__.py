@@ -1,0 +1,1 @@
+"""Cluster profiles of project.yaml: one model a kind."""

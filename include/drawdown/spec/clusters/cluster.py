@@ -1,0 +1,143 @@
+"""Cluster profiles: what all have in common, and those whose driver runs on this machine."""
+
+from __future__ import annotations
+
+import os
+from typing import Annotated, Literal
+
+from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
+
+from drawdown.spec.clusters.price import GB, Price
+from drawdown.spec.reading.model import Line, NumberFromText, OptionValue, SpecModel, problem
+from drawdown.spec.reading.secrets import holds_a_secret, names_a_secret
+from drawdown.spec.values.duration import Duration, PositiveDuration
+
+# The library sets them, and a fingerprint holds them: a profile must not.
+_OWN_CONF = ("spark.sql.session.timeZone", "spark.master", "spark.driver.memory")
+
+_BYTES = {"k": GB // 2**20, "m": GB // 2**10, "g": GB, "t": GB * 2**10}
+
+Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}[mg]$")]
+"""An amount of memory in Spark's words: ``512m``, ``2g``."""
+
+Size = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}[kmgt]$")]
+"""An amount of data in the same words."""
+
+Count = Annotated[int, NumberFromText, Field(ge=1, le=10**9)]
+Number = Annotated[int, NumberFromText, Field(ge=1, le=1_000)]
+
+
+class Cluster(SpecModel):
+    """What every kind of cluster profile has."""
+
+    kind: str
+    driver_memory: Memory = "1g"
+    price: Price | None = None
+    conf: dict[Annotated[str, StringConstraints(pattern=r"^spark\.[A-Za-z0-9_.\-]{1,200}$")], OptionValue] = (
+        Field(default_factory=dict)
+    )
+
+    @model_validator(mode="after")
+    def _conf_is_public(self) -> Cluster:
+        for key, value in self.conf.items():
+            if names_a_secret(key) or holds_a_secret(value):
+                raise problem(
+                    "secret", "conf is visible to every user of the machine", "conf", key,
+                    do="give credentials through the driver's environment",
+                )  # fmt: skip
+            if key in _OWN_CONF:
+                raise problem("no-effect", "Drawdown sets this itself", "conf", key, do="remove the key")
+        return self
+
+    @property
+    def cores(self) -> int:
+        """Asked for by the driver; of executors it is known when Spark has them."""
+        return 1
+
+    @property
+    def memory_bytes(self) -> int:
+        """Asked for by the driver."""
+        return in_bytes(self.driver_memory)
+
+
+class LocalCluster(Cluster):
+    """Driver and executors in one process of this machine."""
+
+    kind: Literal["local"] = "local"
+    master: Annotated[str, StringConstraints(pattern=r"^local\[([1-9][0-9]{0,3}|\*)\]$")] = "local[2]"
+
+    @property
+    def cores(self) -> int:
+        """Asked for; `*` is all that this process may use."""
+        asked = self.master.removeprefix("local[").removesuffix("]")
+        return len(os.sched_getaffinity(0)) if asked == "*" else int(asked)
+
+
+class PerWorker(SpecModel):
+    """How much of the backlog one worker is for, in the units in which the preflight counts it."""
+
+    bytes: Size | None = None
+    files: Count | None = None
+    offsets: Count | None = None
+    versions: Count | None = None
+
+    @model_validator(mode="after")
+    def _says_something(self) -> PerWorker:
+        if not self.amounts:
+            raise problem("missing-key", "names no unit", do="add one of bytes, files, offsets, versions")
+        return self
+
+    @property
+    def amounts(self) -> dict[str, int]:
+        """Unit -> how many of it one worker is for, for the units that are named."""
+        counted = {"files": self.files, "offsets": self.offsets, "versions": self.versions}
+        counted["bytes"] = None if self.bytes is None else in_bytes(self.bytes)
+        return {unit: amount for unit, amount in counted.items() if amount is not None}
+
+
+class Sizing(SpecModel):
+    """Workers by the backlog that the preflight saw, within bounds."""
+
+    min: Number = 1
+    max: Number
+    each: PerWorker
+
+    @model_validator(mode="after")
+    def _bounds_are_in_order(self) -> Sizing:
+        if self.max < self.min:
+            raise problem("contradiction", f"is less than min ({self.min})", "max", do="swap them")
+        return self
+
+
+Workers = Annotated[
+    Annotated[Number, Tag("Number")] | Annotated[Sizing, Tag("Sizing")],
+    Discriminator(lambda value: "Sizing" if isinstance(value, dict) else "Number"),
+]
+"""So many, or by the backlog."""
+
+
+class SizedCluster(Cluster):
+    """A cluster that is there for one run, of as many workers as the run needs; each has one executor."""
+
+    workers: Workers
+    worker_cores: Number = 1
+    worker_memory: Memory = "1g"
+
+
+class StandaloneCluster(SizedCluster):
+    """A Spark master and workers on this machine that live as long as one run."""
+
+    kind: Literal["standalone"]
+    ttl: PositiveDuration = Duration.parse("3 hours")
+
+
+class ConnectionCluster(Cluster):
+    """A master that is there already, named by an Airflow connection."""
+
+    kind: Literal["connection"]
+    connection: Line
+
+
+def in_bytes(size: str) -> int:
+    """Bytes of an amount in Spark's words."""
+    return int(size[:-1]) * _BYTES[size[-1]]

@@ -1,0 +1,45 @@
+"""What a cluster profile costs per hour."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
+
+from drawdown.spec.reading.model import SpecModel, problem
+
+GB = 2**30
+"""Bytes of the `gb` in `gb_hour`: the `g` of `driver_memory: 1g`."""
+
+
+def _amount(value: Any) -> Any:
+    """Decimal digits as they are written: 0.1 is a tenth, and no binary fraction near it."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
+        return value
+    try:
+        return Decimal(str(value))
+    except InvalidOperation:
+        raise problem("wrong-value", "is no amount of money", do="write a number such as 0.04") from None
+
+
+Amount = Annotated[
+    Decimal,
+    BeforeValidator(_amount),
+    Field(ge=0, le=1_000_000, allow_inf_nan=False),
+    WithJsonSchema({"type": "number", "minimum": 0, "maximum": 1_000_000}),
+]
+
+
+class Price(SpecModel):
+    """What one core, and one GB (2^30 bytes) of memory, costs for an hour."""
+
+    currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")]
+    core_hour: Amount
+    gb_hour: Amount = Field(Decimal(0), json_schema_extra={"default": 0})
+
+    @model_validator(mode="after")
+    def _costs_something(self) -> Price:
+        if not self.core_hour and not self.gb_hour:
+            raise problem("no-effect", "a price of nothing", do="say what an hour costs, or remove `price:`")
+        return self

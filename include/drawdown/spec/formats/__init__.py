@@ -1,0 +1,1 @@
+"""What the options of a source or sink may say, by format."""

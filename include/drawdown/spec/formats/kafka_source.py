@@ -1,0 +1,116 @@
+"""What the options of a Kafka source say together, checked before a broker is asked.
+
+Source: org.apache.spark.sql.kafka010.KafkaSourceProvider (Spark 4.2), which says most of it when the query
+starts, and of two starting positions silently takes one.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any
+
+from drawdown.spec.reading.model import problem
+
+SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
+_STARTS = ("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp")
+_STRATEGY = "startingOffsetsByTimestampStrategy"
+# Where a stream starts and how much it takes at once: what is read up to given offsets has no use for it.
+ONLY_STREAMS = (*_STARTS, _STRATEGY, "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
+_COUNTS = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition")
+# JavaUtils.timeStringAs; a number alone is milliseconds.
+_DELAY = re.compile(r"\s*(\d+)\s*(us|ms|s|m|min|h|d)?\s*", re.IGNORECASE)
+_UNITS = {"us": 0.001, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DEFAULT_DELAY = "15m"
+
+
+def check_kafka_options(options: Mapping[str, Any]) -> None:
+    """Raises a PydanticCustomError for what is missing, contradicts itself or has no effect."""
+    _exactly_one(options, SUBSCRIPTIONS)
+    starts = [name for name in _STARTS if name in options]
+    if len(starts) > 1:
+        raise problem(
+            "contradiction",
+            f"{' and '.join(starts)} both say where the first run starts",
+            "options",
+            starts[1],
+            do="keep one of them",
+        )
+    if _STRATEGY in options and not {"startingTimestamp", "startingOffsetsByTimestamp"} & options.keys():
+        raise _no_effect(_STRATEGY, "it says what a starting timestamp without a record means")
+    _check_bounds(options)
+    _check_json(options, "assign", '{"topic": [0, 1]}', _is_partitions)
+    _check_json(options, "startingOffsetsByTimestamp", '{"topic": {"0": 1700000000000}}', _is_offsets)
+    if str(options.get("startingOffsets", "earliest")).lower() not in ("earliest", "latest"):
+        _check_json(
+            options, "startingOffsets", 'earliest, latest or {"topic": {"0": 23, "1": -2}}', _is_offsets
+        )
+
+
+def trigger_delay(options: Mapping[str, Any]) -> timedelta:
+    """maxTriggerDelay: how long fewer records than minOffsetsPerTrigger may wait (default: 15 minutes)."""
+    found = _DELAY.fullmatch(str(options.get("maxTriggerDelay", _DEFAULT_DELAY)))
+    assert found is not None
+    return timedelta(milliseconds=int(found[1]) * _UNITS[(found[2] or "ms").lower()])
+
+
+def _exactly_one(options: Mapping[str, Any], names: tuple[str, ...]) -> None:
+    given = [name for name in names if name in options]
+    if len(given) != 1:
+        raise problem(
+            "missing-key" if not given else "contradiction",
+            f"a Kafka source needs exactly one of {', '.join(names)}",
+            "options",
+            do="give one, such as `options: {subscribe: my_topic}`",
+        )
+
+
+def _check_bounds(options: Mapping[str, Any]) -> None:
+    for name in _COUNTS:
+        if name in options and not re.fullmatch(r"[1-9]\d*", str(options[name])):
+            raise problem("wrong-value", "must be a positive number", "options", name, do="correct the value")
+    least, most = options.get("minOffsetsPerTrigger"), options.get("maxOffsetsPerTrigger")
+    if least is not None and most is not None and int(least) > int(most):
+        raise problem(
+            "contradiction",
+            "minOffsetsPerTrigger is more than maxOffsetsPerTrigger",
+            "options",
+            "minOffsetsPerTrigger",
+            do="lower it",
+        )
+    if "maxTriggerDelay" in options:
+        if least is None:
+            raise _no_effect("maxTriggerDelay", "it bounds how long minOffsetsPerTrigger may delay a run")
+        if not _DELAY.fullmatch(str(options["maxTriggerDelay"])):
+            raise problem(
+                "wrong-value",
+                "must be a time such as 10m",
+                "options",
+                "maxTriggerDelay",
+                do="correct the value",
+            )
+
+
+def _check_json(options: Mapping[str, Any], name: str, example: str, fits: Any) -> None:
+    if name not in options:
+        return
+    try:
+        value = json.loads(str(options[name]))
+    except ValueError:
+        value = None
+    if not (isinstance(value, dict) and value and all(fits(part) for part in value.values())):
+        raise problem("wrong-value", f"must be {example}", "options", name, do="correct the value")
+
+
+def _is_partitions(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(part, int) for part in value)
+
+
+def _is_offsets(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(part, int) for part in value.values())
+
+
+def _no_effect(name: str, why: str) -> Exception:
+    return problem("no-effect", why, "options", name, do="remove it")

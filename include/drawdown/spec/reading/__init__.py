@@ -1,0 +1,1 @@
+"""How a spec file is read: YAML with lines, variables of the environment, errors that teach."""

@@ -1,0 +1,37 @@
+"""Whether a key or a text of a spec holds a secret: specs are committed, and others see what they say."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_WORDS = r"passw(?:or)?d|passphrase|secret|token|(?:access|account|api|private)[._\-]?key|credential|jaas"
+_KEY = re.compile(rf"(?:{_WORDS}(?!s\.provider))", re.IGNORECASE)
+# In a text: -Dx.password=..., password="...", X_TOKEN: ..., --password ...
+_ASSIGNED = re.compile(
+    rf"(?P<name>[\w.\-]*(?:{_WORDS})[\w.\-]*)[\"']?\s*[=:]\s*[\"']?[^\s\"';,]"
+    rf"|(?<!\S)--?(?P<option>[\w.\-]*(?:{_WORDS})[\w\-]*)\s+[^\s\-]",
+    re.IGNORECASE,
+)
+_IN_ADDRESS = re.compile(r"://[^/@\s:]*:[^/@\s]+@")
+# Such a name says where a secret is, or what makes one.
+_PLACES = re.compile(
+    r"(?:provider|class|impl|file|path|location|type|endpoint|url|enabled|expiration|name)s?$", re.IGNORECASE
+)
+
+
+def names_a_secret(key: str) -> bool:
+    """Whether what is called so is a secret."""
+    return bool(_KEY.search(key))
+
+
+def holds_a_secret(value: Any) -> bool:
+    """Whether a text gives a value to something that is called like a secret, or has a login in an address.
+
+    Options of a JVM (`-Dx.password=...`), of programs (`--token ...`), JAAS entries, URLs.
+    """
+    if not isinstance(value, str):
+        return False
+    if _IN_ADDRESS.search(value):
+        return True
+    return any(not _PLACES.search(found["name"] or found["option"]) for found in _ASSIGNED.finditer(value))

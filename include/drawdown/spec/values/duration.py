@@ -1,0 +1,87 @@
+"""Durations in Spark's interval words: "30 minutes", "1 day", "1 hour 30 minutes"."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema, core_schema
+
+from drawdown.spec.reading.model import problem
+
+# In microseconds, the finest that Spark and Python have.
+_UNITS = {
+    "microsecond": 1,
+    "millisecond": 1_000,
+    "second": 1_000_000,
+    "minute": 60_000_000,
+    "hour": 3_600_000_000,
+    "day": 86_400_000_000,
+    "week": 604_800_000_000,
+}
+_PART = rf"[0-9]{{1,9}} +(?:{'|'.join(_UNITS)})s?"
+_DURATION = re.compile(rf"{_PART}(?: +{_PART})*")
+_LONGEST = 36_500 * _UNITS["day"]
+
+
+@dataclass(frozen=True, slots=True)
+class Duration:
+    """A length of time: ``text`` as Spark takes it, ``delta`` as Python and Airflow take it.
+
+    Months and years are refused: they have no fixed length, and a watermark needs one.
+    """
+
+    text: str
+    delta: timedelta
+
+    @classmethod
+    def parse(cls, text: str) -> Duration:
+        """Raises a PydanticCustomError (``wrong-duration``) but for interval words of up to 100 years."""
+        microseconds = 0
+        if len(text) <= 100 and _DURATION.fullmatch(text):
+            words = text.split()
+            for number, unit in zip(words[::2], words[1::2], strict=True):
+                microseconds += int(number) * _UNITS[unit.removesuffix("s")]
+            if microseconds <= _LONGEST:
+                return cls(text, timedelta(microseconds=microseconds))
+        raise problem(
+            "wrong-duration",
+            "is not a duration",
+            do='write a number and a unit from microseconds to weeks, such as "30 minutes" or "1 day"',
+        )
+
+    def __str__(self) -> str:
+        return self.text
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_plain_validator_function(
+            _validated, serialization=core_schema.to_string_ser_schema()
+        )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        return {"type": "string", "pattern": f"^{_DURATION.pattern}$", "examples": ["30 minutes", "1 day"]}
+
+
+def _validated(value: Any) -> Duration:
+    if isinstance(value, Duration):
+        return value
+    if isinstance(value, str):
+        return Duration.parse(value)
+    raise problem("wrong-type", "a duration needs its unit", do='write text such as "30 minutes"')
+
+
+def _positive(value: Duration) -> Duration:
+    if not value.delta:
+        raise problem("wrong-duration", "must be longer than zero", do="make it longer, or remove the key")
+    return value
+
+
+PositiveDuration = Annotated[Duration, AfterValidator(_positive)]

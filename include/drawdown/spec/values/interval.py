@@ -1,0 +1,87 @@
+"""Event-time intervals of a replay: half open, in UTC, at most as long as the spec's `replay.interval`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from drawdown.errors import SpecError
+
+_DAY = timedelta(days=1)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, order=True)
+class Interval:
+    """From `start` on and before `end`; both are timezone-aware.
+
+    Raises:
+        SpecError: ``replay.interval``: it ends before it starts.
+    """
+
+    start: datetime
+    end: datetime
+
+    def __post_init__(self) -> None:
+        if self.start >= self.end:
+            raise SpecError(
+                "replay.interval",
+                f"an interval from {shown(self.start)} to {shown(self.end)} is empty",
+                do="give an end that is later than the start",
+            )
+
+    @classmethod
+    def parse(cls, start: str, end: str) -> Interval:
+        """From ISO 8601 text; a time without a zone is UTC. Raises SpecError as the class, or for no time."""
+        return cls(_moment(start), _moment(end))
+
+    def __str__(self) -> str:
+        return f"{shown(self.start)} to {shown(self.end)}"
+
+    @property
+    def name(self) -> str:
+        """As part of a folder's name."""
+        return f"{self.start.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}-{self.end.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}"
+
+    def wider(self, back: timedelta, ahead: timedelta) -> Interval:
+        """With so much more on either side."""
+        return Interval(self.start - back, self.end + ahead)
+
+    def parts(self, length: timedelta) -> Iterator[Interval]:
+        """Its parts of this length from the start on; the last one ends where the interval does."""
+        start = self.start
+        while start < self.end:
+            end = min(start + length, self.end)
+            yield Interval(start, end)
+            start = end
+
+    @property
+    def is_days(self) -> bool:
+        """Whether it goes from midnight to midnight, UTC."""
+        return all((at - _EPOCH) % _DAY == timedelta(0) for at in (self.start, self.end))
+
+    def days(self) -> tuple[str, str]:
+        """The first day whose midnight is in the interval, and the first one behind it, as ISO dates."""
+        first, behind = (
+            at if at == at.replace(hour=0, minute=0, second=0, microsecond=0) else at + _DAY
+            for at in (self.start.astimezone(UTC), self.end.astimezone(UTC))
+        )
+        return first.date().isoformat(), behind.date().isoformat()
+
+
+def shown(at: datetime) -> str:
+    """A time as commands take it: 2013-01-01T00:00:00Z."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def _moment(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise SpecError(
+            "replay.interval",
+            f"{text!r} is no time",
+            do="write a date or a time in UTC, such as 2013-01-01 or 2013-01-01T06:00:00Z",
+        ) from None
+    return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,0 +1,24 @@
+"""The process that dies: drains one pipeline of the project that it is given on standard input."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+
+from drawdown.application import SparkApplication, exit_code
+from drawdown.launch.local import local_profile, submit_conf
+from drawdown.spec import load_pipeline
+from drawdown.workspace import Workspace
+
+
+def main() -> int:
+    """Returns an exit code of `drawdown run`; the drain that follows says what was wrong."""
+    project, name = pickle.load(sys.stdin.buffer)  # noqa: S301  written by crash.py, our parent
+    pipeline = load_pipeline(project, name)
+    with Workspace.open(project) as workspace:
+        application = SparkApplication(workspace, submit_conf(project, local_profile(project)))
+        return exit_code(application.drain_all([pipeline]))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

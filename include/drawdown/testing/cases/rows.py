@@ -1,0 +1,183 @@
+"""Rows as tests compare them: by column name, as multisets, every value in one canonical form.
+
+Duplicates count: a row that is there twice and expected once is one unexpected row. Times are UTC.
+Floating-point numbers are compared to 9 significant digits: sums depend on the order of the rows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from drawdown.errors import SpecError
+from drawdown.spec.reading.nearest import did_you_mean
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+_SIGNIFICANT = 9
+
+Row = tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Difference:
+    """What a table holds too little and too much of, rows in the order of ``columns``."""
+
+    table: str
+    columns: tuple[str, ...]
+    missing: tuple[Row, ...]
+    unexpected: tuple[Row, ...]
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.unexpected)
+
+
+def difference(table: str, found: DataFrame | None, expected: Path | None) -> Difference:
+    """Compare a table with the file of its expected rows, in the columns that the file names.
+
+    Args:
+        found: None where the table does not exist yet: it has no rows.
+        expected: None where no row is expected; then all columns are shown.
+
+    Raises:
+        SpecError: ``test.expected-*``: the file cannot be read as rows of that table.
+    """
+    if found is None:
+        rows = _plain_rows(expected) if expected else ((), Counter())
+        return Difference(table, rows[0], tuple(rows[1].elements()), ())
+    frame = expected_frame(found.sparkSession, expected, found.schema) if expected else None
+    columns = tuple(frame.columns if frame is not None else found.columns)
+    there = _canonical(found, columns)
+    wanted = _canonical(frame, columns) if frame is not None else Counter[Row]()
+    return Difference(table, columns, _ordered(wanted - there), _ordered(there - wanted))
+
+
+def expected_frame(session: SparkSession, path: Path, schema: StructType) -> DataFrame:
+    """The rows of a .csv (with a header; an empty field is NULL) or .jsonl file, as columns of ``schema``.
+
+    A column may be left out. Arrays and structs in csv are JSON; an array of text may be ``a|b``.
+
+    Raises:
+        SpecError: ``test.unknown-column``, ``test.wrong-value``, ``test.not-json``.
+    """
+    from pyspark.sql import functions as F
+
+    text = _text_frame(session, path)
+    for name in text.columns:
+        if name not in schema.fieldNames():
+            raise SpecError(
+                "test.unknown-column",
+                f"the table has no column {name!r}; {did_you_mean(name, schema.fieldNames())}",
+                where=str(path),
+                do="correct the header",
+            )
+    typed = {name: _typed(F.col(f"`{name}`"), schema[name].dataType) for name in text.columns}
+    frame = text.select(*[column.alias(name) for name, column in typed.items()])
+    _refuse_lost_values(path, text, typed, schema)
+    return frame
+
+
+def _text_frame(session: SparkSession, path: Path) -> DataFrame:
+    """Every column as text."""
+    from pyspark.sql.types import StringType, StructField, StructType
+
+    if path.suffix == ".csv":
+        return session.read.csv(str(path), header=True, multiLine=True, escape='"')
+    names, rows = _json_lines(path)
+    schema = StructType([StructField(name, StringType()) for name in names])
+    return session.createDataFrame([tuple(_as_text(row.get(n)) for n in names) for row in rows], schema)
+
+
+def _json_lines(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
+    rows: list[dict[str, Any]] = []
+    for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except json.JSONDecodeError as error:
+            row = str(error)
+        if not isinstance(row, dict):
+            raise SpecError(
+                "test.not-json",
+                f"the line is not a JSON object: {line[:60]}",
+                where=f"{path}:{number}",
+                do="write one JSON object a line",
+            )
+        rows.append(row)
+    return list(dict.fromkeys(name for row in rows for name in row)), rows
+
+
+def _as_text(value: Any) -> str | None:
+    return value if value is None or isinstance(value, str) else json.dumps(value)
+
+
+def _typed(column: Column, kind: DataType) -> Column:
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, MapType, StringType, StructType
+
+    if not isinstance(kind, ArrayType | MapType | StructType):
+        return column.try_cast(kind)
+    parsed = F.from_json(column, kind.simpleString())
+    if isinstance(kind, ArrayType) and isinstance(kind.elementType, StringType):
+        return F.when(column.startswith("["), parsed).otherwise(F.split(column, r"\|"))
+    return parsed
+
+
+def _refuse_lost_values(path: Path, text: DataFrame, typed: dict[str, Column], schema: StructType) -> None:
+    """A value that is no value of its column's type would silently be compared as NULL."""
+    from pyspark.sql import functions as F
+
+    for name, column in typed.items():
+        lost = text.where(F.col(f"`{name}`").isNotNull() & column.isNull()).select(f"`{name}`").first()
+        if lost is not None:
+            raise SpecError(
+                "test.wrong-value",
+                f"column {name}: {lost[0]!r} is no {schema[name].dataType.simpleString()}",
+                where=str(path),
+                do="correct the value; an empty field is NULL",
+            )
+
+
+def _canonical(frame: DataFrame, columns: tuple[str, ...]) -> Counter[Row]:
+    from pyspark.sql import functions as F
+
+    shown = [_shown(F.col(f"`{name}`"), frame.schema[name].dataType).alias(name) for name in columns]
+    return Counter(tuple(_rounded(value) for value in row) for row in frame.select(*shown).collect())
+
+
+def _shown(column: Column, kind: DataType) -> Column:
+    """As text, in the session's time zone (UTC); numbers that have to be rounded stay numbers."""
+    from pyspark.sql import functions as F
+    from pyspark.sql.types import ArrayType, BinaryType, DoubleType, FloatType, MapType, StructType
+
+    if isinstance(kind, DoubleType | FloatType):
+        return column
+    if isinstance(kind, ArrayType | MapType | StructType):
+        return F.to_json(column)
+    return F.hex(column) if isinstance(kind, BinaryType) else column.cast("string")
+
+
+def _rounded(value: str | float | None) -> str | None:
+    return f"{value:.{_SIGNIFICANT}g}" if isinstance(value, float) else value
+
+
+def _ordered(rows: Counter[Row]) -> tuple[Row, ...]:
+    return tuple(sorted(rows.elements(), key=lambda row: tuple(value or "" for value in row)))
+
+
+def _plain_rows(path: Path) -> tuple[tuple[str, ...], Counter[Row]]:
+    """The expected rows as they are written, where there is no table to give them types."""
+    import csv
+
+    if path.suffix == ".csv":
+        with path.open(newline="", encoding="utf-8") as file:
+            names, *rows = list(csv.reader(file)) or [[]]
+        return tuple(names), Counter(tuple(value or None for value in row) for row in rows)
+    columns, objects = _json_lines(path)
+    return tuple(columns), Counter(tuple(_as_text(row.get(name)) for name in columns) for row in objects)

@@ -1,0 +1,1 @@
+"""Servers for tests, started here and gone afterwards: a Kafka broker, a PostgreSQL database."""
