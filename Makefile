@@ -45,13 +45,13 @@ test-security: setup ## Run the tests of paths, YAML and secrets
 	@$(PYTHON) -m pytest tests/security
 test-e2e: setup-tests ## Run whole lines of pipelines with a real scheduler
 	@$(PYTHON) -m pytest tests/e2e
-screenshots: setup-tests ## Take the screenshots of docs/images anew, in a real browser
+screenshots: setup-tests ## Take the screenshots of docs/images again, in a real browser
 	@$(PYTHON) -m pytest tests/airflow --pictures -k browser
 lint: setup ## Check format, style, types and layers
 	@$(PYTHON) -m ruff format --check . && $(PYTHON) -m ruff check . && $(PYTHON) -m mypy && .venv/bin/lint-imports
 audit: setup ## Ask PyPI for known weaknesses of the pinned packages (fails when it cannot be reached)
 	@$(PYTHON) -m uv tool run --from pip-audit==2.10.1 pip-audit --strict --disable-pip --no-deps -r requirements.txt -r dev/requirements.txt
-lock: setup ## Resolve and pin requirements.txt and jars.lock anew
+lock: setup ## Resolve and pin requirements.txt and jars.lock again
 	@$(PYTHON) -m dev.lock
 bench: setup-tests ## Run the benchmarks (hours; ONLY="small_runs audit") and write docs/performance.md
 	@$(PYTHON) -m tests.benchmarks $(ONLY)

@@ -1,6 +1,6 @@
 """The line under test: a broker, an Airflow and a project of its own; deliver a day, run, wait.
 
-Everything lives in one folder that is made anew, so the demo never touches a user's storage, metastore
+Everything lives in one folder that is emptied first, so the demo never touches a user's storage, metastore
 or Airflow. Leaving the context ends every process, whatever happened inside.
 """
 
@@ -63,7 +63,7 @@ class Line:
 
     Args:
         root: the project, with dags/, jobs/ and include/.
-        home: made anew; what an earlier demo left there is removed.
+        home: emptied first, also of what an earlier demo left there.
     """
 
     def __init__(self, root: Path, home: Path) -> None:

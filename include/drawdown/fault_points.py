@@ -47,7 +47,7 @@ STEPS: Mapping[str, str] = {
 """Each step of a drain, and what is durable after it; in the order of a run."""
 
 QUARANTINE_STEPS: Mapping[str, str] = {
-    "replay.judge": "rows of the quarantine are judged anew, and those that pass are written apart",
+    "replay.judge": "rows of the quarantine are judged again, and those that pass are written apart",
     "replay.note": "the metastore knows which of them go into which batch",
     "replay.plan": "that batch is in Spark's offset log; the steps of a drain follow",
     "drop.note": "the metastore knows which rows of the quarantine are dropped",

@@ -81,7 +81,7 @@ class Generation:
         """Counted from 1.
 
         Raises:
-            RefusedError: ``rebuild.unfinished``: which generation is next cannot be told.
+            RefusedError: ``rebuild.unfinished``: which generation is next is unknown.
         """
         if self.checkpoint is None:
             return self.metastore.next_generation(self.pipeline.name)

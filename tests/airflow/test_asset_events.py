@@ -24,7 +24,7 @@ from sqlalchemy import create_engine
 
 from drawdown.airflow.records import runs_of, runs_of_dag_run, verdict_of
 from drawdown.airflow.schedules import asset_of
-from drawdown.airflow.tasks.asset_events import is_told
+from drawdown.airflow.tasks.asset_events import is_reported
 from drawdown.airflow.tasks.audit_and_publish import AuditOperator, PublishOperator
 from drawdown.application import NOTHING_NEW
 from drawdown.cli.commands.runs import runs as show_runs
@@ -207,9 +207,9 @@ def test_what_a_decision_made_visible_is_told_by_the_decision(metastore: Metasto
     metastore.finish_run("released", "succeeded")
     metastore.release(lease)
     assert told(asset, "day-1") is None
-    assert not is_told(decided, asset.inlet)
+    assert not is_reported(decided, asset.inlet)
     asset.tell({"run_id": "released", "batch_ids": [0, 1], "decision": "release"})
-    assert is_told(decided, asset.inlet), "`decide` was cleared"
+    assert is_reported(decided, asset.inlet), "`decide` was cleared"
 
 
 def test_what_a_rebuild_drained_is_told_by_the_swap(metastore: Metastore, asset: Asset) -> None:

@@ -44,7 +44,7 @@ def keep(about: str, found: list[Comparison]) -> None:
 
 
 def write_page() -> None:
-    """The text above the mark stays; the figures below are written anew."""
+    """The text above the mark stays; the figures below are written again."""
     text, _, _ = PAGE.read_text().partition(MARK)
     PAGE.write_text("\n".join([text + MARK, *_tables()]) + "\n")
 

@@ -126,7 +126,7 @@ def test_a_folder_without_a_project_says_what_to_do(tmp_path: Path) -> None:
     assert "drawdown init" in refused(done, 2, "spec.no-project")
 
 
-def test_the_doctor_names_the_command_that_mends(sales: Path) -> None:
+def test_the_doctor_names_the_command_that_fixes(sales: Path) -> None:
     done = drawdown(sales, "doctor", "--json")
     found = {finding["about"]: finding for finding in json.loads(done.stdout)}
     assert done.returncode == 0

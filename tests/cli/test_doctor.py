@@ -1,4 +1,4 @@
-"""`drawdown doctor` names what a machine does not show by itself, and the command that mends it."""
+"""`drawdown doctor` names what a machine does not show by itself, and the command that fixes it."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.test_commands import refused
 from tests.support.command_line import drawdown
 from tests.support.sandbox import Sandbox
-from tests.support.set_aside import MENDED, NAME, fill, write
+from tests.support.set_aside import CORRECTED, NAME, fill, write
 
 PAGE = Path(__file__).parents[2] / "docs/quarantine.md"
 
@@ -25,7 +25,7 @@ def commands() -> list[list[str]]:
 @pytest.mark.full
 def test_the_commands_of_the_page_do_what_it_says(sandbox: Sandbox) -> None:
     fill(sandbox)
-    write(sandbox, MENDED)
+    write(sandbox, CORRECTED)
     root = sandbox.root
     nobody = drawdown(root, "quarantine", "drop", NAME, "--why", "x")
     assert "--yes" in refused(nobody, 2, "quarantine.unasked")

@@ -61,7 +61,7 @@ def conformance_tests() -> Iterator[ConformanceTest]:
 def write_page(shown: Mapping[str, Shown], page: Path = PAGE) -> None:
     """docs/conformance.md: a table of id, what, test and result; below it the specs that show them.
 
-    Rows that were not run this time stay as the page has them, so that a part of the tier can be run anew.
+    Rows that were not run this time stay as the page has them, so that a part of the tier can be run again.
     """
     before = page.read_text() if page.exists() else ""
     tests = {test.id: test for test in conformance_tests()}

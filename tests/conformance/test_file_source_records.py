@@ -128,7 +128,7 @@ def test_a_partition_column_that_the_schema_lacks_is_refused(sandbox: Sandbox) -
     sandbox.pipeline("guessed", _spec('schema: "id INT"'), **aside)
     sandbox.land_json("landing/rows/day=1/1.json", [{"id": 1}])
     error = refused(sandbox, "guessed", "source.partition-undeclared", SpecError)
-    assert "Spark would guess the type anew at each run" in error.what
+    assert "Spark would guess the type again at each run" in error.what
 
 
 RECORDS = {
@@ -196,7 +196,7 @@ def test_a_corrupt_record_fails_the_run_where_the_policy_says_so(sandbox: Sandbo
     assert error.what.endswith("1 malformed record(s)"), "the record itself only where `samples:` shows it"
     assert sandbox.delta("tables/out") == [(1, "one"), (2, "two")]
 
-    # The batch is planned: it keeps its file, and goes through once the data are mended.
+    # The batch is planned: it keeps its file, and goes through once the data are fixed.
     broken.write_text("3,three\n4,four\n")
     sandbox.run("parsed")
     assert sandbox.delta("tables/out") == [(1, "one"), (2, "two"), (3, "three"), (4, "four")]

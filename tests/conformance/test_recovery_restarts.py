@@ -56,7 +56,7 @@ def test_a_run_after_a_failure_and_after_a_stop_goes_on_from_the_committed_offse
     assert _committed(sandbox) == 1, "two batches before the one that failed"
     assert sandbox.delta("tables/out") == [], "not judged yet"
 
-    # Mended, and bounded: a clean stop before the last batch.
+    # Fixed, and bounded: a clean stop before the last batch.
     bounded = SPEC + "drain: {max_batches: 1}\n"
     sandbox.pipeline("totals", bounded, transform_py=TRANSFORM.format(refused="()"))
     stopped = sandbox.run("totals")

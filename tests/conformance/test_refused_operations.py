@@ -71,7 +71,7 @@ OPERATIONS = {
     "SELECT k FROM events WHERE v = (SELECT max(v) FROM events)": (
         "transform.refused",
         "Streaming query is not allowed in subquery",
-        "mend the transform",
+        "fix the transform",
     ),
     "SELECT DISTINCT k FROM events": (
         "mode.append-needs-watermark",

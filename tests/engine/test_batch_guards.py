@@ -23,7 +23,19 @@ from drawdown.spec import load_pipeline
 from drawdown.spec.trigger import parse_trigger
 from drawdown.workspace import Generation, Workspace
 from tests.support.sandbox import Sandbox
-from tests.support.set_aside import FILES, MENDED, NAME, SPEC, closed, fill, land, replay, rows, states, write
+from tests.support.set_aside import (
+    CORRECTED,
+    FILES,
+    NAME,
+    SPEC,
+    closed,
+    fill,
+    land,
+    replay,
+    rows,
+    states,
+    write,
+)
 
 STUCK = DrawdownError("drain.stuck", "it was given up", where="here", do="run again")
 
@@ -51,7 +63,7 @@ def test_a_batch_that_a_dead_run_had_begun_takes_no_rows_of_the_quarantine(
         if publish == "audited"
         else SPEC.replace("schema: hourly.ddl", "schema: hourly.ddl, publish: direct")
     )
-    sandbox.pipeline(NAME, spec, **FILES, quality_yaml=MENDED)
+    sandbox.pipeline(NAME, spec, **FILES, quality_yaml=CORRECTED)
     land(sandbox, "c", "3,2024-01-01T10:15:00Z,1")
     with dying(monkeypatch, Drain, "_on_batch"):
         assert sandbox.drain(NAME)[0].error is not None
@@ -73,7 +85,7 @@ def test_rows_that_wait_for_their_batch_are_not_left_to_sparks_own_sink(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fill(sandbox)
-    write(sandbox, MENDED)
+    write(sandbox, CORRECTED)
     with dying(monkeypatch, Drain, "run"), pytest.raises(DrawdownError):
         replay(sandbox)
     assert states(sandbox)["95"] == "replaying"

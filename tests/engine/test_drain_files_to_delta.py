@@ -137,7 +137,7 @@ def test_a_failing_audit_publishes_nothing_and_names_the_expectation(sandbox: Sa
         assert [b.status for b in metastore.batches("events", 1)].count("held") == 1
 
 
-def test_malformed_fail_stops_the_run_and_a_mended_file_goes_through(sandbox: Sandbox) -> None:
+def test_malformed_fail_stops_the_run_and_a_fixed_file_goes_through(sandbox: Sandbox) -> None:
     spec = SPEC.replace("watermark:", "malformed: fail\n    watermark:")
     sandbox.pipeline("events", spec, **FILES)
     bad = sandbox.land("landing/events/a.csv", [HEADER, "x,1,2024-01-01T10:00:00Z"], mtime=1)

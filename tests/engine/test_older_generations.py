@@ -24,7 +24,7 @@ from tests.support.rebuilds import (
     rows,
     sums,
 )
-from tests.support.recovering import mend
+from tests.support.recovering import fix
 from tests.support.sandbox import Sandbox
 
 NAME = "hourly"
@@ -105,7 +105,7 @@ def test_a_swap_that_the_metastore_does_not_know_is_told_by_the_table(sandbox: S
     refused(sandbox, lambda: end(sandbox, "discard"))
     assert end(sandbox, "approve", 2).generation == 2
     error = refused(sandbox, lambda: sandbox.run(NAME))
-    mend(sandbox, error.do)
+    fix(sandbox, error.do)
     run = sandbox.run(NAME)
     assert (run.generation, run.counts.read) == (2, len(SECOND))
     assert rows(sandbox) == tenfold(FIRST + SECOND, "02T09")

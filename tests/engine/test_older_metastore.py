@@ -13,9 +13,9 @@ from tests.support.recovering import (
     NAME,
     Result,
     checkpoint,
+    fix,
     goes_on_like,
     land,
-    mend,
     project,
     refused,
     result,
@@ -62,7 +62,7 @@ def test_checkpoint_and_sink_go_back_to_what_an_older_copy_knows(
     error = refused(sandbox, "metastore.behind")
     assert sandbox.snapshot() == before
     assert f"drawdown checkpoint rewind {NAME} --to " in error.do
-    mend(sandbox, error.do)
+    fix(sandbox, error.do)
     goes_on_like(sandbox, wanted)
 
 
@@ -73,7 +73,7 @@ def test_a_snapshot_that_is_newer_than_the_copy_is_put_back(tmp_path: Path, spar
     error = refused(sandbox, "metastore.behind")
     assert f"drawdown checkpoint restore {NAME} " in error.do
     assert "--sink" not in error.do, "the snapshot is as new as the sink: nothing has to come again"
-    mend(sandbox, error.do)
+    fix(sandbox, error.do)
     nothing = sandbox.drain(NAME)[0]
     assert (nothing.run, nothing.error) == (None, None)
     assert result(sandbox) == wanted

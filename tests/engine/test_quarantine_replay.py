@@ -9,7 +9,7 @@ from deltalake import DeltaTable, write_deltalake
 
 from drawdown.errors import RefusedError, SpecError, TransformError
 from tests.support.sandbox import Sandbox
-from tests.support.set_aside import MENDED, NAME, STRICT, closed, fill, land, replay, states, write
+from tests.support.set_aside import CORRECTED, NAME, STRICT, closed, fill, land, replay, states, write
 from tests.support.two_streams import WATERMARK, arrive, joining, spec
 
 
@@ -19,8 +19,8 @@ def hourly(sandbox: Sandbox) -> Sandbox:
     return sandbox
 
 
-def test_rows_that_a_mended_rule_lets_pass_are_in_the_live_window_once(hourly: Sandbox) -> None:
-    write(hourly, MENDED)
+def test_rows_that_a_fixed_rule_lets_pass_are_in_the_live_window_once(hourly: Sandbox) -> None:
+    write(hourly, CORRECTED)
     run = replay(hourly)
     assert (run.kind, run.state, run.counts.replayed) == ("quarantine-replay", "succeeded", 2)
     assert (run.counts.read, run.counts.fed, run.counts.balanced) == (0, 0, True)
@@ -35,7 +35,7 @@ def test_rows_that_a_mended_rule_lets_pass_are_in_the_live_window_once(hourly: S
         assert sum(each.counts.replayed for each in metastore.runs(NAME)) == 2
 
 
-def test_a_patch_mends_a_record_that_could_not_be_parsed(hourly: Sandbox) -> None:
+def test_a_patch_fixes_a_record_that_could_not_be_parsed(hourly: Sandbox) -> None:
     run = replay(hourly, patch=("delay = cast(cast(delay as double) as int)",), rules=("malformed",))
     assert run.counts.replayed == 1
     assert states(hourly)["broken"] == "replayed"
@@ -66,7 +66,7 @@ def test_rows_that_would_be_dropped_as_late_stay_open_until_they_are_asked_for(h
     hourly.run(NAME)
     land(hourly, "d", "3,2024-01-01T11:31:00Z,1")
     hourly.run(NAME)
-    write(hourly, MENDED)
+    write(hourly, CORRECTED)
     run = replay(hourly)
     assert (run.counts.replayed, run.origin["left"]["late"]) == (0, 2)
     assert states(hourly)["95"] == "open"
@@ -78,7 +78,7 @@ def test_rows_that_would_be_dropped_as_late_stay_open_until_they_are_asked_for(h
 
 @pytest.mark.full
 def test_new_data_goes_on_in_the_same_run(hourly: Sandbox) -> None:
-    write(hourly, MENDED)
+    write(hourly, CORRECTED)
     land(hourly, "c", "3,2024-01-01T11:30:00Z,1")
     run = replay(hourly)
     assert (run.counts.replayed, run.counts.read, run.counts.balanced) == (2, 1, True)
@@ -86,7 +86,7 @@ def test_new_data_goes_on_in_the_same_run(hourly: Sandbox) -> None:
 
 
 def test_a_rewound_checkpoint_opens_its_rows_again(hourly: Sandbox) -> None:
-    write(hourly, MENDED)
+    write(hourly, CORRECTED)
     replay(hourly)
     with hourly.metastore() as metastore:
         [decision] = metastore.decisions(NAME)
@@ -101,7 +101,7 @@ def test_an_older_table_is_given_its_later_columns(hourly: Sandbox) -> None:
     old = DeltaTable(folder).to_pyarrow_table().drop_columns(["parsed", "generation", "set_aside_at"])
     write_deltalake(folder, old, mode="overwrite", schema_mode="overwrite")
     assert states(hourly)["95"] == "open"
-    write(hourly, MENDED)
+    write(hourly, CORRECTED)
     assert replay(hourly).counts.replayed == 2
     land(hourly, "c", "150,2024-01-01T11:30:00Z,1")
     hourly.run(NAME)

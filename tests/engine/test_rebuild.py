@@ -1,4 +1,4 @@
-"""A rebuild computes the output anew beside the live drains, and is swapped in by one commit."""
+"""A rebuild computes the output again beside the live drains, and is swapped in by one commit."""
 
 from __future__ import annotations
 

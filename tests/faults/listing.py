@@ -25,7 +25,7 @@ _INTRODUCTION = """\
 Made by `make test-all` from `tests/faults/rows.yaml` and the results of the tests that carry the ids; do not
 edit. Each fault is injected for real, and what follows is compared with a control that never failed. A cell
 is the result on that sink; it is empty where the fault does not touch the sink or
-no test shows it there. A part of the tests may be run anew (`pytest --faults-page` with
+no test shows it there. A part of the tests may be run again (`pytest --faults-page` with
 their names): the others stay as they were.
 """
 

@@ -226,7 +226,7 @@ def test_a_file_that_is_too_old_is_named_and_taken_when_the_age_is_raised(
 
 
 @pytest.mark.fault("F23", "delta")
-def test_a_file_from_the_future_is_named_and_not_read_until_it_is_mended(
+def test_a_file_from_the_future_is_named_and_not_read_until_it_is_fixed(
     tmp_path: Path, spark: SparkSession
 ) -> None:
     control, lied = _project(tmp_path / "control", spark), _project(tmp_path / "lied", spark)

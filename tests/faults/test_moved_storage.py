@@ -1,4 +1,4 @@
-"""A storage root that was copied to another place: nothing is read again, and one command names it anew."""
+"""A storage root that was copied elsewhere: nothing is read again, and one command notes the new place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from tests.support import rebuilds
 from tests.support.command_line import drawdown
-from tests.support.recovering import NAME, checkpoint, goes_on_like, land, mend, project, refused, result
+from tests.support.recovering import NAME, checkpoint, fix, goes_on_like, land, project, refused, result
 from tests.support.sandbox import Sandbox
 
 FAILING = "expectations: [{type: expect_table_row_count_to_equal, kwargs: {value: -1}}]\n"
@@ -53,7 +53,7 @@ def test_a_storage_in_another_place_is_refused_until_its_files_are_named_there(
     assert error.do.endswith(f"`drawdown checkpoint move {NAME} --from {old}`")
     plan = drawdown(sandbox.root, "plan", NAME, "--json")
     assert (plan.returncode, "storage.moved" in plan.stdout) == (3, True)
-    mend(sandbox, error.do)
+    fix(sandbox, error.do)
     checkpoint(sandbox, "verify")
     again = sandbox.drain(NAME)[0]
     assert (again.run, again.error) == (None, None), "nothing is new, and nothing was rewritten"

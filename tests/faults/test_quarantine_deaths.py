@@ -6,7 +6,7 @@ import pytest
 
 from tests.support.deaths import die
 from tests.support.sandbox import Sandbox
-from tests.support.set_aside import MENDED, NAME, closed, fill, land, replay, states, write
+from tests.support.set_aside import CORRECTED, NAME, closed, fill, land, replay, states, write
 
 FULL = pytest.mark.full
 
@@ -24,7 +24,7 @@ FULL = pytest.mark.full
 )
 def test_the_next_command_completes_a_replay_that_died(sandbox: Sandbox, moment: str) -> None:
     fill(sandbox)
-    write(sandbox, MENDED)
+    write(sandbox, CORRECTED)
     die(sandbox, NAME, moment, "quarantine replay")
     noted = moment != "after replay.judge"
     assert states(sandbox)["95"] == ("replaying" if noted else "open")

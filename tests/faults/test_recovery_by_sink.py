@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 from drawdown.testing.servers.kafka import KafkaServer
 from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.kill_matrix import KINDS, NAME, Rows, assert_one_more_run_is_a_no_op, land
-from tests.support.recovering import CHECKPOINT, checkpoint, mend, refused
+from tests.support.recovering import CHECKPOINT, checkpoint, fix, refused
 from tests.support.sandbox import Sandbox, multiset
 
 pytest_plugins = ("tests.fixtures.postgres",)
@@ -62,7 +62,7 @@ def test_a_merged_or_overwritten_table_goes_back_with_its_checkpoint(
     said = checkpoint(sandbox, "rewind", "--to", str(last), code=3).stderr
     assert "sink.ahead" in said
     assert sandbox.everything() == before
-    mend(sandbox, " ".join(said.split()))
+    fix(sandbox, " ".join(said.split()))
     ends_like(kind, sandbox, control)
 
 
@@ -85,7 +85,7 @@ def test_a_database_goes_back_by_its_own_backup_and_the_checkpoint_by_a_snapshot
     assert sandbox.everything() == before
     assert KINDS[kind].rows(sandbox) == rows
     _put_back(sandbox, postgres_server, backup)
-    mend(sandbox, said)
+    fix(sandbox, said)
     ends_like(kind, sandbox, control)
 
 
@@ -107,10 +107,10 @@ def test_what_a_topic_has_taken_stays_and_a_snapshot_of_now_brings_a_lost_checkp
     assert sandbox.everything() == before
     assert KINDS[kind].rows(sandbox) == rows
 
-    mend(sandbox, said)
+    fix(sandbox, said)
     shutil.rmtree(sandbox.storage / CHECKPOINT)
     land(sandbox, 2)
-    mend(sandbox, refused(sandbox, "checkpoint.missing").do)
+    fix(sandbox, refused(sandbox, "checkpoint.missing").do)
     ends_like(kind, sandbox, control)
 
 

@@ -16,10 +16,10 @@ from tests.support.recovering import (
     NAME,
     Result,
     checkpoint,
+    fix,
     goes_on_like,
     keep,
     land,
-    mend,
     newest,
     project,
     put_back,
@@ -121,7 +121,7 @@ def test_a_rewind_is_refused_when_the_sink_is_ahead_and_takes_it_back_when_told(
     assert "sink.ahead" in done.stderr
     assert "a new pipeline folder with a sink of its own" in " ".join(done.stderr.split())
     assert sandbox.everything() == before
-    mend(sandbox, " ".join(done.stderr.split()))
+    fix(sandbox, " ".join(done.stderr.split()))
     assert _json(sandbox, "show")["committed"]["last"] == first[-1]
     assert _json(sandbox, "verify")["faults"] == []
     sandbox.run(NAME)
@@ -151,7 +151,7 @@ def test_a_missing_commit_of_a_published_batch_is_written_again(drained: tuple[S
     commit.unlink()
     found = _json(sandbox, "verify", code=3)
     assert [(f["file"], f["kind"]) for f in found["faults"]] == [(str(commit), "missing")]
-    mend(sandbox, found["do"])
+    fix(sandbox, found["do"])
     assert commit.read_bytes() == whole
     goes_on_like(sandbox, control)
 
@@ -168,7 +168,7 @@ def test_a_snapshot_from_before_the_last_run_comes_back_with_its_sink(
     done = checkpoint(sandbox, "restore", taken["name"], code=3)
     assert "sink.ahead" in done.stderr
     assert sandbox.everything() == before
-    mend(sandbox, " ".join(done.stderr.split()))
+    fix(sandbox, " ".join(done.stderr.split()))
     assert _json(sandbox, "show")["committed"]["last"] == taken["last_batch"]
     goes_on_like(sandbox, control)
 
@@ -178,7 +178,7 @@ def test_a_metastore_that_is_lost_is_filled_by_a_snapshot(drained: tuple[Sandbox
     checkpoint(sandbox, "snapshot")
     (sandbox.root / "metastore.db").unlink()
     error = refused(sandbox, "checkpoint.unknown")
-    mend(sandbox, error.do.partition("lost: ")[2])
+    fix(sandbox, error.do.partition("lost: ")[2])
     goes_on_like(sandbox, control)
 
 
@@ -207,7 +207,7 @@ def test_what_prune_removes_no_run_needs(drained: tuple[Sandbox, Result]) -> Non
 
 
 @pytest.mark.fault("F13", "delta")
-def test_a_repair_keeps_what_was_there_and_refuses_what_it_cannot_mend(
+def test_a_repair_keeps_what_was_there_and_refuses_what_it_cannot_fix(
     drained: tuple[Sandbox, Result],
 ) -> None:
     sandbox, _ = drained
@@ -231,7 +231,7 @@ def test_a_checkpoint_of_a_file_sink_that_is_gone_comes_back(drained: tuple[Sand
     sandbox, control = drained
     checkpoint(sandbox, "snapshot")
     shutil.rmtree(sandbox.storage / CHECKPOINT)
-    mend(sandbox, refused(sandbox, "checkpoint.missing").do)
+    fix(sandbox, refused(sandbox, "checkpoint.missing").do)
     goes_on_like(sandbox, control)
 
 
@@ -245,6 +245,6 @@ def test_a_torn_entry_of_a_file_sinks_log_is_written_again(drained: tuple[Sandbo
     tear(entry)
     found = _json(sandbox, "verify", code=3)
     assert found["faults"][0]["file"] == str(entry)
-    mend(sandbox, found["do"])
+    fix(sandbox, found["do"])
     assert entry.read_bytes() == whole, "as Spark had written it"
     goes_on_like(sandbox, control)

@@ -1,4 +1,4 @@
-"""Files of a checkpoint that are torn or gone: the error names file and command; the command mends it."""
+"""Files of a checkpoint that are torn or gone: the error names file and command; the command fixes it."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from tests.support.recovering import (
     CHECKPOINT,
     NAME,
     Result,
+    fix,
     goes_on_like,
     keep,
     land,
-    mend,
     newest,
     project,
     put_back,
@@ -81,7 +81,7 @@ def _torn_metadata(checkpoint: Path) -> Path:
 
 
 def _stale_checksum(checkpoint: Path) -> Path:
-    """As somebody leaves it who mends a log file with an editor."""
+    """As somebody leaves it who fixes a log file with an editor."""
     file = newest(checkpoint / "commits")
     older = file.with_name(f".{int(file.name) - 1}.crc")
     file.with_name(f".{file.name}.crc").write_bytes(older.read_bytes()[:-1] + b"!")
@@ -169,7 +169,7 @@ def _no_partition(checkpoint: Path) -> Path:
         ),
     ],
 )
-def test_a_torn_file_is_named_with_the_command_that_mends_it(
+def test_a_torn_file_is_named_with_the_command_that_fixes_it(
     drained: Sandbox,
     control: Result,
     break_it: Callable[[Path], Path],
@@ -182,7 +182,7 @@ def test_a_torn_file_is_named_with_the_command_that_mends_it(
     assert error.where == str(file)
     assert said in error.what
     assert f"`drawdown checkpoint {command} {NAME}" in error.do
-    mend(drained, error.do)
+    fix(drained, error.do)
     goes_on_like(drained, control)
 
 
@@ -200,7 +200,7 @@ def test_state_of_other_bytes_without_a_checksum_is_what_spark_cannot_read(
     error = refused(drained, "checkpoint.unreadable")
     assert "Stream is corrupted" in error.what
     assert drained.delta("tables/hourly") == shown
-    mend(drained, error.do)
+    fix(drained, error.do)
     goes_on_like(drained, control)
 
 
@@ -217,7 +217,7 @@ def test_torn_offsets_of_a_batch_that_died_are_planned_or_read_again(
     tear(file)
     error = refused(drained, "checkpoint.torn")
     assert error.where == str(file)
-    mend(drained, error.do)
+    fix(drained, error.do)
     assert file.exists() == moment.startswith("after"), "noted offsets are written again"
     goes_on_like(drained, control)
 
@@ -226,7 +226,7 @@ def test_torn_offsets_of_a_batch_that_died_are_planned_or_read_again(
 def test_a_checkpoint_that_is_gone_comes_back_from_its_snapshot(drained: Sandbox, control: Result) -> None:
     shutil.rmtree(drained.storage / CHECKPOINT)
     error = refused(drained, "checkpoint.missing")
-    mend(drained, error.do)
+    fix(drained, error.do)
     goes_on_like(drained, control)
 
 
@@ -236,7 +236,7 @@ def test_without_a_snapshot_state_is_rewound_to_where_it_is_whole(drained: Sandb
     _torn_state(drained.storage / CHECKPOINT)
     error = refused(drained, "checkpoint.torn")
     assert f"`drawdown checkpoint rewind {NAME} --to " in error.do
-    mend(drained, error.do)
+    fix(drained, error.do)
     goes_on_like(drained, control)
 
 
@@ -250,5 +250,5 @@ def test_a_restore_that_was_cut_off_is_completed_by_the_same_command(
     (checkpoint / "restoring").write_text(snapshot.name)
     error = refused(drained, "checkpoint.torn")
     assert "a restore was cut off before its end" in error.what
-    mend(drained, error.do)
+    fix(drained, error.do)
     goes_on_like(drained, control)

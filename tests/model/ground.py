@@ -89,7 +89,7 @@ class Ground:
         self._write_quality()
 
     def _write_quality(self) -> None:
-        text = QUALITY.format(bound=100 if self.model.mended else 90)
+        text = QUALITY.format(bound=100 if self.model.fixed else 90)
         if self.has_windows:
             text = text.partition("expectations:")[0]
         for folder in ("out", "out/next"):

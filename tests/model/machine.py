@@ -85,7 +85,7 @@ STORIES: tuple[tuple[str, tuple[tuple[Step | None, ...], ...]], ...] = (
         (
             (("land", "bad", "ok"),),
             (("drain",),),
-            (("mend_rule", True),),
+            (("fix_rule", True),),
             (("later",), None),
             (("drain",),),
             (("backfill", 0, _CLOSED), ("land", "marker"), None),
@@ -172,7 +172,7 @@ _ANY_TIME = {
     "land",
     "later",
     "again",
-    "mend_rule",
+    "fix_rule",
     "deliver",
     "copy",
     "remake_source",
@@ -285,7 +285,7 @@ class Machine:
         """Hours of event time that the pipeline is finished with, and that readers see."""
         live, landed = self.world.model.live, self.world.model.landed
         rows = [landed[each] for batch in live.batches[: live.visible + 1] for each in batch]
-        times = [row.at for row in rows if row.at is not None and row.passes(self.world.model.mended)]
+        times = [row.at for row in rows if row.at is not None and row.passes(self.world.model.fixed)]
         passed = int((max(times) - FIRST) / HOUR) if times else 0
         return passed - _HOURS_BEHIND * self.world.has_windows
 
@@ -336,10 +336,10 @@ class Machine:
 
     # Quarantine and verdicts
 
-    @of("quarantine", "mend_rule")
-    def mend_rule(self) -> None:
+    @of("quarantine", "fix_rule")
+    def fix_rule(self) -> None:
         # A batch that was begun is judged by what holds when it ends.
-        self._do("mend_rule", not self.world.model.mended)
+        self._do("fix_rule", not self.world.model.fixed)
 
     @of("quarantine", "replay_quarantine")
     def replay_quarantine(self) -> None:

@@ -26,9 +26,9 @@ class Row:
     at: datetime | None
     kind: Kind
 
-    def passes(self, mended: bool) -> bool:
-        """The rule: a mended one lets ``bad`` rows through, and no rule the ``worst``."""
-        return self.kind not in BROKEN and self.kind != "worst" and (mended or self.kind != "bad")
+    def passes(self, fixed: bool) -> bool:
+        """The rule: a corrected one lets ``bad`` rows through, and no rule the ``worst``."""
+        return self.kind not in BROKEN and self.kind != "worst" and (fixed or self.kind != "bad")
 
     def within(self, start: datetime, end: datetime) -> bool:
         return self.at is not None and start <= self.at < end
@@ -90,7 +90,7 @@ class Model:
     ordered: bool = True
     keyed: bool = False
     landed: dict[int, Row] = field(default_factory=dict)
-    mended: bool = False
+    fixed: bool = False
     live: Generation = field(default_factory=lambda: Generation(1))
     shadow: Generation | None = None
     before: Generation | None = None
@@ -130,7 +130,7 @@ class Model:
         of.staged.append(len(of.batches))
         of.batches.append(list(ids))
         for each in ids:
-            if self.landed[each].passes(self.mended):
+            if self.landed[each].passes(self.fixed):
                 of.rows[each, of.version] += 1
             else:
                 of.quarantine[each] = "open"
@@ -190,7 +190,7 @@ class Model:
     def passing(self) -> list[int]:
         """Open rows of the quarantine that the rules of now let through."""
         open_ = [each for each, state in self.live.quarantine.items() if state == "open"]
-        return [each for each in open_ if self.landed[each].passes(self.mended)]
+        return [each for each in open_ if self.landed[each].passes(self.fixed)]
 
     def stage_passing(self) -> bool:
         """They go into a batch of their own; False: there are none."""
@@ -215,7 +215,7 @@ class Model:
         # A row of the quarantine that waits in a later batch comes with that.
         waiting = {each for slice_ in self.live.queue for each, _ in slice_.rows}
         rows = [self.landed[each] for each in sorted(read - waiting)]
-        return [row.id for row in rows if row.within(start, end) and row.passes(self.mended)]
+        return [row.id for row in rows if row.within(start, end) and row.passes(self.fixed)]
 
     def replay(self, start: datetime, end: datetime) -> None:
         made = self.recomputed(start, end)
@@ -324,7 +324,7 @@ class Windows(Model):
             self.late = self.watermark
 
     def _read(self, rows: list[Row]) -> None:
-        times = [row.at for row in rows if row.at is not None and row.passes(self.mended)]
+        times = [row.at for row in rows if row.at is not None and row.passes(self.fixed)]
         starts = [start for at in times for start in self.starts_of(at)]
         self.state.update(start for start in starts if self.late is None or self.end_of(start) > self.late)
         self.late = self.watermark
@@ -350,7 +350,7 @@ class Windows(Model):
     def replay(self, start: datetime, end: datetime) -> None:
         seen = self.live.batches[: self.live.visible + 1]
         rows = [self.landed[each] for batch in seen for each in batch]
-        times = [row.at for row in rows if row.at is not None and row.passes(self.mended)]
+        times = [row.at for row in rows if row.at is not None and row.passes(self.fixed)]
         counts = Counter(window for at in times for window in self.starts_of(at))
         first, behind = int(start.timestamp() // 60), int(end.timestamp() // 60)
         kept = {key: n for key, n in self.live.table.items() if not first <= key[0] < behind}

@@ -91,8 +91,8 @@ class World(Generations, Others):
             return ended
         return self._refused(ended, "backfill")
 
-    def mend_rule(self, mended: bool = True) -> None:
-        self.model.mended = mended
+    def fix_rule(self, fixed: bool = True) -> None:
+        self.model.fixed = fixed
         self._write_quality()
 
     def replay_quarantine(

@@ -127,7 +127,7 @@ def checkpoint(sandbox: Sandbox, *words: str, code: int = 0) -> subprocess.Compl
     return done
 
 
-def mend(sandbox: Sandbox, text: str) -> subprocess.CompletedProcess[str]:
+def fix(sandbox: Sandbox, text: str) -> subprocess.CompletedProcess[str]:
     """Type the very command that an error names; it succeeds, and leaves a record."""
     words = command_of(text)
     done = drawdown(sandbox.root, *words)

@@ -1,4 +1,4 @@
-"""A pipeline with rows in its quarantine: an open window, and rows that a mended rule lets into it."""
+"""A pipeline with rows in its quarantine: an open window, and rows that a corrected rule lets into it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ FILES = {
     "transform_sql": HOURLY,
 }
 STRICT = "rules: [{name: small, check: id < 90, on_fail: quarantine}]\n"
-MENDED = "rules: [{name: small, check: id < 100, on_fail: quarantine}]\n"
+CORRECTED = "rules: [{name: small, check: id < 100, on_fail: quarantine}]\n"
 
 
 def fill(sandbox: Sandbox) -> None:

@@ -67,7 +67,7 @@ def test_commands_about_the_checkpoint_mean_the_version_that_it_was_made_by(
         assert generation.pipeline.is_next
 
 
-def test_a_mended_next_one_stays_in_use(sandbox: Sandbox) -> None:
+def test_a_fixed_next_one_stays_in_use(sandbox: Sandbox) -> None:
     rules = sandbox.root / "include/pipelines" / NAME / "next/quality.yaml"
     rules.write_text("rules: [{name: some, check: n > 0, on_fail: quarantine}]\n")
     assert used(sandbox) == "next"

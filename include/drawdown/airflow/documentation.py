@@ -17,7 +17,7 @@ _OPERATE = """
 - **Run now**: trigger this DAG, or `drawdown run {names}`. A run drains what has arrived since the last
   one; the checkpoint says from where, so a run's logical date selects nothing.
 - **Backfill**: switched off for this DAG, every run of it would drain the same backlog. What arrived
-  late, or arrives for an old date: trigger a run. To compute an interval anew is a replay, a DAG of its own
+  late, or arrives for an old date: trigger a run. To compute an interval again is a replay, a DAG of its own
   ({replays}).
 - **Retries** wait {retry_delay}, longer than a dead run's lease of {lease}. Clearing `drain` is safe at any
   time: what was published is not published twice.
@@ -81,7 +81,7 @@ def rebuild_body(name: str, shadow: Checkpoint) -> str:
 def broken_documentation(error: SpecError) -> str:
     """Markdown that shows why a pipeline has no DAG of its own."""
     return (
-        "### This pipeline is broken\nIt does not run until its spec is mended; the other pipelines do.\n\n"
+        "### This pipeline is broken\nIt does not run until its spec is fixed; the other pipelines do.\n\n"
         f"```text\n{_plain(str(error))}\n```\n\nCheck with `drawdown validate`."
     )
 

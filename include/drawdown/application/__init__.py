@@ -1,4 +1,4 @@
-"""What one Spark application does: which pipelines, in which order, told while it goes on, measured."""
+"""What one Spark application does: which pipelines, in which order, reported while it runs, measured."""
 
 from typing import Any
 

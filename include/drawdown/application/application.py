@@ -398,7 +398,7 @@ def at_once(root: SparkSession) -> int:
 def exit_code(reports: Sequence[Report]) -> int:
     """What a process that made these reports ends with: 0, or the exit code of one error.
 
-    An error that a later try can mend comes first: the retry of a group drains what is left, and finds
+    An error that a later try can fix comes first: the retry of a group drains what is left, and finds
     the others as they are.
     """
     errors = sorted((r.error for r in reports if r.error), key=lambda error: not error.transient)

@@ -36,7 +36,7 @@ _NOTHING = TreeUse(0, 0, 0)
 
 
 class Profile(Protocol):
-    """What of a cluster profile its cost is told by."""
+    """The parts of a cluster profile that its cost is computed from."""
 
     @property
     def cores(self) -> int:
@@ -88,7 +88,7 @@ class Meter:
         return self._id
 
     def spark_is_up(self, session: SparkSession, *, several: bool) -> None:
-        """From here on what tasks take is told apart by run, where `several` may go on in one session.
+        """From here on what tasks take is counted for each run, where `several` may go on in one session.
 
         Only the first call counts.
         """

@@ -209,5 +209,5 @@ def _for_itself(what: Callable[..., None], *about: object) -> None:
     """Do something about one turn in the thread that watches all: what it raises must not end the watch."""
     try:
         what(*about)
-    except Exception:  # of whatever is told, cancelled or asked there
+    except Exception:  # whatever is reported, cancelled or asked there may raise
         log.debug("watching a turn raised", exc_info=True)

@@ -14,7 +14,7 @@ from drawdown.spec import Pipeline
 class Watcher:
     """What a caller may want to hear of; every method may be left as it is.
 
-    Pipelines that are drained together are told of in turn: one method is called at a time.
+    Pipelines that are drained together are reported in turn: one method is called at a time.
     """
 
     def looked(self, pipeline: Pipeline, found: Preflight) -> None:

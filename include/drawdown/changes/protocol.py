@@ -139,7 +139,7 @@ def transaction_id(pipeline: str, generation: int, table: StagedTable) -> str:
 
 
 @contextmanager
-def conflicts_told(pipeline: str, table: StagedTable) -> Iterator[None]:
+def conflicts_explained(pipeline: str, table: StagedTable) -> Iterator[None]:
     """Raise SourceError ``sink.conflict`` where a commit is not made again when another one came between."""
     try:
         yield

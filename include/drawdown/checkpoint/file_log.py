@@ -107,7 +107,7 @@ class FileLog:
         return self._read(names[-1]) if names else []
 
     def rename(self, spelled: Callable[[str], str]) -> int:
-        """Spell the path of every line anew, entry by entry, the newest last; how many became others."""
+        """Spell the path of every line again, entry by entry, the newest last; how many became others."""
         changed = 0
         for name in self.names():
             records = self._read(name)

@@ -83,9 +83,9 @@ def parse_json(storage: Storage, path: str, text: str) -> Any:
 
 
 def verify_first(path: str) -> str:
-    """Which command says what mends a file, by its path relative to the storage root."""
+    """Which command says what fixes a file, by its path relative to the storage root."""
     name = owner_of(path) or "NAME"
-    return f"`drawdown checkpoint verify {name}` says what is torn or missing, and the command that mends it"
+    return f"`drawdown checkpoint verify {name}` says what is torn or missing, and the command that fixes it"
 
 
 def torn(storage: Storage, path: str, cause: str) -> RefusedError:

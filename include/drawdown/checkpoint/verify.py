@@ -1,6 +1,6 @@
 """Verify a checkpoint: every file of its logs and of its state is read; nothing is changed.
 
-What the next run reads is told apart from history. Of a checkpoint whose last commit is batch n, the next
+What the next run reads is kept apart from history. Of a checkpoint whose last commit is batch n, the next
 run reads: metadata, the newest offsets and those of n, the commit of n, the logs of files from their newest
 compacted entry on, and of every state store what version n + 1 is made of.
 """

@@ -1,4 +1,4 @@
-"""One Spark application of a command, told in lines; Ctrl-C stops it before the next batch writes."""
+"""One Spark application of a command, shown in lines; Ctrl-C stops it before the next batch writes."""
 
 from __future__ import annotations
 

@@ -21,14 +21,14 @@ _LOOK_EVERY = 0.1
 def interruptibly(
     work: Callable[[], None],
     stop: threading.Event,
-    told: Callable[[str], None],
+    report: Callable[[str], None],
     leave: Callable[[], None],
 ) -> int | None:
     """Do the work, and return the signal that has stopped it, if one has; what it raises is raised here.
 
     Args:
         stop: set at the first signal; the work looks at it and ends.
-        told: hears one sentence when a signal has come.
+        report: receives one sentence when a signal has come.
         leave: called before the process ends at once: gives the terminal back as it was.
     """
     failures: list[BaseException] = []
@@ -52,9 +52,9 @@ def interruptibly(
             thread.join(_LOOK_EVERY)
             if received and not stop.is_set():
                 stop.set()
-                told("stopping before the next batch writes; once more to end at once")
+                report("stopping before the next batch writes; once more to end at once")
             if len(received) > 1:
-                told("ended at once; what was under way is done again once the lease has expired")
+                report("ended at once; what was under way is done again once the lease has expired")
                 leave()
                 os._exit(128 + received[0])
     finally:

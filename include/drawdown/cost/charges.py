@@ -1,4 +1,4 @@
-"""What each run is charged with: its share as the metastore keeps it, or as far as that can still be told."""
+"""What each run is charged with: its share as the metastore keeps it, or as far as it is still known."""
 
 from __future__ import annotations
 
@@ -61,12 +61,12 @@ def charges(applications: Iterable[SparkApplication], runs: Iterable[RunUsage]) 
 
 def _of(application: SparkApplication, runs: Sequence[RunUsage]) -> Iterator[Charge]:
     whole = application.ended_at is not None
-    told = {run.run_id: run.usage for run in runs}
-    if None in told.values():
+    known = {run.run_id: run.usage for run in runs}
+    if None in known.values():
         spans = {run.run_id: (run.started_at, run.ended_at) for run in runs}
-        told = dict(usages(application, application.ended_at or application.seen_at, spans))
+        known = dict(usages(application, application.ended_at or application.seen_at, spans))
     for run in runs:
-        usage = told[run.run_id]
+        usage = known[run.run_id]
         assert usage is not None
         work = whole and run.kind == "drain" and run.state == "succeeded" and usage["start_us"] is not None
         yield Charge(

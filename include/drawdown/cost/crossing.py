@@ -23,7 +23,7 @@ LEAST_RUNS = 10
 """Fewer say little, of a line through them."""
 
 _SPREAD = 2
-"""The run with the most rows has so many times those of the one with the fewest, else no line is told."""
+"""The run with the most rows has so many times those of the one with the fewest, else no line is fitted."""
 
 _DAY = 86_400
 
@@ -38,7 +38,7 @@ class Crossing:
 
 
 def crossing(runs: Sequence[tuple[int, int]], rows_per_day: Fraction, part: Fraction) -> Crossing | str:
-    """Where the two cross, or why that is not told.
+    """Where the two cross, or why that is unknown.
 
     Args:
         runs: rows and microseconds of each run that had work.
@@ -48,7 +48,7 @@ def crossing(runs: Sequence[tuple[int, int]], rows_per_day: Fraction, part: Frac
         return f"{len(runs)} of {LEAST_RUNS} runs with data needed"
     rows = [float(each) for each, _ in runs]
     if max(rows) < _SPREAD * min(rows):
-        return "its runs read about as many rows each: what a row takes cannot be told"
+        return "its runs read about as many rows each: the cost of a row is unknown"
     try:
         line = linear_regression(rows, [us / 1e6 for _, us in runs])
     except StatisticsError:
@@ -58,6 +58,6 @@ def crossing(runs: Sequence[tuple[int, int]], rows_per_day: Fraction, part: Frac
         # More rows took no longer: they are lost in what each run takes.
         per_row, fixed = 0.0, sum(us for _, us in runs) / 1e6 / len(runs)
     if fixed <= 0:
-        return "what a run takes without rows cannot be told: its runs take as long as their rows"
+        return "the cost of an empty run is unknown: its runs take as long as their rows"
     left = float(part) - per_row * float(rows_per_day) / _DAY
     return Crossing(fixed, per_row, fixed / left if left > 0 else None)

@@ -24,7 +24,7 @@ class PipelineCost:
         days: since its first run, or that the report looks back, whatever is less; 0 of what is no pipeline.
         always_on: what its part of a stream of the same size would have cost over the same days; None where
             no profile is known.
-        crossing: or why it is not told.
+        crossing: or why there is none.
     """
 
     pipeline: str

@@ -206,7 +206,7 @@ class Drain:
     def _open(self) -> Opened:
         plan = plan_pipeline(self.root, self.workspace, self.pipeline, self.trigger)
         query = plan.accepted()
-        # Not before: of a checkpoint that is refused, nothing can be told at the end.
+        # Not before: a checkpoint that is refused has nothing to report at the end.
         self.tally.generation = plan.generation
         self.tally.notices += plan.losses.notices()
         for verdict in plan.trouble.verdicts:
@@ -389,9 +389,9 @@ class Drain:
         """Close the run record with an error."""
         files = self.tally.batch_files
         if files is not None and (isinstance(error, TransformError) or error.id == "source.malformed"):
-            # The error asks for the data to be mended: a mended file is not a lie.
+            # The error asks for the data to be fixed: a corrected file is not a lie.
             with suppress(DrawdownError):
-                files.let_be_mended(self.heartbeat.lease)
+                files.let_be_changed(self.heartbeat.lease)
         self.finish("failed", error=error.as_dict())
 
     def abandon(self, error: DrawdownError) -> None:

@@ -31,35 +31,35 @@ _LAST_WORD_SECONDS = 10.0
 
 @contextmanager
 def listening(
-    session: SparkSession, listener: StreamingQueryListener | None, told: Callable[[str], None]
+    session: SparkSession, listener: StreamingQueryListener | None, report: Callable[[str], None]
 ) -> Iterator[None]:
     """Let a listener hear the queries of this session, to their last event.
 
     Args:
         session: the query's own; a listener of another session would not hear it.
-        told: hears one sentence when the listener raises for the first time.
+        report: receives one sentence when the listener raises for the first time.
     """
     if listener is None:
         yield
         return
-    guarded = _Guarded(listener, told)
+    guarded = _Guarded(listener, report)
     session.streams.addListener(guarded)
     try:
         yield
     finally:
         # Events are on their way still when the query has ended.
         if guarded.started and not guarded.ended.wait(_LAST_WORD_SECONDS):
-            told(f"the listener is busy {_LAST_WORD_SECONDS:.0f} s after its query still; the run goes on")
+            report(f"the listener is busy {_LAST_WORD_SECONDS:.0f} s after its query still; the run goes on")
         session.streams.removeListener(guarded)
         guarded.events.put(None)
 
 
 class _Guarded(StreamingQueryListener):
-    """Passes every event on, in order; the first error is told, none reaches Spark."""
+    """Passes every event on, in order; the first error is reported, none reaches Spark."""
 
-    def __init__(self, listener: StreamingQueryListener, told: Callable[[str], None]) -> None:
+    def __init__(self, listener: StreamingQueryListener, report: Callable[[str], None]) -> None:
         self._listener = listener
-        self._told = told
+        self._report = report
         self._failed = False
         self.started = False
         self.ended = threading.Event()
@@ -91,7 +91,7 @@ class _Guarded(StreamingQueryListener):
         except RAISED as cause:
             if not self._failed:
                 self._failed = True
-                self._told(
+                self._report(
                     f"the listener raised {type(cause).__name__} in {method}: {cause}; the run goes on"
                 )
 
@@ -113,7 +113,7 @@ def listener_of(pipeline: Pipeline) -> StreamingQueryListener | None:
             "listener.raised",
             f"the listener of {pipeline.name} raised {said(cause)}",
             where=str(path),
-            do="mend it, or remove the file; nothing was read or written",
+            do="fix it, or remove the file; nothing was read or written",
         ) from None
     if not isinstance(listener, StreamingQueryListener):
         raise TransformError(

@@ -96,7 +96,7 @@ def plan_pipeline(
     """Look at a pipeline as its next drain will, or a watch; what a user can cause is in the plan.
 
     Raises:
-        RefusedError: ``rebuild.unfinished``: which generation is next cannot be told.
+        RefusedError: ``rebuild.unfinished``: which generation is next is unknown.
     """
     generation = Generation.of(workspace, pipeline)
     number, files = generation.number, generation.files

@@ -102,12 +102,12 @@ class SliceAuditor:
 def not_passed(pipeline: Pipeline, verdict: Verdict) -> AuditFailed:
     """The error of a run whose slice was judged fail or error."""
     if pipeline.sink.publish == "direct":
-        state, do = "is visible already (publish: direct)", "mend the data; later runs are judged anew"
+        state, do = "is visible already (publish: direct)", "fix the data; later runs are judged again"
     elif verdict.outcome == "fail":
         state = "is not published"
         do = f"`drawdown release {pipeline.name}` publishes the held rows as they are, `discard` drops them"
     else:
-        state, do = "is not published", "mend the expectation; the next run audits the same rows again"
+        state, do = "is not published", "fix the expectation; the next run audits the same rows again"
     return AuditFailed(
         f"audit.{verdict.outcome}",
         f"the slice of {pipeline.name} {state}: {verdict.text}",

@@ -19,7 +19,7 @@ from drawdown.spark.session import option_text
 from drawdown.spec.connections.broker_options import spark_options
 
 _POLL_SECONDS = 0.5
-# The default of 100 ms is shorter than a slow machine's first fetch, and the fetch starts anew each time.
+# The default of 100 ms is shorter than a slow machine's first fetch, and the fetch starts again each time.
 _POLL_CONF = "spark.sql.streaming.continuous.executorPollIntervalMs", "2000"
 
 

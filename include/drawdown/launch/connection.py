@@ -45,7 +45,7 @@ class SparkConnection:
 
 
 def connected(project: Project, profile: ConnectionCluster, connection: SparkConnection) -> Settings:
-    """What an application on that master is told; the driver runs here.
+    """The settings of an application on that master; the driver runs here.
 
     Raises:
         SpecError: ``connection.master``, ``connection.deploy-mode``, ``connection.extra``.
@@ -152,7 +152,7 @@ def _check(connection: SparkConnection) -> None:
 
 
 def _library(state_dir: Path) -> Path:
-    """This library as a file for executors that do not have it, made anew when it has changed."""
+    """This library as a file for executors that do not have it, made again when it has changed."""
     sources = sorted(_PACKAGE.rglob("*.py"))
     stamp = sha256("".join(f"{s} {s.stat().st_mtime_ns}" for s in sources).encode()).hexdigest()[:12]
     path = state_dir / "library" / f"drawdown-{stamp}.zip"

@@ -1,4 +1,4 @@
-"""What an application on a cluster profile is told, whichever kind the profile is of.
+"""The settings of an application on a cluster profile of any kind.
 
 A standalone cluster that stands for the run (spun up by a task before it) is used; if none does, or none any
 more, one is spun up that lives as long as the application.

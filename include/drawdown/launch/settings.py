@@ -1,4 +1,4 @@
-"""What an application is told: its Spark settings, and those that no command line may show.
+"""The settings of an application: those on its command line, and those that no command line may show.
 
 Which they are depends on the profile's kind; what every kind has in common is here.
 """
@@ -26,7 +26,7 @@ _JAVA_OPTIONS = ("spark.driver.extraJavaOptions", "spark.executor.extraJavaOptio
 
 @dataclass(frozen=True)
 class Settings:
-    """What an application is told.
+    """The settings of an application.
 
     Attributes:
         conf: for spark-submit's ``--conf`` or a session builder; ``spark.master`` is among them.

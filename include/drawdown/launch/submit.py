@@ -7,7 +7,7 @@ was started and does nothing but wait, while a *guard* (submit_guard.py) forked 
 spark-submit in a session of its own, out of reach of those signals.
 
 The guard holds the read end of a pipe of which the front has the only write end: closed by the front
-when it is told SIGTERM or SIGINT, and by the kernel when the front dies, it means stop. If the guard
+when it receives SIGTERM or SIGINT, and by the kernel when the front dies, it means stop. If the guard
 itself is killed, the front ends what it left behind.
 
 Standard library only, and no threads: it forks.
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
         os.close(held)
         os._exit(submit_guard.run(arguments, folder, scratch, watched, grace))
     os.close(watched)
-    _let_go_when_told_to_stop(held)
+    _let_go_when_asked_to_stop(held)
     _, status = os.waitpid(pid, 0)
     if os.WIFSIGNALED(status):
         _end_what_the_guard_left(grace)
@@ -58,7 +58,7 @@ def main(arguments: list[str]) -> int:
     return code if code >= 0 else 128 - code
 
 
-def _let_go_when_told_to_stop(held: int) -> None:
+def _let_go_when_asked_to_stop(held: int) -> None:
     def let_go(*_: object) -> None:
         for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)

@@ -181,7 +181,7 @@ class SparkApplication:
 
 @dataclass(frozen=True, slots=True)
 class RunUsage:
-    """Of a run, what its cost is told by; ``rows``: read. See Run and SparkApplication."""
+    """What a run's cost is computed from; ``rows``: rows read. See Run and SparkApplication."""
 
     run_id: str
     pipeline: str

@@ -28,20 +28,20 @@ def offers_downstream(project: Project, pipeline: Pipeline, interval: Interval) 
 def _do(other: Pipeline, interval: Interval) -> str:
     if other.replay:
         return f"drawdown backfill {other.name} --from {shown(interval.start)} --to {shown(interval.end)}"
-    anew = (
+    command = (
         f"`drawdown rebuild start {other.name}`"
         if other.sink.format == "delta"
         else "in a new pipeline folder with a sink of its own"
     )
-    return f"{other.name} has no `replay:`; add it, or compute all anew: {anew}"
+    return f"{other.name} has no `replay:`; add it, or compute everything again: {command}"
 
 
 def streaming_readers(workspace: Workspace, pipeline: Pipeline, table_id: str) -> list[str]:
     """Pipelines that have read a table as a stream of appended rows, by what their checkpoints say.
 
     A commit that takes rows away tells them nothing, or stops them until they say `skipChangeCommits`; one
-    that reads the table's change feed is told, and is not among them. A reader whose checkpoint cannot be
-    read is, when its spec names the table.
+    that reads the table's change feed sees the change, and is not listed. A reader whose checkpoint cannot
+    be read is listed when its spec names the table.
     """
     specs = {each.name: each for each in iter_pipelines(workspace.project) if isinstance(each, Pipeline)}
     readers = Readers.of(workspace)

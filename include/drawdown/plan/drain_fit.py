@@ -1,4 +1,4 @@
-"""Whether what waits fits the bounds of one drain, as far as it can be told before one.
+"""Whether what waits fits the bounds of one drain, estimated before the run.
 
 The number of batches follows from the source's own limit per trigger, their time from those of earlier runs.
 It is an estimate: a batch of another size takes another time, and what arrives meanwhile is not in it.
@@ -63,12 +63,12 @@ def drain_fit(pipeline: Pipeline, backlog: Mapping[str, Mapping[str, Any]], runs
     if seconds is None:
         why = "no earlier run tells how long a batch takes, so `drain.max_duration` cannot be judged"
         return DrainFit("unknown", batches, seconds, why)
-    told = f"{batches:,} batch(es) take about {seconds:,.0f} s, and `drain.max_duration` is"
+    estimate = f"{batches:,} batch(es) take about {seconds:,.0f} s, and `drain.max_duration` is"
     limit = bounds.max_duration
     # The bound is asked before each batch: the last one may begin just within it.
     if seconds - seconds / batches >= limit.delta.total_seconds():
-        return DrainFit("no", batches, seconds, f"{told} {limit.text}: the rest is left for the next run")
-    return DrainFit("yes", batches, seconds, f"{told} {limit.text}")
+        return DrainFit("no", batches, seconds, f"{estimate} {limit.text}: the rest is left for the next run")
+    return DrainFit("yes", batches, seconds, f"{estimate} {limit.text}")
 
 
 def _batches(pipeline: Pipeline, name: str, found: Mapping[str, Any]) -> int | None:

@@ -1,4 +1,4 @@
-"""Who reads which Delta table of the project, and from which version on: told by the readers' checkpoints.
+"""Who reads which Delta table of the project, and from which version on: as the readers' checkpoints say.
 
 Not by their specs: a pipeline whose spec is broken today goes on tomorrow. Source:
 org.apache.spark.sql.delta.sources.DeltaSourceOffset (Delta 4.4): ``reservoirId`` is the table's id; behind a
@@ -25,7 +25,7 @@ class Readers:
 
     Attributes:
         needed: by the table's id the oldest version that each reader needs.
-        unknown: readers of which that cannot be told, and why.
+        unknown: readers for which that is unknown, and why.
     """
 
     needed: dict[str, dict[str, int]] = field(default_factory=dict)

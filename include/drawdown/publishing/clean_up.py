@@ -7,7 +7,7 @@ that older holders of it left open, and closes each in the one way that its kind
 - any other change is one commit: the sink is asked whether it has it. If not, the sink is fenced, so that a
   holder who only slept cannot make it any more.
 
-Nothing is told by the times of files. What the register does not list, older files and those of others, is
+The times of files decide nothing. What the register does not list, older files and those of others, is
 left alone here: upkeep removes what nobody names once it is older than its retention.
 """
 
@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import nullcontext
 
-from drawdown.changes.protocol import ChangedMeanwhileError, conflicts_told, transaction_id
+from drawdown.changes.protocol import ChangedMeanwhileError, conflicts_explained, transaction_id
 from drawdown.delta.log import TableLog
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.metastore.records import Change, ChangeState, Lease, StagedFile
@@ -65,7 +65,11 @@ def _closed(workspace: Workspace, lease: Lease, pipeline: Pipeline, change: Chan
         if target is None or target.holds(change, app_id):
             return "committed"
         try:
-            with conflicts_told(change.pipeline, change.table) if attempt + 1 == _ATTEMPTS else nullcontext():
+            with (
+                conflicts_explained(change.pipeline, change.table)
+                if attempt + 1 == _ATTEMPTS
+                else nullcontext()
+            ):
                 target.fence(lease)
         except ChangedMeanwhileError:
             # A holder who was not dead has made a commit since the look: perhaps this one.

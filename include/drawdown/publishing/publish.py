@@ -13,7 +13,13 @@ from collections.abc import Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 
-from drawdown.changes.protocol import ChangedMeanwhileError, Commit, Staged, conflicts_told, transaction_id
+from drawdown.changes.protocol import (
+    ChangedMeanwhileError,
+    Commit,
+    Staged,
+    conflicts_explained,
+    transaction_id,
+)
 from drawdown.errors import SourceError
 from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
@@ -181,7 +187,7 @@ def _commit(
             still_ours=lambda: workspace.metastore.check_lease(lease),
         )
         try:
-            with conflicts_told(pipeline.name, table) if attempt + 1 == _ATTEMPTS else nullcontext():
+            with conflicts_explained(pipeline.name, table) if attempt + 1 == _ATTEMPTS else nullcontext():
                 target.make_visible(Staged(new, files), commit)
         except ChangedMeanwhileError:
             workspace.metastore.end_changes([change.change_id], "given-up")

@@ -34,7 +34,7 @@ def docs_folder(pipeline: str) -> str:
 
 
 def write_docs(storage: Storage, verdict: Verdict) -> None:
-    """Adds the verdict's page, removes pages beyond the last KEPT, and writes the index anew.
+    """Adds the verdict's page, removes pages beyond the last KEPT, and writes the index again.
 
     A slice without rows of which nothing was judged has no page.
 

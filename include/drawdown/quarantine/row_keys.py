@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-TOLD_BY = (
+IDENTIFYING = (
     "reasons", "source", "payload", "file", "topic", "partition", "offset", "generation", "batch_id",
     "run_id", "raw",
 )  # fmt: skip
@@ -25,17 +25,17 @@ _BARE = r"^[ !#-\[\]-~]+$"
 
 
 def keys_of(content: pa.Table) -> list[str]:
-    """Of each row, in their order; columns of TOLD_BY that the table lacks are NULL."""
+    """Of each row, in their order; columns of IDENTIFYING that the table lacks are NULL."""
     import pyarrow as pa
 
-    for name in set(TOLD_BY) - set(content.column_names):
+    for name in set(IDENTIFYING) - set(content.column_names):
         content = content.append_column(name, pa.nulls(content.num_rows))
     numbers = {"partition", "offset", "generation", "batch_id"}
     kinds = {"reasons": pa.list_(pa.string()), "raw": pa.binary()}
-    of = {name: kinds.get(name, pa.int64() if name in numbers else pa.string()) for name in TOLD_BY}
+    of = {name: kinds.get(name, pa.int64() if name in numbers else pa.string()) for name in IDENTIFYING}
     # Delta's reader gives views of text, which few of Arrow's functions take.
-    told = content.select(list(TOLD_BY)).cast(pa.schema(list(of.items())))
-    return [key for batch in told.to_batches() for key in _keys(batch)]
+    identifying = content.select(list(IDENTIFYING)).cast(pa.schema(list(of.items())))
+    return [key for batch in identifying.to_batches() for key in _keys(batch)]
 
 
 def _keys(batch: pa.RecordBatch) -> list[str]:
@@ -52,13 +52,13 @@ def _keys(batch: pa.RecordBatch) -> list[str]:
     shown["reasons"] = pc.binary_join_element_wise('["', pc.binary_join(reasons, '", "'), '"]', "")
     parts = [
         shown[name] if name in shown else batch[name].cast(pa.string()).fill_null("null")
-        for name in TOLD_BY
+        for name in IDENTIFYING
         if name != "raw"
     ]
-    told = pc.binary_join_element_wise(*parts, ", ", null_handling="replace")
-    told = pc.binary_join_element_wise("[", told, "]", "").cast(pa.binary())
+    identifying = pc.binary_join_element_wise(*parts, ", ", null_handling="replace")
+    identifying = pc.binary_join_element_wise("[", identifying, "]", "").cast(pa.binary())
     hashed = hashlib.sha256
-    keys = [hashed(identity).hexdigest() for identity in told.to_pylist()]
+    keys = [hashed(identity).hexdigest() for identity in identifying.to_pylist()]
     others = pc.indices_nonzero(pc.invert(plain))
     for index, values in zip(others.to_pylist(), batch.take(others).to_pylist(), strict=True):
         keys[index] = _key(values)
@@ -75,5 +75,5 @@ def _in_json(text: pa.Array) -> pa.Array:
 def _key(values: Mapping[str, Any]) -> str:
     # Records of other bytes may look the same as text.
     bytes_of = [] if values["raw"] is None else [values["raw"].hex()]
-    told = [values["reasons"] or [], *(values[name] for name in TOLD_BY[1:-1]), *bytes_of]
-    return hashlib.sha256(json.dumps(told).encode()).hexdigest()
+    identifying = [values["reasons"] or [], *(values[name] for name in IDENTIFYING[1:-1]), *bytes_of]
+    return hashlib.sha256(json.dumps(identifying).encode()).hexdigest()

@@ -22,7 +22,7 @@ from drawdown.delta.table import DeltaTableFiles
 from drawdown.errors import RefusedError
 from drawdown.layout import replayed_rows_of
 from drawdown.quarantine.other_bytes import content_of
-from drawdown.quarantine.row_keys import TOLD_BY, keys_of
+from drawdown.quarantine.row_keys import IDENTIFYING, keys_of
 from drawdown.sinks.locations import output_uri, quarantine_uri
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
@@ -158,7 +158,7 @@ def counted(workspace: Workspace, pipeline: Pipeline, choice: Choice) -> list[Al
     covered = _covered(workspace, pipeline)
     by = ["source", "reasons", "generation", "batch_id", *(["file"] if choice.files else [])]
     # Whether a decision covers a row, its key says, which is made of all that the row holds.
-    wanted = {*by, "set_aside_at", *(TOLD_BY if covered else ())}
+    wanted = {*by, "set_aside_at", *(IDENTIFYING if covered else ())}
     content = content_of(storage, table, sorted(wanted))
     for name in wanted - set(content.column_names):
         content = content.append_column(name, pa.nulls(content.num_rows))

@@ -1,7 +1,7 @@
 """The columns of set-aside rows, back from the text that the quarantine keeps, patched where that is asked.
 
 A row that the parser could read comes back as it was (``parsed``; of an older table, where it is JSON, the
-payload), and a patch sees its columns with their types. A record that it could not read is parsed anew, by
+payload), and a patch sees its columns with their types. A record that it could not read is parsed again, by
 the schema and options of now; a patch sees its columns as text, and what it does not patch must parse.
 """
 
@@ -89,7 +89,7 @@ class SetAsideColumns:
                 "quarantine.patch-refused",
                 f"Spark refused the patch for source {self.name}: {spark_sentence(cause)}",
                 where="--set",
-                do="mend the expression; nothing was replayed",
+                do="fix the expression; nothing was replayed",
             ) from None
 
     def _known(self, kept: DataFrame) -> DataFrame:

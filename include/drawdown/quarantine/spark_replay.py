@@ -2,7 +2,7 @@
 
  1  take the lease; complete a replay that died, if there is one, and do nothing else
  2  refuse when the next batch has an attempt behind it already: its rows are what they were
- 3  judge the open rows anew, patched: by the boundary, the rules and the watermark of now
+ 3  judge the open rows again, patched: by the boundary, the rules and the watermark of now
  4  note, in one fenced transaction, which rows go into which batch: from here on they are not open
  5  plan that batch and drain: it is executed with them, audited and published as any other
 
@@ -60,7 +60,7 @@ _FATES = {MALFORMED: "malformed", FUTURE: "future", RULED_OUT: "ruled out", DRIF
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """Which rows are to be replayed, and how they are mended.
+    """Which rows are to be replayed, and how they are fixed.
 
     Attributes:
         patch: each ``column = expression``.

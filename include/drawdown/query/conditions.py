@@ -29,7 +29,7 @@ def refuse_wide_conditions(session: SparkSession, pipeline: Pipeline) -> None:
                 f"{kind}.refused",
                 f"Spark refused the {kind} {name} of {pipeline.name}: {spark_sentence(cause)}",
                 where=where,
-                do=f"mend it: {condition[:200]!r} is to be one SQL condition over the columns of a row",
+                do=f"fix it: {condition[:200]!r} is to be one SQL condition over the columns of a row",
             ) from None
         if wide:
             raise TransformError(

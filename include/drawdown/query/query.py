@@ -157,7 +157,7 @@ def _observed(pipeline: Pipeline, boundary: Boundary, raw: DataFrame) -> DataFra
             "rule.refused",
             f"Spark refused a rule of source {boundary.name} of {pipeline.name}: {spark_sentence(cause)}",
             where=str(pipeline.folder / "quality.yaml"),
-            do="mend the rule: its `check` is one SQL condition over the columns of the source",
+            do="fix the rule: its `check` is one SQL condition over the columns of the source",
         ) from None
 
 

@@ -55,7 +55,7 @@ def _analyse(session: SparkSession, pipeline: Pipeline, name: str, text: str) ->
             f"Spark refused the query {name} of {pipeline.name} [{cause.getCondition()}]:"
             f" {spark_sentence(cause)}",
             where=where,
-            do=f"mend the query; it sees `{SLICE}`, with the sink's columns, and the static sources by name",
+            do=f"fix the query; it sees `{SLICE}`, with the sink's columns, and the static sources by name",
         ) from None
     if streaming:
         raise TransformError(

@@ -45,7 +45,7 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
             "transform.raised",
             f"the transform of {pipeline.name} raised {said(cause)}",
             where=line_in(cause, file),
-            do="mend the transform; nothing was read or written",
+            do="fix the transform; nothing was read or written",
         ) from None
     if not isinstance(result, DataFrame):
         raise TransformError(
@@ -102,5 +102,5 @@ def _refused_by_spark(pipeline: Pipeline, where: str, cause: PySparkException) -
         "transform.refused",
         f"Spark refused the transform of {pipeline.name} [{condition}]: {spark_sentence(cause)}",
         where=where,
-        do="mend the transform; nothing was read or written",
+        do="fix the transform; nothing was read or written",
     )

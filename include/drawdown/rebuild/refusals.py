@@ -85,7 +85,7 @@ def _refuse_after_a_failed_audit(metastore: Metastore, shadow: Checkpoint) -> No
             name, "audit-failed",
             f"batches {failed[0].batch_id} to {failed[-1].batch_id} of the rebuild of {name} did not pass"
             " their audit, which ended it",
-            f"`drawdown rebuild discard {name} --why ...`, mend what is wanted, and start it again",
+            f"`drawdown rebuild discard {name} --why ...`, fix what is wanted, and start it again",
         )  # fmt: skip
 
 

@@ -105,7 +105,7 @@ class Rebuild(Drain):
                 f"audit.{verdict.outcome}",
                 f"what the rebuild of {name} has drained did not pass: {verdict.text}",
                 where=f"batches {verdict.first_batch} to {verdict.last_batch} of the rebuild",
-                do=f"`drawdown rebuild discard {name} --why ...`, mend what is wanted, and start it again",
+                do=f"`drawdown rebuild discard {name} --why ...`, fix what is wanted, and start it again",
             )
         return verdict
 

@@ -1,4 +1,4 @@
-"""What is wrong with a checkpoint as an error that names the command which mends it."""
+"""What is wrong with a checkpoint as an error that names the command which fixes it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from drawdown.checkpoint import MARKS, CheckpointFault
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.recovery.ahead import can_go_back
 from drawdown.recovery.faults import all_faults, restart_faults, shown_batches
-from drawdown.recovery.mending import Mending
+from drawdown.recovery.repairs import Repairs
 from drawdown.recovery.rewind import kept_batches
 from drawdown.recovery.sink_back import nearest_stop
 from drawdown.recovery.snapshots import snapshots
@@ -33,7 +33,7 @@ def torn_state(generation: Generation) -> RefusedError | None:
 
 
 def torn_error(generation: Generation, faults: Sequence[CheckpointFault]) -> RefusedError:
-    """``checkpoint.torn`` for faults of files that the next run needs; the first is told in full."""
+    """``checkpoint.torn`` for faults of files that the next run needs; the first is described in full."""
     first, *others = faults
     more = f"; and {len(others)} more" if others else ""
     return RefusedError(
@@ -45,11 +45,11 @@ def torn_error(generation: Generation, faults: Sequence[CheckpointFault]) -> Ref
 
 
 def way_out(generation: Generation, faults: Sequence[CheckpointFault]) -> str:
-    """The command that mends all of these; a sentence when there is none."""
+    """The command that fixes all of these; a sentence when there is none."""
     name = generation.pipeline.name
-    if _mendable(generation, faults):
+    if _fixable(generation, faults):
         return (
-            f"`drawdown checkpoint repair {name}` mends it without loss, and keeps a copy of what was there"
+            f"`drawdown checkpoint repair {name}` fixes it without loss, and keeps a copy of what was there"
         )
     state = [fault.path for fault in faults if fault.part == "state"]
     return copy_back(generation, state if len(state) == len(faults) else ())
@@ -78,7 +78,7 @@ def copy_back(generation: Generation, state: Sequence[str] = ()) -> str:
             " is whole, sink and all, and the next run replays what came behind it; there is no snapshot"
         )
     return (
-        "bring the files back from a copy of your own, or read everything anew into a new pipeline folder"
+        "bring the files back from a copy of your own, or read everything again into a new pipeline folder"
         f" with a sink of its own; `drawdown checkpoint verify {name}` lists all that is wrong, and `drawdown"
         f" checkpoint snapshot {name}` makes copies"
     )
@@ -108,8 +108,8 @@ def back_to_metastore(generation: Generation) -> str:
             " metastore knows, sink and all, and the next run brings the rows behind it again"
         )
     return (
-        f"{newer_copy}read everything anew into a new pipeline folder with a sink of its own: the sink cannot"
-        " go back to what the metastore knows"
+        f"{newer_copy}read everything again into a new pipeline folder with a sink of its own: the sink"
+        " cannot go back to what the metastore knows"
     )
 
 
@@ -125,10 +125,10 @@ def _only_metadata(faults: Sequence[CheckpointFault]) -> bool:
     return all(fault.part == "metadata" and fault.kind == "missing" for fault in faults)
 
 
-def _mendable(generation: Generation, faults: Sequence[CheckpointFault]) -> bool:
+def _fixable(generation: Generation, faults: Sequence[CheckpointFault]) -> bool:
     try:
-        mending = Mending(generation)
-        return all(mending.of(fault) is not None for fault in faults)
+        repairs = Repairs(generation)
+        return all(repairs.of(fault) is not None for fault in faults)
     except DrawdownError:  # another file it would read is torn as well, or the sink is away
         return False
 

@@ -1,6 +1,6 @@
 """When the sink is ahead of where a checkpoint would go back to, going back writes rows a second time.
 
-A sink skips a batch id that it has seen. Batches that are planned anew under ids it has may hold other rows:
+A sink skips a batch id that it has seen. Batches that are planned again under ids it has may hold other rows:
 those would be missing, or be there twice. So either the sink goes back as well, or the checkpoint stays.
 """
 
@@ -41,7 +41,7 @@ def refuse_ahead(generation: Generation, last: int, command: str) -> None:
         f"the {held_by} of {generation.pipeline.name} has batches up to {ahead}, and the checkpoint would go"
         f" back to batch {last}: what comes behind it would be written a second time",
         where=f"pipeline {generation.pipeline.name}, generation {generation.number}",
-        do=f"{_sink_back(generation, last, command, shown)}; or let the sink be, and read everything anew"
+        do=f"{_sink_back(generation, last, command, shown)}; or let the sink be, and read everything again"
         " into a new pipeline folder with a sink of its own",
     )
 

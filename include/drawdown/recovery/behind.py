@@ -1,4 +1,4 @@
-"""A metastore that was put back from an older copy is told by what checkpoint and table have of later."""
+"""A metastore that was put back from an older copy is recognised by what is newer in checkpoint and table."""
 
 from __future__ import annotations
 

@@ -71,7 +71,7 @@ def _shown_output(generation: Generation, settled: bool) -> int:
 
 
 def _look_into_ledger(generation: Generation) -> int:
-    """What a topic holds, told by its ledger: asking its Target would fence a run that is under way."""
+    """What a topic holds, as its ledger says: asking its Target would fence a run that is under way."""
     from confluent_kafka import KafkaException
 
     broker = generation.project.brokers[generation.pipeline.sink.broker]

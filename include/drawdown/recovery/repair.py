@@ -1,4 +1,4 @@
-"""Repair: mend every fault that can be mended without loss, each with a copy of what was there kept aside."""
+"""Repair: fix every fault that can be fixed without loss, each with a copy of what was there kept aside."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from drawdown.errors import RefusedError
 from drawdown.metastore.records import Lease
 from drawdown.recovery.advice import torn_error
 from drawdown.recovery.faults import all_faults
-from drawdown.recovery.mending import Mending, Repair, touched
+from drawdown.recovery.repairs import Repair, Repairs, touched
 from drawdown.recovery.request import folder_name
 from drawdown.workspace import Generation
 
@@ -21,24 +21,24 @@ class Repaired:
 
     Attributes:
         kept: the folder with what was there before, relative to the storage root.
-        left: faults that are history and cannot be mended; no run needs those files.
+        left: faults that are history and cannot be fixed; no run needs those files.
     """
 
-    mended: tuple[Repair, ...]
+    fixed: tuple[Repair, ...]
     left: tuple[CheckpointFault, ...]
     kept: str
 
 
 def repair(generation: Generation, current: Callable[[], Lease]) -> Repaired:
-    """Mend what can be mended.
+    """Fix what can be fixed.
 
     Raises:
         RefusedError: ``checkpoint.torn`` when a file that the next run needs can only come from a copy:
             nothing is changed then; ``checkpoint.whole``: there is nothing to repair.
         SourceError: the storage or the sink cannot be reached.
     """
-    mending, storage = Mending(generation), generation.storage
-    found = [(fault, mending.of(fault)) for fault in all_faults(generation)]
+    repairs, storage = Repairs(generation), generation.storage
+    found = [(fault, repairs.of(fault)) for fault in all_faults(generation)]
     if not found:
         raise RefusedError(
             "checkpoint.whole",
@@ -46,27 +46,27 @@ def repair(generation: Generation, current: Callable[[], Lease]) -> Repaired:
             where=storage.path(generation.path),
             do=f"`drawdown run {generation.pipeline.name}` goes on",
         )
-    stuck = [fault for fault, mend in found if mend is None and fault.needed]
+    stuck = [fault for fault, fix in found if fix is None and fault.needed]
     if stuck:
         raise torn_error(generation, stuck)
     kept = f"{generation.folder}/repaired/{folder_name()}"
-    mends = [mend for _, mend in found if mend is not None]
-    for mend in mends:
-        for path in touched(mend):
+    fixes = [fix for _, fix in found if fix is not None]
+    for fix in fixes:
+        for path in touched(fix):
             if storage.exists(path):
                 storage.copy(path, f"{kept}/{path}")
-    for mend in mends:
+    for fix in fixes:
         with generation.metastore.fenced(current()):
-            _carry_out(generation, mend)
-    left = [fault for fault, mend in found if mend is None]
-    return Repaired(tuple(mends), tuple(left), kept)
+            _carry_out(generation, fix)
+    left = [fault for fault, fix in found if fix is None]
+    return Repaired(tuple(fixes), tuple(left), kept)
 
 
-def _carry_out(generation: Generation, mend: Repair) -> None:
+def _carry_out(generation: Generation, fix: Repair) -> None:
     storage = generation.storage
-    for path in mend.remove:
+    for path in fix.remove:
         delete_with_checksum(storage, path)
-    for path, content in mend.write.items():
+    for path, content in fix.write.items():
         replace_with_checksum(storage, path, content)
-    for path in mend.checksums:
+    for path in fix.checksums:
         storage.delete(checksum_path(path))

@@ -31,12 +31,12 @@ def as_run(
     generation: Generation,
     request: Request,
     work: Callable[[Callable[[], Lease]], _Done],
-    told: Callable[[_Done], str],
+    summary: Callable[[_Done], str],
 ) -> _Done:
     """Do the work under the lease; it gets a function that gives the current one, or raises when it was lost.
 
     Args:
-        told: the sentence about what was done that the record keeps.
+        summary: the sentence about what was done that the record keeps.
 
     Raises:
         BusyError: a run holds the lease.
@@ -61,7 +61,7 @@ def as_run(
             metastore.finish_run(request.run_id, "failed", error=error.as_dict())
             raise
         metastore.finish_run(
-            request.run_id, "succeeded", generation=generation.number, stop_reason=told(done)
+            request.run_id, "succeeded", generation=generation.number, stop_reason=summary(done)
         )
     return done
 

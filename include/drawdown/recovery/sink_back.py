@@ -97,7 +97,7 @@ def refuse_stuck(generation: Generation, last: int) -> None:
             version, _ = _version(generation, table, last)
             _history(generation, table).refuse_vacuumed(
                 version,
-                "bring them back from a copy; or let the sink be, and read everything anew into a new"
+                "bring them back from a copy; or let the sink be, and read everything again into a new"
                 " pipeline folder with a sink of its own",
             )
 
@@ -282,5 +282,5 @@ def _between(generation: Generation, last: int, stop: int) -> RefusedError:
         where=f"pipeline {name}, generation {generation.number}",
         do=f"go back further: `drawdown checkpoint rewind {name} --to {stop} --sink`"
         if stop >= 0
-        else "let the sink be, and read everything anew into a new pipeline folder with a sink of its own",
+        else "let the sink be, and read everything again into a new pipeline folder with a sink of its own",
     )

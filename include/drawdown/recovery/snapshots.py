@@ -104,7 +104,7 @@ def take_snapshot(generation: Generation, current: Callable[[], Lease]) -> Snaps
             "checkpoint.torn",
             f"a snapshot now would keep a checkpoint that is not whole: {torn[0].what}",
             where=storage.path(torn[0].path),
-            do=f"`drawdown checkpoint verify {name}` lists what is wrong and what mends it",
+            do=f"`drawdown checkpoint verify {name}` lists what is wrong and what fixes it",
         )
     path = f"{generation.folder}/snapshots/{folder_name()}"
     copied = _copy_folder(storage, generation.path, f"{path}/checkpoint", current)

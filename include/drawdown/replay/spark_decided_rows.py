@@ -150,11 +150,11 @@ class DecidedRows:
 
     def _identified(self, frame: DataFrame, name: str) -> DataFrame:
         if self.pipeline.sources[name].format == "kafka":
-            told: list[Any] = [F.col(f"{ORIGIN}.{part}") for part in ("topic", "partition", "offset")]
+            identity: list[Any] = [F.col(f"{ORIGIN}.{part}") for part in ("topic", "partition", "offset")]
         else:
             user = [F.col(f"`{c}`") for c in frame.columns if c not in (*SYSTEM_COLUMNS, KEY)]
-            told = [F.col(f"{ORIGIN}.file"), F.struct(*user).alias("row")]
-        return frame.withColumn(_IDENTITY, F.to_json(F.struct(*told), dict(EXACT_TIMES)))
+            identity = [F.col(f"{ORIGIN}.file"), F.struct(*user).alias("row")]
+        return frame.withColumn(_IDENTITY, F.to_json(F.struct(*identity), dict(EXACT_TIMES)))
 
     def _wanted(self, name: str) -> Column:
         """As `read_bounded` chooses the records of a source."""

@@ -162,7 +162,7 @@ class _Replay:
                 f"audit.{said.outcome}",
                 f"the replay of {self.pipeline.name}, {self.interval}, replaced nothing: {said.text}",
                 where=f"pipeline {self.pipeline.name}",
-                do="mend the data, the transform or the expectation, then replay the interval again",
+                do="fix the data, the transform or the expectation, then replay the interval again",
             )
         return verdict
 

@@ -25,7 +25,7 @@ def refuse_rows(
                 "source.malformed",
                 f"{seen.malformed} malformed record(s){_example(seen, pipeline)}",
                 where=where,
-                do="mend the data, or set `malformed: quarantine` to put such records aside",
+                do="fix the data, or set `malformed: quarantine` to put such records aside",
             )
         for rule in boundaries[name].rules:
             if rule.on_fail == "fail" and seen.by_rule[rule.name]:
@@ -33,7 +33,7 @@ def refuse_rows(
                     "rule.failed",
                     f"{seen.by_rule[rule.name]} row(s) break the rule {rule.name}: {rule.check}",
                     where=where,
-                    do="mend the data or the rule, or set `on_fail: quarantine` to put such rows aside",
+                    do="fix the data or the rule, or set `on_fail: quarantine` to put such rows aside",
                 )
 
 

@@ -52,7 +52,7 @@ def refuse_duplicate_keys(
         raise TransformError(
             "sink.duplicate-keys",
             f"{count} key(s) of {pipeline.name} come more than once in {where_from}"
-            f" ({'; '.join(some)}): which row is the newest cannot be told",
+            f" ({'; '.join(some)}): no column says which row is the newest",
             where=str(pipeline.folder / pipeline.transform),
             do="let the transform give one row per key (aggregate by the keys), or add a column to keys",
         )

@@ -28,7 +28,7 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
             "transform.raised",
             python_sentence(text),
             where=where,
-            do="mend the transform or the data and run again: nothing of this batch was published",
+            do="fix the transform or the data and run again: nothing of this batch was published",
         )
     sentence = root_sentence(cause)
     if f"{UNFIT}: " in text:
@@ -68,7 +68,7 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
         FAILED,
         sentence,
         where=where,
-        do="mend the transform or the data and run again: nothing of this batch was published",
+        do="fix the transform or the data and run again: nothing of this batch was published",
     )
 
 
@@ -82,6 +82,6 @@ def _raised_by_reader(pipeline: Pipeline, text: str) -> SourceError | None:
                 "source.raised",
                 f"the reader of source {name} raised {python_sentence(text)}",
                 where=f"{file}:{lines[-1]}",
-                do="mend the reader or what it reads, and run again: nothing was published",
+                do="fix the reader or what it reads, and run again: nothing was published",
             )
     return None

@@ -95,7 +95,7 @@ def task_times(session: SparkSession) -> TaskTimes | None:
 
 
 def _warn(cause: Exception) -> None:
-    log.warning("what each pipeline's tasks take is not told apart: %s", str(cause).splitlines()[0])
+    log.warning("the time of tasks is not counted for each pipeline: %s", str(cause).splitlines()[0])
 
 
 @contextmanager

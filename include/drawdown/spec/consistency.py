@@ -103,7 +103,7 @@ def _assets(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecErro
                         "spec.unknown-asset",
                         f"no other pipeline publishes {asset}; {did_you_mean(asset.pipeline, others)}",
                         where=_file(pipeline),
-                        do="correct the name, or mend that pipeline first",
+                        do="correct the name, or fix that pipeline first",
                     ),
                 )
 

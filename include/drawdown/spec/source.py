@@ -194,7 +194,7 @@ class Source(SpecModel):
         if self.infer_schema and self.static:
             raise problem(
                 "contradiction",
-                "a static source is read anew at each run: no first run can keep its schema",
+                "a static source is read again at each run: no first run can keep its schema",
                 "infer_schema",
                 do="add `schema: schemas/x.ddl`",
             )

@@ -17,7 +17,7 @@ _LOG_BYTES = 64 * 2**20
 
 
 def leftovers(generation: Generation, now: datetime) -> list[FileInfo]:
-    """Rows of replays that were killed before their commit; the same replay again writes them anew.
+    """Rows of replays that were killed before their commit; running the same replay writes them again.
 
     None of a replay that goes on: `vacuum` is longer than a task may take.
     """

@@ -26,7 +26,7 @@ def retention_of(generation: Generation) -> Retention:
         _first_kept(generation, every),
         gone=[each.generation for each in retired if not _files(generation, each).exists],
         history=values_needed(generation.pipeline.quality.history),
-        # The log of a file sink can be mended from all that it has ever written.
+        # The log of a file sink can be fixed from all that it has ever written.
         every_batch=sink_log(generation) is not None,
     )
 

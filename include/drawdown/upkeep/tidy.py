@@ -20,7 +20,7 @@ from datetime import datetime
 from functools import cached_property, partial
 from typing import Any
 
-from drawdown.changes.protocol import conflicts_told
+from drawdown.changes.protocol import conflicts_explained
 from drawdown.checkpoint import delete_with_checksum
 from drawdown.delta.log import TableLog
 from drawdown.delta.table import DeltaTableFiles
@@ -270,7 +270,7 @@ class _Work:
             begun.append(self.generation.metastore.begin_change(lease, change))
             return begun[-1]
 
-        with conflicts_told(lease.pipeline, "quarantine"):
+        with conflicts_explained(lease.pipeline, "quarantine"):
             remove_expired(self.generation, files, found, begin)
         self.generation.metastore.end_changes([change.change_id for change in begun], "committed")
 
@@ -296,7 +296,7 @@ class _Work:
             begun.append(metastore.begin_change(lease, change))
             return begun[-1]
 
-        with LeaseHeartbeat(metastore, replays, ttl), conflicts_told(lease.pipeline, table):
+        with LeaseHeartbeat(metastore, replays, ttl), conflicts_explained(lease.pipeline, table):
             once = files.compact
             if table == "quarantine":
                 once = partial(other_bytes.compact, self.generation.storage, files)

@@ -28,7 +28,7 @@ and say why.
 - **release** publishes the slice as it is, **discard** drops its rows; both publish what waited behind it.
 - `decide` carries it out without Spark and updates the asset of the pipeline with what became visible.
 - The same by command: `drawdown release NAME --why ...`, `drawdown discard NAME --why ...`. A request
-  notices it within an hour; an answer that comes later changes nothing, and is told so.
+  notices it within an hour; a later answer fails with a message and changes nothing.
 - To be asked again after a run that failed: clear its task `choose`.
 """
 
@@ -55,7 +55,7 @@ def decide_dag(project: Project) -> DAG:
         project_root=root,
         inlets=[DECIDED],
         outlets=[DECIDED],
-        # An answer that came too late fails `choose`; what was decided on the command line is told here.
+        # An answer that came too late fails `choose`; what was decided on the command line is reported here.
         trigger_rule=TriggerRule.ALL_DONE,
         timeout=_PATIENCE,
         **of_tasks(project.airflow),

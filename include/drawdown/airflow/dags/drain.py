@@ -70,9 +70,9 @@ def _reports(dag: DAG, root: str, pipeline: Pipeline, drain: BaseOperator, *, gr
     if grouped:
         common["task_group"] = TaskGroup(pipeline.name, dag=dag, tooltip=pipeline.description)
     audit = AuditOperator(task_id="audit", trigger_rule=TriggerRule.ALL_DONE, **common)
-    told = [asset_of(pipeline.name)]
+    asset = [asset_of(pipeline.name)]
     rule = TriggerRule.NONE_FAILED
-    publish = PublishOperator(task_id="publish", inlets=told, outlets=told, trigger_rule=rule, **common)
+    publish = PublishOperator(task_id="publish", inlets=asset, outlets=asset, trigger_rule=rule, **common)
     audit.set_upstream(drain)
     publish.set_upstream(audit)
     if pipeline.may_be_held:

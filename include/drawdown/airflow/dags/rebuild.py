@@ -32,7 +32,7 @@ _DOC = """
 After a change that its state cannot take: put the new version into the pipeline's folder `next/`, and
 trigger this DAG with the name of the pipeline.
 
-- `rebuild` computes the output anew from the beginning, beside the drains, which go on with the old version.
+- `rebuild` computes the output again from the beginning, beside the drains, which go on with the old version.
 - `approve` asks: open it, or *Required Actions*, read how both outputs differ, choose and say why.
   **approve** swaps the new output in by one commit, **reject** deletes it. Either names the rebuild that is
   shown, and is refused when it was made or compared again since: then trigger this DAG once more.

@@ -19,7 +19,7 @@ from drawdown.airflow.records import open_metastore
 from drawdown.airflow.replay_timetable import ReplayTimetable
 from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.task_arguments import of_tasks
-from drawdown.airflow.tasks.asset_events import is_told
+from drawdown.airflow.tasks.asset_events import is_reported
 from drawdown.airflow.tasks.audit_and_publish import AuditOperator, RecordOperator
 from drawdown.airflow.tasks.cluster import job_behind
 from drawdown.airflow.tasks.drain import JobOperator
@@ -51,7 +51,7 @@ and the same run again gives the same table. It reads
 - A single run by hand replaces the interval that its logical date is in.
 - **Refused**, with the reason: an interval that the watermark has not passed, one whose files or offsets are
   gone, state that reaches further than lookback and lookahead.
-- Pipelines that read `{sink}` are told in the run record, and replayed only when somebody does it.
+- Pipelines that read `{sink}` are named in the run record; they are replayed only when you start it.
 - Without Airflow: `drawdown backfill {name} --from 2024-01-01 --to 2024-02-01`.
 """
 
@@ -84,8 +84,10 @@ def replay_dag(project: Project, pipeline: Pipeline) -> DAG:
     replay = job_behind(preflight, project, [pipeline], ReplayOperator, dag)
     audit = AuditOperator(task_id="audit", pipeline=pipeline.name, **common)
     audit.set_upstream(replay)
-    told = [asset_of(pipeline.name)]
-    publish = ReplayedOperator(task_id="publish", pipeline=pipeline.name, inlets=told, outlets=told, **common)
+    asset = [asset_of(pipeline.name)]
+    publish = ReplayedOperator(
+        task_id="publish", pipeline=pipeline.name, inlets=asset, outlets=asset, **common
+    )
     publish.set_upstream(audit)
     return dag
 
@@ -152,8 +154,8 @@ class ReplayedOperator(RecordOperator):
         run = next((run for run in runs if run.counts.published or run.state == "succeeded"), None)
         if run is None:
             raise AirflowSkipException(f"{self.pipeline}: nothing was replayed")
-        if is_told(run, context["inlet_events"][asset_of(self.pipeline)]):
-            raise AirflowSkipException(f"{self.pipeline}: its asset was told of {run.run_id} before")
+        if is_reported(run, context["inlet_events"][asset_of(self.pipeline)]):
+            raise AirflowSkipException(f"{self.pipeline}: an earlier event of its asset covers {run.run_id}")
         event = {
             "pipeline": self.pipeline,
             "run_id": run.run_id,

@@ -1,7 +1,7 @@
-"""What a pipeline's asset is told: every slice that became visible, in one event.
+"""The events of a pipeline's asset: every slice that became visible is in one of them.
 
-Airflow keeps an asset event when the task that carries it succeeds, so only Airflow knows what was told: a
-task that died, was cleared or was marked by hand is found out by its asset's events, not by a note of ours.
+Airflow keeps an asset event when the task that carries it succeeds, so only Airflow knows what was reported.
+A task that died, was cleared or was marked by hand shows in the events of its asset, not in a note of ours.
 What a run made visible is in its record, noted in one transaction with the batches, whoever drained them.
 """
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from airflow.sdk.execution_time.comms import AssetEventResult
     from airflow.sdk.execution_time.context import InletEventsAccessor
 
-_TOLD_OTHERWISE = {REBUILD, *get_args(Choice)}
+_REPORTED_OTHERWISE = {REBUILD, *get_args(Choice)}
 """Kinds of runs whose rows the decision about them tells: the swap, the release or the discard."""
 
 _PAGE = 50
@@ -31,7 +31,7 @@ _CLOCKS_DIFFER = timedelta(days=1)
 
 @dataclass(frozen=True)
 class News:
-    """What runs made visible and no event has told, in order: the runs, and the batches readers still see."""
+    """What runs made visible and no event has reported: the runs, in order, and the batches readers see."""
 
     pipeline: str
     runs: tuple[Run, ...]
@@ -64,26 +64,26 @@ class News:
 
 
 def news_of(metastore: Metastore, pipeline: str, events: InletEventsAccessor) -> News:
-    """What drains of a pipeline, by whomever, made visible since the last event that told of a drain.
+    """What drains of a pipeline, by whomever, made visible since the last event of a drain.
 
-    What a decision made visible, about a held slice or about a rebuild, is told by that.
+    What a decision made visible, about a held slice or about a rebuild, is reported by that.
     """
-    told = next((event for event in _newest_first(events) if _is_of_drain(_extra(event))), None)
-    last = metastore.run(str(_extra(told)["run_id"])) if told is not None else None
-    since = None if told is None else last.started_at if last is not None else told.timestamp
+    latest = next((event for event in _newest_first(events) if _is_of_drain(_extra(event))), None)
+    last = metastore.run(str(_extra(latest)["run_id"])) if latest is not None else None
+    since = None if latest is None else last.started_at if last is not None else latest.timestamp
     behind = (since, last.run_id if last is not None else "")
     runs = tuple(
         run
         for run in metastore.runs_that_published(pipeline, since)
-        if run.kind not in _TOLD_OTHERWISE
+        if run.kind not in _REPORTED_OTHERWISE
         and (since is None or (run.started_at, run.run_id) > behind)
         and not _goes_on(metastore, run)
     )
     return News(pipeline, runs, _visible(metastore, runs))
 
 
-def is_told(run: Run, events: InletEventsAccessor) -> bool:
-    """Whether an event has told of a decision, a replay or a swap."""
+def is_reported(run: Run, events: InletEventsAccessor) -> bool:
+    """Whether an event has reported a decision, a replay or a swap."""
     assert run.started_at is not None
     since = events.after((run.started_at - _CLOCKS_DIFFER).isoformat())
     return any(_extra(event).get("run_id") == run.run_id for event in since)

@@ -76,9 +76,9 @@ class PublishOperator(RecordOperator):
     """Verifies that what passed is visible and updates the pipeline's asset; skipped when nothing is new.
 
     The asset event carries rows, batch ids (first and last), offsets and the verdict, so a pipeline
-    that is scheduled by it knows what is new. It covers what no event has told so far, of earlier tries and
-    of runs that never came to this task too. Its inlet and its outlet must be that asset; its trigger rule is
-    NONE_FAILED: something may have to be told although nothing was drained.
+    that is scheduled by it knows what is new. It also covers what no event has reported of earlier tries
+    and of runs that never came to this task. Its inlet and its outlet must be that asset; its trigger rule is
+    NONE_FAILED: there may be something to report although nothing was drained.
     """
 
     def report(self, context: Context, metastore: Metastore, runs: Sequence[Run]) -> dict[str, Any]:
@@ -86,7 +86,9 @@ class PublishOperator(RecordOperator):
         asset = asset_of(self.pipeline)
         news = news_of(metastore, self.pipeline, context["inlet_events"][asset])
         if not news.rows:
-            raise AirflowSkipException(f"{self.pipeline}: {waits or 'no rows that no event has told of'}")
+            raise AirflowSkipException(
+                f"{self.pipeline}: {waits or 'no rows that an event has not reported'}"
+            )
         event = news.as_event()
         context["outlet_events"][asset].extra.update(event)
         self.log.info("%s: %d rows are visible", self.pipeline, news.rows)

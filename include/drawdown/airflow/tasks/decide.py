@@ -19,7 +19,7 @@ from drawdown.airflow.logins import look_up
 from drawdown.airflow.records import decision_event, open_metastore
 from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.tasks.answers import Answer, kept
-from drawdown.airflow.tasks.asset_events import is_told
+from drawdown.airflow.tasks.asset_events import is_reported
 from drawdown.airflow.tasks.reasoned_request import ReasonedRequest
 from drawdown.airflow.tasks.rescheduled import RescheduledOperator
 from drawdown.application import new_run_id
@@ -105,15 +105,15 @@ class ChooseOperator(ReasonedRequest):
         pipeline, key = _asked(context)
         with open_metastore(self.project_root) as metastore:
             if key not in [held.key for held in metastore.held_slices(pipeline)]:
-                told = decided_text(metastore, pipeline, key)
-                raise AirflowFailException(f"this answer came too late and changes nothing: {told}")
+                decided = decided_text(metastore, pipeline, key)
+                raise AirflowFailException(f"this answer came too late and changes nothing: {decided}")
 
 
 class DecideOperator(RescheduledOperator):
     """Carries the choice out, and updates the pipeline's asset with what became visible.
 
     It waits while a drain holds the lease, or an earlier slice waits for its decision.
-    Skipped when nothing became visible that was not told before. Its inlet and its outlet must be DECIDED.
+    Skipped when nothing became visible that no event has covered. Its inlet and its outlet must be DECIDED.
     """
 
     # An earlier slice is decided about in a request of its own.
@@ -128,8 +128,8 @@ class DecideOperator(RescheduledOperator):
             event = decision_event(metastore, run)
         if not event["rows"]:
             raise AirflowSkipException(f"{pipeline}: decided; nothing became visible by it")
-        if is_told(run, context["inlet_events"][DECIDED]):
-            raise AirflowSkipException(f"{pipeline}: its asset was told of {run.run_id} before")
+        if is_reported(run, context["inlet_events"][DECIDED]):
+            raise AirflowSkipException(f"{pipeline}: an earlier event of its asset covers {run.run_id}")
         context["outlet_events"][DECIDED].add(asset_of(pipeline), extra=event)
         self.log.info("%s: %d rows became visible", pipeline, event["rows"])
         return event

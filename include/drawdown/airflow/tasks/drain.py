@@ -67,7 +67,7 @@ class JobOperator(SparkSubmitOperator):
     @classmethod
     @abstractmethod
     def arguments(cls, pipelines: Sequence[str], context: Context) -> list[str]:
-        """What the job is told beside project and origin."""
+        """The job's arguments besides project and origin."""
 
     def execute(self, context: Context) -> None:
         """Run the job. Raises AirflowFailException where a retry could not help, else AirflowException."""

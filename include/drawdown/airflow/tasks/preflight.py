@@ -57,12 +57,12 @@ class PreflightOperator(BaseOperator, SkipMixin):
         events = context["inlet_events"]
         with Metastore.open(project.metastore_url) as metastore:
             held = {name for name in self.pipelines if metastore.held_slices(name)}
-            untold = {n for n in self.pipelines if news_of(metastore, n, events[asset_of(n)]).rows}
+            unreported = {n for n in self.pipelines if news_of(metastore, n, events[asset_of(n)]).rows}
         return {
             task.task_id
             for task in self.get_flat_relatives(upstream=False)
             if (isinstance(task, AskOperator) and task.pipeline in held)
-            or (isinstance(task, PublishOperator) and task.pipeline in untold)
+            or (isinstance(task, PublishOperator) and task.pipeline in unreported)
         }
 
     def _look(self, project: Project, name: str) -> dict[str, Any]:

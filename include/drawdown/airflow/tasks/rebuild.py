@@ -18,7 +18,7 @@ from drawdown.airflow.logins import look_up
 from drawdown.airflow.records import open_metastore
 from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.tasks.answers import Answer, kept
-from drawdown.airflow.tasks.asset_events import is_told
+from drawdown.airflow.tasks.asset_events import is_reported
 from drawdown.airflow.tasks.drain import JobOperator
 from drawdown.airflow.tasks.reasoned_request import ReasonedRequest
 from drawdown.airflow.tasks.rescheduled import RescheduledOperator
@@ -150,8 +150,8 @@ class SwapOperator(RescheduledOperator):
                 run = end_rebuild(Workspace(project, metastore), wanted(project, name), asked)
         if run.kind != KINDS["approve"]:
             raise AirflowSkipException(f"{name}: {run.stop_reason}")
-        if is_told(run, context["inlet_events"][REBUILT]):
-            raise AirflowSkipException(f"{name}: its asset was told of {run.run_id} before")
+        if is_reported(run, context["inlet_events"][REBUILT]):
+            raise AirflowSkipException(f"{name}: an earlier event of its asset covers {run.run_id}")
         event = {
             "pipeline": name,
             "run_id": run.run_id,

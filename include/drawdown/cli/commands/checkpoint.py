@@ -156,22 +156,22 @@ def rewind(
 
 @app.command()
 def repair(name: Name, why: Why = "", by: By = None, as_json: Json = False) -> None:
-    """Mend what can be mended without loss; keeps a copy of what was there."""
-    from drawdown.recovery.repair import repair as mend
+    """Fix what can be fixed without loss; keeps a copy of what was there."""
+    from drawdown.recovery.repair import repair as fix
 
     with _generation(name) as generation:
         done = _as_run(
             generation,
             ("repair", by, why),
-            lambda lease: mend(generation, lease),
-            lambda repaired: "; ".join(f"{m.fault.path}: {m.says}" for m in repaired.mended),
+            lambda lease: fix(generation, lease),
+            lambda repaired: "; ".join(f"{m.fault.path}: {m.says}" for m in repaired.fixed),
         )
-        mended = [{**_fault_values(generation, m.fault), "says": m.says} for m in done.mended]
+        fixed = [{**_fault_values(generation, m.fault), "says": m.says} for m in done.fixed]
         left = [_fault_values(generation, fault) for fault in done.left]
     _say(
         as_json,
-        {"mended": mended, "left": left, "kept": done.kept},
-        "\n".join(f"{each['file']}: {each['says']}" for each in mended) + f"\nwhat was there: {done.kept}",
+        {"mended": fixed, "left": left, "kept": done.kept},
+        "\n".join(f"{each['file']}: {each['says']}" for each in fixed) + f"\nwhat was there: {done.kept}",
     )
 
 
@@ -272,7 +272,7 @@ def _as_run(
     generation: Generation,
     asked: tuple[str, str | None, str],
     work: Callable[[Callable[[], Lease]], _Done],
-    told: Callable[[_Done], str],
+    summary: Callable[[_Done], str],
 ) -> _Done:
     from drawdown.application import new_run_id
     from drawdown.metastore import this_process
@@ -280,7 +280,7 @@ def _as_run(
 
     kind, by, why = asked
     request = Request(kind, new_run_id(), this_process(), by or getpass.getuser(), why)
-    return as_run(generation, request, work, told)
+    return as_run(generation, request, work, summary)
 
 
 def _fault_values(generation: Generation, fault: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""`drawdown doctor`: what this machine and project lack, each with the command that mends it."""
+"""`drawdown doctor`: what this machine and project lack, each with the command that fixes it."""
 
 from __future__ import annotations
 

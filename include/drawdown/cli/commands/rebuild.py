@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from drawdown.metastore.records import Checkpoint
 
 app = Commands(
-    help="Compute a pipeline's output anew after a change that its state cannot take, and swap it in.",
+    help="Compute a pipeline's output again after a change that its state cannot take, and swap it in.",
     no_args_is_help=True,
 )
 Name = Annotated[str, typer.Argument(metavar="PIPELINE", show_default=False)]

@@ -1,4 +1,4 @@
-"""What `drawdown doctor` looks at: one function a thing, each giving what it found and what mends it."""
+"""What `drawdown doctor` looks at: one function a thing, each giving what it found and what fixes it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether Airflow has a connection, told without importing it: by the environment or by its database.
+"""Whether Airflow has a connection, found without importing it: in the environment or in its database.
 
 A secrets backend is not asked: what is only there is not seen.
 """

@@ -1,4 +1,4 @@
-"""Commands that mend, as this user has to type them here."""
+"""Commands that fix, as this user has to type them here."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ Level = Literal["ok", "warn", "fail"]
 
 @dataclass(frozen=True)
 class Check:
-    """`do` is the command that mends it, empty when all is well."""
+    """`do` is the command that fixes it, empty when all is well."""
 
     about: str
     level: Level

@@ -71,7 +71,7 @@ def disk(project: Project) -> Iterator[Check]:
 
 
 def clusters(project: Project) -> Iterator[Check]:
-    """Those that run for a run are not told of."""
+    """Those that serve a run are left out."""
     from drawdown.launch.standalone.reaper import left_over
 
     for cluster, why in left_over(project).items():
@@ -80,7 +80,7 @@ def clusters(project: Project) -> Iterator[Check]:
 
 
 def temporary_files(project: Project) -> Iterator[Check]:
-    """What killed runs have left in the system's temporary folder; those that go on are not told of."""
+    """What killed runs have left in the system's temporary folder; those of live runs are left out."""
     from drawdown.processes.scratch import left_over
 
     for folder in left_over():

@@ -37,12 +37,12 @@ def metastore_and_runs(project: Project) -> Iterator[Check]:
         theirs = workspace.metastore.now()
         yield clock("metastore", theirs, asked, datetime.now(UTC), _NEEDED_BY)
         dead = []
-        for side, mends in ((workspace.metastore, "run"), (workspace.metastore.of_rebuilds, "rebuild start")):
+        for side, fixes in ((workspace.metastore, "run"), (workspace.metastore.of_rebuilds, "rebuild start")):
             yield from _held(Workspace(project, side))
             for run in _without_lease(Workspace(project, side)):
                 dead.append(run)
                 what = f"run {run.run_id} of {run.pipeline} ended without a word: nobody holds its lease"
-                yield Check("leases", "warn", what, f"drawdown {mends} {run.pipeline}")
+                yield Check("leases", "warn", what, f"drawdown {fixes} {run.pipeline}")
         dead += [run for run in workspace.metastore.runs(limit=_RUNS) if run.state == "crashed"]
         yield from _drivers(workspace.metastore, dead)
 

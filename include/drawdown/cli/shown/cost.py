@@ -23,35 +23,35 @@ _ASKED = ("runs", "rows", "core-h asked", "used", "GB-h asked")
 
 def pipeline_table(costs: Sequence[PipelineCost]) -> Table:
     """One line a pipeline, and their sum; amounts are money, or core-hours where no profile has a price."""
-    told = _teller(total(each.bill for each in costs))
+    priced = _teller(total(each.bill for each in costs))
     table = _table("pipeline", *_ASKED, "cost", "per day", "per million rows", "always on", "crosses at")
     for each in costs:
-        always = told(each.always_on) if each.always_on else ""
+        always = priced(each.always_on) if each.always_on else ""
         table.add_row(
             each.pipeline,
             *_asked(each.bill),
-            *_amounts(each.bill, each.days, told),
+            *_amounts(each.bill, each.days, priced),
             always,
             _crosses(each.crossing) if each.always_on else "",
         )
     if len(costs) > 1:
         bill = total(each.bill for each in costs)
-        always = told(total(each.always_on for each in costs if each.always_on))
+        always = priced(total(each.always_on for each in costs if each.always_on))
         days = max(each.days for each in costs)
         table.add_section()
-        table.add_row("total", *_asked(bill), *_amounts(bill, days, told), always, "")
+        table.add_row("total", *_asked(bill), *_amounts(bill, days, priced), always, "")
     return table
 
 
 def day_table(bills: Mapping[date, Bill]) -> Table:
     """One line a day, and their sum."""
     whole = total(bills.values())
-    told = _teller(whole)
+    priced = _teller(whole)
     table = _table("day (UTC)", *_ASKED, "cost")
     for day, bill in bills.items():
-        table.add_row(str(day), *_asked(bill), told(bill))
+        table.add_row(str(day), *_asked(bill), priced(bill))
     table.add_section()
-    table.add_row("total", *_asked(whole), told(whole))
+    table.add_row("total", *_asked(whole), priced(whole))
     return table
 
 
@@ -68,7 +68,7 @@ def summary(charges: Sequence[Charge]) -> Iterator[str]:
 
 
 def notes(costs: Sequence[PipelineCost], *, crossings: bool) -> Iterator[str]:
-    """What is not in the figures, and, with `crossings`, why a schedule is not told."""
+    """What is not in the figures, and, with `crossings`, why no schedule is given."""
     for each in costs:
         bill = each.bill
         if bill.unknown:
@@ -167,23 +167,27 @@ def _asked(bill: Bill) -> list[str]:
     return [f"{bill.runs:,}", f"{bill.rows:,}", _number(bill.core_hours), used, _number(bill.gb_hours)]
 
 
-def _amounts(bill: Bill, days: Fraction, told: Callable[[Bill, Fraction], str]) -> list[str]:
+def _amounts(bill: Bill, days: Fraction, priced: Callable[[Bill, Fraction], str]) -> list[str]:
     """In all, for a day and for a million rows; not for a day where less than one is looked at."""
     if not bill.runs and bill.unknown:
         return ["[dim]unknown[/]", "", ""]
-    a_day = told(bill, 1 / days) if days >= 1 else ""
-    return [told(bill, Fraction(1)), a_day, told(bill, Fraction(_MILLION, bill.rows)) if bill.rows else ""]
+    a_day = priced(bill, 1 / days) if days >= 1 else ""
+    return [
+        priced(bill, Fraction(1)),
+        a_day,
+        priced(bill, Fraction(_MILLION, bill.rows)) if bill.rows else "",
+    ]
 
 
 def _teller(whole: Bill) -> Callable[..., str]:
     """Says what a bill, or a part of it, comes to."""
 
-    def told(bill: Bill, part: Fraction = Fraction(1)) -> str:
+    def priced(bill: Bill, part: Fraction = Fraction(1)) -> str:
         if not whole.money:
             return f"{_number(bill.core_hours * part)} core-h"
         return " + ".join(f"{_number(amount * part)} {name}" for name, amount in bill.money.items())
 
-    return told
+    return priced
 
 
 def _number(value: Fraction) -> str:
@@ -192,7 +196,7 @@ def _number(value: Fraction) -> str:
 
 def _crosses(crossing: Crossing | str) -> str:
     if isinstance(crossing, str):
-        return "[dim]not told[/]"
+        return "[dim]n/a[/]"
     if crossing.every is None:
         return "any schedule"
     name, unit, _ = next(each for each in _UNITS if crossing.every < each[2])

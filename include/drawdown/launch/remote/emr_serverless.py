@@ -24,7 +24,7 @@ def job_driver(order: JobRequest) -> dict[str, Any]:
     return {
         "sparkSubmit": {
             "entryPoint": f"local://{order.application}",
-            "entryPointArguments": order.told,
+            "entryPointArguments": order.job_arguments,
             "sparkSubmitParameters": shlex.join(settings),
         }
     }

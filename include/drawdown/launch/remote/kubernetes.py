@@ -25,7 +25,7 @@ def spark_application(order: JobRequest, profile: KubernetesCluster) -> dict[str
         "image": profile.image,
         "sparkVersion": version("pyspark"),
         "mainApplicationFile": f"local://{order.application}",
-        "arguments": order.told,
+        "arguments": order.job_arguments,
         # Airflow tries again, after the lease has run out.
         "restartPolicy": {"type": "Never"},
         "sparkConf": conf,

@@ -1,4 +1,4 @@
-"""A job for a cluster elsewhere: what its driver is told, in terms that every service's request is made of.
+"""A job for a cluster elsewhere: its driver's arguments, in terms that every service's request is made of.
 
 The project stands in a folder on those machines (the profile's `home`), so a request names files of that
 folder and carries none. Secrets are in the environment there (docs/clusters.md), never in a request.
@@ -50,7 +50,7 @@ class JobRequest:
         return f"{self.profile.home}/jobs/{self.job}.py"
 
     @property
-    def told(self) -> list[str]:
+    def job_arguments(self) -> list[str]:
         """Its arguments."""
         return ["--project", self.profile.home, *self.arguments]
 
@@ -79,7 +79,7 @@ class JobRequest:
         """Arguments of jobs/launch.py, which submits to YARN with this project's Spark."""
         settings = [part for key, value in self.conf.items() for part in ("--conf", f"{key}={value}")]
         submit = ["--master", "yarn", "--deploy-mode", "client", "--name", self.name, *settings]
-        return [self.profile.home, *submit, self.application, *self.told]
+        return [self.profile.home, *submit, self.application, *self.job_arguments]
 
 
 def name_of(key: str) -> str:

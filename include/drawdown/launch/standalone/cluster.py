@@ -1,4 +1,4 @@
-"""A standalone cluster for one run: spun up, found again by its key, told to an application, taken down."""
+"""A standalone cluster for one run: spun up, found again by its key, given to an application, taken down."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def standing(project: Project, key: str) -> ClusterRecord | None:
 
 
 def settings_of(project: Project, profile: StandaloneCluster, key: str, cluster: ClusterRecord) -> Settings:
-    """What an application on a cluster is told: one executor on each worker, with all that it has.
+    """The settings of an application on a cluster: one executor on each worker, with all that it has.
 
     Raises:
         MachineError: ``jars.missing``.
@@ -109,7 +109,7 @@ def settings_of(project: Project, profile: StandaloneCluster, key: str, cluster:
 
 
 def _start(project: Project, ask: Ask) -> tuple[ClusterRecord, IO[bytes]]:
-    """A cluster that is up, and the pipe to its keeper, which ends it when that is closed."""
+    """A cluster that is up, and the pipe to its supervisor, which ends it when that is closed."""
     # Before anything is started: what is missing is said at once.
     driver_class_path(machine_root(project.root))
     reap(project)
@@ -124,7 +124,7 @@ def _start(project: Project, ask: Ask) -> tuple[ClusterRecord, IO[bytes]]:
 
 
 def _begin(project: Project, folder: ClusterFolder, ask: Ask) -> IO[bytes]:
-    """Write down what is wanted and start the keeper, which has the folder's lock from its first moment."""
+    """Write down the request and start the supervisor, which has the folder's lock from its first moment."""
     lock = folder.make()
     try:
         folder.properties.touch(mode=0o600)
@@ -148,14 +148,14 @@ def _begin(project: Project, folder: ClusterFolder, ask: Ask) -> IO[bytes]:
         raise
     finally:
         os.close(lock)
-    # It forks the keeper, and ends.
+    # It forks the supervisor, and ends.
     process.wait()
     assert process.stdin is not None
     return process.stdin
 
 
 def _when_up(folder: ClusterFolder) -> ClusterRecord:
-    """The record once all workers are registered; the keeper sees to it that this does not take for ever."""
+    """The record once all workers are registered; the supervisor ends when they take too long."""
     while folder.is_kept():
         record = folder.record()
         if record is not None and record.master:
@@ -192,7 +192,7 @@ def _private_settings() -> str:
 
 
 def _environment(project: Project, folder: ClusterFolder) -> dict[str, str]:
-    """Of keeper, daemons and executors; from this process's, so that Python finds the same modules."""
+    """Of supervisor, daemons and executors; from this process's, so that Python finds the same modules."""
     return {
         **for_spark(os.environ, project.passed_environment),
         MARK: str(folder.path),

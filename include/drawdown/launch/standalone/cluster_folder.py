@@ -1,7 +1,7 @@
 """The folder of one standalone cluster: who keeps it, what was ordered, and where its master listens.
 
 .drawdown/clusters/<key>/       mode 0700; gone when the cluster is
-    lock                        held (flock) by the keeper for as long as it lives, so by nobody else
+    lock                        held (flock) by the supervisor for as long as it lives, so by nobody else
     cluster.json                what was ordered; with the master's address once the workers are registered
     spark.properties            mode 0600: the cluster's secret
     work, scratch               of workers and executors
@@ -27,10 +27,10 @@ from drawdown.processes.descendants import kill_marked
 from drawdown.processes.private_folder import private_folder
 
 MARK = "DRAWDOWN_CLUSTER"
-"""Environment variable of the keeper and everything below it: the folder."""
+"""Environment variable of the supervisor and everything below it: the folder."""
 
 _ENDS_WITHIN = 10.0
-"""Seconds a keeper that is told to end may take."""
+"""Seconds that a supervisor may take to end."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class ClusterRecord:
         workers, cores, memory: how many, and of each; memory in Spark's words.
         until: when it ends at the latest, seconds since 1970 UTC.
         asked_by: of the run it is for.
-        keeper: process id; None until it was started.
+        keeper: process id of the supervisor; None until it was started.
         master: ``spark://host:port``; empty until all workers are registered.
         machine: name of the machine it runs on.
     """
@@ -78,7 +78,7 @@ class ClusterFolder:
 
     @property
     def log(self) -> Path:
-        """What daemons and keeper print; beside the other logs, because it outlives a cluster that died."""
+        """What daemons and supervisor print; beside the other logs: it outlives a cluster that died."""
         return self.path.parents[1] / "logs" / "clusters" / f"{self.path.name}.log"
 
     def make(self) -> int:
@@ -112,7 +112,7 @@ class ClusterFolder:
         self.write(replace(record, **values))
 
     def lock(self) -> int | None:
-        """A descriptor that holds the lock until it is closed; None when a keeper holds it.
+        """A descriptor that holds the lock until it is closed; None when a supervisor holds it.
 
         Raises:
             FileNotFoundError: there is no such folder.
@@ -126,7 +126,7 @@ class ClusterFolder:
         return descriptor
 
     def is_kept(self) -> bool:
-        """Whether a keeper lives."""
+        """Whether a supervisor lives."""
         try:
             descriptor = self.lock()
         except FileNotFoundError:
@@ -151,7 +151,7 @@ class ClusterFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _tell(self, number: signal.Signals) -> None:
-        """Signal the keeper, and nobody who has its process id after it."""
+        """Signal the supervisor, and nobody who has its process id after it."""
         record = self.record()
         if record is None or record.keeper is None:
             return

@@ -1,6 +1,6 @@
-"""Ends clusters that nobody will end: past their time, or with a keeper that was killed.
+"""Ends clusters that nobody will end: past their time, or with a supervisor that was killed.
 
-A keeper ends its cluster itself when its time is up, so there is work here only after something that no
+A supervisor ends its cluster itself when its time is up, so there is work here only after something that no
 process outlives: SIGKILL, a machine that went down.
 """
 
@@ -16,7 +16,7 @@ from drawdown.processes.descendants import kill_marked
 from drawdown.spec import Project
 
 _LATE = 60.0
-"""Seconds past its time until a keeper has had its chance."""
+"""Seconds past its time until a supervisor has had its chance."""
 
 _BEING_MADE = 60.0
 """Seconds that a folder without a record may be one that is only being made."""
@@ -75,15 +75,15 @@ def _why(folder: ClusterFolder, age: float, *, kept: bool) -> str:
 
     Args:
         age: seconds since the folder was changed.
-        kept: whether its keeper lives.
+        kept: whether its supervisor lives.
     """
     record = folder.record()
     if record is None:
-        return "" if kept or age < _BEING_MADE else "had lost its keeper"
+        return "" if kept or age < _BEING_MADE else "had lost its supervisor"
     if record.machine != platform.node():
         return ""
     if not kept:
-        return "had lost its keeper"
+        return "had lost its supervisor"
     return "was past its time" if time.time() >= record.until + _LATE else ""
 
 

@@ -5,12 +5,12 @@ Started by cluster.py in a session of its own, with the folder's lock. In order:
 1. start a master on free ports of the loopback interface, and wait until it answers;
 2. start the workers, and wait until the master has all of them;
 3. note the master's address in the record: only now there is a cluster for anybody else;
-4. wait until it is told to end (SIGTERM), its time is up, a daemon dies, or whoever started it is gone:
+4. wait until it is asked to end (SIGTERM), its time is up, a daemon dies, or whoever started it is gone:
    standard input is a pipe from there, and its end without the word KEEP means that;
-5. kill every process below, and remove the folder; the log stays unless it was told to end.
+5. kill every process below, and remove the folder; the log stays unless it was asked to end.
 
-The daemons die with the keeper (PR_SET_PDEATHSIG), and executors when they lose their worker. So what may be
-left behind is a keeper that nobody told; it ends by itself at step 4, or reaper.py ends it.
+The daemons die with the supervisor (PR_SET_PDEATHSIG), and executors when they lose their worker. So only a
+supervisor that nobody ended can be left behind; it ends by itself at step 4, or reaper.py ends it.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ STARTS_WITHIN = 300.0
 """Seconds for steps 1 and 2; long, because a busy machine may need several times what an idle one does."""
 
 _LOOK_EVERY = 0.1
-_TOLD = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_END_SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 class _Over(Exception):
     """The cluster ends; the message says why."""
 
-    def __init__(self, why: str, *, told: bool = False) -> None:
+    def __init__(self, why: str, *, expected: bool = False) -> None:
         super().__init__(why)
-        self.told = told
+        self.expected = expected
 
 
 class ClusterSupervisor:
@@ -58,7 +58,7 @@ class ClusterSupervisor:
         self._record = record
         self._daemons: dict[int, str] = {}
         self._starts_until: float | None = time.monotonic() + STARTS_WITHIN
-        self._wakeup = wakeup_on(*_TOLD, signal.SIGCHLD)
+        self._wakeup = wakeup_on(*_END_SIGNALS, signal.SIGCHLD)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._wakeup, selectors.EVENT_READ)
         self._selector.register(0, selectors.EVENT_READ)
@@ -67,24 +67,24 @@ class ClusterSupervisor:
 
     def keep(self) -> bool:
         """All steps; whether the end was what somebody wanted."""
-        told = False
+        expected = False
         try:
             self._start()
             self._until(lambda: False)
         except _Over as over:
-            told = over.told
+            expected = over.expected
             print(f"drawdown: {over}", flush=True)
         finally:
             # Nothing to ask them for: all they have unpacked is in the folder, too.
             kill_descendants()
-        return told
+        return expected
 
     def _start(self) -> None:
         record, [page] = self._record, free_ports(1)
         where = ("--host", LOOPBACK, "--webui-port")
         self._daemon("the master", "master.Master", *where, str(page), "--port", "0")
-        self._until(lambda: "url" in _told_by(page))
-        master = str(_told_by(page)["url"])
+        self._until(lambda: "url" in _status(page))
+        master = str(_status(page)["url"])
         for number in range(1, record.workers + 1):
             self._daemon(
                 f"worker {number}",
@@ -92,7 +92,7 @@ class ClusterSupervisor:
                 *(*where, "0", "--cores", str(record.cores), "--memory", record.memory),
                 *("--work-dir", str(self._folder.path / "work" / str(number)), master),
             )
-        self._until(lambda: _told_by(page).get("aliveworkers") == record.workers)
+        self._until(lambda: _status(page).get("aliveworkers") == record.workers)
         self._folder.note(master=master)
         self._starts_until = None
 
@@ -115,8 +115,8 @@ class ClusterSupervisor:
         left = self._ends_at - time.monotonic()
         wait = max(left, 0) if self._starts_until is None else _LOOK_EVERY
         ready = {key.fd for key, _ in self._selector.select(wait)}
-        if self._wakeup in ready and set(os.read(self._wakeup, 4096)) & set(_TOLD):
-            raise _Over("told to end", told=True)
+        if self._wakeup in ready and set(os.read(self._wakeup, 4096)) & set(_END_SIGNALS):
+            raise _Over("asked to end", expected=True)
         if 0 in ready:
             self._hear()
         for pid, code in reap().items():
@@ -129,38 +129,38 @@ class ClusterSupervisor:
 
     def _hear(self) -> None:
         if os.read(0, len(KEEP)) != KEEP:
-            raise _Over("whoever started it is gone", told=True)
+            raise _Over("whoever started it is gone", expected=True)
         self._selector.unregister(0)
 
 
-def _told_by(page: int) -> dict[str, Any]:
+def _status(page: int) -> dict[str, Any]:
     """What the master says of itself; empty while it does not answer."""
     connection = http.client.HTTPConnection(LOOPBACK, page, timeout=5)
     try:
         connection.request("GET", "/json/")
-        told: dict[str, Any] = json.load(connection.getresponse())
+        answer: dict[str, Any] = json.load(connection.getresponse())
     except (OSError, ValueError, http.client.HTTPException):
         return {}
     finally:
         connection.close()
-    return told
+    return answer
 
 
 def main(arguments: list[str]) -> int:
     """The exit code is 0 when the end was wanted, else 1."""
     folder = ClusterFolder(Path(arguments[0]))
     if os.fork():
-        # The keeper is nobody's child: it may outlive who started it, and what it uses is not that one's.
+        # The supervisor is nobody's child: it may outlive who started it, and what it uses is not that one's.
         os._exit(0)
     folder.note(keeper=os.getpid())
     record = folder.record()
     assert record is not None
     adopt_orphans()
-    told = ClusterSupervisor(folder, record).keep()
-    if told:
+    expected = ClusterSupervisor(folder, record).keep()
+    if expected:
         folder.log.unlink(missing_ok=True)
     folder.remove()
-    return 0 if told else 1
+    return 0 if expected else 1
 
 
 if __name__ == "__main__":

@@ -137,11 +137,11 @@ def _strip_errors(conn: Connection, pipeline: str, old: datetime) -> int:
             runs.c.pipeline == pipeline, runs.c.ended_at < old, runs.c.error.is_not(None)
         )
     ).all()
-    told = [row for row in found if row.error and row.error.get("what") != STRIPPED]
-    for row in told:
+    described = [row for row in found if row.error and row.error.get("what") != STRIPPED]
+    for row in described:
         bare = {**row.error, "what": STRIPPED}
         conn.execute(update(runs).where(runs.c.run_id == row.run_id).values(error=bare))
-    return len(told)
+    return len(described)
 
 
 def _prune(conn: Connection, pipeline: str, retention: Retention, removed: Counter[str]) -> None:
@@ -164,7 +164,7 @@ def _prune(conn: Connection, pipeline: str, retention: Retention, removed: Count
     removed["runs"] += _prune_runs(conn, pipeline, kept, old)
     removed["applications"] += _prune_applications(conn, old)
     over = changes.c.pipeline == pipeline, changes.c.state != "open", changes.c.ended_at < old
-    # By its change it is told whether a decision holds.
+    # Whether a decision holds is read from its change.
     asked = select(quarantine_decisions.c.decision_id).where(quarantine_decisions.c.pipeline == pipeline)
     removed["changes"] += conn.execute(
         delete(changes).where(*over, changes.c.change_id.not_in(asked))
@@ -268,7 +268,7 @@ def _take_up(conn: Connection, here: list[Any], first: _Row, gone: Sequence[_Row
 
 
 def _decided(conn: Connection, pipeline: str, generation: int) -> list[int]:
-    """Batches that took rows of the quarantine: whether those are replayed is told by them."""
+    """Batches that took rows of the quarantine: they say whether those were replayed."""
     c = quarantine_decisions.c
     query = select(c.batch_id).where(c.pipeline == pipeline, c.generation == generation, c.kind == "replay")
     return list(conn.execute(query).scalars())
@@ -297,7 +297,7 @@ def _prune_runs(conn: Connection, pipeline: str, kept: Mapping[int, int], old: d
     of = runs.c.pipeline == pipeline
     newest_first = select(runs.c.run_id).where(of).order_by(runs.c.started_at.desc())
     stay = set(conn.execute(newest_first.limit(NEWEST_RUNS)).scalars())
-    # Freshness is told by it.
+    # Freshness is computed from it.
     stay |= set(conn.execute(newest_first.where(runs.c.published > 0).limit(1)).scalars())
     # What excuses batches that nobody noted.
     watches = (read_uncounted(conn, pipeline, generation) for generation in kept)
@@ -312,7 +312,7 @@ def _prune_runs(conn: Connection, pipeline: str, kept: Mapping[int, int], old: d
 
 
 def _prune_applications(conn: Connection, old: datetime) -> int:
-    """Of all pipelines: an application is no one's. What runs cost is told as long as they are kept."""
+    """Of all pipelines: an application is no one's. What runs cost is known as long as they are kept."""
     c = applications.c
     named = select(runs.c.application).where(runs.c.application.is_not(None))
     gone = delete(applications).where(c.seen_at < old, c.application_id.not_in(named))

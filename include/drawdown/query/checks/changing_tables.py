@@ -1,4 +1,4 @@
-"""Delta sources that were told to go on when rows change: what they then do not see, or see twice."""
+"""Delta sources whose options let them continue when rows change: what they then do not see, or see twice."""
 
 from __future__ import annotations
 

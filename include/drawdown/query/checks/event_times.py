@@ -40,7 +40,7 @@ def _refusal(what: str, columns: tuple[str, ...]) -> PlanVerdict:
         "watermark.two-columns",
         f"{what} has more than one event-time column: {', '.join(columns)}; a window of a watermarked column"
         " is one too, and a join brings along those of both its sides",
-        do="leave all but one of them out of the select before it; for the value alone, compute it anew,"
+        do="leave all but one of them out of the select before it; for the value alone, compute it again,"
         f" such as `{columns[0]} + INTERVAL 0 SECONDS`, which has no watermark",
         about=", ".join(columns),
     )

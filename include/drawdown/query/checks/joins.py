@@ -172,7 +172,7 @@ def _needs(join: Join, sides: Sequence[JoinSide], subject: Subject, conjunction:
 
 
 def _lost_on_the_way(side: JoinSide, subject: Subject) -> str:
-    """A watermark stays with its column: one that was computed anew or left out has none."""
+    """A watermark stays with its column: one that was computed again or left out has none."""
     declared = [
         f"{name}.{mark.column}" for name in side.sources if (mark := subject.pipeline.sources[name].watermark)
     ]

@@ -1,1 +1,1 @@
-"""What a query keeps in state, told from its analysed plan: operators, keys, the origin of columns."""
+"""What a query keeps in state, read from its analysed plan: operators, keys, the origin of columns."""

@@ -37,7 +37,7 @@ def declared_state(function: Any) -> tuple[str, ...]:
         raise TransformError(
             "transform.raised",
             f"init of {type(processor).__name__} raised {said(cause)}",
-            do="mend the transform; nothing was read or written",
+            do="fix the transform; nothing was read or written",
         ) from None
     return tuple(sorted(declared.variables))
 

@@ -56,7 +56,7 @@ class UserSink(DeliveringSink):
             "sink.raised",
             f"{self._file.name} of {self._pipeline.name} raised {type(cause).__name__}: {said}",
             where=line_in(cause, self._file),
-            do=f"mend it and run again: {then}",
+            do=f"fix it and run again: {then}",
         )
 
     @property
@@ -112,7 +112,7 @@ class ForeachSink(UserSink):
             "sink.raised",
             f"`Writer` of {self._pipeline.name} raised {from_spark(self._pipeline, cause).what}",
             where=str(self._file),
-            do=f"mend it and run again: {again}",
+            do=f"fix it and run again: {again}",
         )
 
 

@@ -1,7 +1,7 @@
 """The tables of a shadow generation take the place of those in use, each in one commit, and back again.
 
 A shadow lies in a folder inside the table that it is to replace, so a swap moves no file: one commit of that
-table removes its files and adds the shadow's, with the shadow's columns. What was done is told by that
+table removes its files and adds the shadow's, with the shadow's columns. What was done is known from that
 table's log alone: a commit that was made is not made again.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from drawdown.changes.protocol import Commit, conflicts_told, transaction_id
+from drawdown.changes.protocol import Commit, conflicts_explained, transaction_id
 from drawdown.delta.history import DeltaHistory
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.errors import SourceError
@@ -93,7 +93,7 @@ class ShadowTable:
         if table.published_version(f"{self._id}/swapped") >= 0:
             return
         commit = Commit(self._id, last, begin(table.version), once=f"{self._id}/swapped")
-        with conflicts_told(self.shadow.name, self.table):
+        with conflicts_explained(self.shadow.name, self.table):
             table.overwrite(self._files(shadow), commit, like=shadow)
 
     def go_back(self, version: int, begin: Begin) -> None:

@@ -95,7 +95,7 @@ def _behind(pipeline: Pipeline, what: str, live: int, table: StagedTable, again:
     otherwise = (
         f"{again}, which finds it done and notes it again"
         if again
-        else "read everything anew into a new pipeline folder with a sink of its own"
+        else "read everything again into a new pipeline folder with a sink of its own"
     )
     return RefusedError(
         "metastore.behind",

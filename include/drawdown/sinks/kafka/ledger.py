@@ -128,7 +128,7 @@ class KafkaLedger:
     def _missing(self) -> RefusedError:
         return RefusedError(
             "sink.missing",
-            f"the ledger of {self.pipeline} is gone: what its readers have seen cannot be told",
+            f"the ledger of {self.pipeline} is gone: what its readers have seen is unknown",
             where=f"topic {self.topic}, {self.broker.bootstrap_servers}",
             do="restore the topic, or make a new pipeline folder: its rows come behind those that are there",
         )

@@ -137,7 +137,7 @@ class KafkaTarget:
 
     @contextmanager
     def _speaking(self, producer: Any = None, commit: Commit | None = None) -> Iterator[None]:
-        """Whatever goes wrong ends the transaction, as far as the broker can be told, in one clear error."""
+        """Aborts the transaction after a failure, if the broker still answers, and raises one clear error."""
         from confluent_kafka import KafkaError, KafkaException
 
         try:

@@ -35,7 +35,7 @@ class BatchFiles:
         wait: waits so many seconds, less when the run was asked to stop, and says whether it was.
         tell: called with what the run goes on with.
         of_batch: by source the paths of the files of the last batch that was looked at.
-        began_ms: when the query started: files of a batch that was planned before are listed anew then.
+        began_ms: when the query started: files of a batch that was planned before are listed again then.
     """
 
     generation: Generation
@@ -105,7 +105,7 @@ class BatchFiles:
         replayed: bool,
     ) -> str | None:
         """Wait until no file is younger than ``settle``; one that was written on since Spark listed it, with
-        the size it had then, is left to the next run, which lists it anew."""
+        the size it had then, is left to the next run, which lists it again."""
         if source.settle is None:
             return None
         now_ms = time.time() * 1_000
@@ -124,7 +124,7 @@ class BatchFiles:
             f"{named(growing)} of {name} was still being written: left for the next run" if growing else None
         )
 
-    def let_be_mended(self, lease: Lease) -> None:
+    def let_be_changed(self, lease: Lease) -> None:
         """After a batch that failed over its data: it may be replayed with other files of the same names."""
         for name, paths in self.of_batch.items():
             self.generation.metastore.forget_read_files(lease, self.generation.number, name, paths)
@@ -175,7 +175,7 @@ class BatchFiles:
                     "source.drift",
                     what,
                     where=f"pipeline {self.generation.pipeline.name}, source {name}",
-                    do="mend the file, or move it away, and run again",
+                    do="fix the file, or move it away, and run again",
                 )
             self.tell(PlanVerdict("warning", "source.drift", what, about=name))
         return None

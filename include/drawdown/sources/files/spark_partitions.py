@@ -1,7 +1,7 @@
 """Partition folders (``day=2024-01-01``) of file sources: their columns are declared, and stay the same.
 
 Source: "Schema inference and partition of streaming DataFrames/Datasets" of Spark's guide. Spark looks
-at the folders anew at each start; what it finds then must be what the query began with.
+at the folders again at each start; what it finds then must be what the query began with.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def check_partitions(
         raise SpecError(
             "source.partition-undeclared",
             f"the folders of source {name} of {pipeline.name} are partitions by {', '.join(columns)}, and its"
-            f" schema has no {', '.join(undeclared)}: Spark would guess the type anew at each run",
+            f" schema has no {', '.join(undeclared)}: Spark would guess the type again at each run",
             where=storage.path(source.path or ""),
             do=f"add `{undeclared[0]} STRING` (or DATE, INT ...) to the schema",
         )

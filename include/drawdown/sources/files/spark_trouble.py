@@ -150,7 +150,7 @@ def _of_columns(
             drifted,
             f"does not have the columns of the schema: {drift.what}"
             + ("" if drift.readable else "; Spark cannot read it"),
-            "mend the file, or move it away: a checkpoint's schema stays what it is, and another one begins"
+            "fix the file, or move it away: a checkpoint's schema stays what it is, and another one begins"
             " with a pipeline of its own",
             source.policy.drift == "fail" or not drift.readable,
         )

@@ -89,7 +89,7 @@ def _may_wait(source: Source, finding: SourceFinding, read_at: datetime | None) 
     if least is None or read_at is None or sum(waiting.values()) >= int(least):
         return False
     if len(finding.reasons) > sum(1 for count in waiting.values() if count):
-        return False  # a new partition, a loss or a missing topic is told at once
+        return False  # a new partition, a loss or a missing topic is reported at once
     return datetime.now(UTC) - read_at < trigger_delay(source.options)
 
 

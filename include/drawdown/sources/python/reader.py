@@ -36,7 +36,7 @@ def data_source(pipeline: Pipeline, name: str) -> type[DataSource]:
             "source.reader",
             f"the reader of source {name} of {pipeline.name} does not load: {said(cause)}",
             where=line_in(cause, file),
-            do="mend the file; nothing was read or written",
+            do="fix the file; nothing was read or written",
         ) from None
     found = [
         each

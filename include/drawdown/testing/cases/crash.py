@@ -101,8 +101,8 @@ class _Kills:
             start_new_session=True,
         )
         assert process.stdin is not None
-        with process.stdin as told:
-            pickle.dump((project, self.case.pipeline.name), told)
+        with process.stdin as inlet:
+            pickle.dump((project, self.case.pipeline.name), inlet)
         try:
             while process.poll() is None and not self.stop.wait(_LOOK_EVERY):
                 continue

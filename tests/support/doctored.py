@@ -24,7 +24,7 @@ print(json.dumps([before, *found("{ " + before["do"] + "\\n} 1>&2 || exit 1\\n")
 """
 
 
-def mended(
+def doctored(
     folder: Path, about: str, inside: Sequence[str] = (), environment: Mapping[str, str] = os.environ
 ) -> list[dict[str, str]]:
     """The one finding about a thing, and those that are left once its command was typed.

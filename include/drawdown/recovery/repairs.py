@@ -1,4 +1,4 @@
-"""How one fault of a checkpoint can be mended without loss; None when only a copy of the file could.
+"""How one fault of a checkpoint can be fixed without loss; None when only a copy of the file could.
 
 What was written can be written again where something else says the same: the metastore notes the offsets of
 every batch, each offset file has the watermark that the commit before it left, a compacted entry of a log
@@ -25,7 +25,7 @@ _REPLAYED = (None, "staged", "committed", "passed")
 
 @dataclass(frozen=True)
 class Repair:
-    """What mends a fault.
+    """What fixes a fault.
 
     Attributes:
         says: what is done, and why nothing is lost.
@@ -41,8 +41,8 @@ class Repair:
     checksums: tuple[str, ...] = ()
 
 
-class Mending:
-    """Finds what mends the faults of one generation; reads, and changes nothing."""
+class Repairs:
+    """Finds what fixes the faults of one generation; reads, and changes nothing."""
 
     def __init__(self, generation: Generation) -> None:
         self._generation = generation
@@ -52,7 +52,7 @@ class Mending:
         self._committed = self._files.last_commit_batch()
 
     def of(self, fault: CheckpointFault) -> Repair | None:
-        """The mend of one fault, as `Generation.faults` gives them.
+        """The fix of one fault, as `Generation.faults` gives them.
 
         Raises:
             SourceError: the sink cannot be reached.
@@ -286,7 +286,7 @@ class Mending:
         )
 
 
-def touched(mend: Repair) -> list[str]:
-    """Every file that a mend changes, with its checksum."""
-    paths = [*mend.remove, *mend.write, *mend.checksums]
+def touched(fix: Repair) -> list[str]:
+    """Every file that a fix changes, with its checksum."""
+    paths = [*fix.remove, *fix.write, *fix.checksums]
     return [each for path in paths for each in (path, checksum_path(path))]

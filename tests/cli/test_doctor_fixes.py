@@ -13,7 +13,7 @@ from drawdown.launch.standalone.cluster_folder import MARK, ClusterFolder, Clust
 from drawdown.metastore.records import Run
 from tests.support import clusters
 from tests.support.command_line import drawdown
-from tests.support.mended import mended
+from tests.support.doctored import doctored
 from tests.support.sandbox import Sandbox
 from tests.support.small_disk import small_disk
 from tests.support.spark import ROOT
@@ -40,7 +40,7 @@ def test_storage_that_this_user_may_not_write(tmp_path: Path) -> None:
     made.storage.chmod(0o500)
     # To the kernel root is anybody else once it has given its capabilities up.
     plain = ["setpriv", "--bounding-set=-all"] if os.geteuid() == 0 else []
-    [before, after] = mended(made.root, "storage", inside=plain)
+    [before, after] = doctored(made.root, "storage", inside=plain)
     assert (before["level"], before["do"]) == ("fail", f"chmod -R u+rwX {made.storage}")
     assert "cannot be written" in before["what"]
     assert after["level"] == "ok"
@@ -48,7 +48,7 @@ def test_storage_that_this_user_may_not_write(tmp_path: Path) -> None:
 
 @pytest.mark.full
 def test_a_machine_whose_loopback_interface_is_down(tmp_path: Path) -> None:
-    [before, after] = mended(sandbox(tmp_path / "project").root, "ports", inside=["unshare", "--net"])
+    [before, after] = doctored(sandbox(tmp_path / "project").root, "ports", inside=["unshare", "--net"])
     assert (before["level"], after["level"]) == ("fail", "ok")
 
 
@@ -56,7 +56,7 @@ def test_a_machine_whose_loopback_interface_is_down(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("about", "variable"), [("java", "JAVA_HOME"), ("jars", "DRAWDOWN_HOME")])
 def test_a_variable_that_leads_nowhere(tmp_path: Path, about: str, variable: str) -> None:
     made = sandbox(tmp_path / "project")
-    found = mended(made.root, about, inside=["env", f"{variable}={tmp_path}"])
+    found = doctored(made.root, about, inside=["env", f"{variable}={tmp_path}"])
     assert [each["level"] for each in found] == ["fail", "ok"]
 
 
@@ -65,7 +65,7 @@ def test_a_run_that_died_and_whose_lease_nobody_holds(tmp_path: Path) -> None:
     made = sandbox(tmp_path / "project")
     with made.metastore() as metastore:
         metastore.start_run(Run("r1", "events", holder="elsewhere pid 1"))
-    [before] = mended(made.root, "leases")
+    [before] = doctored(made.root, "leases")
     assert (before["level"], "r1" in before["what"]) == ("warn", True)
     assert made.delta("tables/events") == [(1,)]
     with made.metastore() as metastore:
@@ -87,7 +87,7 @@ def test_a_little_disk_and_a_cluster_that_nobody_will_end(tmp_path: Path) -> Non
             assert disk["level"] == "warn"
             dry = drawdown(made.root, "upkeep", "--all", "--dry-run")
             assert "had lost its keeper" in dry.stdout
-            [before] = mended(made.root, "clusters")
+            [before] = doctored(made.root, "clusters")
             assert str(folder.path) in before["what"]
             assert before["do"] == disk["do"]
             assert daemon.wait(60) < 0
