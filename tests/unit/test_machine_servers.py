@@ -72,11 +72,11 @@ def test_a_machine_without_postgresql_says_what_to_install(
 
 def test_a_program_of_postgresql_that_fails_is_quoted(elsewhere: Path) -> None:
     write(elsewhere / "initdb", "echo No space left on device; exit 1")
-    before = set(Path("/tmp").glob("drawdown-postgres-*"))
+    server = PostgresServer()
     with pytest.raises(MachineError, match="initdb failed: No space left on device") as caught:
-        PostgresServer().__enter__()
+        server.__enter__()
     assert caught.value.id == "postgres.program"
-    assert set(Path("/tmp").glob("drawdown-postgres-*")) <= before
+    assert not server._folder.exists()
 
 
 def test_a_server_that_never_answers_is_given_up(elsewhere: Path, monkeypatch: pytest.MonkeyPatch) -> None:
