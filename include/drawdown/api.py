@@ -136,7 +136,7 @@ class Pipeline:
             DrawdownError: as `run`; intervals before the one that failed are replaced.
         """
         from drawdown.sources.replay_basis import replay_of
-        from drawdown.spec.values.interval import Interval
+        from drawdown.values.interval import Interval
 
         whole = Interval.parse(start.isoformat(), end.isoformat())
         parts = list(whole.parts(replay_of(self.spec).interval.delta))

@@ -22,8 +22,8 @@ from drawdown.plan.preflight import Preflight, preflight
 from drawdown.rebuild.refusals import refuse_rebuild
 from drawdown.sources.files.listing import list_source_files
 from drawdown.spec import load_pipeline
-from drawdown.spec.values.temporary_names import FINISHED_NAMES
 from drawdown.storage import Storage
+from drawdown.values.temporary_names import FINISHED_NAMES
 from drawdown.workspace import Workspace
 from tests.support.plain_drain import CHECKPOINT, Flights
 from tests.support.sandbox import Sandbox

@@ -16,8 +16,8 @@ from drawdown.rebuild.spark_rebuild import rebuild
 from drawdown.recovery.prune import prune
 from drawdown.replay.spark_replay import replay
 from drawdown.spec import Pipeline, load_pipeline
-from drawdown.spec.values.interval import Interval
 from drawdown.storage import FileInfo
+from drawdown.values.interval import Interval
 from drawdown.workspace import Generation, Workspace
 from tests.support.rebuilds import (
     UPDATE,

@@ -18,7 +18,7 @@ from drawdown.quality.outcome import AuditOutcome
 from drawdown.replay import spark_replay as replays
 from drawdown.replay.spark_replay import replay
 from drawdown.spec import Pipeline, load_pipeline
-from drawdown.spec.values.interval import Interval
+from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 from tests.support.replays import REPLAYED, replayed
 from tests.support.sandbox import Sandbox

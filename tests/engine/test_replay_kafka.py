@@ -14,8 +14,8 @@ from drawdown.errors import DrawdownError, RefusedError
 from drawdown.metastore.tables import batches
 from drawdown.replay.publish import refuse_replay
 from drawdown.spec import load_pipeline
-from drawdown.spec.values.interval import Interval
 from drawdown.testing.servers.kafka import KafkaServer
+from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 from tests.support.replays import REPLAYED, replayed
 from tests.support.sandbox import Sandbox

@@ -19,8 +19,8 @@ from drawdown.quality.outcome import AuditOutcome
 from drawdown.replay.spark_replay import replay
 from drawdown.sinks.targets import replaceable_of
 from drawdown.spec import Pipeline, load_pipeline
-from drawdown.spec.values.interval import Interval
 from drawdown.testing.servers.postgres import PostgresServer
+from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 from tests.support.database import TestDatabase
 from tests.support.registered import change

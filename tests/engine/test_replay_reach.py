@@ -21,7 +21,7 @@ from drawdown.query.bounded import bounded_output
 from drawdown.query.query import Query
 from drawdown.replay.spark_reach import Reach
 from drawdown.spec import Pipeline
-from drawdown.spec.values.interval import Interval
+from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 from tests.support.replays import replayed
 from tests.support.sandbox import Sandbox, multiset

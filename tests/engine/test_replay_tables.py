@@ -8,7 +8,7 @@ from deltalake import DeltaTable
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.replay.publish import refuse_replay
 from drawdown.spec import load_pipeline
-from drawdown.spec.values.interval import Interval
+from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 from tests.support.replays import REPLAYED, replayed
 from tests.support.sandbox import Sandbox

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from drawdown.metastore.records import Run
-from drawdown.spec.values.interval import Interval, shown
+from drawdown.values.interval import Interval, shown
 from tests.support.replays import DAYS, FIRST, drain_days, replayed
 from tests.support.sandbox import Sandbox
 

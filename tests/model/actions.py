@@ -42,7 +42,7 @@ from drawdown.plan.version_in_use import wanted
 from drawdown.quarantine.rows import Choice
 from drawdown.quarantine.spark_replay import ReplayRequest
 from drawdown.spec import load_pipeline
-from drawdown.spec.values.interval import Interval
+from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 from tests.support.ageing import grow_old
 from tests.support.sandbox import Sandbox

@@ -13,8 +13,8 @@ from py4j.protocol import Py4JJavaError
 from pyspark.java_gateway import launch_gateway
 
 from drawdown.errors import RefusedError
-from drawdown.spec.values.globs import expand
 from drawdown.storage import Storage
+from drawdown.values.globs import expand
 
 ESCAPES = [
     "..",

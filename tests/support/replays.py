@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from drawdown.application import SparkApplication
 from drawdown.metastore.records import Run
 from drawdown.spec import load_pipeline
-from drawdown.spec.values.interval import Interval
+from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 from tests.support.sandbox import Sandbox
 

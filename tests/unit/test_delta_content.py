@@ -12,7 +12,7 @@ from deltalake import write_deltalake
 from drawdown.changes.protocol import Commit
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.errors import SourceError
-from drawdown.spec.values.interval import Interval
+from drawdown.values.interval import Interval
 from tests.support.registered import change
 
 AT = datetime(2024, 1, 1, tzinfo=UTC)

@@ -7,14 +7,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
+from typing import cast
 
 import pytest
 from pyspark.sql.types import StructType
 
 from drawdown.errors import DrawdownError, RefusedError, SpecError
+from drawdown.metastore import Metastore
 from drawdown.sinks.delta.stage_upsert import DeltaUpsertSink
 from drawdown.sinks.postgres.stage import PostgresSink
 from drawdown.testing.servers.postgres import PostgresServer
+from drawdown.workspace import Workspace
 from tests.support.database import TestDatabase
 from tests.support.spec_folders import PIPELINE, PROJECT, SpecFolders
 
@@ -32,7 +35,7 @@ def refused(folders: SpecFolders, database: str, pipeline: str = APPEND) -> Draw
     (folders.root / "include/pipelines/hourly/pipeline.yaml").write_text(pipeline)
     loaded = folders.load()
     with pytest.raises(DrawdownError) as caught:
-        PostgresSink(folders.project, loaded).check(SCHEMA, None)
+        PostgresSink(Workspace(folders.project, cast(Metastore, None)), loaded).check(SCHEMA, None)
     return caught.value
 
 

@@ -10,7 +10,7 @@ from drawdown.errors import SpecError
 from drawdown.metastore.records import Checkpoint, HeldSlice, Run
 from drawdown.rebuild.comparison_text import comparison_lines
 from drawdown.spec import Pipeline, Project, Source
-from drawdown.spec.values.dag_ids import replay_dag_id
+from drawdown.values.dag_ids import replay_dag_id
 
 _OPERATE = """
 ### Operate

@@ -28,7 +28,7 @@ from drawdown.airflow.replay_timetable import timetable_is_known
 from drawdown.airflow.versioned_root import refuse_state_that_moves
 from drawdown.errors import SpecError
 from drawdown.spec import Pipeline, Project, iter_pipelines, load_pipeline, load_project, pipeline_names
-from drawdown.spec.values.dag_ids import DECIDE, FRESHNESS, OWN, REBUILD, REPLAY_SUFFIX, UPKEEP, replay_dag_id
+from drawdown.values.dag_ids import DECIDE, FRESHNESS, OWN, REBUILD, REPLAY_SUFFIX, UPKEEP, replay_dag_id
 
 
 def build_dags(project_root: Path) -> dict[str, DAG]:

@@ -32,7 +32,7 @@ from drawdown.replay.publish import refuse_replay
 from drawdown.spec import Pipeline
 from drawdown.spec.order import in_dependency_order
 from drawdown.spec.trigger import Trigger
-from drawdown.spec.values.interval import Interval
+from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Protocol, runtime_checkable
 
 from drawdown.errors import SourceError
 from drawdown.metastore.records import Change, Lease, StagedFile, StagedTable
-from drawdown.spec.values.interval import Interval
+from drawdown.values.interval import Interval
 
 
 @dataclass(frozen=True)

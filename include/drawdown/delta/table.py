@@ -19,7 +19,7 @@ from urllib.parse import unquote
 from drawdown.changes.protocol import ChangedMeanwhileError, Commit, fence_id, info_of
 from drawdown.errors import SourceError
 from drawdown.metastore.records import Change, Lease, StagedFile
-from drawdown.spec.values.interval import Interval
+from drawdown.values.interval import Interval
 
 if TYPE_CHECKING:
     import pyarrow as pa

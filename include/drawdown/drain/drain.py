@@ -50,8 +50,7 @@ from drawdown.query.query import Query
 from drawdown.rows.rejects import QUARANTINE_SCHEMA
 from drawdown.rows.replayed import plan_their_batch
 from drawdown.sinks.delta.stage import DeltaSink
-from drawdown.sinks.registry import sink_for
-from drawdown.sinks.stage import SinkStage
+from drawdown.sinks.stage import SinkStage, sink_for
 from drawdown.sources.files.spark_batch_files import BatchFiles
 from drawdown.sources.files.spark_inference import keep_schemas
 from drawdown.sources.files.spark_trouble import FileTrouble

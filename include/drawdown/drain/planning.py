@@ -32,8 +32,7 @@ from drawdown.recovery.behind import refuse_older_metastore
 from drawdown.recovery.faults import sink_log
 from drawdown.rows.rejects import QUARANTINE_SCHEMA
 from drawdown.sinks.delta.stage import DeltaSink
-from drawdown.sinks.registry import sink_for
-from drawdown.sinks.stage import SinkStage
+from drawdown.sinks.stage import SinkStage, sink_for
 from drawdown.sources.committed_offsets import CommittedOffsets
 from drawdown.sources.delta.backlog import refuse_made_again
 from drawdown.sources.files.spark_inference import found_schemas

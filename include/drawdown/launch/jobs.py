@@ -22,7 +22,7 @@ from drawdown.credentials import collect
 from drawdown.launch.job import run_job
 from drawdown.plan.version_in_use import wanted
 from drawdown.spec import Pipeline, load_pipeline, load_project
-from drawdown.spec.values.interval import Interval
+from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 
 

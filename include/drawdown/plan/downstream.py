@@ -6,7 +6,7 @@ from drawdown.brokers.offsets import lower_case_options
 from drawdown.plan.readers import Readers
 from drawdown.spec import Pipeline, Project, iter_pipelines
 from drawdown.spec.order import upstreams
-from drawdown.spec.values.interval import Interval, shown
+from drawdown.values.interval import Interval, shown
 from drawdown.workspace import Workspace
 
 

@@ -13,16 +13,14 @@ from typing import Any
 
 from drawdown.checkpoint import plain_path
 from drawdown.errors import DrawdownError
+from drawdown.kinds import code_at
 from drawdown.layout import carriers_of
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import BatchStatus, Checkpoint
-from drawdown.sources.committed_offsets import CommittedOffsets
-from drawdown.sources.delta.backlog import delta_backlog
-from drawdown.sources.files.backlog import file_backlog
+from drawdown.sources.committed_offsets import CommittedOffsets, SourceProgress
 from drawdown.sources.findings import SourceFinding
-from drawdown.sources.kafka.backlog import CommittedKafkaOffsets, kafka_backlog
+from drawdown.sources.registry import SOURCES
 from drawdown.spec import Pipeline
-from drawdown.spec.source import FILE_FORMATS
 from drawdown.storage import Storage
 from drawdown.workspace import Workspace
 
@@ -69,7 +67,7 @@ def preflight(
         if source.static:
             continue
         try:
-            finding = _look(Workspace(workspace.project, workspace.metastore), pipeline, name, past)
+            finding = _look(workspace, pipeline, name, past)
         except DrawdownError as error:
             finding = SourceFinding((f"in doubt: {error.what}",))
         reasons += [f"{name}: {reason}" for reason in finding.reasons]
@@ -131,27 +129,14 @@ def _unknown_batch(metastore: Metastore, past: CommittedOffsets) -> Iterator[str
         yield f"batch {last} was committed, and the metastore does not know it"
 
 
-def _look(
-    workspace: Workspace,
-    pipeline: Pipeline,
-    name: str,
-    past: CommittedOffsets,
-) -> SourceFinding:
-    source = pipeline.sources[name]
+def _look(workspace: Workspace, pipeline: Pipeline, name: str, past: CommittedOffsets) -> SourceFinding:
     if past.source_order and name not in past.source_order:
         return SourceFinding(("is not in the checkpoint",))
     if past.differs(name):
         return SourceFinding(("its readings in the transform are not equally far",))
-    if source.format in FILE_FORMATS:
-        return file_backlog(
-            workspace.storage, source, past.read_files(name), past.marks(workspace.metastore, name)
-        )
-    if source.format == "kafka":
-        return kafka_backlog(
-            workspace.project.brokers[source.broker],
-            source,
-            CommittedKafkaOffsets.of(past, workspace.metastore, name),
-        )
-    if source.format in ("delta", "table"):
-        return delta_backlog(workspace.storage.path(source.path or ""), past.offset(name))
-    return SourceFinding((f"only Spark can tell what a {source.format} source has",))
+    format = pipeline.sources[name].format
+    backlog = SOURCES[format].backlog
+    if backlog is None:
+        return SourceFinding((f"only Spark can tell what a {format} source has",))
+    finding: SourceFinding = code_at(backlog)(SourceProgress(workspace, pipeline, name, past))
+    return finding

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from drawdown.errors import SpecError
 from drawdown.quality import gx
-from drawdown.spec.reading.nearest import did_you_mean
+from drawdown.values.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from great_expectations.expectations.expectation import Expectation

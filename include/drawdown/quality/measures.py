@@ -13,7 +13,7 @@ from drawdown.errors import SpecError
 from drawdown.quality.plain import plain
 from drawdown.spec import Pipeline
 from drawdown.spec.history import HistoryExpectation
-from drawdown.spec.reading.nearest import did_you_mean
+from drawdown.values.nearest import did_you_mean
 
 _TIMES = (TimestampType, TimestampNTZType, DateType)
 

@@ -50,7 +50,7 @@ from drawdown.sources.spark_columns import SYSTEM_COLUMNS
 from drawdown.spark.sentences import spark_sentence
 from drawdown.spec import Pipeline
 from drawdown.spec.query_settings import BATCHES_TO_RETAIN
-from drawdown.spec.reading.nearest import did_you_mean
+from drawdown.values.nearest import did_you_mean
 from drawdown.workspace import Workspace
 
 KIND = QUARANTINE_REPLAY

@@ -18,10 +18,10 @@ from drawdown.metastore.records import Checkpoint
 from drawdown.plan.fingerprint import spec_fingerprint
 from drawdown.sources.committed_offsets import CommittedOffsets
 from drawdown.sources.delta.backlog import made_again as tables_made_again
+from drawdown.sources.files.kind import FILE_FORMATS
 from drawdown.sources.files.listing import list_source_files
 from drawdown.sources.kafka.losses import TOPIC_IDS, made_again
 from drawdown.spec import Pipeline, Project, Source
-from drawdown.spec.source import FILE_FORMATS
 from drawdown.storage import Storage
 from drawdown.workspace import Workspace
 

@@ -26,8 +26,8 @@ from drawdown.checkpoint import CheckpointFiles, plain_path
 from drawdown.errors import RefusedError, SourceError, SpecError
 from drawdown.layout import home_of
 from drawdown.spark.sentences import root_sentence
-from drawdown.spec.reading.nearest import did_you_mean
 from drawdown.storage import Storage
+from drawdown.values.nearest import did_you_mean
 
 _DEFAULT = "default"
 _JOIN_SIDES = ("left", "right")

@@ -16,7 +16,7 @@ from drawdown.metastore.records import Checkpoint
 from drawdown.sources.committed_offsets import CommittedOffsets
 from drawdown.sources.replay_basis import ReplayBasis, replay_of
 from drawdown.spec import Pipeline
-from drawdown.spec.values.interval import Interval, shown
+from drawdown.values.interval import Interval, shown
 from drawdown.workspace import Workspace
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -26,8 +26,8 @@ from drawdown.sources.files.replay import refuse_gone_files
 from drawdown.sources.kafka.replay import refuse_gone_offsets
 from drawdown.sources.replay_basis import ReplayBasis, replay_of
 from drawdown.spec import Pipeline
-from drawdown.spec.values.interval import Interval
 from drawdown.storage import Storage
+from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 
 # Delta cuts times in statistics to milliseconds.

@@ -27,8 +27,8 @@ from drawdown.sinks.locations import quarantine_uri
 from drawdown.sources.replay_basis import ReplayBasis, replay_of
 from drawdown.sources.spark_columns import CORRUPT, ORIGIN, SYSTEM_COLUMNS
 from drawdown.spec import Pipeline, Project
-from drawdown.spec.values.interval import Interval
 from drawdown.storage import Storage
+from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 
 _IDENTITY = "_dd_identity"

@@ -23,7 +23,7 @@ from drawdown.query.query import Query
 from drawdown.replay.spark_event_times import Times, times_of
 from drawdown.sources.replay_basis import replay_of
 from drawdown.spec import Pipeline
-from drawdown.spec.values.interval import Interval
+from drawdown.values.interval import Interval
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICRO = timedelta(microseconds=1)

@@ -51,7 +51,7 @@ from drawdown.sources.replay_basis import ReplayBasis
 from drawdown.sources.spark_bounded import read_bounded
 from drawdown.spark.texts import refusing_other_bytes
 from drawdown.spec import Pipeline
-from drawdown.spec.values.interval import Interval
+from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 
 _ATTEMPTS = 5

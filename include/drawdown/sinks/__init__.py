@@ -1,4 +1,4 @@
-"""Sinks: one folder a kind, with `stage` (on Spark) and `publish` (without it).
+"""Sinks: one folder a kind: its `kind` (what a spec may say), `stage` (on Spark) and `publish` (without).
 
-registry.py knows every stage, targets.py every publish.
+registry.py lists the kinds; stage.py opens the stage of a pipeline's sink, targets.py its target.
 """

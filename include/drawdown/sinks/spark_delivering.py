@@ -16,14 +16,15 @@ from pyspark.sql.types import StructType
 from drawdown.metastore.records import Checkpoint, StagedFile
 from drawdown.sinks.token import BatchToken
 from drawdown.spark.declared_schema import declared
-from drawdown.spec import Pipeline, Project
+from drawdown.spec import Pipeline
+from drawdown.workspace import Workspace
 
 
 class DeliveringSink(ABC):
     """What Kafka, the user's own code, console and memory have in common; see Sink for the methods."""
 
-    def __init__(self, project: Project, pipeline: Pipeline) -> None:
-        self._project = project
+    def __init__(self, workspace: Workspace, pipeline: Pipeline) -> None:
+        self._project = workspace.project
         self._pipeline = pipeline
 
     def declared_schema(self) -> StructType | None:

@@ -21,8 +21,8 @@ from drawdown.sinks.spark_uncommitted import UncommittedFiles, execute
 from drawdown.sinks.staging_folder import staging_folder
 from drawdown.sinks.upsert import refuse_duplicate_keys
 from drawdown.spark.declared_schema import declared
-from drawdown.spec import Pipeline, Project
-from drawdown.storage import Storage
+from drawdown.spec import Pipeline
+from drawdown.workspace import Workspace
 
 _BATCH = "_dd_batch"
 
@@ -30,10 +30,10 @@ _BATCH = "_dd_batch"
 class StagedFilesSink(ABC):
     """What these sinks have in common; see Sink for the methods. With keys, a batch may hold each once."""
 
-    def __init__(self, project: Project, pipeline: Pipeline) -> None:
-        self._project = project
+    def __init__(self, workspace: Workspace, pipeline: Pipeline) -> None:
+        self._project = workspace.project
         self._pipeline = pipeline
-        self._storage = Storage(project.storage_root)
+        self._storage = workspace.storage
         folder = staging_folder(pipeline)
         self._staging = UncommittedFiles(self._storage, folder, folder, "output")
         self._schema = StructType()

@@ -1,4 +1,13 @@
-"""What every sink can do; see the package's page for the order in which it is asked."""
+"""The stage of a sink: the engine's half of the one protocol; publishing is the other half.
+
+    check()            before anything is made: the target may be ours, or the run is refused
+    bind()             before the first row: the target is there
+    write(frame, id)   a batch's rows, durable, idempotent per batch id; -> the files written
+    rows_of(files)     the staged rows again, for the audit
+
+Delta and the file formats do all of it, so do sinks whose rows wait apart from the target (spark_staged.py);
+the others are handed each batch at once (spark_delivering.py).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +17,11 @@ from typing import Protocol, runtime_checkable
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from drawdown.kinds import code_at
 from drawdown.metastore.records import Checkpoint, StagedFile, StagedTable
+from drawdown.sinks.registry import SINKS
+from drawdown.spec import Pipeline
+from drawdown.workspace import Workspace
 
 
 class SinkStage(Protocol):
@@ -87,3 +100,9 @@ class SelfStagingSink(SinkStage, Protocol):
             known: the files that the metastore has noted.
             since_ms: when the first of the dead runs started, milliseconds since 1970 UTC.
         """
+
+
+def sink_for(workspace: Workspace, pipeline: Pipeline) -> SinkStage:
+    """The sink that a pipeline's spec declares."""
+    stage: SinkStage = code_at(SINKS[pipeline.sink.format].stage(pipeline.sink))(workspace, pipeline)
+    return stage

@@ -1,1 +1,4 @@
-"""Sources: one folder a kind, with its backlog and losses (without Spark) and its reader (with it)."""
+"""Sources: one folder a kind: its `kind` (what a spec may say), `backlog` (without Spark), `reader` (with).
+
+registry.py lists the kinds; reader.py opens a pipeline's sources.
+"""

@@ -9,8 +9,9 @@ from typing import Any
 from drawdown.checkpoint import CheckpointFiles, SeenFile
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint, FileMark
-from drawdown.spec import Pipeline
+from drawdown.spec import Pipeline, Source
 from drawdown.storage import Storage
+from drawdown.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -91,3 +92,17 @@ class CommittedOffsets:
     def _folder(self, name: str) -> int:
         # Folders are numbered by relation: a name that comes again is the same one.
         return list(dict.fromkeys(self.source_order)).index(name)
+
+
+@dataclass(frozen=True)
+class SourceProgress:
+    """One streaming source of a pipeline, by its name, and how far the checkpoint says it was read."""
+
+    workspace: Workspace
+    pipeline: Pipeline
+    name: str
+    past: CommittedOffsets
+
+    @property
+    def source(self) -> Source:
+        return self.pipeline.sources[self.name]

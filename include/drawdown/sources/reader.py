@@ -9,23 +9,14 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from drawdown.sources.delta.reader import known_table, read_delta
+from drawdown.kinds import code_at
+from drawdown.sources.delta.reader import known_table
 from drawdown.sources.existing_path import existing_path
-from drawdown.sources.files.reader import read_files
-from drawdown.sources.kafka.reader import read_kafka
-from drawdown.sources.python.reader import read_python
+from drawdown.sources.registry import SOURCES
 from drawdown.sources.spark_columns import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS, options, schema_of
-from drawdown.sources.test.reader import read_generated
 from drawdown.spec import Pipeline, Project
 
 __all__ = ["CORRUPT", "ORIGIN", "PAYLOAD", "SYSTEM_COLUMNS", "read_static", "read_stream"]
-
-_READERS = {
-    "kafka": read_kafka,
-    "delta": read_delta,
-    "table": read_delta,
-    "python": read_python,
-} | dict.fromkeys(("socket", "rate", "rate-micro-batch"), read_generated)
 
 
 def read_stream(
@@ -40,10 +31,10 @@ def read_stream(
         SourceError: the folder to read is not there, the broker does not answer.
         SpecError: the schema file does not parse.
     """
-    reader = _READERS.get(pipeline.sources[name].format)
-    if reader is not None:
-        return reader(session, project, pipeline, name)
-    return read_files(session, project, pipeline, name, inferred or schema_of(pipeline, name))
+    reader = code_at(SOURCES[pipeline.sources[name].format].reader)
+    given = {} if inferred is None else {"inferred": inferred}
+    frame: DataFrame = reader(session, project, pipeline, name, **given)
+    return frame
 
 
 def read_static(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:

@@ -12,7 +12,7 @@ from datetime import datetime
 from drawdown.metastore import Metastore
 from drawdown.sources.replay_basis import ReplayBasis, replay_of
 from drawdown.spec import Pipeline
-from drawdown.spec.values.interval import Interval, shown
+from drawdown.values.interval import Interval, shown
 
 
 def newest_until(

@@ -15,7 +15,7 @@ from drawdown.sources.kafka.replay import offsets_to_read
 from drawdown.sources.replay_basis import ReplayBasis, replay_of
 from drawdown.sources.spark_columns import CORRUPT, schema_of
 from drawdown.spec import Pipeline
-from drawdown.spec.values.interval import Interval
+from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 
 

@@ -35,7 +35,7 @@ from drawdown.spec.replay import Replay
 from drawdown.spec.schedule import AssetRef
 from drawdown.spec.sink import Sink
 from drawdown.spec.source import Source, Watermark
-from drawdown.spec.values.duration import Duration
+from drawdown.values.duration import Duration
 
 __all__ = [
     "STATE",

@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import Field
 
-from drawdown.spec.reading.model import Line, NumberFromText, SpecModel
 from drawdown.spec.schedule import ClockSchedule
-from drawdown.spec.values.duration import Duration, PositiveDuration
+from drawdown.values.duration import Duration, PositiveDuration
+from drawdown.values.model import Line, NumberFromText, SpecModel
 
 _Retries = Annotated[int, NumberFromText, Field(ge=0, le=100)]
 _Weight = Annotated[int, NumberFromText, Field(ge=1, le=10_000)]

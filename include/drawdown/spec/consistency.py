@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from drawdown.errors import SpecError
-from drawdown.spec.formats.cleaned_files import cleans
+from drawdown.sources.registry import SOURCES
 from drawdown.spec.pipeline import Pipeline
-from drawdown.spec.reading.nearest import did_you_mean
-from drawdown.spec.values.dag_ids import OWN, replay_dag_id
-from drawdown.spec.values.globs import meets
-from drawdown.spec.values.paths import overlaps
+from drawdown.values.dag_ids import OWN, replay_dag_id
+from drawdown.values.globs import meets
+from drawdown.values.nearest import did_you_mean
+from drawdown.values.paths import overlaps
 
 # Options with which a stream goes on behind a commit that takes rows away, which else ends it
 # (DELTA_SOURCE_TABLE_IGNORE_CHANGES).
@@ -112,7 +112,7 @@ def _cleaned(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecErr
     """Spark's guide: a source path must not be used by several sources when its files are cleaned."""
     read = [(p, name, source) for p in pipelines for name, source in p.sources.items() if source.path]
     for pipeline, name, source in read:
-        if not cleans(source.options):
+        if not SOURCES[source.format].cleans(source.options):
             continue
         for other, other_name, reader in read:
             path, others = source.path or "", reader.path or ""

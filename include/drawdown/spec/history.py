@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from pydantic import Field, model_validator
 
-from drawdown.spec.reading.model import Column, Line, SpecModel, problem
-from drawdown.spec.values.duration import PositiveDuration
+from drawdown.values.duration import PositiveDuration
+from drawdown.values.model import Column, Line, SpecModel, problem
 
 Measure = Literal["volume", "freshness", "null_rate", "mean", "distinct_count"]
 

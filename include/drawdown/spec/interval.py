@@ -1,5 +1,5 @@
-"""The former place of `drawdown.spec.values.interval`: jobs/replay.py of older projects imports it."""
+"""The former place of `drawdown.values.interval`: jobs/replay.py of older projects imports it."""
 
-from drawdown.spec.values.interval import Interval
+from drawdown.values.interval import Interval
 
 __all__ = ["Interval"]

@@ -9,7 +9,7 @@ from pathlib import Path
 from drawdown.spec.pipeline import Pipeline
 from drawdown.spec.project import ProjectFile
 from drawdown.spec.quality import Quality
-from drawdown.spec.reading.model import SpecModel
+from drawdown.values.model import SpecModel
 
 FILES: dict[str, type[SpecModel]] = {"pipeline": Pipeline, "quality": Quality, "project": ProjectFile}
 

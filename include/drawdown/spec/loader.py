@@ -16,13 +16,13 @@ from drawdown.spec.project import Project, ProjectFile
 from drawdown.spec.quality import SLICE, Quality
 from drawdown.spec.reading.environment import references, refuse_written_secrets, resolve
 from drawdown.spec.reading.folder_files import FolderFiles
-from drawdown.spec.reading.model import NO_VARIABLES
-from drawdown.spec.reading.nearest import did_you_mean
 from drawdown.spec.reading.validation import Problem, spec_error, validate
 from drawdown.spec.reading.yaml_source import Document, parse, read_text
 from drawdown.spec.sink import Sink
-from drawdown.spec.values.ddl import column_names
-from drawdown.spec.values.tables import TablePaths
+from drawdown.spec.table_paths import TablePaths
+from drawdown.values.ddl import column_names
+from drawdown.values.model import NO_VARIABLES
+from drawdown.values.nearest import did_you_mean
 
 PROJECT_FILE = "include/project.yaml"
 STATE = "DRAWDOWN_STATE"

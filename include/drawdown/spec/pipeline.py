@@ -20,15 +20,15 @@ from pydantic import (
 from drawdown.spec.airflow_tasks import OwnTasks
 from drawdown.spec.quality import Quality, Rule
 from drawdown.spec.query_settings import check_conf, check_state
-from drawdown.spec.reading.model import Approvers, Line, Name, OptionValue, SpecModel, problem
 from drawdown.spec.replay import Replay, check_replay
 from drawdown.spec.row_retention import RowRetention
 from drawdown.spec.samples import SampleGate, Samples
 from drawdown.spec.schedule import AssetRef, checked_schedule
 from drawdown.spec.sink import Sink
 from drawdown.spec.source import Source
-from drawdown.spec.values.duration import Duration, PositiveDuration
-from drawdown.spec.values.paths import fixed_part, overlaps
+from drawdown.values.duration import Duration, PositiveDuration
+from drawdown.values.model import Approvers, Line, Name, OptionValue, SpecModel, problem
+from drawdown.values.paths import fixed_part, overlaps
 
 NEXT = "next"
 """The folder inside a pipeline's own in which its next version stands."""

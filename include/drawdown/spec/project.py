@@ -17,11 +17,11 @@ from drawdown.spec.clusters.kinds import Profile
 from drawdown.spec.connections.broker import Broker
 from drawdown.spec.connections.database import Database
 from drawdown.spec.reading.environment import AIRFLOWS_OWN
-from drawdown.spec.reading.model import Approvers, Name, SpecModel, problem
 from drawdown.spec.row_retention import RowRetention
 from drawdown.spec.samples import Samples
 from drawdown.spec.upkeep import Upkeep
-from drawdown.spec.values.duration import Duration, PositiveDuration
+from drawdown.values.duration import Duration, PositiveDuration
+from drawdown.values.model import Approvers, Name, SpecModel, problem
 
 _SCHEMES = ("file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs")
 # Hadoop expands globs in the paths of readers; delta-rs decodes %20 and the like.

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
 from drawdown.spec.history import HistoryExpectation
-from drawdown.spec.reading.model import Line, Name, SpecModel, Sql, problem, without_variables
+from drawdown.values.model import Line, Name, SpecModel, Sql, problem, without_variables
 
 SqlText = Annotated[Sql, StringConstraints(min_length=1, max_length=10_000)]
 ExpectationType = Annotated[str, StringConstraints(pattern=r"^expect_[a-z0-9_]{1,200}$")]

@@ -12,8 +12,8 @@ import re
 from collections.abc import Mapping
 from typing import Literal
 
-from drawdown.spec.reading.model import problem
-from drawdown.spec.reading.nearest import did_you_mean
+from drawdown.values.model import problem
+from drawdown.values.nearest import did_you_mean
 
 BATCHES_TO_RETAIN = 30
 """spark.sql.streaming.minBatchesToRetain of a query that does not say it; Spark's own default is 100."""

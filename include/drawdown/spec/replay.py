@@ -4,29 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from drawdown.spec.reading.model import SpecModel, problem
+from drawdown.sinks.registry import SINKS
+from drawdown.sources.registry import SOURCES
 from drawdown.spec.sink import Sink
 from drawdown.spec.source import Source
-from drawdown.spec.values.duration import Duration, PositiveDuration
+from drawdown.values.duration import Duration, PositiveDuration
+from drawdown.values.model import SpecModel, problem
 
 _NONE = Duration.parse("0 seconds")
-_TAKEN_BACK = ("delta", "postgres")
-# Why rows of an interval cannot be taken back from others.
-_KEPT_FOR_EVER: Mapping[str, str] = {
-    "kafka": "what consumers have read from a topic cannot be taken back",
-    "foreach_batch": "nobody but your function knows what it wrote",
-    "foreach": "nobody but your class knows what it wrote",
-    "console": "what is printed cannot be taken back",
-    "memory": "its rows are gone with the run that wrote them",
-}
-_NEVER_AGAIN = frozenset({"socket", "rate", "rate-micro-batch", "python"})
-# Options by which a stream gives other rows than the table has; startingVersion: 0 gives all.
-_NOT_THE_TABLE: Mapping[str, str] = {
-    "readChangeFeed": "that has no changes",
-    "startingVersion": "that has the rows of before, too",
-    "startingTimestamp": "that has the rows of before, too",
-    "excludeRegex": "that has the rows of all files",
-}
 
 
 class Replay(SpecModel):
@@ -39,8 +24,8 @@ class Replay(SpecModel):
 
 def check_replay(sink: Sink, sources: Mapping[str, Source]) -> None:
     """Raises a PydanticCustomError for a pipeline of which no interval can be computed again and replaced."""
-    if sink.format not in _TAKEN_BACK:
-        why = _KEPT_FOR_EVER.get(sink.format, "readers know its files, and one commit cannot take some away")
+    why = SINKS[sink.format].no_replay
+    if why is not None:
         raise problem(
             "contradiction", f"a {sink.format} sink cannot be replayed: {why}", "replay",
             do="remove `replay:`, or write into a delta or postgres sink",
@@ -67,17 +52,10 @@ def check_replay(sink: Sink, sources: Mapping[str, Source]) -> None:
 
 
 def _check_source(name: str, source: Source) -> None:
-    if source.format in _NEVER_AGAIN:
+    kind = SOURCES[source.format]
+    if not kind.replays:
         raise problem(
             "contradiction", f"a {source.format} source does not give again what it has given", "replay",
             do=f"land the rows of {name} as files by a pipeline of their own, and read those",
         )  # fmt: skip
-    if source.format in ("delta", "table"):
-        for option, why in _NOT_THE_TABLE.items():
-            if str(source.options.get(option, "0")).lower() not in ("0", "false"):
-                raise problem(
-                    "contradiction",
-                    f"source {name} cannot be replayed with {option}: a replay reads the table as of a"
-                    f" version, and {why}",
-                    "replay", do=f"remove `replay:` or {option}",
-                )  # fmt: skip
+    kind.check_replay(name, source)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from drawdown.spec.reading.model import SpecModel
-from drawdown.spec.values.duration import PositiveDuration
+from drawdown.values.duration import PositiveDuration
+from drawdown.values.model import SpecModel
 
 
 class RowRetention(SpecModel):

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from drawdown.spec.reading.model import Line
+from drawdown.values.model import Line
 
 Samples = Literal["all", "none"] | Annotated[list[Line], Field(min_length=1)]
 

@@ -12,8 +12,8 @@ from pydantic import BeforeValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
-from drawdown.spec.reading.model import problem
-from drawdown.spec.values.duration import Duration
+from drawdown.values.duration import Duration
+from drawdown.values.model import problem
 
 # Airflow's presets with a meaning for a drain (airflow/utils/dates.py); @once and @continuous have none.
 PRESETS = ("@hourly", "@daily", "@weekly", "@monthly", "@quarterly", "@yearly")

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
-from drawdown.spec.formats.options import TRANSACTIONAL, SinkFormat, check_names, sink_options
-from drawdown.spec.reading.model import Column, Name, OptionValue, SpecModel, problem
-from drawdown.spec.values.paths import FolderFile, SinkPath
-from drawdown.spec.values.tables import check_table
+from drawdown.kinds import SinkKind, check_names
+from drawdown.sinks.registry import SINKS
+from drawdown.values.model import Column, Name, OptionValue, SpecModel, problem
+from drawdown.values.paths import FolderFile, SinkPath
 
 OutputMode = Literal["append", "update", "complete"]
 # The name of a Delta table, or schema.table of a database.
@@ -19,36 +18,12 @@ Table = Annotated[
 ]
 Topic = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 
-_EVERYWHERE = frozenset({"format", "schema", "mode", "publish", "ordered", "options"})
-_TABLE = frozenset({"path", "partition_by", "time_column"})
-# The keys that have an effect, by format; "file" stands for all file formats.
-_KEYS: Mapping[str, frozenset[str]] = {
-    "delta": _TABLE | {"keys", "table"},
-    "file": _TABLE,
-    "kafka": frozenset({"topic", "broker", "delivery"}),
-    "postgres": frozenset({"table", "database", "keys", "time_column"}),
-    "foreach_batch": frozenset({"function"}),
-    "foreach": frozenset({"function"}),
-    "console": frozenset(),
-    "memory": frozenset(),
-}
-_REQUIRED: Mapping[str, tuple[tuple[str, str], ...]] = {
-    "delta": (("path", "path: tables/x"), ("schema", "schema: schemas/x.ddl")),
-    "file": (("path", "path: tables/x"),),
-    "postgres": (("table", "table: public.x"), ("schema", "schema: schemas/x.ddl")),
-    "foreach_batch": (("function", "function: sink.py"),),
-    "foreach": (("function", "function: sink.py"),),
-}
-_MODES: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "file": (("append",), "its files cannot be changed or emptied (truncated) once they are written"),
-    "memory": (("append", "complete"), "a table in memory has no keys to update rows by"),
-}
-# Rows of these can be staged, so that they are shown after their audit.
-_AUDITED = ("delta", "postgres")
-_TEST_ONLY: Mapping[str, str] = {
-    "console": "the console sink prints rows and keeps none of them",
-    "memory": "the memory sink keeps its rows in the driver, and they are gone with it",
-}
+# Keys that not every kind has.
+_SOME_HAVE = frozenset[str]().union(*(kind.keys for kind in SINKS.values()))
+if TYPE_CHECKING:
+    SinkFormat = str
+else:
+    SinkFormat = Literal[tuple(SINKS)]
 
 
 class Sink(SpecModel):
@@ -87,18 +62,19 @@ class Sink(SpecModel):
         return self._schema_ddl
 
     @property
+    def kind(self) -> SinkKind:
+        """What its format says about it."""
+        return SINKS[self.format]
+
+    @property
     def target(self) -> str:
         """Where the rows go, in a word or two: the path, the topic, the user's file."""
-        if self.format == "kafka":
-            return f"topic {self.topic}" if self.topic else "topics named by the rows"
-        if self.format == "postgres":
-            return f"{self.database} {self.table}"
-        return self.path or self.function or self.format
+        return self.kind.shown(self)
 
     @property
     def readable(self) -> bool:
         """Whether rows can be read back after they were written: by an audit, a test, another pipeline."""
-        return self.path is not None or self.format == "postgres"
+        return self.kind.readable
 
     @property
     def auditable(self) -> bool:
@@ -113,45 +89,38 @@ class Sink(SpecModel):
     @property
     def staged_apart(self) -> bool:
         """Whether rows wait in a folder of their own until a publish has taken them into the target."""
-        stages = self.transactional or self.format == "postgres"
-        return stages or (self.format == "delta" and self.mode == "update")
+        return self.kind.staging(self.mode, self.delivery) == "apart"
 
     @property
     def staged(self) -> bool:
         """Whether no reader sees a row before a publish: what a batch has written can be taken back."""
-        return self.format == "delta" or self.staged_apart
+        return self.kind.staging(self.mode, self.delivery) != "none"
 
     @property
     def test_only(self) -> str | None:
         """Why no schedule may use it; None when one may."""
-        return _TEST_ONLY.get(self.format)
+        return self.kind.test_only
 
     @model_validator(mode="before")
     @classmethod
     def _published_direct_without_saying_so(cls, data: Any) -> Any:
-        if not isinstance(data, dict) or data.get("format") in _AUDITED:
+        if not isinstance(data, dict):
             return data
-        if data.get("format") == "kafka" and data.get("delivery") != "at_least_once":
-            return data
-        return {"publish": "direct", **data}
+        kind = SINKS.get(str(data.get("format")))
+        mode, delivery = str(data.get("mode", "append")), str(data.get("delivery", "exactly_once"))
+        stages = kind is not None and kind.staging(mode, delivery) != "none"
+        return data if stages else {"publish": "direct", **data}
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Sink:
-        kind = self.format if self.format in _KEYS else "file"
-        self._check_keys(kind)
-        check_names(self.options, sink_options(self.format), "options")
-        if kind not in _AUDITED and not self.transactional and self.publish != "direct":
+        self._check_keys()
+        check_names(self.options, self.kind.options[self.format], "options")
+        if not self.staged and self.publish != "direct":
             raise problem(
                 "contradiction", f"{self._shown} can only be published direct", "publish", do="say direct"
             )
-        for name in self.options if self.transactional else ():
-            if name not in TRANSACTIONAL:
-                raise problem(
-                    "no-effect", "only Spark's own writer takes this option", "options", name,
-                    do="remove it, or say `delivery: at_least_once`",
-                )  # fmt: skip
         self._check_order()
-        modes, why = _MODES.get(kind, (("append", "update", "complete"), ""))
+        modes, why = self.kind.modes
         if self.mode not in modes:
             raise problem(
                 "contradiction",
@@ -159,23 +128,22 @@ class Sink(SpecModel):
                 "mode",
                 do=f"say {' or '.join(modes)}, or use delta",
             )
-        self._check_columns(kind)
-        if self.table is not None:
-            check_table(kind, self.table)
+        self._check_columns()
+        self.kind.check(self)
         return self
 
     @property
     def _shown(self) -> str:
         return f"{self.format}, {self.delivery}," if self.format == "kafka" else self.format
 
-    def _check_keys(self, kind: str) -> None:
+    def _check_keys(self) -> None:
         given = {"schema" if name == "schema_file" else name for name in self.model_fields_set}
-        for name in sorted(given - _EVERYWHERE - _KEYS[kind]):
-            takes = ", ".join(sorted(_KEYS[kind])) or "none of its own"
+        for name in sorted((given & _SOME_HAVE) - self.kind.keys):
+            takes = ", ".join(sorted(self.kind.keys)) or "none of its own"
             raise problem(
                 "no-effect", f"a {self.format} sink has no {name} (its keys: {takes})", name, do="remove it"
             )
-        for name, example in _REQUIRED.get(kind, ()):
+        for name, example in self.kind.required:
             if name not in given:
                 raise problem("missing-key", f"a {self.format} sink needs sink.{name}", do=f"add `{example}`")
 
@@ -191,7 +159,7 @@ class Sink(SpecModel):
                 "ordered",
                 do="remove it: later slices wait behind a held one",
             )
-        if self.format != "delta":
+        if not self.kind.out_of_order:
             raise problem(
                 "contradiction",
                 f"a {self.format} sink remembers only the last batch it was given",
@@ -199,8 +167,8 @@ class Sink(SpecModel):
                 do="remove it, or use delta",
             )
 
-    def _check_columns(self, kind: str) -> None:
-        if kind in _AUDITED and self.mode == "update" and not self.keys:
+    def _check_columns(self) -> None:
+        if "keys" in self.kind.keys and self.mode == "update" and not self.keys:
             raise problem("missing-key", "mode: update needs keys", "mode", do="add `keys: [...]`")
         if self.mode != "update" and self.keys:
             raise problem(

@@ -2,50 +2,23 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from drawdown.spec.formats.cleaned_files import check_archive
-from drawdown.spec.formats.kafka_source import check_kafka_options
-from drawdown.spec.formats.options import (
-    SourceFormat,
-    check_names,
-    check_one_bound,
-    check_source_values,
-    required_options,
-    source_options,
-)
-from drawdown.spec.reading.model import Column, Name, OptionValue, SpecModel, problem
-from drawdown.spec.values.duration import Duration, PositiveDuration
-from drawdown.spec.values.paths import FolderFile, SourcePath
-from drawdown.spec.values.schema_text import SchemaText, names_a_file
+from drawdown.kinds import SourceKind, check_names
+from drawdown.sources.registry import SOURCES
+from drawdown.values.duration import Duration, PositiveDuration
+from drawdown.values.model import Column, Name, OptionValue, SpecModel, problem
+from drawdown.values.paths import FolderFile, SourcePath
+from drawdown.values.schema_text import SchemaText, names_a_file
 
-# Spark reads these only with a schema, in a stream; delta knows its own, text has one column.
-_NEEDS_SCHEMA = ("csv", "json", "xml", "parquet", "orc")
-_PARSED = ("csv", "json", "xml")
-_FILES = (*_NEEDS_SCHEMA, "text")
-_MADE_UP = "Spark makes its rows up, for tests and benchmarks: there is nothing for a schedule to drain"
-_TEST_ONLY = {
-    "socket": "what a socket gave before a failure cannot be read again: Spark has it for tests",
-    "rate": _MADE_UP,
-    "rate-micro-batch": _MADE_UP,
-}
-# A key, the formats it says something about, and why not about the others.
-_KEYS_OF: tuple[tuple[str, tuple[str, ...], str], ...] = (
-    ("broker", ("kafka",), "only Kafka sources have it"),
-    ("value", ("kafka",), "only Kafka sources have it"),
-    ("reader", ("python",), "only Python data sources have it"),
-    ("path", (*_FILES, "delta", "kafka"), "only files and tables have a path"),
-    ("table", ("table",), "only a table source has it"),
-    ("settle", _FILES, "only files are written bit by bit"),
-    ("policy", _FILES, "it is about files"),
-    ("infer_schema", _NEEDS_SCHEMA, "only the schema of files with columns is inferred"),
-)
-
-
-FILE_FORMATS = frozenset({"csv", "json", "xml", "parquet", "orc", "text", "avro"})
-"""Formats of files; the others are asked for what they have in ways of their own."""
+# Keys that not every kind has.
+_SOME_HAVE = frozenset[str]().union(*(kind.keys for kind in SOURCES.values()))
+if TYPE_CHECKING:
+    SourceFormat = str
+else:
+    SourceFormat = Literal[tuple(SOURCES)]
 
 
 class Watermark(SpecModel):
@@ -112,28 +85,26 @@ class Source(SpecModel):
         return self._schema_ddl
 
     @property
+    def kind(self) -> SourceKind:
+        """What its format says about it."""
+        return SOURCES[self.format]
+
+    @property
     def test_only(self) -> str | None:
         """Why the source is for `run`, `watch` and tests only; None for one that a schedule may use."""
-        return _TEST_ONLY.get(self.format)
+        return self.kind.test_only.get(self.format)
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Source:
-        known = source_options(self.format, self.static)
+        known = self.kind.options(self)
         if known is not None:
             check_names(self.options, known, "options")
-            check_source_values(self.options, "options")
-        check_one_bound(self.options, "options")
-        for key, formats, why in _KEYS_OF:
-            if key in self.model_fields_set and self.format not in formats:
-                raise problem("no-effect", why, key, do="remove the key")
-        if self.format == "kafka":
-            self._check_kafka()
-        elif self.format == "table":
-            self._check_table()
-        elif self.format == "python" or self.test_only:
-            self._check_generated()
-        else:
-            self._check_files()
+        for key in sorted((self.model_fields_set & _SOME_HAVE) - self.kind.keys):
+            takes = ", ".join(sorted(self.kind.keys)) or "none of its own"
+            raise problem(
+                "no-effect", f"a {self.format} source has no {key} (its keys: {takes})", key, do="remove it"
+            )
+        self.kind.check(self)
         if self.static and self.watermark:
             raise problem(
                 "contradiction",
@@ -141,26 +112,15 @@ class Source(SpecModel):
                 "watermark",
                 do="remove static or watermark",
             )
-        self._check_policy()
-        return self
-
-    def _check_policy(self) -> None:
         for key in ("settle", "policy"):
             if self.static and key in self.model_fields_set:
                 raise problem("no-effect", "a static source is read whole", key, do="remove the key")
-        if "drift" in self.policy.model_fields_set and not self.shows_columns:
-            raise problem(
-                "no-effect",
-                "only csv with `header: true`, json and parquet files say what their columns are",
-                "policy",
-                "drift",
-                do="remove the key",
-            )
+        return self
 
     @property
     def is_files(self) -> bool:
         """Whether a stream of it takes files of a folder."""
-        return self.format in _FILES and not self.static
+        return self.kind.takes_files and not self.static
 
     @property
     def shows_columns(self) -> bool:
@@ -176,81 +136,4 @@ class Source(SpecModel):
         """
         if self.format == "kafka":
             return self.value != "string"
-        return self.format in _PARSED
-
-    def _check_files(self) -> None:
-        if self.path is None:
-            raise problem("missing-key", f"a {self.format} source needs a path", do="add `path:`")
-        if self.format in _NEEDS_SCHEMA and self.schema_text is None and not self.infer_schema:
-            raise problem(
-                "missing-key",
-                f"a {self.format} source needs a schema",
-                do="add `schema: schemas/x.ddl`, or `infer_schema: true`",
-            )
-        if self.infer_schema and self.schema_text is not None:
-            raise problem(
-                "contradiction", "the schema is declared and inferred", "infer_schema", do="keep one of them"
-            )
-        if self.infer_schema and self.static:
-            raise problem(
-                "contradiction",
-                "a static source is read again at each run: no first run can keep its schema",
-                "infer_schema",
-                do="add `schema: schemas/x.ddl`",
-            )
-        if self.format == "delta" and self.schema_text is not None:
-            raise problem("no-effect", "a Delta table knows its schema", "schema", do="remove the key")
-        check_archive(self.path, self.options)
-
-    def _check_table(self) -> None:
-        if self.table is None:
-            raise problem("missing-key", "a table source needs a table", do="add `table: name`")
-        if self.schema_text is not None:
-            raise problem("no-effect", "a Delta table knows its schema", "schema", do="remove the key")
-
-    def _check_generated(self) -> None:
-        """A Python data source, and Spark's own sources for tests."""
-        if self.static:
-            raise problem(
-                "contradiction", f"a {self.format} source cannot be static", "static", do="remove the key"
-            )
-        if self.format == "python" and self.reader is None:
-            raise problem("missing-key", "a python source needs a reader", do="add `reader: clock.py`")
-        if self.test_only and self.schema_text is not None:
-            raise problem("no-effect", "Spark says what its columns are", "schema", do="remove the key")
-        for name in required_options(self.format):
-            if name not in self.options:
-                raise problem(
-                    "missing-key",
-                    f"a {self.format} source needs {name}",
-                    "options",
-                    do=f"add it: `options: {{{name}: ...}}`",
-                )
-
-    def _check_kafka(self) -> None:
-        if self.path is not None:
-            raise problem(
-                "no-effect", "a Kafka source has no path", "path", do="name topics in options.subscribe"
-            )
-        if self.static:
-            raise problem("contradiction", "a Kafka source cannot be static", "static", do="remove the key")
-        check_kafka_options(self.options)
-        if self.value == "string" and self.schema_text is not None:
-            raise problem(
-                "no-effect",
-                "value: string has no schema",
-                "schema",
-                do="remove the key, or say json, csv or avro",
-            )
-        suffix = "avsc" if self.value == "avro" else "ddl"
-        if self.value != "string" and self.schema_text is None:
-            raise problem(
-                "missing-key", f"value: {self.value} needs a schema", do=f"add `schema: schemas/x.{suffix}`"
-            )
-        if self.value == "avro" and not str(self.schema_file).endswith(".avsc"):
-            raise problem(
-                "wrong-path",
-                "value: avro needs the Avro schema that the records were written with",
-                "schema",
-                do="name a .avsc file in the pipeline's folder",
-            )
+        return self.format in ("csv", "json", "xml")

@@ -10,7 +10,7 @@ from pydantic_core import PydanticCustomError
 
 from drawdown.errors import SpecError
 from drawdown.spec.pipeline import Pipeline
-from drawdown.spec.values.duration import Duration
+from drawdown.values.duration import Duration
 
 Kind = Literal["available-now", "default", "interval", "continuous", "real-time"]
 

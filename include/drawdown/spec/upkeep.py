@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from drawdown.spec.reading.model import SpecModel
 from drawdown.spec.schedule import ClockSchedule
-from drawdown.spec.values.duration import Duration, PositiveDuration
+from drawdown.values.duration import Duration, PositiveDuration
+from drawdown.values.model import SpecModel
 
 
 class Upkeep(SpecModel):

@@ -1,6 +1,6 @@
 """One fsspec-based way to files: local, s3, gs, abfs, hdfs."""
 
-from drawdown.spec.values.globs import Glob
 from drawdown.storage.storage import FileInfo, Storage
+from drawdown.values.globs import Glob
 
 __all__ = ["FileInfo", "Glob", "Storage"]

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 from drawdown.errors import RefusedError
-from drawdown.spec.values.globs import expand
+from drawdown.values.globs import expand
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 # Each pair that holds a slash doubles the patterns at least; Hadoop would expand them all, too.

@@ -14,9 +14,9 @@ from typing import Any, BinaryIO, cast
 import fsspec
 
 from drawdown.errors import MachineError, RefusedError, SourceError
-from drawdown.spec.values.globs import Glob
 from drawdown.storage import local_files
 from drawdown.storage.containment import check_links, check_relative
+from drawdown.values.globs import Glob
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):(.*)", re.DOTALL)
 # What the fsspec implementations call the time of last change in a listing.

@@ -13,7 +13,7 @@ from airflow.sdk import DAG, TriggerRule
 from drawdown.airflow.task_arguments import of_tasks
 from drawdown.airflow.tasks.decide import DECIDED, ChooseOperator, DecideOperator
 from drawdown.spec import Project
-from drawdown.spec.values.dag_ids import DECIDE
+from drawdown.values.dag_ids import DECIDE
 
 _OPEN_AT_ONCE = 1_000
 _PATIENCE = timedelta(days=7)

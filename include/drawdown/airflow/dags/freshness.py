@@ -19,7 +19,7 @@ from drawdown.airflow.records import open_metastore
 from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
 from drawdown.spec import Pipeline, Project, load_pipeline, load_project
-from drawdown.spec.values.dag_ids import FRESHNESS
+from drawdown.values.dag_ids import FRESHNESS
 
 if TYPE_CHECKING:
     from airflow.sdk import Context

@@ -21,7 +21,7 @@ from drawdown.airflow.tasks.rebuild import (
     SwapOperator,
 )
 from drawdown.spec import Project
-from drawdown.spec.values.dag_ids import REBUILD
+from drawdown.values.dag_ids import REBUILD
 
 _OPEN_AT_ONCE = 100
 _PATIENCE = timedelta(days=1)

@@ -26,8 +26,8 @@ from drawdown.airflow.tasks.drain import JobOperator
 from drawdown.credentials import with_logins
 from drawdown.errors import DrawdownError, SpecError
 from drawdown.spec import Pipeline, Project, load_pipeline, load_project
-from drawdown.spec.values.dag_ids import REPLAY_SUFFIX, replay_dag_id
-from drawdown.spec.values.interval import Interval, shown
+from drawdown.values.dag_ids import REPLAY_SUFFIX, replay_dag_id
+from drawdown.values.interval import Interval, shown
 from drawdown.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
 from drawdown.errors import DrawdownError
 from drawdown.spec import Project, iter_pipelines, load_project
-from drawdown.spec.values.dag_ids import UPKEEP
+from drawdown.values.dag_ids import UPKEEP
 from drawdown.workspace import Workspace
 
 if TYPE_CHECKING:

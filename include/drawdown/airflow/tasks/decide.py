@@ -30,7 +30,7 @@ from drawdown.held.decide import Decision, decide, decided_text, decision_about
 from drawdown.metastore import this_process
 from drawdown.plan.version_in_use import in_use
 from drawdown.spec import load_pipeline, load_project
-from drawdown.spec.values.dag_ids import DECIDE
+from drawdown.values.dag_ids import DECIDE
 from drawdown.workspace import Workspace
 
 if TYPE_CHECKING:

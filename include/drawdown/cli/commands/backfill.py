@@ -16,7 +16,7 @@ from drawdown.errors import SpecError
 if TYPE_CHECKING:
     from drawdown.application.watcher import Report
     from drawdown.spec import Pipeline, Project
-    from drawdown.spec.values.interval import Interval
+    from drawdown.values.interval import Interval
 
 Name = Annotated[str, typer.Argument(help="The pipeline.", show_default=False)]
 From = Annotated[str, typer.Option("--from", help="The first event time, in UTC.", show_default=False)]
@@ -42,7 +42,7 @@ def backfill(
     from drawdown.application import exit_code
     from drawdown.sources.replay_basis import replay_of
     from drawdown.spec import load_pipeline, load_project
-    from drawdown.spec.values.interval import Interval
+    from drawdown.values.interval import Interval
 
     project = load_project()
     pipeline = load_pipeline(project, name)

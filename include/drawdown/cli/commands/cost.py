@@ -81,7 +81,7 @@ def _groups(project: Project) -> dict[str, str]:
 def _chosen(project: Project, costs: Sequence[PipelineCost], names: Sequence[str]) -> list[PipelineCost]:
     """Of the pipelines named; a folder that is gone may have had runs."""
     from drawdown.spec import pipeline_names
-    from drawdown.spec.reading.nearest import did_you_mean
+    from drawdown.values.nearest import did_you_mean
 
     known = {*pipeline_names(project), *(each.pipeline for each in costs)}
     for name in names:

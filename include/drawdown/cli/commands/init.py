@@ -80,7 +80,7 @@ def _make(root: Path, folder: Path, *, is_new: bool) -> list[str]:
 def _refuse_taken_sink(project: Project, name: str) -> None:
     """Another pipeline may write into the path that the new one would."""
     from drawdown.spec import iter_pipelines
-    from drawdown.spec.values.paths import overlaps
+    from drawdown.values.paths import overlaps
 
     for other in iter_pipelines(project):
         path = None if isinstance(other, SpecError) else other.sink.path

@@ -201,7 +201,7 @@ def _choice(
     states: Sequence[str] | None = None,
 ) -> Choice:
     from drawdown.quarantine.rows import STATES, Choice
-    from drawdown.spec.reading.nearest import did_you_mean
+    from drawdown.values.nearest import did_you_mean
 
     for state in states or ():
         if state not in STATES:

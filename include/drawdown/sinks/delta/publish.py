@@ -12,7 +12,9 @@ from typing import Any
 from drawdown.changes.protocol import Commit, NewRows, Staged
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.metastore.records import Change, Lease, StagedFile
+from drawdown.sinks.locations import output_uri
 from drawdown.sinks.upsert import latest_rows
+from drawdown.spec import Pipeline, Project
 from drawdown.spec.sink import OutputMode
 from drawdown.storage import Storage
 from drawdown.storage.parquet_file import parquet_parts
@@ -76,3 +78,9 @@ class DeltaTarget:
         for batch_id, file in staged.files:
             if batch_id != last:
                 self.storage.delete(self.storage.relative(file.path))
+
+
+def output_target(project: Project, pipeline: Pipeline, keys: Sequence[str]) -> DeltaTarget:
+    """That of the pipeline's sink."""
+    files = DeltaTableFiles(output_uri(project, pipeline))
+    return DeltaTarget(Storage(project.storage_root), files, pipeline.sink.mode, keys)

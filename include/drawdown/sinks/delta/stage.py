@@ -19,6 +19,7 @@ from drawdown.spark.session import option_text
 from drawdown.spark.tables import know_table
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
+from drawdown.workspace import Workspace
 
 
 class DeltaSink:
@@ -38,9 +39,9 @@ class DeltaSink:
         self._staging = UncommittedFiles(self._storage, f"{folder}/data", folder, table)
 
     @classmethod
-    def output(cls, project: Project, pipeline: Pipeline) -> DeltaSink:
+    def output(cls, workspace: Workspace, pipeline: Pipeline) -> DeltaSink:
         """The sink of the spec."""
-        return cls(project, pipeline, "output", pipeline.sink.partition_by)
+        return cls(workspace.project, pipeline, "output", pipeline.sink.partition_by)
 
     @classmethod
     def quarantine(cls, project: Project, pipeline: Pipeline) -> DeltaSink:

@@ -7,15 +7,16 @@ from pyspark.sql.types import StructType
 from drawdown.metastore.records import Checkpoint
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.sinks.spark_staged import StagedFilesSink
-from drawdown.spec import Pipeline, Project
+from drawdown.spec import Pipeline
+from drawdown.workspace import Workspace
 
 
 class DeltaUpsertSink(StagedFilesSink):
     """A Delta output whose rows are known by keys."""
 
-    def __init__(self, project: Project, pipeline: Pipeline) -> None:
-        super().__init__(project, pipeline)
-        self._table = DeltaSink.output(project, pipeline)
+    def __init__(self, workspace: Workspace, pipeline: Pipeline) -> None:
+        super().__init__(workspace, pipeline)
+        self._table = DeltaSink.output(workspace, pipeline)
 
     def check_target(self, schema: StructType, checkpoint: Checkpoint | None) -> str | None:
         return self._table.check(schema, checkpoint)

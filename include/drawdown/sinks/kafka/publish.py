@@ -23,7 +23,7 @@ from drawdown.fault_points import durable
 from drawdown.metastore.records import Change, Lease, StagedFile
 from drawdown.sinks.kafka.ledger import KafkaLedger, Marker
 from drawdown.sinks.kafka.records import Portion, portions
-from drawdown.spec import Broker
+from drawdown.spec import Broker, Pipeline, Project
 from drawdown.spec.sink import Sink
 from drawdown.storage import Storage
 
@@ -187,3 +187,9 @@ class KafkaTarget:
 
 def _name(file: StagedFile) -> str:
     return PurePosixPath(file.path).name
+
+
+def output_target(project: Project, pipeline: Pipeline, keys: Sequence[str]) -> KafkaTarget:
+    """That of the pipeline's sink; records have no keys that a publish would look at."""
+    broker = project.brokers[pipeline.sink.broker]
+    return KafkaTarget(Storage(project.storage_root), broker, pipeline.name_in_sink, pipeline.sink)

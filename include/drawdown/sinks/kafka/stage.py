@@ -27,12 +27,8 @@ _IDENTITY = "ledger "
 class ExactlyOnceKafkaSink(StagedFilesSink):
     """One topic (``topic:``), or the topic that each row names; the ledger topic is what it is known by."""
 
-    def __init__(
-        self,
-        workspace: Workspace,
-        pipeline: Pipeline,
-    ) -> None:
-        super().__init__(workspace.project, pipeline)
+    def __init__(self, workspace: Workspace, pipeline: Pipeline) -> None:
+        super().__init__(workspace, pipeline)
         self._metastore = workspace.metastore
         self._broker = workspace.project.brokers[pipeline.sink.broker]
         self._ledger = KafkaLedger(self._broker, pipeline.name_in_sink)

@@ -16,7 +16,7 @@ from psycopg import Connection, sql
 
 from drawdown.changes.protocol import Commit
 from drawdown.errors import RefusedError, SourceError
-from drawdown.spec.values.tables import LEDGER
+from drawdown.sinks.postgres.kind import LEDGER
 
 _DDL = """
 CREATE TABLE IF NOT EXISTS {ledger} (

@@ -15,7 +15,7 @@ from drawdown.sinks.postgres.copy import columns_of, csv_parts
 from drawdown.sinks.postgres.database import connected
 from drawdown.sinks.postgres.ledger import PostgresLedger
 from drawdown.sinks.postgres.table import PostgresTable
-from drawdown.spec import Database
+from drawdown.spec import Database, Pipeline, Project
 from drawdown.spec.sink import OutputMode
 from drawdown.storage import Storage
 
@@ -160,3 +160,10 @@ class PostgresTarget:
 
 def _list(names: Sequence[str]) -> sql.Composed:
     return sql.SQL(", ").join(map(sql.Identifier, names))
+
+
+def output_target(project: Project, pipeline: Pipeline, keys: Sequence[str]) -> PostgresTarget:
+    """That of the pipeline's sink."""
+    sink = pipeline.sink
+    storage, database = Storage(project.storage_root), project.databases[sink.database]
+    return PostgresTarget(storage, database, PostgresTable.of(str(sink.table)), sink.mode, keys)

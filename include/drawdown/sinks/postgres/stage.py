@@ -15,15 +15,16 @@ from drawdown.sinks.postgres.ledger import PostgresLedger
 from drawdown.sinks.postgres.spark_types import columns
 from drawdown.sinks.postgres.table import PostgresTable
 from drawdown.sinks.spark_staged import StagedFilesSink
-from drawdown.spec import Pipeline, Project
+from drawdown.spec import Pipeline
+from drawdown.workspace import Workspace
 
 
 class PostgresSink(StagedFilesSink):
     """A table that this sink makes, or one that is there with the declared columns."""
 
-    def __init__(self, project: Project, pipeline: Pipeline) -> None:
-        super().__init__(project, pipeline)
-        self._database = project.databases[pipeline.sink.database]
+    def __init__(self, workspace: Workspace, pipeline: Pipeline) -> None:
+        super().__init__(workspace, pipeline)
+        self._database = workspace.project.databases[pipeline.sink.database]
         self._table = PostgresTable.of(str(pipeline.sink.table))
         self._ledger = PostgresLedger(self._table.schema, self._table.table)
 

@@ -12,9 +12,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from drawdown.errors import SourceError
+from drawdown.sources.committed_offsets import SourceProgress
 from drawdown.sources.findings import SourceFinding
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
+
+
+def waiting(at: SourceProgress) -> SourceFinding:
+    """What waits at a source that is a Delta table; see `delta_backlog`."""
+    return delta_backlog(at.workspace.storage.path(at.source.path or ""), at.past.offset(at.name))
 
 
 def delta_backlog(table: str, offset: dict[str, Any] | None) -> SourceFinding:

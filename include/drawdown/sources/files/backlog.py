@@ -7,10 +7,17 @@ from collections.abc import Mapping, Sequence
 
 from drawdown.checkpoint import SeenFile
 from drawdown.metastore.records import FileMark
+from drawdown.sources.committed_offsets import SourceProgress
 from drawdown.sources.files.arrivals import arrivals
 from drawdown.sources.findings import SourceFinding
 from drawdown.spec import Source
 from drawdown.storage import Storage
+
+
+def waiting(at: SourceProgress) -> SourceFinding:
+    """What waits at a source of files; see `file_backlog`."""
+    seen, marks = at.past.read_files(at.name), at.past.marks(at.workspace.metastore, at.name)
+    return file_backlog(at.workspace.storage, at.source, seen, marks)
 
 
 def file_backlog(

@@ -8,7 +8,7 @@ HadoopFSUtils.shouldFilterOutPathName, MetadataLogFileIndex. In short:
 - names that begin with ``.`` or ``_`` are skipped, files and folders, and so are names that end in
   ``._COPYING_``; ``_day=1``, ``_metadata`` and ``_common_metadata`` are not;
 - without a pathGlobFilter of the source, names of files that are still being written
-  (spec/values/temporary_names.py) are skipped, which is what the engine tells Spark;
+  (values/temporary_names.py) are skipped, which is what the engine tells Spark;
 - a folder with a ``_spark_metadata`` log is the output of a file sink: the log is the listing.
 """
 
@@ -19,8 +19,8 @@ from typing import Any
 from urllib.parse import unquote
 
 from drawdown.checkpoint import SINK_FIELDS, FileLog, plain_path
-from drawdown.spec.values.temporary_names import ENDINGS
 from drawdown.storage import FileInfo, Glob, Storage
+from drawdown.values.temporary_names import ENDINGS
 
 _SINK_LOG = "_spark_metadata"
 

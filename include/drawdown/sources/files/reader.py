@@ -11,10 +11,10 @@ from pyspark.sql.types import StructType
 
 from drawdown.sources.existing_path import existing_path
 from drawdown.sources.files.spark_partitions import check_partitions, refused_by_spark
-from drawdown.sources.spark_columns import CORRUPT, options, with_corrupt, with_system_columns
+from drawdown.sources.spark_columns import CORRUPT, options, schema_of, with_corrupt, with_system_columns
 from drawdown.spec import Pipeline, Project, Source
-from drawdown.spec.values.temporary_names import FINISHED_NAMES
 from drawdown.storage import Storage
+from drawdown.values.temporary_names import FINISHED_NAMES
 
 _WILDCARD = re.compile(r"[\\*?\[\]{}]")
 # Formats whose parser can meet a record it cannot read.
@@ -22,15 +22,22 @@ _PARSED = frozenset({"csv", "json", "xml"})
 
 
 def read_files(
-    session: SparkSession, project: Project, pipeline: Pipeline, name: str, schema: StructType | None
+    session: SparkSession,
+    project: Project,
+    pipeline: Pipeline,
+    name: str,
+    inferred: StructType | None = None,
 ) -> DataFrame:
     """A folder, or the folders and files of a pattern, as a stream of their rows.
+
+    Args:
+        inferred: the columns of a source that declares none, see spark_inference.py.
 
     Raises:
         SourceError: the folder is not there.
         SpecError, RefusedError: the folders' partition columns are not those of the schema, or differ.
     """
-    source = pipeline.sources[name]
+    source, schema = pipeline.sources[name], inferred or schema_of(pipeline, name)
     storage = Storage(project.storage_root)
     path = existing_path(project, pipeline, name)
     reader = session.readStream.format(source.format).options(**_options(storage, source))

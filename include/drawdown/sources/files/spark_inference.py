@@ -15,11 +15,11 @@ from pyspark.sql.types import StructType
 from drawdown.errors import RefusedError, SourceError
 from drawdown.layout import checkpoint_of, schemas_of
 from drawdown.sources.existing_path import existing_path
+from drawdown.sources.files.kind import whole_options
 from drawdown.sources.files.spark_partitions import refused_by_spark
 from drawdown.sources.spark_columns import CORRUPT, options
 from drawdown.spark.declared_schema import parse_ddl
 from drawdown.spec import Pipeline, Project
-from drawdown.spec.formats.options import source_options
 from drawdown.storage import Storage
 from drawdown.workspace import Generation
 
@@ -74,7 +74,7 @@ def _kept(storage: Storage, pipeline: Pipeline, generation: int, name: str) -> S
 def _inferred(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> StructType:
     source = pipeline.sources[name]
     path = existing_path(project, pipeline, name)
-    known = source_options(source.format, True) or ()
+    known = whole_options(source.format)
     given = {key: value for key, value in options(source).items() if key in known}
     if source.format == "csv":
         given["inferSchema"] = "true"

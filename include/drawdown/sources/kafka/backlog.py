@@ -22,11 +22,11 @@ from drawdown.brokers.offsets import (
     topic_offsets,
 )
 from drawdown.metastore import Metastore
-from drawdown.sources.committed_offsets import CommittedOffsets
+from drawdown.sources.committed_offsets import CommittedOffsets, SourceProgress
 from drawdown.sources.findings import SourceFinding
 from drawdown.sources.kafka.losses import Loss, kafka_losses, made_again, noted_ids
+from drawdown.sources.kafka.options import trigger_delay
 from drawdown.spec import Broker, Source
-from drawdown.spec.formats.kafka_source import trigger_delay
 
 
 @dataclass(frozen=True)
@@ -50,6 +50,12 @@ class CommittedKafkaOffsets:
         if past.checkpoint is not None and past.files is not None:
             ids = noted_ids(metastore, past.checkpoint, past.files).get(name, {})
         return cls(past.kafka_offset(name), ids, past.planned_at)
+
+
+def waiting(at: SourceProgress) -> SourceFinding:
+    """What waits at a Kafka source; see `kafka_backlog`."""
+    past = CommittedKafkaOffsets.of(at.past, at.workspace.metastore, at.name)
+    return kafka_backlog(at.workspace.project.brokers[at.source.broker], at.source, past)
 
 
 def kafka_backlog(broker: Broker, source: Source, past: CommittedKafkaOffsets) -> SourceFinding:

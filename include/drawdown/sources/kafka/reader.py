@@ -10,12 +10,12 @@ from pyspark.sql import functions as F
 
 from drawdown.brokers.client import require_broker
 from drawdown.brokers.offsets import Partition
+from drawdown.sources.kafka.options import ONLY_STREAMS, SUBSCRIPTIONS
 from drawdown.sources.kafka.replay import OffsetRanges
 from drawdown.sources.kafka.spark_values import read_value
 from drawdown.sources.spark_columns import CORRUPT, ORIGIN, PAYLOAD, options
 from drawdown.spec import Pipeline, Project, Source
 from drawdown.spec.connections.broker_options import spark_options
-from drawdown.spec.formats.kafka_source import ONLY_STREAMS, SUBSCRIPTIONS
 
 _VALUE = "_dd_value"
 # Aborted transactions are not data; Spark's own default reads them.

@@ -19,7 +19,7 @@ from drawdown.sources.kafka.losses import TOPIC_IDS, made_again
 from drawdown.sources.replay_basis import ReplayBasis
 from drawdown.sources.replay_bound import does_without, from_then_on, newest_until
 from drawdown.spec import Broker, Pipeline
-from drawdown.spec.values.interval import Interval
+from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 
 

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 from pydantic import Discriminator, Field, StringConstraints, Tag, model_validator
 
 from drawdown.spec.clusters.price import GB, Price
-from drawdown.spec.reading.model import Line, NumberFromText, OptionValue, SpecModel, problem
 from drawdown.spec.reading.secrets import holds_a_secret, names_a_secret
-from drawdown.spec.values.duration import Duration, PositiveDuration
+from drawdown.values.duration import Duration, PositiveDuration
+from drawdown.values.model import Line, NumberFromText, OptionValue, SpecModel, problem
 
 # The library sets them, and a fingerprint holds them: a profile must not.
 _OWN_CONF = ("spark.sql.session.timeZone", "spark.master", "spark.driver.memory")

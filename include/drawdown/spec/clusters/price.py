@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
-from drawdown.spec.reading.model import SpecModel, problem
+from drawdown.values.model import SpecModel, problem
 
 GB = 2**30
 """Bytes of the `gb` in `gb_hour`: the `g` of `driver_memory: 1g`."""

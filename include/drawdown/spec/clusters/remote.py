@@ -14,9 +14,9 @@ from pydantic import Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
 from drawdown.spec.clusters.cluster import SizedCluster
-from drawdown.spec.reading.model import Line, OptionalLine, problem
 from drawdown.spec.reading.secrets import holds_a_secret, names_a_secret
-from drawdown.spec.values.duration import Duration, PositiveDuration
+from drawdown.values.duration import Duration, PositiveDuration
+from drawdown.values.model import Line, OptionalLine, problem
 
 _VARIABLE = r"^[A-Za-z_][A-Za-z0-9_]{0,199}$"
 _FOLDER = r"^(/[A-Za-z0-9_.\-]{1,100}){1,20}$"

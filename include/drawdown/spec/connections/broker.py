@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, SecretStr, StringConstraints, model_validator
 
-from drawdown.spec.reading.model import EmptyIsNone, OptionalLine, SpecModel, problem
+from drawdown.values.model import EmptyIsNone, OptionalLine, SpecModel, problem
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_validator
 
-from drawdown.spec.reading.model import EmptyIsNone, NumberFromText, OptionalLine, SpecModel, problem
+from drawdown.values.model import EmptyIsNone, NumberFromText, OptionalLine, SpecModel, problem
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _VERIFYING = ("verify-ca", "verify-full")

@@ -10,8 +10,8 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ValidationError
 
 from drawdown.errors import SpecError
-from drawdown.spec.reading.nearest import did_you_mean
 from drawdown.spec.reading.yaml_source import Document, KeyPath
+from drawdown.values.nearest import did_you_mean
 
 _SHOWN = 10
 _M = TypeVar("_M", bound=BaseModel)

@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING
 from drawdown.errors import SourceError, SpecError
 from drawdown.sinks.kafka.ledger import ledger_topic
 from drawdown.spec import Project, iter_pipelines
-from drawdown.spec.values.paths import fixed_part
 from drawdown.storage import Storage
 from drawdown.testing.cases.case import Case
 from drawdown.testing.cases.placing import place
 from drawdown.testing.cases.rows import expected_frame
+from drawdown.values.paths import fixed_part
 
 if TYPE_CHECKING:
     from confluent_kafka.admin import AdminClient

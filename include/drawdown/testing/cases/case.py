@@ -17,11 +17,11 @@ from pydantic import Field
 from drawdown.errors import SpecError
 from drawdown.spec import Pipeline
 from drawdown.spec.reading.folder_files import FolderFiles
-from drawdown.spec.reading.model import Name, SpecModel
-from drawdown.spec.reading.nearest import did_you_mean
 from drawdown.spec.reading.validation import Problem, spec_error, validate
 from drawdown.spec.reading.yaml_source import Document, parse
-from drawdown.spec.values.paths import FolderFile
+from drawdown.values.model import Name, SpecModel
+from drawdown.values.nearest import did_you_mean
+from drawdown.values.paths import FolderFile
 
 Arrivals = dict[Name, list[FolderFile]]
 

@@ -19,9 +19,9 @@ from drawdown.errors import SpecError
 from drawdown.fault_points import FAULT, STEPS
 from drawdown.metastore import Metastore
 from drawdown.spec import Project
-from drawdown.spec.reading.nearest import did_you_mean
 from drawdown.testing.cases.case import Case
 from drawdown.testing.cases.running import Result, machinery, run_case
+from drawdown.values.nearest import did_you_mean
 
 _LOOK_EVERY = 0.1
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drawdown.errors import SpecError
-from drawdown.spec.reading.nearest import did_you_mean
+from drawdown.values.nearest import did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from pydantic import TypeAdapter, ValidationError
 
-from drawdown.spec.reading.model import problem
-from drawdown.spec.values.globs import meets
-from drawdown.spec.values.paths import SinkPath
+from drawdown.values.globs import meets
+from drawdown.values.model import problem
+from drawdown.values.paths import SinkPath
 
 _ARCHIVE: TypeAdapter[str] = TypeAdapter(SinkPath)
 

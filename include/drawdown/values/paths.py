@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, StringConstraints
 
 from drawdown.layout import OWN, RESERVED
-from drawdown.spec.reading.model import problem
+from drawdown.values.model import problem
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from pydantic import AfterValidator, StringConstraints
 
-from drawdown.spec.values.paths import folder_file
+from drawdown.values.paths import folder_file
 
 
 def names_a_file(schema: str) -> bool:

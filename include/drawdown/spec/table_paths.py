@@ -1,4 +1,4 @@
-"""Names of tables: what a sink may call its own, and the path of the sink that gave itself a name."""
+"""The path of each sink that gives its table a name."""
 
 from __future__ import annotations
 
@@ -8,26 +8,9 @@ from functools import cached_property
 
 from drawdown.errors import SpecError
 from drawdown.spec.reading.folder_files import FolderFiles
-from drawdown.spec.reading.model import problem
 from drawdown.spec.reading.yaml_source import parse
 
-_DELTA_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
-# PostgreSQL's own schemas, and the table in which Drawdown notes what is published.
-_NOT_OURS = re.compile(r"(pg_\w*|information_schema)\..*|.*\.drawdown_ledger", re.IGNORECASE)
-LEDGER = "drawdown_ledger"
 _NAMES_A_TABLE = re.compile(r"\btable\s*:")
-
-
-def check_table(kind: str, table: str) -> None:
-    """Raises a PydanticCustomError (``wrong-value``) for a name that a sink of this kind cannot have."""
-    if kind == "delta" and not _DELTA_NAME.fullmatch(table):
-        raise problem(
-            "wrong-value", "must be a name of small letters, digits and _", "table", do="correct the name"
-        )
-    if kind == "postgres" and "." not in table:
-        raise problem("wrong-value", "must name its schema", "table", do=f"write public.{table}")
-    if kind == "postgres" and _NOT_OURS.fullmatch(table):
-        raise problem("wrong-value", "is a table that no pipeline may write", "table", do="name another")
 
 
 class TablePaths:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
-from drawdown.spec.reading.model import problem
+from drawdown.values.model import problem
 
 SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
 _STARTS = ("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp")

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, GetCoreSchemaHandler, GetJsonSchemaHandler
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema, core_schema
 
-from drawdown.spec.reading.model import problem
+from drawdown.values.model import problem
 
 # In microseconds, the finest that Spark and Python have.
 _UNITS = {

@@ -1,0 +1,69 @@
+"""Delta tables as a source, by path or by the name that another pipeline's sink gives its table.
+
+Names of options: DeltaOptions. Left out: ``schemaTrackingLocation``, a file outside the spec's own paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from drawdown.kinds import SourceKind
+from drawdown.sources.bound_options import check_values
+from drawdown.values.model import problem
+
+if TYPE_CHECKING:
+    from drawdown.spec import Source
+
+_STREAM = frozenset({
+    "maxFilesPerTrigger", "maxBytesPerTrigger", "startingVersion", "startingTimestamp", "ignoreDeletes",
+    "ignoreChanges", "skipChangeCommits", "readChangeFeed", "excludeRegex",
+    "failOnDataLoss",
+})  # fmt: skip
+_STATIC = frozenset({"versionAsOf", "timestampAsOf"})
+# Options by which a stream gives other rows than the table has; startingVersion: 0 gives all.
+_NOT_THE_TABLE: Mapping[str, str] = {
+    "readChangeFeed": "that has no changes",
+    "startingVersion": "that has the rows of before, too",
+    "startingTimestamp": "that has the rows of before, too",
+    "excludeRegex": "that has the rows of all files",
+}
+
+
+def _options(source: Source) -> frozenset[str]:
+    return _STATIC if source.static else _STREAM
+
+
+def _check(source: Source) -> None:
+    check_values(source.options)
+    by = "table" if source.format == "table" else "path"
+    if getattr(source, by) is None:
+        raise problem("missing-key", f"a {source.format} source needs a {by}", do=f"add `{by}: ...`")
+    other = "path" if by == "table" else "table"
+    if other in source.model_fields_set:
+        raise problem("no-effect", f"a {source.format} source has no {other}", other, do="remove the key")
+    if source.schema_text is not None:
+        raise problem("no-effect", "a Delta table knows its schema", "schema", do="remove the key")
+
+
+def _check_replay(name: str, source: Source) -> None:
+    for option, why in _NOT_THE_TABLE.items():
+        if str(source.options.get(option, "0")).lower() not in ("0", "false"):
+            raise problem(
+                "contradiction",
+                f"source {name} cannot be replayed with {option}: a replay reads the table as of a"
+                f" version, and {why}",
+                "replay", do=f"remove `replay:` or {option}",
+            )  # fmt: skip
+
+
+KIND = SourceKind(
+    formats=("delta", "table"),
+    reader="drawdown.sources.delta.reader:read_delta",
+    backlog="drawdown.sources.delta.backlog:waiting",
+    keys=frozenset({"path", "table"}),
+    options=_options,
+    check=_check,
+    replays=True,
+    check_replay=_check_replay,
+)

@@ -1,0 +1,73 @@
+"""Topics of a Kafka broker as a source.
+
+Names of options: KafkaSourceProvider. Left out is all that connects, logs in or loads classes
+(CVE-2023-25194: ``sasl.jaas.config``, serializers, interceptors, ``group.id``): project.yaml has the brokers.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drawdown.kinds import SourceKind
+from drawdown.sources.kafka.options import check_kafka_options
+from drawdown.values.model import problem
+
+if TYPE_CHECKING:
+    from drawdown.spec import Source
+
+_OPTIONS = frozenset({
+    "subscribe", "subscribePattern", "assign", "startingOffsets", "startingTimestamp",
+    "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger",
+    "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition",
+    "includeHeaders", "failOnDataLoss", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs",
+    "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "kafka.isolation.level",
+    "kafka.max.poll.records", "kafka.max.poll.interval.ms", "kafka.request.timeout.ms",
+    "kafka.default.api.timeout.ms", "kafka.session.timeout.ms", "kafka.heartbeat.interval.ms",
+    "kafka.fetch.min.bytes", "kafka.fetch.max.bytes", "kafka.fetch.max.wait.ms",
+    "kafka.max.partition.fetch.bytes", "kafka.receive.buffer.bytes", "kafka.reconnect.backoff.ms",
+    "kafka.reconnect.backoff.max.ms", "kafka.retry.backoff.ms", "kafka.connections.max.idle.ms",
+})  # fmt: skip
+
+
+def _options(source: Source) -> frozenset[str]:
+    return _OPTIONS
+
+
+def _check(source: Source) -> None:
+    if source.path is not None:
+        raise problem(
+            "no-effect", "a Kafka source has no path", "path", do="name topics in options.subscribe"
+        )
+    if source.static:
+        raise problem("contradiction", "a Kafka source cannot be static", "static", do="remove the key")
+    check_kafka_options(source.options)
+    if source.value == "string" and source.schema_text is not None:
+        raise problem(
+            "no-effect",
+            "value: string has no schema",
+            "schema",
+            do="remove the key, or say json, csv or avro",
+        )
+    suffix = "avsc" if source.value == "avro" else "ddl"
+    if source.value != "string" and source.schema_text is None:
+        raise problem(
+            "missing-key", f"value: {source.value} needs a schema", do=f"add `schema: schemas/x.{suffix}`"
+        )
+    if source.value == "avro" and not str(source.schema_file).endswith(".avsc"):
+        raise problem(
+            "wrong-path",
+            "value: avro needs the Avro schema that the records were written with",
+            "schema",
+            do="name a .avsc file in the pipeline's folder",
+        )
+
+
+KIND = SourceKind(
+    formats=("kafka",),
+    reader="drawdown.sources.kafka.reader:read_kafka",
+    backlog="drawdown.sources.kafka.backlog:waiting",
+    keys=frozenset({"path", "broker", "value"}),
+    options=_options,
+    check=_check,
+    replays=True,
+)

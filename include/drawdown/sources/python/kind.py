@@ -1,0 +1,26 @@
+"""A Python data source of the user's as a source; its options are its own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drawdown.kinds import SourceKind, refuse_static
+from drawdown.values.model import problem
+
+if TYPE_CHECKING:
+    from drawdown.spec import Source
+
+
+def _check(source: Source) -> None:
+    refuse_static(source)
+    if source.reader is None:
+        raise problem("missing-key", "a python source needs a reader", do="add `reader: clock.py`")
+
+
+KIND = SourceKind(
+    formats=("python",),
+    reader="drawdown.sources.python.reader:read_python",
+    keys=frozenset({"reader"}),
+    options=lambda _: None,
+    check=_check,
+)

@@ -1,0 +1,16 @@
+"""The registry of source kinds, a line each. The spec takes its formats, keys and checks from here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from drawdown.kinds import SourceKind, by_format
+
+SOURCES: Mapping[str, SourceKind] = by_format(
+    "drawdown.sources.files.kind:KIND",
+    "drawdown.sources.delta.kind:KIND",
+    "drawdown.sources.kafka.kind:KIND",
+    "drawdown.sources.python.kind:KIND",
+    "drawdown.sources.test.kind:KIND",
+)
+"""By ``format:``."""

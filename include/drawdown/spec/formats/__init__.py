@@ -1,1 +1,0 @@
-"""What the options of a source or sink may say, by format."""

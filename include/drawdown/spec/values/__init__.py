@@ -1,1 +1,0 @@
-"""Values of a spec that have a form of their own: durations, intervals, paths, patterns, DDL."""
