@@ -157,15 +157,10 @@ class Pipeline:
         if self.project.spark is not None:
             yield self.project.spark
             return
-        from drawdown.launch.local import submit_conf
-        from drawdown.spark.session import application_session
+        from drawdown.launch.local import local_session
 
-        conf = submit_conf(known, known.clusters[self.spec.cluster])
-        session = application_session(f"drawdown plan {self.name}", conf)
-        try:
+        with local_session(known, known.clusters[self.spec.cluster], f"drawdown plan {self.name}") as session:
             yield session
-        finally:
-            session.stop()
 
     @contextmanager
     def _application(self, call: str, watcher: Watcher | None, *, drains: bool) -> Iterator[SparkApplication]:

@@ -17,7 +17,7 @@ from drawdown.drain.run_context import RunContext
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.quality.audit import GxAuditor
 from drawdown.rows.boundary import BatchPlan, Boundary, Observed
-from drawdown.rows.rejects import stage_rejected
+from drawdown.rows.rejects import JudgedBatch, stage_rejected
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.spec import load_pipeline
 from drawdown.spec.trigger import parse_trigger
@@ -184,16 +184,15 @@ def test_rejected_rows_that_the_quarantine_has_are_not_staged_again(sandbox: San
     observed = replace(Observed.nothing(["small"]), read=3, quarantined=3)
     quarantine = DeltaSink.quarantine(sandbox.project, pipeline)
     [batch_id] = {row.batch_id for row in rows(sandbox)}
-    staged = stage_rejected(
+    batch = JudgedBatch(
         cast(BatchPlan, None),  # asked for nothing
         {"events": boundary},
         {"events": observed},
-        {"events": 0},
-        EPOCH,
-        quarantine,
-        1,
-        batch_id,
-        "r1",
-        EPOCH,
+        late={"events": 0},
+        watermark=EPOCH,
+        generation=1,
+        batch_id=batch_id,
+        run_id="r1",
+        planned_at=EPOCH,
     )
-    assert staged == []
+    assert stage_rejected(batch, quarantine) == []

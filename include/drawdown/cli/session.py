@@ -22,13 +22,12 @@ def own_session(project: Project, pipeline: Pipeline, command: str, doing: str) 
         command: `plan`; it is in the application's name.
         doing: what the screen says meanwhile.
     """
-    from drawdown.launch.local import submit_conf
-    from drawdown.spark.session import application_session
+    from drawdown.launch.local import local_session
 
-    with children_write_to(project.state_dir / "logs" / "spark.log"), working(doing):
-        conf = submit_conf(project, project.clusters[pipeline.cluster])
-        session = application_session(f"drawdown {command} {pipeline.name}", conf)
-        try:
-            yield session
-        finally:
-            session.stop()
+    cluster, name = project.clusters[pipeline.cluster], f"drawdown {command} {pipeline.name}"
+    with (
+        children_write_to(project.state_dir / "logs" / "spark.log"),
+        working(doing),
+        local_session(project, cluster, name) as session,
+    ):
+        yield session

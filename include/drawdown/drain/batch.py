@@ -28,7 +28,7 @@ from drawdown.publishing import publish_batch
 from drawdown.query.query import Query
 from drawdown.rows.boundary import BatchPlan, Observed
 from drawdown.rows.refused import refuse_rows
-from drawdown.rows.rejects import stage_rejected
+from drawdown.rows.rejects import JudgedBatch, stage_rejected
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.sinks.stage import SinkStage
 from drawdown.sources.files.spark_batch_files import BatchFiles
@@ -116,18 +116,18 @@ class BatchStep:
         refuse_rows(self.pipeline, self.query.boundaries, observed)
         late = {name: self._late(plan, name, seen, batch_id) for name, seen in observed.items()}
         with durable("batch.reject"):
-            rejected = stage_rejected(
+            judged = JudgedBatch(
                 plan,
                 self.query.boundaries,
                 observed,
                 late,
-                self._judged_by(batch_id),
-                self.quarantine,
-                self.generation.number,
-                batch_id,
-                lease.run_id,
-                EPOCH + timedelta(milliseconds=self.files.offsets(batch_id).planned_ms),
+                watermark=self._judged_by(batch_id),
+                generation=self.generation.number,
+                batch_id=batch_id,
+                run_id=lease.run_id,
+                planned_at=EPOCH + timedelta(milliseconds=self.files.offsets(batch_id).planned_ms),
             )
+            rejected = stage_rejected(judged, self.quarantine)
         passed = {n: self.losses.note(n, *self._moved(n, before, now)) for n in observed}
         maxima = _maxima(observed, replays)
         until_now = self._until_now(maxima)

@@ -98,7 +98,7 @@ def plan_pipeline(
         RefusedError: ``rebuild.unfinished``: which generation is next is unknown.
     """
     generation = Generation.of(workspace, pipeline)
-    number, files = generation.number, generation.files
+    files = generation.files
     found, built, troubled = _Findings(pipeline), _Findings(pipeline), _Findings(pipeline)
 
     found.of(lambda: _refuse_not_renamed(generation))
@@ -117,11 +117,7 @@ def plan_pipeline(
     sink = sink_for(workspace, pipeline)
     trouble = troubled.of(lambda: _file_trouble(session, generation))
     trouble = trouble or FileTrouble()
-    query = built.of(
-        lambda: build_query(
-            session, workspace.project, pipeline, sink, number, late_before, trouble.aside, replays
-        )
-    )
+    query = built.of(lambda: build_query(session, generation, sink, late_before, trouble.aside, replays))
     fingerprint = {
         **spec_fingerprint(pipeline),
         **(query.fingerprint if query else {}),
@@ -295,5 +291,5 @@ def _file_trouble(session: SparkSession, generation: Generation) -> FileTrouble:
     """See spark_trouble.py; before the first run, an inferred schema is that of the files there are."""
     pipeline, kept = generation.pipeline, {}
     if generation.checkpoint is not None:
-        kept = found_schemas(session, generation.project, pipeline, generation.number)
+        kept = found_schemas(session, generation)
     return find_file_trouble(generation, lambda name: kept.get(name) or schema_of(pipeline, name))

@@ -1,9 +1,16 @@
-"""The Spark settings of an application on this machine: driver and executors in one JVM."""
+"""An application on this machine, driver and executors in one JVM: its settings, and a session of them."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
 from drawdown.launch.settings import ON_THIS_MACHINE, conf_of
 from drawdown.spec import Cluster, LocalCluster, Project
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 def submit_conf(project: Project, cluster: Cluster) -> dict[str, str]:
@@ -22,3 +29,22 @@ def submit_conf(project: Project, cluster: Cluster) -> dict[str, str]:
 def local_profile(project: Project) -> Cluster:
     """The profile `local`, as it is by default where the project has none of that name."""
     return project.clusters.get("local", LocalCluster())
+
+
+@contextmanager
+def local_session(project: Project, cluster: Cluster, name: str) -> Iterator[SparkSession]:
+    """A session of `submit_conf` for the block.
+
+    Args:
+        name: of the application.
+
+    Raises:
+        MachineError: ``jars.missing``; Spark does not start.
+    """
+    from drawdown.spark.session import application_session
+
+    session = application_session(name, submit_conf(project, cluster))
+    try:
+        yield session
+    finally:
+        session.stop()

@@ -31,7 +31,7 @@ from drawdown.sources.spark_columns import SYSTEM_COLUMNS
 from drawdown.spark.declared_schema import in_declared_order
 from drawdown.spark.sentences import spark_sentence
 from drawdown.spec import Pipeline, Project
-from drawdown.storage import Storage
+from drawdown.workspace import Generation
 
 
 @dataclass(frozen=True)
@@ -75,15 +75,13 @@ class Query:
 
 def build_query(
     session: SparkSession,
-    project: Project,
-    pipeline: Pipeline,
+    generation: Generation,
     sink: SinkStage,
-    generation: int,
     late_before: datetime | None,
     aside: Mapping[str, Sequence[str]],
     replays: Sequence[QuarantineDecision] = (),
 ) -> Query:
-    """Analyse a pipeline's whole query without starting it; makes nothing.
+    """Analyse the whole query of a generation's pipeline without starting it; makes nothing.
 
     Args:
         late_before: the watermark that judges the first batch.
@@ -94,9 +92,10 @@ def build_query(
         SpecError, SourceError, TransformError: see sources.py and transforms.py.
         RefusedError: the output does not fit the declared schema.
     """
+    project, pipeline = generation.project, generation.pipeline
     refuse_wide_conditions(session, pipeline)
     boundaries = _boundaries(pipeline, late_before, aside)
-    inferred = found_schemas(session, project, pipeline, generation)
+    inferred = found_schemas(session, generation)
     frames: dict[str, DataFrame] = {}
     for name, source in pipeline.sources.items():
         if source.static:
@@ -104,10 +103,8 @@ def build_query(
             continue
         raw = read_stream(session, project, pipeline, name, inferred.get(name))
         fed = _observed(pipeline, boundaries[name], raw)
-        fed = add_replayed_rows(session, Storage(project.storage_root), name, fed, replays)
-        frames[name] = with_watermark(
-            session, fed, source, _carrier_path(project, pipeline, generation, name)
-        )
+        fed = add_replayed_rows(session, generation.storage, name, fed, replays)
+        frames[name] = with_watermark(session, fed, source, _carrier_path(generation, name))
     result = in_declared_order(run_transform(session, pipeline, frames), sink.declared_schema(), pipeline)
     schema = result.schema
     prepare_queries(session, pipeline, schema, frames)
@@ -161,10 +158,10 @@ def _observed(pipeline: Pipeline, boundary: Boundary, raw: DataFrame) -> DataFra
         ) from None
 
 
-def _carrier_path(project: Project, pipeline: Pipeline, generation: int, name: str) -> str | None:
-    if name not in carried_sources(pipeline):
+def _carrier_path(generation: Generation, name: str) -> str | None:
+    if name not in carried_sources(generation.pipeline):
         return None
-    return carrier_files(Storage(project.storage_root), pipeline, generation, name)
+    return carrier_files(generation.storage, generation.pipeline, generation.number, name)
 
 
 def _refuse_not_streaming(pipeline: Pipeline, output: DataFrame) -> None:

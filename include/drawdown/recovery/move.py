@@ -72,9 +72,8 @@ def _every(generation: Generation) -> list[Generation]:
 
 def _refuse_uncopied(generation: Generation, old: str) -> None:
     """Rows that wait for their audit or a decision are nowhere else."""
-    of, storage = (generation.pipeline.name, generation.number), generation.storage
-    waiting = generation.metastore.batches(*of, statuses=UNPUBLISHED)
-    for _, file in generation.metastore.staged_files(*of, [batch.batch_id for batch in waiting]):
+    storage, waiting = generation.storage, generation.batches(UNPUBLISHED)
+    for _, file in generation.staged_files(batch.batch_id for batch in waiting):
         for before, after in spellings(old, storage.root):
             here = after + file.path.removeprefix(before)
             if file.path.startswith(before) and not storage.exists(storage.relative(here)):

@@ -184,11 +184,11 @@ def _left_below(
 
 def _staged(generation: Generation) -> Iterator[FileInfo]:
     """Files that no waiting batch names, in no place of a change under way; a rebuild's are its own."""
-    of, metastore = (generation.pipeline.name, generation.number), generation.metastore
-    waiting = [batch.batch_id for batch in metastore.batches(*of, statuses=UNPUBLISHED)]
-    kept = {file.path for _, file in metastore.staged_files(*of, waiting, table="output")}
+    waiting = [batch.batch_id for batch in generation.batches(UNPUBLISHED)]
+    kept = {file.path for _, file in generation.staged_files(waiting, "output")}
     folder = staging_folder(generation.pipeline)
-    places = [change.place for change in metastore.open_changes(generation.pipeline.name) if change.place]
+    open_changes = generation.metastore.open_changes(generation.pipeline.name)
+    places = [change.place for change in open_changes if change.place]
     apart = tuple(f"{place}/" for place in (f"{folder}/{SHADOWS}", *places))
     for info in generation.storage.walk(folder):
         if info.path not in kept and not info.relative.startswith(apart) and info.name.endswith(".parquet"):

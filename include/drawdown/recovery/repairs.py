@@ -155,8 +155,7 @@ class Repairs:
         return next((info.mtime_ms for info in self._generation.storage.walk(path)), 0)
 
     def _replayed_at(self, batch: int) -> int | None:
-        of = self._generation.pipeline.name, self._generation.number
-        replays = self._generation.metastore.replays(*of, first_batch=batch)
+        replays = self._generation.replays(first_batch=batch)
         return next((each.planned_ms for each in replays if each.batch_id == batch), None)
 
     def _unseen(self, batch: int) -> bool:

@@ -89,9 +89,8 @@ def rewind(
 
 
 def _shown_by(generation: Generation, last: int) -> dict[StagedTable, int]:
-    of, metastore = (generation.pipeline.name, generation.number), generation.metastore
-    ids = [each.batch_id for each in metastore.batches(*of, statuses=("published",)) if each.batch_id <= last]
-    return last_shown(ids, [(batch, file.table) for batch, file in metastore.staged_files(*of, ids)])
+    ids = [batch.batch_id for batch in generation.batches(("published",)) if batch.batch_id <= last]
+    return last_shown(ids, [(batch, file.table) for batch, file in generation.staged_files(ids)])
 
 
 def forget_batches(generation: Generation, last: int, lease: Lease) -> None:
@@ -100,11 +99,10 @@ def forget_batches(generation: Generation, last: int, lease: Lease) -> None:
     What a version of a table names, readers of that version see for as long as upkeep keeps it: the rows that
     a held slice has set aside were shown with the batch.
     """
-    of, metastore = (generation.pipeline.name, generation.number), generation.metastore
-    later = metastore.batches(*of, statuses=UNPUBLISHED, first_batch=last + 1)
-    files = metastore.staged_files(*of, [batch.batch_id for batch in later])
+    later = generation.batches(UNPUBLISHED, first_batch=last + 1)
+    files = generation.staged_files(batch.batch_id for batch in later)
     with durable("recovery.forget"):
-        metastore.forget_batches(lease, generation.number, last)
+        generation.metastore.forget_batches(lease, generation.number, last)
     if sink_log(generation) is None:
         seen = {table: files_of_versions(generation, table) for table in {file.table for _, file in files}}
         for _, file in files:

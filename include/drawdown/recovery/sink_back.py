@@ -184,14 +184,12 @@ def _stop(generation: Generation, table: StagedTable, last: int) -> int:
         return last if FileLog(generation.storage, log, {}).compacted() <= last else -1
     if table == "output" and not can_go_back(generation):
         return -1
-    of, metastore = (generation.pipeline.name, generation.number), generation.metastore
     version, held = _version(generation, table, last)
     if held < 0 and generation.checkpoint is not None and "before" in generation.checkpoint.rebuild:
         # The versions before the swap have the rows of another generation.
         return held
-    published = [b.batch_id for b in metastore.batches(*of, statuses=("published",), first_batch=held + 1)]
-    between = metastore.staged_files(*of, [batch for batch in published if batch <= last], table=table)
-    if between:
+    published = [batch.batch_id for batch in generation.batches(("published",), first_batch=held + 1)]
+    if generation.staged_files((batch for batch in published if batch <= last), table):
         return held
     # A slice that was released out of order lies behind later batches, and is not in a version before it.
     app_id = transaction_id(generation.pipeline.name_in_sink, generation.number, table)

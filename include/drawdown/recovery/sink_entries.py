@@ -19,12 +19,11 @@ def sink_entry(generation: Generation, name: str) -> bytes | None:
     """The content of entry ``N`` or ``N.compact``; None when a batch of it, or a file, is not known."""
     entry = int(name.removesuffix(_COMPACT))
     first = 0 if name.endswith(_COMPACT) else entry
-    of = generation.pipeline.name, generation.number
-    noted = {batch.batch_id for batch in generation.metastore.batches(*of, first_batch=first)}
+    noted = {batch.batch_id for batch in generation.batches(first_batch=first)}
     wanted = range(first, entry + 1)
     if not noted.issuperset(wanted):
         return None
-    files = [file for _, file in generation.metastore.staged_files(*of, wanted, table="output")]
+    files = [file for _, file in generation.staged_files(wanted, "output")]
     lines = [_line(generation, file) for file in files]
     if None in lines:
         return None

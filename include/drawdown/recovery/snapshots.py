@@ -136,10 +136,10 @@ def _copy_folder(storage: Storage, folder: str, target: str, current: Callable[[
 
 
 def _copy_staged(generation: Generation, path: str, current: Callable[[], Lease]) -> dict[str, str]:
-    storage, of = generation.storage, (generation.pipeline.name, generation.number)
-    waiting = [batch.batch_id for batch in generation.metastore.batches(*of, statuses=_WAITING)]
+    storage = generation.storage
+    waiting = [batch.batch_id for batch in generation.batches(_WAITING)]
     staged: dict[str, str] = {}
-    for batch, file in generation.metastore.staged_files(*of, waiting, table="output"):
+    for batch, file in generation.staged_files(waiting, "output"):
         current()
         source = storage.relative(file.path)
         copy = f"{batch}-{len(staged)}"

@@ -30,7 +30,7 @@ _UNKNOWN = 0
 def with_arrival(
     frame: DataFrame, metastore: Metastore, pipeline: Pipeline, basis: ReplayBasis, name: str
 ) -> DataFrame:
-    """A frame of `read_bounded` with ARRIVAL: a greater number came with a later batch.
+    """A frame of `BoundedReading` with ARRIVAL: a greater number came with a later batch.
 
     Rows of batches whose notes were pruned have one number together, between those of the batches around
     them. All rows of a Delta table, which is read as of a version, have the same.

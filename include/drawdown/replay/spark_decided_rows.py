@@ -80,7 +80,7 @@ class DecidedRows:
         return cls(session, workspace.project, pipeline, basis, interval, decisions, known, folder)
 
     def obeyed(self, name: str, frame: DataFrame) -> DataFrame:
-        """A frame of `read_bounded`, in which every record is as it was decided.
+        """A frame of `BoundedReading`, in which every record is as it was decided.
 
         Raises:
             RefusedError: ``replay.decided``: some of these records are not found in the source.
@@ -157,7 +157,7 @@ class DecidedRows:
         return frame.withColumn(_IDENTITY, F.to_json(F.struct(*identity), dict(EXACT_TIMES)))
 
     def _wanted(self, name: str) -> Column:
-        """As `read_bounded` chooses the records of a source."""
+        """As `BoundedReading` chooses the records of a source."""
         mark, declared = self.pipeline.sources[name].watermark, replay_of(self.pipeline)
         if mark is None:
             return F.lit(True)

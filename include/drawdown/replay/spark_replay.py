@@ -48,7 +48,7 @@ from drawdown.rows.boundary import FATE, FED, fed_rows
 from drawdown.rows.refused import refuse_rows
 from drawdown.sinks.upsert import refuse_duplicate_keys
 from drawdown.sources.replay_basis import ReplayBasis
-from drawdown.sources.spark_bounded import read_bounded
+from drawdown.sources.spark_bounded import BoundedReading
 from drawdown.spark.texts import refusing_other_bytes
 from drawdown.spec import Pipeline
 from drawdown.values.interval import Interval
@@ -172,20 +172,9 @@ class _Replay:
         decided = self.decided = DecidedRows.read(
             query.session, self.workspace, self.pipeline, basis, self.interval, f"{self.folder}-decided"
         )
+        reading = BoundedReading(query.session, self.workspace, self.pipeline, basis, self.interval, undated)
         read = {
-            name: decided.obeyed(
-                name,
-                read_bounded(
-                    query.session,
-                    self.workspace,
-                    self.pipeline,
-                    name,
-                    query.inferred.get(name),
-                    basis,
-                    self.interval,
-                    undated,
-                ),
-            )
+            name: decided.obeyed(name, reading.rows(name, query.inferred.get(name)))
             for name in query.boundaries
         }
         judged = {name: boundary.judge(read[name]) for name, boundary in query.boundaries.items()}
@@ -207,8 +196,10 @@ class _Replay:
 
     def _write_by_arrival(self, query: Query, judged: Mapping[str, DataFrame], basis: ReplayBasis) -> None:
         """Without state, each batch of the live query alone, and of the rows of a key those of the last."""
-        of = self.workspace.metastore, self.pipeline, basis
-        arrived = {name: with_arrival(frame, *of, name) for name, frame in judged.items()}
+        metastore = self.workspace.metastore
+        arrived = {
+            name: with_arrival(frame, metastore, self.pipeline, basis, name) for name, frame in judged.items()
+        }
         numbers = {
             row[ARRIVAL]
             for frame in arrived.values()

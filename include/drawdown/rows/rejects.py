@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from functools import reduce
 
@@ -27,55 +28,62 @@ QUARANTINE_SCHEMA = StructType(
 """docs/quarantine.md says where each column comes from."""
 
 
-def stage_rejected(
-    plan: BatchPlan,
-    boundaries: Mapping[str, Boundary],
-    observed: Mapping[str, Observed],
-    late: Mapping[str, int],
-    watermark: datetime,
-    quarantine: DeltaSink,
-    generation: int,
-    batch_id: int,
-    run_id: str,
-    planned_at: datetime,
-) -> list[StagedFile]:
-    """Stage the rows of one batch that were set aside and are kept; usually there are none.
+@dataclass(frozen=True)
+class JudgedBatch:
+    """One attempt at a batch, after its rows were judged.
 
-    Args:
+    Attributes:
         late: by source the fed rows that `watermark`, which judges the batch, has passed.
         planned_at: the time of the batch in the offset log: the same in every attempt.
+    """
+
+    plan: BatchPlan
+    boundaries: Mapping[str, Boundary]
+    observed: Mapping[str, Observed]
+    late: Mapping[str, int]
+    watermark: datetime
+    generation: int
+    batch_id: int
+    run_id: str
+    planned_at: datetime
+
+
+def stage_rejected(batch: JudgedBatch, quarantine: DeltaSink) -> list[StagedFile]:
+    """Stage the rows of one batch that were set aside and are kept; usually there are none.
 
     Raises:
         SourceError: ``source.changed`` when the second read does not give what was counted, because
             a file was rewritten in between or a rule gives another answer the second time.
     """
-    kept = {name: _kept(boundaries[name], seen, late[name]) for name, seen in observed.items()}
+    kept = {
+        name: _kept(batch.boundaries[name], seen, batch.late[name]) for name, seen in batch.observed.items()
+    }
     expected = sum(kept.values())
     # The table has them already: the batch is repeated for Spark alone, as its output is (Sink.write).
-    if expected == 0 or quarantine.holds(generation, batch_id):
+    if expected == 0 or quarantine.holds(batch.generation, batch.batch_id):
         return []
     frames = [
-        boundary.rejected(plan.source_frame(name), watermark)
-        for name, boundary in boundaries.items()
+        boundary.rejected(batch.plan.source_frame(name), batch.watermark)
+        for name, boundary in batch.boundaries.items()
         if kept[name]
     ]
     rows: DataFrame = reduce(DataFrame.unionByName, frames)
     rows = rows.withColumns(
         {
-            "batch_id": F.lit(batch_id).cast("bigint"),
-            "run_id": F.lit(run_id),
-            "generation": F.lit(generation),
-            "set_aside_at": F.lit(planned_at),
+            "batch_id": F.lit(batch.batch_id).cast("bigint"),
+            "run_id": F.lit(batch.run_id),
+            "generation": F.lit(batch.generation),
+            "set_aside_at": F.lit(batch.planned_at),
         }
     )
-    staged = quarantine.write(rows.select(*QUARANTINE_SCHEMA.fieldNames()), generation, batch_id)
+    staged = quarantine.write(rows.select(*QUARANTINE_SCHEMA.fieldNames()), batch.generation, batch.batch_id)
     found = sum(file.rows for file in staged)
     if found != expected:
         quarantine.remove(staged)
         raise SourceError(
             "source.changed",
             f"{expected} rows were set aside and a second read of the batch finds {found}",
-            where=f"batch {batch_id}, sources {', '.join(observed)}",
+            where=f"batch {batch.batch_id}, sources {', '.join(batch.observed)}",
             do="look for files rewritten during the run, or for row rules that are not deterministic",
         )
     return staged

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
@@ -19,43 +21,55 @@ from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 
 
-def read_bounded(
-    session: SparkSession,
-    workspace: Workspace,
-    pipeline: Pipeline,
-    name: str,
-    inferred: StructType | None,
-    basis: ReplayBasis,
-    interval: Interval,
-    undated: bool,
-) -> DataFrame:
-    """What a source had given by the basis of the event times that a replay wants, as `read_stream` gives it.
+@dataclass(frozen=True)
+class BoundedReading:
+    """What the sources had given by the basis of the event times that a replay wants.
 
-    A source without a watermark is read whole. A malformed row belongs to no interval.
-
-    Args:
-        inferred: as for `read_stream`.
+    Attributes:
         undated: rows without event time, too: the transform may give them a time from elsewhere.
-
-    Raises:
-        RefusedError, SourceError: as `files_to_read`, `offsets_to_read` and `version_to_read`.
-        SpecError: the schema does not parse.
     """
-    source, declared = pipeline.sources[name], replay_of(pipeline)
-    if source.format == "kafka":
-        broker = workspace.project.brokers[source.broker]
-        ranges = offsets_to_read(broker, workspace.metastore, pipeline, basis, name, interval)
-        frame = read_these_offsets(session, workspace.project, pipeline, name, ranges)
-    elif source.format in ("delta", "table"):
-        version = version_to_read(workspace.storage, pipeline, basis, name)
-        frame = read_this_version(session, workspace.project, pipeline, name, version)
-    else:
-        schema = inferred or schema_of(pipeline, name) or StructType([StructField("value", StringType())])
-        files = files_to_read(workspace, pipeline, basis, name, interval)
-        frame = read_these_files(session, workspace.storage, source, schema, files)
-    if source.watermark is None:
-        return frame
-    wanted = interval.wider(declared.lookback.delta, declared.lookahead.delta)
-    time = F.col(f"`{source.watermark.column}`").cast("timestamp")
-    within = (time >= F.lit(wanted.start)) & (time < F.lit(wanted.end))
-    return frame.where(within | (time.isNull() & F.col(CORRUPT).isNull()) if undated else within)
+
+    session: SparkSession
+    workspace: Workspace
+    pipeline: Pipeline
+    basis: ReplayBasis
+    interval: Interval
+    undated: bool
+
+    def rows(self, name: str, inferred: StructType | None) -> DataFrame:
+        """Those of one source, as `read_stream` gives them; a malformed row belongs to no interval.
+
+        A source without a watermark is read whole.
+
+        Args:
+            inferred: as for `read_stream`.
+
+        Raises:
+            RefusedError, SourceError: as `files_to_read`, `offsets_to_read` and `version_to_read`.
+            SpecError: the schema does not parse.
+        """
+        source, declared = self.pipeline.sources[name], replay_of(self.pipeline)
+        frame = self._until_the_basis(name, inferred)
+        if source.watermark is None:
+            return frame
+        wanted = self.interval.wider(declared.lookback.delta, declared.lookahead.delta)
+        time = F.col(f"`{source.watermark.column}`").cast("timestamp")
+        within = (time >= F.lit(wanted.start)) & (time < F.lit(wanted.end))
+        return frame.where(within | (time.isNull() & F.col(CORRUPT).isNull()) if self.undated else within)
+
+    def _until_the_basis(self, name: str, inferred: StructType | None) -> DataFrame:
+        source, project, storage = self.pipeline.sources[name], self.workspace.project, self.workspace.storage
+        if source.format == "kafka":
+            broker = project.brokers[source.broker]
+            ranges = offsets_to_read(
+                broker, self.workspace.metastore, self.pipeline, self.basis, name, self.interval
+            )
+            return read_these_offsets(self.session, project, self.pipeline, name, ranges)
+        if source.format in ("delta", "table"):
+            version = version_to_read(storage, self.pipeline, self.basis, name)
+            return read_this_version(self.session, project, self.pipeline, name, version)
+        schema = (
+            inferred or schema_of(self.pipeline, name) or StructType([StructField("value", StringType())])
+        )
+        files = files_to_read(self.workspace, self.pipeline, self.basis, name, self.interval)
+        return read_these_files(self.session, storage, source, schema, files)

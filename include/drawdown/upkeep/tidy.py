@@ -217,13 +217,14 @@ class _Work:
 
     def _tables(self) -> Iterator[tuple[StagedTable, DeltaTableFiles]]:
         """The Delta tables of the pipeline; not one that was put in place of its own."""
-        of, checkpoint = (self.generation.project, self.generation.pipeline), self.generation.checkpoint
-        quarantine = DeltaTableFiles(quarantine_uri(*of))
+        project, pipeline = self.generation.project, self.generation.pipeline
+        quarantine = DeltaTableFiles(quarantine_uri(project, pipeline))
         if quarantine.exists():
             yield "quarantine", quarantine
-        if self.generation.pipeline.sink.format != "delta" or checkpoint is None:
+        checkpoint = self.generation.checkpoint
+        if pipeline.sink.format != "delta" or checkpoint is None:
             return
-        output = DeltaTableFiles(output_uri(*of))
+        output = DeltaTableFiles(output_uri(project, pipeline))
         if output.exists() and output.table_id == checkpoint.fingerprint.get("sink.identity"):
             yield "output", output
 

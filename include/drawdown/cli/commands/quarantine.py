@@ -11,7 +11,7 @@ import typer
 from drawdown.cli.application import in_application
 from drawdown.cli.command import Commands
 from drawdown.cli.confirm import confirm
-from drawdown.cli.screen import children_write_to, out, print_json, working
+from drawdown.cli.screen import out, print_json
 from drawdown.errors import SpecError
 
 if TYPE_CHECKING:
@@ -216,20 +216,11 @@ def _choice(
 
 def _say_what_would(workspace: Workspace, pipeline: Pipeline, asked: ReplayRequest, *, as_json: bool) -> None:
     from drawdown.application import new_run_id
-    from drawdown.launch.local import submit_conf
+    from drawdown.cli.session import own_session
     from drawdown.quarantine.spark_replay import judge_only
-    from drawdown.spark.session import application_session
 
-    log = workspace.project.state_dir / "logs" / "spark.log"
-    with children_write_to(log), working("judging the rows"):
-        session = application_session(
-            f"drawdown quarantine {pipeline.name}",
-            submit_conf(workspace.project, workspace.project.clusters[pipeline.cluster]),
-        )
-        try:
-            judged = judge_only(session, workspace, pipeline, asked, new_run_id())
-        finally:
-            session.stop()
+    with own_session(workspace.project, pipeline, "quarantine", "judging the rows") as session:
+        judged = judge_only(session, workspace, pipeline, asked, new_run_id())
     if as_json:
         late = sum(feed["late"] for feed in judged.feeds.values())
         return print_json({"rows": len(judged.taken), "late": late, "left": judged.left})

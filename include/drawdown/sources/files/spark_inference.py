@@ -13,32 +13,28 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from drawdown.errors import RefusedError, SourceError
-from drawdown.layout import checkpoint_of, schemas_of
+from drawdown.layout import schemas_of
 from drawdown.sources.existing_path import existing_path
 from drawdown.sources.files.kind import whole_options
 from drawdown.sources.files.spark_partitions import refused_by_spark
 from drawdown.sources.spark_columns import CORRUPT, options
 from drawdown.spark.declared_schema import parse_ddl
 from drawdown.spec import Pipeline, Project
-from drawdown.storage import Storage
 from drawdown.workspace import Generation
 
 
-def found_schemas(
-    session: SparkSession, project: Project, pipeline: Pipeline, generation: int
-) -> dict[str, StructType]:
+def found_schemas(session: SparkSession, generation: Generation) -> dict[str, StructType]:
     """By source that asks for it: the schema that an earlier run kept, else that of the files there are.
 
     Raises:
         SourceError: ``source.nothing-to-infer`` when there is no data to look at.
         RefusedError: ``source.schema-lost`` there is a checkpoint: its query may have another schema.
     """
-    storage = Storage(project.storage_root)
     found = {}
-    for name, source in pipeline.sources.items():
+    for name, source in generation.pipeline.sources.items():
         if source.infer_schema:
-            kept = _kept(storage, pipeline, generation, name)
-            found[name] = kept or _inferred(session, project, pipeline, name)
+            kept = _kept(generation, name)
+            found[name] = kept or _inferred(session, generation.project, generation.pipeline, name)
     return found
 
 
@@ -54,10 +50,11 @@ def _file(pipeline: Pipeline, generation: int, name: str) -> str:
     return f"{schemas_of(pipeline.name, generation)}/{name}.ddl"
 
 
-def _kept(storage: Storage, pipeline: Pipeline, generation: int, name: str) -> StructType | None:
-    file = _file(pipeline, generation, name)
+def _kept(generation: Generation, name: str) -> StructType | None:
+    storage, pipeline = generation.storage, generation.pipeline
+    file = _file(pipeline, generation.number, name)
     if not storage.exists(file):
-        if storage.exists(checkpoint_of(pipeline.name, generation)):
+        if storage.exists(generation.path):
             raise RefusedError(
                 "source.schema-lost",
                 f"the schema that the first run of {pipeline.name} inferred for source {name} is gone",

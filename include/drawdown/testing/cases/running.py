@@ -76,16 +76,14 @@ OwnProject = Callable[[Case, str], Project]
 @contextmanager
 def machinery(project: Project, cases: Sequence[Case]) -> Iterator[tuple[SparkSession, OwnProject]]:
     """One session, and a broker and a database server where a case needs one. Raises as run_cases."""
-    from drawdown.launch.local import local_profile, submit_conf
-    from drawdown.spark.session import application_session
+    from drawdown.launch.local import local_profile, local_session
 
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="drawdown-test-")))
         bench = dataclasses.replace(project, storage_root=str(folder))
         if any(speaks_kafka(case.pipeline) for case in cases):
             bench = stack.enter_context(with_broker(bench, folder))
-        session = application_session("drawdown test", submit_conf(project, local_profile(project)))
-        stack.callback(session.stop)
+        session = stack.enter_context(local_session(project, local_profile(project), "drawdown test"))
         databases = stack.enter_context(database_server(cases))
         yield session, lambda case, name: with_database(_own_project(bench, name), case.pipeline, databases)
 
