@@ -193,6 +193,7 @@ def test_only_an_approver_decides(airflow: LocalAirflow, project: DagProject) ->
     assert (decision.origin["by"], decision.origin["why"]) == ("grace", "looked at")
 
 
+@pytest.mark.full
 def test_what_was_published_too_long_ago_is_a_failed_task_of_its_pipeline(airflow: LocalAirflow) -> None:
     run_id = airflow.trigger("drawdown__freshness")
     assert airflow.wait("drawdown__freshness", run_id, 240) == "failed"
@@ -218,6 +219,7 @@ def test_a_drain_that_fails_is_a_failed_run_although_its_freshness_is_asked_for(
     assert "no such name" in airflow.task_log("raises", run_id, "drain")
 
 
+@pytest.mark.full
 def test_nobody_starts_a_request_by_hand(airflow: LocalAirflow) -> None:
     run_id = airflow.trigger("drawdown__decide")
     assert airflow.wait("drawdown__decide", run_id, 240) == "failed"

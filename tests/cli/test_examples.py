@@ -26,10 +26,6 @@ def test_every_case_of_every_example_passes(project: Path) -> None:
     assert _passed(project, "--all") == _names(project)
 
 
-def test_every_case_of_the_first_pipeline_passes() -> None:
-    assert _passed(ROOT, "flights") == {"flights"}
-
-
 def test_the_page_of_examples_has_a_line_for_each() -> None:
     named = re.findall(r"^\| \[`(\w+)`\]", (ROOT / "examples" / "README.md").read_text(), re.MULTILINE)
     assert sorted(named) == sorted(_names(ROOT / "examples"))

@@ -65,6 +65,7 @@ def test_every_row_read_is_accounted_for(sandbox: Sandbox) -> None:
         quality_yaml="""
         rules:
           - {name: positive, check: amount > 0, on_fail: quarantine}
+          - {name: known, check: amount IS NOT NULL, on_fail: quarantine}
           - {name: small, check: amount < 100, on_fail: warn}
         """,
     )
@@ -94,7 +95,7 @@ def test_every_row_read_is_accounted_for(sandbox: Sandbox) -> None:
     assert (counts.warned, counts.late, counts.staged, counts.published) == (1, 1, 5, 5)
     assert sandbox.delta("tables/events") == [(1, 1.5), (5, 500.0), (6, 1.0), (7, 1.0), (8, 1.0)]
     rejected = {tuple(row["reasons"]): row for row in sandbox.quarantined("events")}
-    assert set(rejected) == {("malformed",), ("future",), ("positive",)}
+    assert set(rejected) == {("malformed",), ("future",), ("positive",), ("positive", "known")}
     assert rejected[("malformed",)]["payload"] == "x,1,2024-01-01T10:00:00Z"
     assert rejected[("malformed",)]["file"].endswith("landing/events/a.csv")
     assert rejected[("future",)]["event_time"].year == 2099
@@ -108,6 +109,9 @@ def test_one_row_of_2099_does_not_move_the_watermark(sandbox: Sandbox) -> None:
     run = sandbox.run("events")
     assert run.watermark is not None
     assert run.watermark.replace(tzinfo=None) == datetime(2024, 1, 1, 9)
+    with sandbox.metastore() as metastore:
+        [batch] = [batch for batch in metastore.batches("events", 1) if batch.counts.read]
+    assert batch.by_source["events"]["greatest"].startswith("2024-01-01T10:00:00")
 
 
 def test_a_failing_audit_publishes_nothing_and_names_the_expectation(sandbox: Sandbox) -> None:
@@ -154,10 +158,11 @@ def test_malformed_fail_stops_the_run_and_a_fixed_file_goes_through(sandbox: San
 def test_malformed_drop_is_counted_and_not_kept(sandbox: Sandbox) -> None:
     spec = SPEC.replace("watermark:", "malformed: drop\n    watermark:")
     sandbox.pipeline("events", spec, **FILES)
-    sandbox.land("landing/events/a.csv", [HEADER, "x,1,2024-01-01T10:00:00Z", "2,2,2024-01-01T10:00:00Z"])
+    rows = ["x,1,2024-01-01T10:00:00Z", "2,2,2024-01-01T10:00:00Z", "3,3,2099-01-01T00:00:00Z"]
+    sandbox.land("landing/events/a.csv", [HEADER, *rows])
     run = sandbox.run("events")
-    assert (run.counts.read, run.counts.malformed, run.counts.fed) == (2, 1, 1)
-    assert sandbox.quarantined("events") == []
+    assert (run.counts.read, run.counts.malformed, run.counts.future, run.counts.fed) == (3, 1, 1, 1)
+    assert [row["reasons"] for row in sandbox.quarantined("events")] == [["future"]]
 
 
 def test_a_rule_with_fail_stops_the_run_before_anything_is_visible(sandbox: Sandbox) -> None:
