@@ -64,7 +64,7 @@ class StopPipe:
                 self.stop_requested.set()
                 _remove(fifo)
             if os.getppid() != parent:
-                # Spark is gone and can neither finish a batch nor stop: Py4J calls may hang for ever.
+                # Spark is gone and can neither finish a batch nor stop: Py4J calls may hang forever.
                 self.stop_requested.set()
                 time.sleep(_WITHOUT_JVM)
                 os._exit(EXIT_ORPHANED)

@@ -303,7 +303,7 @@ def test_a_delta_source_is_work_when_the_table_moved_on(sandbox: Sandbox, spark:
     spark.sql(f"alter table delta.`{table}` set tblproperties ('a' = 'b')")
     assert flights.look().work
     flights.drain(spark.readStream.format("delta").load(table))
-    assert not flights.look().work, "a commit without data must not start Spark for ever"
+    assert not flights.look().work, "a commit without data must not start Spark forever"
 
 
 def test_a_delta_table_that_was_made_again_is_another_one_however_few_versions_it_has(

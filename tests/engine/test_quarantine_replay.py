@@ -60,7 +60,6 @@ def test_a_patch_computes_and_does_nothing_more(hourly: Sandbox) -> None:
     assert hourly.drain(NAME)[0].run is None
 
 
-@pytest.mark.full
 def test_rows_that_would_be_dropped_as_late_stay_open_until_they_are_asked_for(hourly: Sandbox) -> None:
     land(hourly, "c", "3,2024-01-01T11:30:00Z,1")
     hourly.run(NAME)

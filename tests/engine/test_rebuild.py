@@ -87,7 +87,6 @@ def test_a_rebuild_with_another_grouping_key_goes_live_while_drains_go_on(sandbo
     assert rows(sandbox) == sums(FIRST + SECOND + THIRD + FOURTH, "02T13", by_key=False)
 
 
-@pytest.mark.full
 def test_a_replay_during_which_a_rebuild_is_swapped_in_goes_on_with_its_version(sandbox: Sandbox) -> None:
     """And with the folder's when it was rolled back: what is written is of the version in use."""
     closing = [event("04T00:10"), event("04T01:10")]

@@ -1,4 +1,4 @@
-"""A replay puts one closed interval, computed again from the sources, in place of what is there."""
+"""A replay puts one closed interval, computed again from the sources, in place of the present rows."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_an_interval_that_the_live_query_has_not_finished_is_refused(drained: Sa
 
 
 def test_what_a_drain_publishes_meanwhile_is_not_lost(sandbox: Sandbox) -> None:
-    """Late rows of a query without state come with any later batch: the replay begins once more."""
+    """Late rows of a query without state come with any later batch: the replay begins again."""
     hourly(sandbox, sql="SELECT date_trunc('hour', at) AS hour, k, CAST(n AS BIGINT) AS total FROM events")
     land(sandbox, "a.json", [event("2024-01-01 06:30"), event("2024-01-03 06:30")])
     sandbox.run("hourly")
@@ -159,7 +159,7 @@ def test_what_a_drain_publishes_meanwhile_is_not_lost(sandbox: Sandbox) -> None:
             interval,
             RunContext("r1", "test", on_notice=said.append),
         )
-    assert said == [f"a batch brought rows of {interval} meanwhile: once more"]
+    assert said == [f"a batch brought rows of {interval} meanwhile: starting again"]
     assert run.counts.published == 2
     assert totals(sandbox) == {"01 06": 11, "03 06": 1, "03 07": 1}
 
@@ -211,7 +211,7 @@ def test_an_interval_whose_files_are_gone_is_refused_and_later_ones_are_not(drai
         ),
         (
             "SELECT date_trunc('hour', at) AS hour, k, CAST(n AS BIGINT) AS total FROM events LIMIT 5",
-            "for ever",
+            "forever",
         ),
     ],
 )

@@ -22,7 +22,7 @@ LOG = ["::group::Log message source details", "Traceback", "ValueError: no such 
 
 
 class Answers(BaseHTTPRequestHandler):
-    """An Airflow in which one task of each run is running, for ever."""
+    """An Airflow in which one task of each run is running, forever."""
 
     def do_GET(self) -> None:
         self._say(

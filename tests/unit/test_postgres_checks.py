@@ -94,7 +94,7 @@ def test_a_key_of_several_values_is_refused_before_a_table_is_made(folders: Spec
     )
     schema = StructType().add("origin", StructType().add("code", "string")).add("hour", "timestamp")
     with pytest.raises(SpecError, match="`origin` is struct<code:string>") as caught:
-        DeltaUpsertSink(folders.project, folders.load()).check(schema, None)
+        DeltaUpsertSink(Workspace(folders.project, cast(Metastore, None)), folders.load()).check(schema, None)
     assert caught.value.id == "sink.nested-key"
     assert not (folders.root / "storage").exists()
 

@@ -22,7 +22,7 @@ _OPERATE = """
 - **Retries** wait {retry_delay}, longer than a dead run's lease of {lease}. Clearing `drain` is safe at any
   time: what was published is not published twice.
 - Nothing new: `preflight` skips the rest and no Spark is started.
-- `drain` takes a slot of the pool `{pool}`. If the pool does not exist, it stays *scheduled* for ever:
+- `drain` takes a slot of the pool `{pool}`. If the pool does not exist, it stays *scheduled* forever:
   `airflow pools set {pool} 2 "Spark applications at once"`.
 - A slice that failed its audit is held: {decide}.
 - What each run read, set aside, judged and published: the button *Run record*, or `drawdown runs`.

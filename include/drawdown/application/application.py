@@ -371,7 +371,7 @@ class SparkApplication:
         finally:
             if self._root is not None and up.is_set():
                 self._meter.spark_ends(self._root)
-            # What was left behind may keep Spark from stopping for ever.
+            # What was left behind may keep Spark from stopping forever.
             if self._root is not None and not going_on and not self.left_behind:
                 from drawdown.spark.session import stop_application
 

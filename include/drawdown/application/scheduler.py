@@ -79,7 +79,7 @@ class PipelineTask:
         looked_at, seen = self._seen
         if now - max(self._moved_at, looked_at) >= limit / _LOOKS:
             self._seen = now, seen
-            # Signs that cannot be read are none: whoever hangs must not do so for ever.
+            # Signs that cannot be read are none: whoever hangs must not do so forever.
             _for_itself(self._look, now, signs)
         return now - self._moved_at >= limit
 

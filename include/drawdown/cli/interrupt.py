@@ -52,7 +52,7 @@ def interruptibly(
             thread.join(_LOOK_EVERY)
             if received and not stop.is_set():
                 stop.set()
-                report("stopping before the next batch writes; once more to end at once")
+                report("stopping before the next batch writes; again to end at once")
             if len(received) > 1:
                 report("ended at once; what was under way is done again once the lease has expired")
                 leave()

@@ -278,7 +278,7 @@ class DeltaTableFiles:
 
         actions = [
             AddAction(
-                # Delta's log escapes paths, and delta-rs does it once more when it writes the log.
+                # Delta's log escapes paths, and delta-rs does it again when it writes the log.
                 path=unquote(file.action["path"]),
                 size=file.action["size"],
                 partition_values=file.action.get("partitionValues") or {},

@@ -99,7 +99,7 @@ class BatchStep:
         if reason is not None:
             raise StopDrain(reason)
         if self._committed_before(batch_id):
-            # Spark's own entry for it was lost: state and watermark come from executing it once more, and
+            # Spark's own entry for it was lost: state and watermark come from executing it again, and
             # its rows are where they were.
             frame.write.format("noop").mode("overwrite").save()
             return
@@ -154,7 +154,7 @@ class BatchStep:
             },
         )
         with durable("batch.note"):
-            # Asked once more: the rows may have taken so long that the run was given up.
+            # Asked again: the rows may have taken so long that the run was given up.
             self.generation.metastore.note_batch(self.lease(), batch, [*output, *rejected], maxima)
         if self.pipeline.sink.publish == "direct":
             publish_batch(self.generation.workspace, lease, self.pipeline, batch)
@@ -171,7 +171,7 @@ class BatchStep:
     def _idle(self, batch_id: int) -> str | None:
         """``drained`` for a batch without data and with the watermark of its predecessor of this run.
 
-        Spark plans such batches for ever where an operator has processing-time timeouts, timers or a time
+        Spark plans such batches forever where an operator has processing-time timeouts, timers or a time
         to live (shouldRunAnotherBatch of FlatMapGroupsInPandasWithStateExec and TransformWithStateExec), and
         Available-now would never end. What was due fired in the predecessor. The batch stays planned: the
         next run repeats it by the time it was planned at, then plans one by its own clock, so timers fire

@@ -74,7 +74,7 @@ def stuck(pipeline: Pipeline, since: str) -> DrawdownError:
         STUCK,
         f"nothing of the run has ended for {pipeline.drain.stuck_after} since {since}: it was given up",
         where=f"pipeline {pipeline.name}",
-        do="look for code that waits for ever (a function, a source, a lock of the sink), fix it and run"
+        do="look for code that waits forever (a function, a source, a lock of the sink), fix it and run"
         " again: a batch that was under way is replayed; if it is only slow, raise `stuck_after` below"
         " `drain:` in pipeline.yaml",
     )

@@ -114,7 +114,7 @@ def _begin(conn: Connection) -> None:
 
 
 def _bound_waits(dbapi_connection: Any, record: object) -> None:
-    # A holder that is frozen in the middle of a transaction loses it, else its row lock would stay for ever.
+    # A holder that is frozen in the middle of a transaction loses it, else its row lock would stay forever.
     with dbapi_connection.cursor() as cursor:
         cursor.execute(f"SET lock_timeout = '{WAIT_SECONDS}s'")
         cursor.execute("SET idle_in_transaction_session_timeout = '60s'")

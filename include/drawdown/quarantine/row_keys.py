@@ -1,6 +1,6 @@
 """The keys by which decisions name rows of a quarantine: a hash of all that tells a row from another.
 
-The key of a row is for ever: files of decisions hold it. Most are made in Arrow, many times faster than one
+The key of a row is forever: files of decisions hold it. Most are made in Arrow, many times faster than one
 by one; of a row whose text JSON writes otherwise than by itself, in quotation marks, `_key` alone knows it.
 """
 

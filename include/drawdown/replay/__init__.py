@@ -1,1 +1,1 @@
-"""A replay: one closed event-time interval, computed again and put in place of what is there."""
+"""A replay: one closed event-time interval, computed again and put in place of the present rows."""

@@ -116,7 +116,7 @@ class Reach:
         for what in _endless(self._plan, self.query):
             raise _refused(
                 self.pipeline,
-                f"{what} keeps its state for ever: no interval can be computed alone",
+                f"{what} keeps its state forever: no interval can be computed alone",
                 "bound the state by the watermarked column, or remove `replay:`",
             )
         declared, column = replay_of(self.pipeline), self.pipeline.sink.time_column

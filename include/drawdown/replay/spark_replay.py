@@ -1,4 +1,4 @@
-"""A replay: one closed event-time interval, computed again from the sources, put in place of what is there.
+"""A replay: one closed event-time interval, computed again from the sources, put in place of its rows.
 
  1  take the interval's lease: a second replay of it waits
  2  find the basis: the last batch that readers see, and refuse what the live query is not finished with
@@ -126,7 +126,7 @@ class _Replay:
             finally:
                 self.storage.delete(self.folder)
                 self.storage.delete(f"{self.folder}-decided")
-            self.context.on_notice(f"a batch brought rows of {self.interval} meanwhile: once more")
+            self.context.on_notice(f"a batch brought rows of {self.interval} meanwhile: starting again")
         else:
             raise SourceError(
                 "replay.overtaken",

@@ -1,4 +1,4 @@
-"""Rejected rows of a batch: fetched once more, checked against the counts, staged for the quarantine."""
+"""Rejected rows of a batch: fetched again, checked against the counts, staged for the quarantine."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ class SourceFinding:
     Attributes:
         reasons: sentences; empty when there is nothing to do.
         backlog: files: ``files``, ``bytes``, ``too_old``, ``rewritten``; kafka: ``offsets`` {topic: count};
-            delta: ``versions``. Empty when nobody can count it.
+            delta: ``versions``. Empty when it is unknown.
         settled_ms: until when a run should wait, because a file may still be written; milliseconds
             since 1970 UTC, 0 for not at all.
     """
@@ -27,7 +27,7 @@ class SourceFinding:
 
 
 def backlog_size(backlog: Mapping[str, Any]) -> tuple[int, str] | None:
-    """What waits at a source and its unit; None when nobody can count it."""
+    """What waits at a source and its unit; None when it is unknown."""
     for unit in _UNITS:
         if unit in backlog:
             waiting = backlog[unit]

@@ -35,7 +35,7 @@ trigger this DAG with the name of the pipeline.
 - `rebuild` computes the output again from the beginning, beside the drains, which go on with the old version.
 - `approve` asks: open it, or *Required Actions*, read how both outputs differ, choose and say why.
   **approve** swaps the new output in by one commit, **reject** deletes it. Either names the rebuild that is
-  shown, and is refused when it was made or compared again since: then trigger this DAG once more.
+  shown, and is refused when it was made or compared again since: then trigger this DAG again.
 - `swap` carries it out without Spark and updates the asset of the pipeline.
 - By command: `drawdown rebuild start | show | approve | discard NAME`; back again:
   `drawdown rebuild rollback NAME --why ...`.

@@ -41,8 +41,8 @@ _START = datetime(1970, 1, 1, tzinfo=UTC)
 _DOCUMENTATION = """
 ### Replay of {name}
 A run computes one interval of {length} of `{sink}` again, from the sources, audits its rows, and puts them
-in place of what is there: in one commit, beside the drains of `{drains}`. The live checkpoint is not touched,
-and the same run again gives the same table. It reads
+in place of the present rows: in one commit, beside the drains of `{drains}`. The live checkpoint is not
+touched, and the same run again gives the same table. It reads
 {lookback} before the interval and {lookahead} behind it.
 
 - **Backfill**: *Trigger* → *Backfill*, from the first day to the last one; or

@@ -132,7 +132,7 @@ def _amounts(waiting: Preflight) -> dict[str, str]:
         name: ", ".join(f"{_amount(value)} {unit}" for unit, value in backlog.items())
         for name, backlog in waiting.backlog.items()
     }
-    return {name: text or "nobody can count it" for name, text in said.items()}
+    return {name: text or "unknown" for name, text in said.items()}
 
 
 def _amount(value: Any) -> str:

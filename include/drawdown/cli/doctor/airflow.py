@@ -37,7 +37,7 @@ def _pool(project: Project) -> Check:
         return Check("pool", "warn", "this machine knows no Airflow database, so no pool either", "make up")
     slots = pool_slots(url, pool)
     if slots is None:
-        what = f"Airflow has no pool {pool!r}: its tasks would wait for ever"
+        what = f"Airflow has no pool {pool!r}: its tasks would wait forever"
         return Check("pool", "fail", what, f"airflow pools set {pool} 1 'Spark applications at once'")
     return Check("pool", "ok", f"{pool}: {slots} Spark application(s) at once")
 

@@ -132,7 +132,7 @@ def _warnings(join: Join, subject: Subject) -> Iterator[PlanVerdict]:
         yield PlanVerdict(
             "warning",
             "join.unbounded-state",
-            f"this {join.kind} join keeps every row of {rows} for ever{never}:"
+            f"this {join.kind} join keeps every row of {rows} forever{never}:"
             f" {_lacks(join, kept, subject)}{alone}",
             do=_needs(join, kept, subject, " and "),
             about=join.kind,

@@ -43,7 +43,7 @@ def _chained(node: Node, behind: str | None) -> Iterator[PlanVerdict]:
             "refused",
             "state.function-chained",
             f"{function} is followed by another stateful operator ({behind}): nothing says how late the rows"
-            " of the function may be, so the operator behind it would drop some of them or wait for ever",
+            " of the function may be, so the operator behind it would drop some of them or wait forever",
             do=f"split it into two pipelines: this one writes the rows of {function} to a Delta table, the"
             " next has that table as its source and does the rest; or use transformWithState with"
             " eventTimeColumnName",

@@ -110,6 +110,6 @@ def _other_column(aggregate: Node, mark: Node, subject: Subject) -> PlanVerdict:
         return PlanVerdict("refused", "watermark.other-column", what, do=do, about=column)
     what = (
         f"the aggregation groups by {keys} and the watermark is on `{column}`{lost}: it drops no late row and"
-        " frees no state, so every group is kept for ever"
+        " frees no state, so every group is kept forever"
     )
     return PlanVerdict("warning", "watermark.other-column", what, do=do, about=column)

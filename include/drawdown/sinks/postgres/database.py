@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     import psycopg
 
 CONNECT_SECONDS = 10
-# Text is sent in UTC and ISO. A lock is waited for, not for ever; a holder that is frozen in the middle of a
+# Text is sent in UTC and ISO. A lock is waited for, not forever; a holder that is frozen in the middle of a
 # transaction, or whose machine is gone, loses it, else its locks would stay.
 _SESSION = {
     "timezone": "UTC",

@@ -2,7 +2,7 @@
 
 Source (Spark 4.2): FileStreamSource.SeenFilesMap. A file is new when its path is not in the log and
 it is not more than ``maxFileAge`` (default 7 days) older than the newest file ever seen: Spark ignores
-older ones for ever. A file that is in the log is not read again, whatever has become of it.
+older ones forever. A file that is in the log is not read again, whatever has become of it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class FileArrivals:
 
     Attributes:
         new: what Spark would read.
-        too_old: what it passes over for ever.
+        too_old: what it passes over forever.
         rewritten: read by a committed batch, and changed since.
         replaced: new to Spark, but changed since a batch first read it: that batch was not committed, or
             is longer ago than ``maxFileAge``.
