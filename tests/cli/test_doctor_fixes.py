@@ -86,7 +86,7 @@ def test_a_little_disk_and_a_cluster_that_nobody_will_end(tmp_path: Path) -> Non
             disk = next(each for each in found if each["about"] == "disk")
             assert disk["level"] == "warn"
             dry = drawdown(made.root, "upkeep", "--all", "--dry-run")
-            assert "had lost its keeper" in dry.stdout
+            assert "had lost its supervisor" in dry.stdout
             [before] = doctored(made.root, "clusters")
             assert str(folder.path) in before["what"]
             assert before["do"] == disk["do"]

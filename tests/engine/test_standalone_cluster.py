@@ -96,15 +96,15 @@ def test_a_daemon_that_dies_ends_it(project: Project, folder: ClusterFolder) -> 
     assert "worker 1 ended with exit code 137" in folder.log.read_text()
 
 
-def test_a_killed_keeper_leaves_no_process_and_the_reaper_its_folder_neither(
+def test_a_killed_supervisor_leaves_no_process_and_the_reaper_its_folder_neither(
     project: Project, folder: ClusterFolder
 ) -> None:
-    keeper = spin_up(project, ask()).keeper
-    assert keeper is not None
-    os.kill(keeper, signal.SIGKILL)
+    supervisor = spin_up(project, ask()).keeper
+    assert supervisor is not None
+    os.kill(supervisor, signal.SIGKILL)
     until(lambda: not clusters.processes(project.root), 120)
     assert standing(project, KEY) is None
-    assert reap(project) == [f"cluster {folder.path.name} had lost its keeper: ended"]
+    assert reap(project) == [f"cluster {folder.path.name} had lost its supervisor: ended"]
     clusters.until_nothing_is_left(project.root)
 
 
@@ -144,7 +144,7 @@ def test_the_reaper_ends_what_is_past_its_time_and_nothing_else(
     cluster = spin_up(project, ask())
     assert reap(project) == []
     assert standing(project, KEY) == cluster
-    # As after a suspended machine: the time has passed, and the keeper's own clock stood still.
+    # As after a suspended machine: the time has passed, and the supervisor's own clock stood still.
     folder.note(until=1.0)
     assert reap(project) == [f"cluster {folder.path.name} was past its time: ended"]
     clusters.until_nothing_is_left(project.root)

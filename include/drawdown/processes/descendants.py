@@ -10,9 +10,9 @@ import ctypes
 import os
 import signal
 import time
-from pathlib import Path
+from contextlib import suppress
 
-from drawdown.processes.guard import PR_SET_CHILD_SUBREAPER, descendants, end_with_parent, wakeup_on
+from drawdown.processes.guard import PR_SET_CHILD_SUBREAPER, descendants, end_with_parent, reap, wakeup_on
 
 __all__ = [
     "adopt_orphans",
@@ -28,20 +28,6 @@ __all__ = [
 def adopt_orphans() -> None:
     """Become the parent of every process below this one whose own parent ends."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1)
-
-
-def reap() -> dict[int, int]:
-    """Collect every child that has ended: process id -> exit code (128 + n for signal n)."""
-    ended: dict[int, int] = {}
-    while True:
-        try:
-            pid, status = os.waitpid(-1, os.WNOHANG)
-        except ChildProcessError:
-            return ended
-        if pid == 0:
-            return ended
-        code = os.waitstatus_to_exitcode(status)
-        ended[pid] = code if code >= 0 else 128 - code
 
 
 def kill_descendants() -> None:
@@ -62,7 +48,7 @@ def kill_marked(name: str, value: str) -> None:
 
     Collects none of them: the caller may have other children.
     """
-    while found := _marked(f"{name}={value}".encode()):
+    while found := _marked(name, value):
         for pid in found:
             try:
                 os.kill(pid, signal.SIGKILL)
@@ -71,14 +57,13 @@ def kill_marked(name: str, value: str) -> None:
         time.sleep(0.02)
 
 
-def _marked(mark: bytes) -> list[int]:
+def _marked(name: str, value: str) -> list[int]:
     """Zombies have no environment any more; what belongs to others cannot be read."""
+    import psutil  # here: a guard does without it, and starts in milliseconds
+
     found = []
-    # Not "[0-9]*/environ": the glob itself would look at a process that has just ended, and raise.
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if mark in (process / "environ").read_bytes().split(b"\0"):
-                found.append(int(process.name))
-        except OSError:
-            continue
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if process.environ().get(name) == value:
+                found.append(process.pid)
     return found

@@ -106,13 +106,13 @@ def _wait(first: int, wakeup: int, owner: bool) -> int | None:
             return None
         if wakeup in ready and {signal.SIGTERM, signal.SIGINT} & set(os.read(wakeup, 4096)):
             return None
-        ended = _reap()
+        ended = reap()
         if first in ended:
             return ended[first]
 
 
-def _reap() -> dict[int, int]:
-    """Collect every ended child; returns process id -> exit code."""
+def reap() -> dict[int, int]:
+    """Collect every child that has ended: process id -> exit code (128 + n for signal n)."""
     ended: dict[int, int] = {}
     while True:
         try:
@@ -136,7 +136,7 @@ def _send(number: int, pids: list[int]) -> None:
 def _gone_within(seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while True:
-        _reap()
+        reap()
         if not descendants():
             return True
         if time.monotonic() > deadline:

@@ -5,7 +5,7 @@ folder in the system's temporary folder that somebody who outlives it removes: t
 (launch/submit_guard.py), the command itself when it ends; else the next application, or upkeep.
 
 A folder is in use while its lock is held or a process lives that was started with it in its environment.
-Standard library only: the guard uses it.
+At module level standard library only: the guard uses it.
 """
 
 from __future__ import annotations
@@ -170,12 +170,13 @@ def _is_free(path: Path) -> bool:
 
 def _scratches_in_use() -> set[str]:
     """Names of the folders that a living process was started with, whoever its parent is."""
+    import psutil
+
     found = set()
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            found |= names_in((process / "environ").read_bytes())
-        except OSError:
-            continue
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if folder := process.environ().get(SCRATCH):
+                found.add(Path(folder).name)
     return found
 
 

@@ -1,4 +1,7 @@
-"""What a process and all below it have used of the machine so far, read from /proc (Linux, proc(5))."""
+"""What a process and all below it have used of the machine so far, read from /proc (Linux, proc(5)).
+
+psutil gives neither the age to the tick (its boot time is of whole seconds) nor the peak of the memory.
+"""
 
 from __future__ import annotations
 

@@ -7,8 +7,9 @@ import re
 import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+import psutil
 
 from drawdown.cli.doctor.clock import clock
 from drawdown.cli.doctor.finding import Check
@@ -88,6 +89,6 @@ def _drivers(metastore: Metastore, dead: list[Run]) -> Iterator[Check]:
 
 def _is_driver(pid: int) -> bool:
     try:
-        return b"drawdown" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:
+        return any("drawdown" in part for part in psutil.Process(pid).cmdline())
+    except psutil.Error:
         return False
