@@ -7,13 +7,19 @@ import sqlite3
 from pathlib import Path
 
 import pytest
+from pyspark.sql import DataFrame
 
 from drawdown.delta.table import DeltaTableFiles
+from drawdown.drain.run_context import RunContext
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.metastore import Metastore
+from drawdown.quality.audit import GxAuditor
+from drawdown.quality.outcome import AuditOutcome
 from drawdown.quarantine.drop import Drop, drop
 from drawdown.quarantine.rows import Choice
-from drawdown.spec import load_pipeline
+from drawdown.replay.spark_replay import replay as replay_interval
+from drawdown.spec import Pipeline, load_pipeline
+from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 from tests.support.command_line import drawdown
 from tests.support.replays import replayed
@@ -91,7 +97,29 @@ def test_what_a_replay_of_the_interval_brought_is_not_open_any_more(filled: Sand
     assert values(filled) == {1: 1, 2: 2, 3: 30, 5: 30}
 
 
-@pytest.mark.full
+def test_a_row_that_is_dropped_during_a_replay_stays_out(filled: Sandbox) -> None:
+    judge_by(filled, 35)
+    said: list[str] = []
+    with filled.metastore() as metastore:
+        workspace = Workspace(filled.project, metastore)
+
+        def drop_then_audit(rows: DataFrame, pipeline: Pipeline, count: int) -> AuditOutcome:
+            if not said:
+                decided = Drop(Choice(), "d", "test", "ada", "no use")
+                assert drop(workspace, pipeline, decided) == 3
+            return GxAuditor()(rows, pipeline, count)
+
+        assert filled.spark is not None
+        pipeline, context = (
+            load_pipeline(filled.project, NAME),
+            RunContext("r1", "test", on_notice=said.append),
+        )
+        replay_interval(filled.spark, workspace, pipeline, drop_then_audit, Interval.parse(*DAY), context)
+    assert len(said) == 1, "it began again"
+    assert values(filled) == {1: 1, 2: 2}
+    assert states(filled) == {3: "dropped", 4: "dropped", 5: "dropped"}
+
+
 def test_the_table_says_what_it_brought_to_an_older_copy_of_the_metastore(filled: Sandbox) -> None:
     judge_by(filled, 35)
     live, kept = filled.root / "metastore.db", filled.root / "copy.db"

@@ -251,7 +251,6 @@ def test_in_update_mode_keys_are_merged_and_those_that_vanished_are_removed(sand
     assert totals(sandbox) == {"01 06": 1, "01 08": 1, "03 00": 1, "03 01": 1}
 
 
-@pytest.mark.full
 def test_a_held_slice_that_later_ones_have_overtaken_is_decided_about_first(sandbox: Sandbox) -> None:
     """Released behind a replay that had read its rows, it would bring them twice."""
     spec = REPLAYED.replace("time_column: hour", "time_column: hour, ordered: false")

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from drawdown.errors import RefusedError
 from tests.support.refusals import refused
 from tests.support.sandbox import Sandbox, multiset
+from tests.support.set_aside import replay
 from tests.support.verdicts import verdicts
 
 SPEC = """
@@ -119,3 +120,17 @@ def test_a_warning_goes_on_and_says_so(tmp_path: Path, spark: SparkSession) -> N
     assert (run.counts.read, run.counts.malformed) == (2, 1)
     assert drifted.delta("tables/out") == [(1, "one")]
     assert [found["reasons"] for found in drifted.quarantined("drifting")] == [["malformed"]]
+
+
+def test_rows_of_a_drifted_file_go_in_only_for_who_names_the_reason(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    drifted = _project(tmp_path / "drifted", spark, "json", "quarantine")
+    _land(drifted, "json", "1", "id INT, name STRING", [(1, "one")])
+    _land(drifted, "json", "2", "id INT, name STRING, more STRING", [(2, "two", "x")])
+    drifted.run("drifting")
+    unasked = replay(drifted, "drifting")
+    assert unasked.counts.replayed == 0
+    assert "1 stay open (drift)" in str(unasked.stop_reason)
+    assert replay(drifted, "drifting", rules=("drift",)).counts.replayed == 1
+    assert multiset(drifted.delta("tables/out")) == multiset([(1, "one"), (2, "two")])

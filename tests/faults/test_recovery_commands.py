@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from drawdown.checkpoint.state_files import StateFiles
+from drawdown.storage import Storage
 from tests.support.recovering import (
     CHECKPOINT,
     NAME,
@@ -140,6 +142,8 @@ def test_a_held_slice_is_rewound_and_read_again(drained: tuple[Sandbox, Result])
     quality.unlink()
     done = _json(sandbox, "rewind", "--to", str(before), "--why", "the check was wrong")
     assert done["taken_back"][0] == before + 1
+    stores = StateFiles.read(Storage(str(sandbox.storage)), CHECKPOINT).stores.values()
+    assert max(version for store in stores for version, _ in store.files()) == before + 1
     goes_on_like(sandbox, control)
 
 

@@ -62,13 +62,15 @@ def land(sandbox: Sandbox, name: str, *rows: str) -> None:
     sandbox.land(f"landing/events/{name}.csv", ["id,at,delay", *rows])
 
 
-def replay(sandbox: Sandbox, *, patch: tuple[str, ...] = (), with_late: bool = False, **choice: Any) -> Run:
+def replay(
+    sandbox: Sandbox, name: str = NAME, *, patch: tuple[str, ...] = (), with_late: bool = False, **choice: Any
+) -> Run:
     """As the command does; raises its error."""
     project = sandbox.project
     with sandbox.metastore() as metastore:
         application = SparkApplication(Workspace(project, metastore), session=sandbox.spark)
         asked = ReplayRequest(Choice(**choice), patch, with_late)
-        report = application.replay_set_aside(load_pipeline(project, NAME), asked)
+        report = application.replay_set_aside(load_pipeline(project, name), asked)
     if report.error is not None:
         raise report.error
     assert report.run is not None

@@ -15,6 +15,7 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.operations.runs import PROGRESS_KEPT
 from drawdown.metastore.records import Batch, Counts, Run, Verdict
 from drawdown.metastore.tables import VERSION_TABLE
+from drawdown.publishing.dead_runs import close_dead_runs
 
 pytest_plugins = ("tests.fixtures.metastores",)
 
@@ -104,6 +105,26 @@ def test_the_next_holder_closes_what_a_dead_one_left_running(metastore: Metastor
     states = {r.run_id: r.state for r in metastore.runs()}
     assert states == {"r1": "crashed", "r2": "succeeded", "r3": "running", "r4": "running"}
     assert metastore.finish_run("r1", "succeeded").state == "crashed"
+
+
+def test_a_dead_run_is_closed_with_the_counts_of_its_own_batches(metastore: Metastore) -> None:
+    first = metastore.acquire("flights", "host pid 1", "r1", MINUTE)
+    metastore.create_checkpoint(first, 1, "_drawdown/flights/checkpoint-1", {})
+    metastore.start_run(Run("r1", "flights"))
+    metastore.start_run(Run("r2", "flights"))
+    for number, (run_id, rows) in enumerate([("r1", 5), ("r2", 7), ("r2", 11)]):
+        batch = Batch("flights", 1, number, run_id, first.epoch, counts=Counts(read=rows, staged=rows))
+        metastore.note_batch(first, batch, [], {})
+    metastore.mark_committed(first, 1, 1)
+    metastore.finish_run("r1", "succeeded", counts=Counts(read=5, staged=5))
+    metastore.release(first)
+    checkpoint = metastore.active_checkpoint("flights")
+    assert checkpoint is not None
+    close_dead_runs(metastore, metastore.acquire("flights", "host pid 2", "r3", MINUTE), checkpoint)
+    dead = metastore.run("r2")
+    assert dead is not None
+    assert (dead.state, dead.batches) == ("crashed", 1), "what was only staged comes again"
+    assert dead.counts == Counts(read=7, staged=7)
 
 
 def test_runs_are_listed_newest_first_of_one_pipeline_or_all(metastore: Metastore) -> None:
