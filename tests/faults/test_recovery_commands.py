@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from drawdown.checkpoint import CheckpointFiles
 from drawdown.checkpoint.state_files import StateFiles
 from drawdown.storage import Storage
 from tests.support.recovering import (
@@ -144,6 +145,9 @@ def test_a_held_slice_is_rewound_and_read_again(drained: tuple[Sandbox, Result])
     assert done["taken_back"][0] == before + 1
     stores = StateFiles.read(Storage(str(sandbox.storage)), CHECKPOINT).stores.values()
     assert max(version for store in stores for version, _ in store.files()) == before + 1
+    files = CheckpointFiles(Storage(str(sandbox.storage)), CHECKPOINT)
+    [source] = files.offsets(before).offsets
+    assert newest(sandbox.storage / CHECKPOINT / "sources/0").name == str(source["logOffset"])
     goes_on_like(sandbox, control)
 
 
