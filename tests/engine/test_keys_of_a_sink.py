@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from drawdown.errors import AuditFailed
 from drawdown.held.decide import Decision, decide
+from drawdown.layout import staged_of
 from drawdown.spec import load_pipeline
 from drawdown.testing.servers.postgres import PostgresServer
 from drawdown.workspace import Workspace
@@ -31,10 +32,12 @@ def test_other_keys_are_refused_and_a_held_slice_is_released_under_its_own(sandb
     write(sandbox, TRANSFORM, sink=SINK.format("k, j"), out_ddl=OUT, quality_yaml=QUALITY)
     land(sandbox, "1", ("a", "x", 1), ("a", "y", 2))
     sandbox.run("changed")
+    assert _staged(sandbox) == [], "the table has them"
     land(sandbox, "2", ("a", "y", 99))
     with pytest.raises(AuditFailed):
         sandbox.run("changed")
     assert sandbox.delta("tables/out") == [("a", "x", 1), ("a", "y", 2)]
+    assert _staged(sandbox)
 
     write(sandbox, TRANSFORM, sink=SINK.format("k"))
     land(sandbox, "3", ("b", "x", 3))
@@ -44,6 +47,11 @@ def test_other_keys_are_refused_and_a_held_slice_is_released_under_its_own(sandb
     with sandbox.metastore() as metastore:
         decide(Workspace(sandbox.project, metastore), pipeline, decision)
     assert sandbox.delta("tables/out") == [("a", "x", 1), ("a", "y", 99)], "not one row for each k"
+    assert _staged(sandbox) == []
+
+
+def _staged(sandbox: Sandbox) -> list[Path]:
+    return list((sandbox.storage / staged_of("changed")).rglob("*.parquet"))
 
 
 @pytest.mark.full
