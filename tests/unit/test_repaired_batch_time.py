@@ -8,7 +8,7 @@ from pathlib import Path
 
 from drawdown.checkpoint import CheckpointFault
 from drawdown.metastore.records import Batch, QuarantineDecision
-from drawdown.recovery.repairs import Repairs
+from drawdown.recovery.fixes import Fixes
 from drawdown.spec import load_pipeline
 from drawdown.workspace import Generation, Workspace
 from tests.support.sandbox import Sandbox
@@ -44,6 +44,6 @@ def test_the_time_of_a_batch_that_takes_replayed_rows_is_the_one_that_was_decide
             Workspace(sandbox.project, metastore), load_pipeline(sandbox.project, NAME)
         )
         path = f"{PATH}/offsets/1"
-        fix = Repairs(generation).of(CheckpointFault("offsets", "torn", path, "it is torn", True, 1))
+        fix = Fixes(generation).of(CheckpointFault("offsets", "torn", path, "it is torn", True, 1))
     assert fix is not None
     assert json.loads(fix.write[path].split(b"\n")[1])["batchTimestampMs"] == PLANNED

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from drawdown.checkpoint import MARKS, CheckpointFault
 from drawdown.errors import DrawdownError, RefusedError
-from drawdown.recovery.ahead import can_go_back
 from drawdown.recovery.faults import all_faults, restart_faults, shown_batches
-from drawdown.recovery.repairs import Repairs
+from drawdown.recovery.fixes import Fixes
 from drawdown.recovery.rewind import kept_batches
-from drawdown.recovery.sink_back import nearest_stop
+from drawdown.recovery.sink.ahead import can_go_back
+from drawdown.recovery.sink.back import nearest_stop
 from drawdown.recovery.snapshots import snapshots
 from drawdown.workspace import Generation
 
@@ -127,8 +127,8 @@ def _only_metadata(faults: Sequence[CheckpointFault]) -> bool:
 
 def _fixable(generation: Generation, faults: Sequence[CheckpointFault]) -> bool:
     try:
-        repairs = Repairs(generation)
-        return all(repairs.of(fault) is not None for fault in faults)
+        fixes = Fixes(generation)
+        return all(fixes.of(fault) is not None for fault in faults)
     except DrawdownError:  # another file it would read is torn as well, or the sink is away
         return False
 

@@ -10,7 +10,7 @@ from drawdown.errors import RefusedError
 from drawdown.metastore.records import Lease
 from drawdown.recovery.advice import torn_error
 from drawdown.recovery.faults import all_faults
-from drawdown.recovery.repairs import Repair, Repairs, touched
+from drawdown.recovery.fixes import Fix, Fixes, touched
 from drawdown.recovery.request import folder_name
 from drawdown.workspace import Generation
 
@@ -24,7 +24,7 @@ class Repaired:
         left: faults that are history and cannot be fixed; no run needs those files.
     """
 
-    fixed: tuple[Repair, ...]
+    fixed: tuple[Fix, ...]
     left: tuple[CheckpointFault, ...]
     kept: str
 
@@ -37,8 +37,8 @@ def repair(generation: Generation, current: Callable[[], Lease]) -> Repaired:
             nothing is changed then; ``checkpoint.whole``: there is nothing to repair.
         SourceError: the storage or the sink cannot be reached.
     """
-    repairs, storage = Repairs(generation), generation.storage
-    found = [(fault, repairs.of(fault)) for fault in all_faults(generation)]
+    known, storage = Fixes(generation), generation.storage
+    found = [(fault, known.of(fault)) for fault in all_faults(generation)]
     if not found:
         raise RefusedError(
             "checkpoint.whole",
@@ -62,7 +62,7 @@ def repair(generation: Generation, current: Callable[[], Lease]) -> Repaired:
     return Repaired(tuple(fixes), tuple(left), kept)
 
 
-def _carry_out(generation: Generation, fix: Repair) -> None:
+def _carry_out(generation: Generation, fix: Fix) -> None:
     storage = generation.storage
     for path in fix.remove:
         delete_with_checksum(storage, path)

@@ -17,10 +17,10 @@ from dataclasses import replace
 from drawdown.checkpoint import MARKS, RESTORING, Verification, replace_with_checksum
 from drawdown.errors import RefusedError, SpecError
 from drawdown.metastore.records import Checkpoint, Lease, StagedTable
-from drawdown.recovery.ahead import refuse_ahead
 from drawdown.recovery.mark import mark, unmark
 from drawdown.recovery.rewind import forget_batches
-from drawdown.recovery.sink_back import (
+from drawdown.recovery.sink.ahead import refuse_ahead
+from drawdown.recovery.sink.back import (
     last_shown,
     refuse_behind,
     refuse_readers,

@@ -20,10 +20,10 @@ from drawdown.checkpoint.file_log import SOURCE_FIELDS
 from drawdown.errors import RefusedError
 from drawdown.fault_points import durable
 from drawdown.metastore.records import UNPUBLISHED, Lease, StagedTable
-from drawdown.recovery.ahead import refuse_ahead
 from drawdown.recovery.faults import sink_log
 from drawdown.recovery.mark import mark, unmark
-from drawdown.recovery.sink_back import (
+from drawdown.recovery.sink.ahead import refuse_ahead
+from drawdown.recovery.sink.back import (
     TakenBack,
     files_of_versions,
     last_shown,

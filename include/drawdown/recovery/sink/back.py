@@ -15,8 +15,8 @@ from drawdown.errors import RefusedError
 from drawdown.fault_points import durable
 from drawdown.metastore.records import Change, Lease, StagedTable
 from drawdown.plan.downstream import streaming_readers, streaming_readers_of_files
-from drawdown.recovery.ahead import can_go_back, refuse_ahead
 from drawdown.recovery.faults import shown_batches, sink_log
+from drawdown.recovery.sink.ahead import can_go_back, refuse_ahead
 from drawdown.sinks.locations import output_uri, quarantine_uri
 from drawdown.workspace import Generation
 

@@ -17,14 +17,14 @@ from drawdown.checkpoint import MARKS, CheckpointFault, StateFiles, checksum_pat
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import Batch
 from drawdown.recovery.faults import shown_batches
-from drawdown.recovery.sink_entries import sink_entry
+from drawdown.recovery.sink.log_entries import sink_entry
 from drawdown.workspace import Generation
 
 _REPLAYED = (None, "staged", "committed", "passed")
 
 
 @dataclass(frozen=True)
-class Repair:
+class Fix:
     """What fixes a fault.
 
     Attributes:
@@ -41,7 +41,7 @@ class Repair:
     checksums: tuple[str, ...] = ()
 
 
-class Repairs:
+class Fixes:
     """Finds what fixes the faults of one generation; reads, and changes nothing."""
 
     def __init__(self, generation: Generation) -> None:
@@ -51,7 +51,7 @@ class Repairs:
         self._planned = self._files.last_offset_batch()
         self._committed = self._files.last_commit_batch()
 
-    def of(self, fault: CheckpointFault) -> Repair | None:
+    def of(self, fault: CheckpointFault) -> Fix | None:
         """The fix of one fault, as `Generation.faults` gives them.
 
         Raises:
@@ -62,7 +62,7 @@ class Repairs:
         if fault.kind == "checksum" and fault.part != "state":
             if self._trusted(fault):
                 says = "the file agrees with all that is known; its stale checksum is removed"
-                return Repair(fault, says, checksums=(fault.path,))
+                return Fix(fault, says, checksums=(fault.path,))
             fault = CheckpointFault(fault.part, "torn", fault.path, fault.what, fault.needed, fault.number)
         return {
             "metadata": self._metadata,
@@ -89,7 +89,7 @@ class Repairs:
             return checkpoint is None or checkpoint.query_id in (None, self._files.query_id())
         return True
 
-    def _metadata(self, fault: CheckpointFault) -> Repair | None:
+    def _metadata(self, fault: CheckpointFault) -> Fix | None:
         if self._planned is None:
             return None
         known = self._generation.checkpoint.query_id if self._generation.checkpoint else None
@@ -99,22 +99,22 @@ class Repairs:
             else "written with a new query id: nothing that was written so far goes by the old one"
         )
         content = json.dumps({"id": known or str(uuid.uuid4())}, separators=(",", ":")).encode()
-        return Repair(fault, says, write={fault.path: content})
+        return Fix(fault, says, write={fault.path: content})
 
     # Offsets
 
-    def _offsets(self, fault: CheckpointFault) -> Repair | None:
+    def _offsets(self, fault: CheckpointFault) -> Fix | None:
         batch = fault.number
         assert batch is not None
         content = self._offsets_again(batch)
         if content is not None:
             says = f"batch {batch}: written again with the offsets that the metastore has noted"
-            return Repair(fault, says, write={fault.path: content})
+            return Fix(fault, says, write={fault.path: content})
         if self._unseen(batch):
             says = f"batch {batch}: removed; nobody has seen the batch, and the next run plans it again"
-            return Repair(fault, says, remove=(fault.path,))
+            return Fix(fault, says, remove=(fault.path,))
         if not fault.needed:
-            return Repair(fault, f"batch {batch}: removed; no run reads it any more", remove=(fault.path,))
+            return Fix(fault, f"batch {batch}: removed; no run reads it any more", remove=(fault.path,))
         return None
 
     def _offsets_again(self, batch: int) -> bytes | None:
@@ -174,14 +174,14 @@ class Repairs:
 
     # Commits
 
-    def _commits(self, fault: CheckpointFault) -> Repair | None:
+    def _commits(self, fault: CheckpointFault) -> Fix | None:
         batch = fault.number
         assert batch is not None
         watermark = self._watermark_after(batch)
         if watermark is not None and self._plain_commits(batch):
             content = f'v1\n{{"nextBatchWatermarkMs":{watermark}}}'.encode()
             says = f"batch {batch}: written again with the watermark it left"
-            return Repair(fault, says, write={fault.path: content})
+            return Fix(fault, says, write={fault.path: content})
         noted = self._noted(batch)
         if (
             batch == self._planned
@@ -189,9 +189,9 @@ class Repairs:
             and (noted.status if noted else None) in _REPLAYED
         ):
             says = f"batch {batch}: removed; the next run replays the batch with the same offsets"
-            return Repair(fault, says, remove=(fault.path,))
+            return Fix(fault, says, remove=(fault.path,))
         if not fault.needed:
-            return Repair(fault, f"batch {batch}: removed; no run reads it any more", remove=(fault.path,))
+            return Fix(fault, f"batch {batch}: removed; no run reads it any more", remove=(fault.path,))
         return None
 
     def _watermark_after(self, batch: int) -> int | None:
@@ -225,24 +225,24 @@ class Repairs:
 
     # Logs of files, state
 
-    def _sources(self, fault: CheckpointFault) -> Repair | None:
+    def _sources(self, fault: CheckpointFault) -> Fix | None:
         entry, source = fault.number, fault.path.split("/")[-2]
         assert entry is not None
         if not fault.needed:
             says = f"entry {entry}: removed; a compacted entry has its lines"
-            return Repair(fault, says, remove=(fault.path,))
+            return Fix(fault, says, remove=(fault.path,))
         if fault.path.endswith(".compact"):
             return None
         if entry > self._read_by(source, self._planned):
             says = f"entry {entry}: removed; no batch has read its files, the next run finds them again"
-            return Repair(fault, says, remove=(fault.path,))
+            return Fix(fault, says, remove=(fault.path,))
         if (
             entry > self._read_by(source, self._committed)
             and self._planned is not None
             and self._unseen(self._planned)
         ):
             says = f"entry {entry}: removed with the offsets of batch {self._planned}, which nobody has seen"
-            return Repair(fault, says, remove=(f"{self._path}/offsets/{self._planned}", fault.path))
+            return Fix(fault, says, remove=(f"{self._path}/offsets/{self._planned}", fault.path))
         return None
 
     def _read_by(self, source: str, batch: int | None) -> int:
@@ -251,32 +251,30 @@ class Repairs:
         offset = log_offset(self._files.offsets(batch).by_source.get(source))
         return -1 if offset is None else offset
 
-    def _state(self, fault: CheckpointFault) -> Repair | None:
+    def _state(self, fault: CheckpointFault) -> Fix | None:
         if fault.kind == "checksum" and fault.path.endswith(".zip"):
-            return Repair(
-                fault, "the archive is whole; its stale checksum is removed", checksums=(fault.path,)
-            )
+            return Fix(fault, "the archive is whole; its stale checksum is removed", checksums=(fault.path,))
         if fault.kind == "missing":
             return None
         if not fault.needed:
-            return Repair(fault, "removed; the next run does not need it", remove=(fault.path,))
+            return Fix(fault, "removed; the next run does not need it", remove=(fault.path,))
         version = 0 if self._committed is None else self._committed + 1
         for store in StateFiles.read(self._generation.storage, self._path).stores.values():
             is_here = any(info.relative == fault.path for _, info in store.files())
             if is_here and not store.needed(version, frozenset({fault.path}))[1]:
                 says = "removed; an older state and the changes since it give the same"
-                return Repair(fault, says, remove=(fault.path,))
+                return Fix(fault, says, remove=(fault.path,))
         return None
 
-    def _sink(self, fault: CheckpointFault) -> Repair | None:
+    def _sink(self, fault: CheckpointFault) -> Fix | None:
         assert fault.number is not None
         content = sink_entry(self._generation, fault.path.rpartition("/")[2])
         if content is not None:
             says = f"entry {fault.number}: written again with the files that the metastore has noted"
-            return Repair(fault, says, write={fault.path: content})
+            return Fix(fault, says, write={fault.path: content})
         if self._committed is None or fault.number > self._committed:
             says = f"entry {fault.number}: removed; the batch is not committed and is written again"
-            return Repair(fault, says, remove=(fault.path,))
+            return Fix(fault, says, remove=(fault.path,))
         return None
 
     def _noted(self, batch: int) -> Batch | None:
@@ -285,7 +283,7 @@ class Repairs:
         )
 
 
-def touched(fix: Repair) -> list[str]:
+def touched(fix: Fix) -> list[str]:
     """Every file that a fix changes, with its checksum."""
     paths = [*fix.remove, *fix.write, *fix.checksums]
     return [each for path in paths for each in (path, checksum_path(path))]
