@@ -5,7 +5,7 @@ PYTHON := .venv/bin/python
 WORKERS := 3
 SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up env down setup-tests test test-unit test-engine test-faults test-all soak test-conformance conformance capabilities test-airflow test-security test-e2e screenshots lint audit lock bench clean
+.PHONY: help setup demo up env down setup-tests test test-unit test-engine test-faults test-all soak test-conformance conformance capabilities test-airflow test-security test-e2e screenshots docs lint audit lock bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -47,6 +47,8 @@ test-e2e: setup-tests ## Run whole lines of pipelines with a real scheduler
 	@$(PYTHON) -m pytest tests/e2e
 screenshots: setup-tests ## Take the screenshots of docs/images again, in a real browser
 	@$(PYTHON) -m pytest tests/airflow --pictures -k browser
+docs: setup ## Build the documentation as a site with a search, in .drawdown/site
+	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict && echo "look at it: python3 -m http.server --directory .drawdown/site"
 lint: setup ## Check format, style, types and layers
 	@$(PYTHON) -m ruff format --check . && $(PYTHON) -m ruff check . && $(PYTHON) -m mypy && .venv/bin/lint-imports
 audit: setup ## Ask PyPI for known weaknesses of the pinned packages (fails when it cannot be reached)

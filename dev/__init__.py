@@ -1,1 +1,1 @@
-"""What this repository needs and no project does: set-up, locks, a local Airflow, the demo."""
+"""What only this repository needs, not its users' projects: set-up, locks, a local Airflow, the demo."""

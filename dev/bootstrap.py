@@ -1,9 +1,9 @@
 """`make setup`: from a bare Python 3.11 and nothing else to everything Drawdown runs on.
 
 Run by the system's python3 as a plain script, before any environment exists: standard library only,
-and nothing newer than Python 3.8 in this file, so that an old Python gets a sentence and no syntax
-error. It makes the virtual environment; setup.py, run inside it, does the rest. Every step is skipped
-when its outcome is there already: a second call takes well under 2 s.
+and nothing newer than Python 3.8 in this file, so that an old Python shows a sentence instead of a syntax
+error. It makes the virtual environment; setup.py, run inside it, does the rest. A step is skipped when
+its result exists: a second call takes well under 2 s.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ ROOT = Path(__file__).resolve().parents[1]
 VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "drawdown-setup.json"
-"""What all of the environment was made from; written last."""
+"""Records what the whole environment was made from; written last."""
 MADE = VENV / "drawdown-made.json"
-"""What the empty environment was made from; written before the first package."""
+"""Records what the empty environment was made from; written before the first package."""
 LOG = ROOT / ".drawdown" / "logs" / "setup.log"
 RUNTIME = ROOT / "requirements.txt"
 DEV = ROOT / "dev" / "requirements.txt"
-"""What tests and checks need; the image has no such file, and none of that."""
+"""Packages that tests and checks need; the image does not have this file or these packages."""
 OLDEST = (3, 11)
 
 
 def main() -> int:
-    """All of set-up; returns the exit code. Errors are printed with id, what, where and do."""
+    """Run the whole set-up; return the exit code. Errors are printed with id, what, where and do."""
     if sys.version_info < OLDEST:
         print(f"python.too-old: this is Python {platform.python_version()}", file=sys.stderr)
         print(f"  where: {sys.executable}", file=sys.stderr)
         print("  do:    install Python 3.11 or later and put it first on PATH", file=sys.stderr)
         return 8
-    # This script's own folder, which Python puts first, holds modules named like anybody's.
+    # This script's own folder, which Python puts first, holds modules with common names.
     sys.path[:1] = [str(ROOT / "include"), str(ROOT)]
     from drawdown.errors import DrawdownError
 
@@ -78,14 +78,14 @@ def _ensure_environment() -> None:
     if PYTHON.exists() and stamp == wanted:
         return
     do = "read the log named above; most often the package index cannot be reached"
-    # Set-ups of before wrote one stamp, for all.
+    # Earlier versions of set-up wrote a single stamp.
     if not PYTHON.exists() or (_read(MADE) or _part(stamp, made_of)) != made_of:
         _require_venv()
         with step("Making the virtual environment", LOG):
             _remove_environment()
             run([sys.executable, "-m", "venv", str(VENV)], id="setup.venv", do=do, log=LOG)
             _write(MADE, made_of)
-    # From here on it is neither what it was nor what is wanted.
+    # From here until the end, the environment is neither the old one nor the new one.
     STAMP.unlink(missing_ok=True)
     install = [str(PYTHON), "-m", "uv", "pip", "install", "--python", str(PYTHON)]
     with step("Installing the packages of requirements.txt", LOG):
@@ -94,7 +94,7 @@ def _ensure_environment() -> None:
         run([*install, "--require-hashes", *locked], id="setup.packages", do=do, log=LOG)
         run([*install, "--no-deps", "--editable", str(ROOT)], id="setup.packages", do=do, log=LOG)
     with step("Compiling them, so that every later start is twice as fast", LOG):
-        # Some packages carry files that are no Python 3 on purpose: the exit code says nothing.
+        # Some packages contain files that are not Python 3 on purpose, so the exit code is ignored.
         environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
         compiled = [str(PYTHON), "-m", "compileall", "-q", "-j", "0", str(VENV / "lib")]
         subprocess.run(compiled, env=environment, check=False)
@@ -102,7 +102,7 @@ def _ensure_environment() -> None:
 
 
 def _read(stamp: Path) -> dict[str, str] | None:
-    """What a stamp says; None when there is none, or half of one."""
+    """Return what a stamp records; None when it is missing or incomplete."""
     try:
         found = json.loads(stamp.read_text())
     except (OSError, ValueError):
@@ -111,7 +111,7 @@ def _read(stamp: Path) -> dict[str, str] | None:
 
 
 def _write(stamp: Path, what: dict[str, str]) -> None:
-    """The whole stamp or none, however this ends."""
+    """Write a stamp completely or not at all."""
     aside = stamp.with_name(stamp.name + ".new")
     aside.write_text(json.dumps(what))
     aside.replace(stamp)
@@ -122,7 +122,7 @@ def _part(stamp: dict[str, str] | None, wanted: dict[str, str]) -> dict[str, str
 
 
 def _remove_environment() -> None:
-    """One of another Python or folder cannot be changed into ours: its scripts name the old paths."""
+    """Remove an environment of another Python or folder, whose scripts name the old paths."""
     STAMP.unlink(missing_ok=True)
     MADE.unlink(missing_ok=True)
     if VENV.is_symlink():
@@ -132,7 +132,7 @@ def _remove_environment() -> None:
 
 
 def _environment_key() -> dict[str, str]:
-    """What the environment is made of: it is made again when any of these changes."""
+    """Return what the environment is made from: it is recreated when any of this changes."""
     files = [*_locks(), ROOT / "pyproject.toml"]
     hashes = {str(file.relative_to(ROOT)): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}
     return {"python": platform.python_version(), "folder": str(ROOT), **hashes}
@@ -143,7 +143,7 @@ def _locks() -> list[Path]:
 
 
 def _ensure_uv(do: str) -> None:
-    """The installer, of the version and with the hashes that are locked."""
+    """Install uv in the locked version, with the locked hashes."""
     from dev.progress import run
     from drawdown.errors import MachineError
 
@@ -161,7 +161,7 @@ def _ensure_uv(do: str) -> None:
 
 
 def _require_venv() -> None:
-    """Debian packs venv's pip apart (python3-venv): install it, or say so."""
+    """Install venv's pip, which Debian packages separately (python3-venv), or say that it is needed."""
     from dev import debian
     from dev.progress import step
     from drawdown.errors import MachineError

@@ -1,4 +1,4 @@
-"""Installs missing system packages where allowed: as root, with apt. Standard library only."""
+"""Install missing system packages if allowed: as root, with apt. Standard library only."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ def can_install() -> bool:
 
 
 def install(*candidates: str) -> bool:
-    """Install the first of these packages that this release has; whether one was installed.
+    """Install the first of these packages that this release has; return whether one was installed.
 
-    What apt prints goes to standard output: call it within a step of progress.py.
+    Apt prints to standard output: call this within a step of progress.py.
     """
     environment = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
     subprocess.run(["apt-get", "update"], env=environment, check=False)

@@ -1,7 +1,7 @@
-"""What a deployment needs before its parts start: the databases' tables, the pool, the admin's login.
+"""Prepare a deployment before its parts start: the databases' tables, the pool, the admin's login.
 
 ``python -m dev.deployment``, in the environment of docker-compose.yaml's service airflow-init;
-called again, it brings all of it up to date.
+called again, it brings everything up to date.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from drawdown.spec import load_project
 LOGIN = "AIRFLOW_ADMIN_PASSWORD"
 LOGINS_FILE = "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_PASSWORDS_FILE"
 SLOTS = 2
-"""Spark applications that may run at once beside each other in the scheduler's memory limit."""
+"""How many Spark applications may run at once within the scheduler's memory limit."""
 
 
 def main() -> int:
-    """All of it; the exit code is 0 or that of the error, which is printed without a trace."""
+    """Prepare everything; return 0 or the exit code of the error, which is printed without a trace."""
     try:
         write_password(Path(_wanted(LOGINS_FILE)), _wanted(LOGIN))
         Metastore.upgrade(load_project().metastore_url)
@@ -36,7 +36,7 @@ def main() -> int:
 
 
 def write_password(file: Path, password: str) -> None:
-    """The file (mode 0600) that SimpleAuthManager reads the login of ``admin`` from."""
+    """Write the file (mode 0600) from which SimpleAuthManager reads the login of ``admin``."""
     aside = file.with_name(f"{file.name}.{os.getpid()}")
     with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
         json.dump({USER: password}, stream)

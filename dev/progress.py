@@ -1,4 +1,4 @@
-"""Shows that a long step goes on, and keeps what its commands print in a log. Standard library only."""
+"""Show that a long step is running, and keep the output of its commands in a log. Standard library only."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ EVERY = 3.0
 
 @contextmanager
 def step(text: str, log: Path) -> Iterator[None]:
-    """Print ``text`` and, every 3 s, how long it has taken; the end says the whole time.
+    """Print ``text`` and, every 3 s, how long it has taken; at the end, print the total time.
 
-    While it lasts, standard output and error of this process and of all it starts (a JVM too) go to
-    the end of ``log``, so that only one line a step is seen.
+    During the step, standard output and error of this process and of all it starts (a JVM too) are
+    appended to ``log``, so that each step shows only one line.
     """
     private_folder(log.parent)
     sys.stdout.flush()

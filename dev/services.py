@@ -10,6 +10,7 @@ from pathlib import Path
 
 from dev.airflow.home import LocalAirflow, running_airflow, stop_airflow
 from drawdown.errors import DrawdownError
+from drawdown.local_services import note_services
 from drawdown.testing.servers.kafka import KafkaServer
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -19,7 +20,7 @@ KAFKA = STATE_DIR / "kafka"
 
 
 def up() -> None:
-    """Start what does not run yet and print addresses and login. Raises MachineError."""
+    """Start what is not running and print addresses and login. Raises MachineError."""
     broker = KafkaServer(KAFKA)
     address = broker.running_at()
     if address is None:
@@ -30,10 +31,12 @@ def up() -> None:
     if airflow is None:
         upgrade_metastore()
         print("Starting Airflow (about 10 s) ...", flush=True)
-        airflow = LocalAirflow(ROOT, AIRFLOW_HOME, extra_env={"DRAWDOWN_KAFKA": address})
+        airflow = LocalAirflow(ROOT, AIRFLOW_HOME, extra_env={"DRAWDOWN_KAFKA": address}, triggerer=True)
         airflow.start(detached=True)
+    note_services(ROOT, {"DRAWDOWN_KAFKA": address})
     print(f"Airflow: {airflow.url}   user {airflow.user}, password {airflow.password}")
     print(f"Kafka:   {address}")
+    print("Airflow pauses a new DAG: switch it on in the list of DAGs")
     print("Stop both with: make down")
 
 
@@ -49,7 +52,8 @@ def upgrade_metastore() -> None:
 
 
 def down() -> None:
-    """Stop both with everything they started; harmless when nothing runs."""
+    """Stop both with everything they started; does nothing when nothing is running."""
+    note_services(ROOT, {})
     stop_airflow(AIRFLOW_HOME)
     KafkaServer(KAFKA).stop()
 

@@ -13,10 +13,10 @@ from drawdown.jvm.prepare import prepare
 
 
 def set_up(project_root: Path) -> None:
-    """Fetch what is missing of the locked jars, check all, make our own jar and the archive if there is none.
+    """Fetch missing locked jars, check all jars, make our own jar and the archive if they are missing.
 
-    Raises MachineError ``jars.*``, ``java.*`` or ``setup.own-jar``. A failed archive is said and otherwise
-    ignored: it saves seconds and nothing depends on it.
+    Raises MachineError ``jars.*``, ``java.*`` or ``setup.own-jar``. A failed archive is reported and
+    otherwise ignored: it saves seconds and nothing depends on it.
     """
     if not prepare(project_root, step):
         log = project_root / ".drawdown" / "logs" / "archive.log"

@@ -1,4 +1,4 @@
-"""What only the tests need: a real PostgreSQL server, a browser, and Airflow's optional providers."""
+"""Install what only tests need: a real PostgreSQL server, a browser, and Airflow's optional providers."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from drawdown.testing.servers.postgres import DEBIAN
 ROOT = Path(__file__).resolve().parents[1]
 LOG = ROOT / ".drawdown" / "logs" / "setup.log"
 PROVIDERS = ROOT / ".drawdown" / "tests" / "providers"
-"""Airflow's providers of pyproject.toml's extras, apart from the environment that runs everything else."""
+"""Airflow's providers of pyproject.toml's extras, outside the environment that runs everything else."""
 
 _WANTED = ROOT / "tests" / "providers.txt"
 
 
 def has_postgres() -> bool:
-    """Whether initdb is there: on PATH, or where Debian puts it."""
+    """Whether initdb exists: on PATH, or where Debian puts it."""
     return shutil.which("initdb") is not None or any(DEBIAN.glob("*/bin/initdb"))
 
 
 def chromium() -> str | None:
-    """Path of the browser; None if there is none."""
+    """Return the path of the browser; None if there is none."""
     return shutil.which("chromium")
 
 
 @dataclass(frozen=True)
 class Program:
-    """Something of a Debian package, and how to see that it is there."""
+    """A program of a Debian package, and how to find out whether it is installed."""
 
     title: str
     package: str
@@ -48,7 +48,7 @@ PROGRAMS = (
 
 
 def install_providers(log: Path) -> None:
-    """Put what tests/providers.txt pins into PROVIDERS, unless it is there.
+    """Install what tests/providers.txt pins into PROVIDERS, unless it is installed.
 
     Raises:
         MachineError: ``tests.no-providers``.
@@ -71,7 +71,7 @@ def install_providers(log: Path) -> None:
 
 
 def main() -> int:
-    """Install what is missing, where allowed; else say what to install."""
+    """Install what is missing, if allowed; else say what to install."""
     code = 0
     for program in PROGRAMS:
         if not program.is_there() and debian.can_install():

@@ -1,4 +1,4 @@
-"""Drains a rebuild of a pipeline and compares it with what is live; Airflow submits it."""
+"""Drains a rebuild of a pipeline and compares it with the live output; Airflow submits it."""
 
 from drawdown.jobs import rebuild
 

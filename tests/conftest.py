@@ -9,12 +9,17 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from drawdown.testing.servers.kafka import KafkaServer
 from tests.capabilities import listing as capabilities
 from tests.faults.listing import collected, remembered, write_page
+from tests.support.database import TestDatabase
+from tests.support.rebuilds import Hourly
 from tests.support.sandbox import Sandbox
 from tests.support.scratch import make_scratch, remove_scratch
 from tests.support.spark import start_session
 from tests.support.workers import is_worker
+
+pytest_plugins = ("tests.fixtures.kafka", "tests.fixtures.metastores", "tests.fixtures.postgres")
 
 # Tests start hundreds of short-lived JVMs: without the optimising compiler and a collector of many threads
 # they take half the processor time (measured).
@@ -96,3 +101,21 @@ def spark() -> Iterator[SparkSession]:
 def sandbox(tmp_path: Path, spark: SparkSession) -> Sandbox:
     """A project of its own that drains in the module's session."""
     return Sandbox(tmp_path / "project", spark)
+
+
+@pytest.fixture
+def kafka_sandbox(tmp_path: Path, spark: SparkSession, broker: KafkaServer) -> Sandbox:
+    """The same; its default broker is the module's."""
+    return Sandbox(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
+
+
+@pytest.fixture
+def postgres_sandbox(tmp_path: Path, spark: SparkSession, database: TestDatabase) -> Sandbox:
+    """The same; its default database is the test's."""
+    return Sandbox(tmp_path / "project", spark, more=database.project_lines)
+
+
+@pytest.fixture
+def hourly(tmp_path: Path, spark: SparkSession) -> Hourly:
+    """A project of its own for the pipeline that rebuilds are tested on."""
+    return Hourly(tmp_path / "project", spark)

@@ -1,8 +1,9 @@
 """A local Airflow: api-server, scheduler and dag-processor as guarded background processes.
 
 ``airflow standalone`` takes 38 s to be ready on two cores. This takes about 9 s for a new home and 6 s
-for one that is there: the database is made by one process, the three components start at once, there is
-no triggerer (nothing here defers), no example DAG and one api worker.
+for one that is there: the database is made by one process, the components start at once, there is no example
+DAG and one api worker. Nothing here defers, so the triggerer starts only where somebody looks: Airflow's home
+page is red without one.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ COMPONENTS = {
     # Task logs are files in the same home: the log server (a fixed port, 8793) has nobody to serve.
     "scheduler": ["scheduler", "--skip-serve-logs"],
     "dag-processor": ["dag-processor"],
+    "triggerer": ["triggerer", "--skip-serve-logs"],
 }
 FINISHED = frozenset({"success", "failed"})
 START_TIMEOUT = 120.0
@@ -45,6 +47,7 @@ class LocalAirflow:
         home: AIRFLOW_HOME: SQLite database, logs, keys; kept between starts.
         port: of the api-server on 127.0.0.1; a free one if not given.
         extra_env: environment variables for all its processes, so also for tasks; they win.
+        triggerer: whether to start one.
     """
 
     def __init__(
@@ -53,6 +56,8 @@ class LocalAirflow:
         home: Path,
         port: int | None = None,
         extra_env: Mapping[str, str] | None = None,
+        *,
+        triggerer: bool = False,
     ) -> None:
         self.project_root = project_root.resolve()
         self.home = home.resolve()
@@ -63,6 +68,7 @@ class LocalAirflow:
         self.environment = airflow_environment(self.project_root, self.home, self.port, extra_env)
         self.api = AirflowApi(self.port, self.user, self.password)
         self._components = _components(self.home)
+        self.starts = [name for name in COMPONENTS if triggerer or name != "triggerer"]
 
     def __enter__(self) -> LocalAirflow:
         self.start()
@@ -106,8 +112,11 @@ class LocalAirflow:
         self.prepare()
         started: list[Background] = []
         try:
-            for name, component in self._components.items():
-                command = [sys.executable, "-m", "airflow", *COMPONENTS[name]]
+            for name in self.starts:
+                component, command = (
+                    self._components[name],
+                    [sys.executable, "-m", "airflow", *COMPONENTS[name]],
+                )
                 component.start(command, self.environment, detached=detached)
                 started.append(component)
             self.wait_healthy()
@@ -118,7 +127,7 @@ class LocalAirflow:
         _state_file(self.home).write_text(json.dumps({"port": self.port}))
 
     def wait_healthy(self, timeout: float = START_TIMEOUT) -> None:
-        """Wait for the database, scheduler and dag-processor to say they are healthy."""
+        """Wait for the database and what was started to say they are healthy."""
         _poll(self._healthy, timeout, lambda: f"not healthy: {self.api.health()}", self.home / "run")
 
     def stop(self) -> None:
@@ -178,10 +187,10 @@ class LocalAirflow:
         return list((answer or {"task_instances": []})["task_instances"])
 
     def _healthy(self) -> bool | None:
-        for component in self._components.values():
-            component.require_alive()
+        for name in self.starts:
+            self._components[name].require_alive()
         health = self.api.health() or {}
-        needed = ("metadatabase", "scheduler", "dag_processor")
+        needed = ("metadatabase", *(name.replace("-", "_") for name in self.starts if name != "api-server"))
         return all(health.get(part, {}).get("status") == "healthy" for part in needed) or None
 
     def _when_parsed(self, dag_id: str, call: Callable[[], Any]) -> Any:

@@ -1,7 +1,7 @@
 """Drawdown: Structured Streaming as scheduled batch work.
 
-What stands in `__all__` is public, as are `drawdown.jobs`, `drawdown.testing`, `drawdown.airflow.factory` and
-`drawdown.airflow.plugin`; every other module may change. A name is imported when it is first used.
+The names in `__all__` are public, and so are `drawdown.jobs`, `drawdown.testing`, `drawdown.airflow.factory`
+and `drawdown.airflow.plugin`; every other module may change. A name is imported when it is first used.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The calls for notebooks and other schedulers: a project's pipelines planned, run and looked at from Python.
+"""Calls for notebooks and other schedulers: plan, run and inspect a project's pipelines from Python.
 
-They do what the commands of the same names do, by the same code.
+They share the code of the commands with the same names.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ class Project:
     """A project folder: include/project.yaml and include/pipelines/.
 
     Attributes:
-        spec: what project.yaml says.
-        spark: a session that plans and runs use and leave running; None: each starts one of its own, by the
-            pipeline's cluster profile, and stops it.
+        spec: the content of project.yaml.
+        spark: a session that plans and runs use and leave running; None: each starts its own session from the
+            pipeline's cluster profile and stops it.
     """
 
     spec: ProjectSpec
@@ -46,10 +46,10 @@ class Project:
 
     @classmethod
     def load(cls, path: str | os.PathLike[str] = ".", spark: SparkSession | None = None) -> Project:
-        """The project that this folder is, or lies in.
+        """Load the project of this folder or of the nearest parent that is one.
 
         Raises:
-            SpecError: there is none, or project.yaml is wrong.
+            SpecError: no project was found, or project.yaml is invalid.
 
         Example:
             >>> project = drawdown.Project.load("/srv/flights")
@@ -58,19 +58,19 @@ class Project:
 
     @property
     def pipelines(self) -> list[str]:
-        """The names of its pipelines, in alphabetical order."""
+        """Return the names of its pipelines, in alphabetical order."""
         return pipeline_names(self.spec)
 
     def pipeline(self, name: str) -> Pipeline:
-        """One of its pipelines, as its folder is now.
+        """Return one of its pipelines, read from its folder now.
 
         Raises:
-            SpecError: ``spec.no-pipeline``, or its folder is wrong.
+            SpecError: ``spec.no-pipeline``, or its folder is invalid.
         """
         return Pipeline(self, load_pipeline(self.spec, name))
 
     def runs(self, limit: int = 20) -> list[Run]:
-        """The newest runs of all pipelines, newest first."""
+        """Return the newest runs of all pipelines, newest first."""
         with Metastore.open(self.spec.metastore_url) as metastore:
             return metastore.runs(limit=limit)
 
@@ -87,13 +87,13 @@ class Pipeline:
         return self.spec.name
 
     def preflight(self) -> Preflight:
-        """Whether a run would have anything to do, why, and how much waits; starts no Spark."""
+        """Find out whether a run would have work, why, and how large the backlog is; starts no Spark."""
         project = self.project.spec
         with Workspace.open(project) as workspace:
             return preflight(workspace, in_use(workspace, self.spec))
 
     def plan(self) -> Plan:
-        """What the next run would refuse, change, keep in state and read; touches nothing.
+        """Plan the next run: refusals, changes, kept state and backlog; changes nothing.
 
         Raises:
             MachineError: Java or a jar is missing.
@@ -108,14 +108,15 @@ class Pipeline:
                 return plan(session, replace(workspace, project=known), version)
 
     def run(self, watcher: Watcher | None = None) -> Run | None:
-        """Drain, audit and publish now; returns the run's record, None when there was nothing to do.
+        """Drain, audit and publish now; returns the run's record, None when there was no work.
 
         Args:
-            watcher: hears of batches and verdicts while the run goes on.
+            watcher: receives batches and verdicts while the run goes on.
 
         Raises:
-            DrawdownError: whatever ended it: RefusedError (nothing was touched), BusyError (another run holds
-                the lease), SourceError, TransformError, AuditFailed (nothing was published), MachineError.
+            DrawdownError: what ended the run: RefusedError (nothing was touched), BusyError (another run
+                holds the lease), SourceError, TransformError, AuditFailed (nothing was published),
+                MachineError.
         """
         with self._application("run", watcher, drains=True) as application:
             [report] = application.drain_all([self.spec])
@@ -124,16 +125,16 @@ class Pipeline:
         return report.run
 
     def replay(self, start: datetime, end: datetime, watcher: Watcher | None = None) -> list[Run]:
-        """Compute [start, end) of event time again and replace it, one interval of `replay:` after the other.
+        """Recompute and replace [start, end) of event time, one `replay:` interval after the other.
 
         Args:
             start: the first event time; UTC unless it has a time zone.
-            end: the first event time behind it.
+            end: the end of the range, exclusive.
 
         Raises:
-            RefusedError: ``replay.undeclared``: the pipeline says no `replay:`.
-            SpecError: the end is not behind the start.
-            DrawdownError: as `run`; intervals before the one that failed are replaced.
+            RefusedError: ``replay.undeclared``: the pipeline has no `replay:`.
+            SpecError: the end is not after the start.
+            DrawdownError: as `run`; earlier intervals stay replaced.
         """
         from drawdown.sources.replay_basis import replay_of
         from drawdown.values.interval import Interval
@@ -148,7 +149,7 @@ class Pipeline:
         return [report.run for report in reports if report.run is not None]
 
     def runs(self, limit: int = 20) -> list[Run]:
-        """Its newest runs, newest first: counts, verdict, error, progress of the last batches."""
+        """Return its newest runs, newest first: counts, verdict, error, progress of the last batches."""
         with Metastore.open(self.project.spec.metastore_url) as metastore:
             return metastore.runs(self.name, limit=limit)
 

@@ -1,7 +1,7 @@
-"""Logins that stand in an Airflow connection, of brokers and databases: handed over in a private file.
+"""Hands logins of brokers and databases from Airflow connections to the driver in a private file.
 
-A command line, a ``--conf``, Airflow's rendered fields and logs are read by others; a file of mode 0600
-in a folder of mode 0700 that lives until the driver has read it is not.
+Command lines, ``--conf``, Airflow's rendered fields and logs can be read by others. A file of mode 0600 in a
+folder of mode 0700, removed once the driver has read it, cannot.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Login:
 
 
 def connections_of(project: Project, pipelines: Iterable[Pipeline]) -> dict[str, str]:
-    """``brokers.NAME`` or ``databases.NAME`` -> id of the Airflow connection with its login.
+    """Map ``brokers.NAME`` or ``databases.NAME`` to the id of the Airflow connection with its login.
 
-    Of the brokers and databases that these pipelines use.
+    Contains the brokers and databases that these pipelines use.
     """
     pipelines = list(pipelines)
     used = {f"brokers.{s.broker}" for p in pipelines for s in p.sources.values() if s.format == "kafka"}
@@ -45,7 +45,7 @@ def connections_of(project: Project, pipelines: Iterable[Pipeline]) -> dict[str,
 
 
 def with_logins(project: Project, logins: Mapping[str, Login]) -> Project:
-    """The project with these logins in place, by the names of `connections_of`."""
+    """Return the project with these logins, by the names of `connections_of`."""
     brokers, databases = dict(project.brokers), dict(project.databases)
     for place, login in logins.items():
         kind, _, name = place.partition(".")
@@ -59,7 +59,7 @@ def with_logins(project: Project, logins: Mapping[str, Login]) -> Project:
 
 
 def hand_over(logins: Mapping[str, Login], folder: Path) -> Path:
-    """Write the file for a driver into ``folder`` (mode 0700, of this run alone)."""
+    """Write the file for a driver into ``folder`` (mode 0700, used by this run only)."""
     path = folder / "credentials.json"
     content = {name: [login.username, login.password.get_secret_value()] for name, login in logins.items()}
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -71,10 +71,10 @@ def hand_over(logins: Mapping[str, Login], folder: Path) -> Path:
 def collect(
     project: Project, pipelines: Iterable[Pipeline], environment: Mapping[str, str] = os.environ
 ) -> Project:
-    """In the driver: the project with the logins that were handed over. The file is removed.
+    """In the driver: read the logins, remove the file and return the project with them.
 
     Raises:
-        SpecError: ``credentials.missing``: a broker or database names a connection, and nobody looked it up.
+        SpecError: ``credentials.missing``: a broker or database names a connection that was not looked up.
     """
     logins: dict[str, Login] = {}
     if given := environment.get(CREDENTIALS):
@@ -87,9 +87,9 @@ def collect(
         if name not in logins:
             raise SpecError(
                 "credentials.missing",
-                f"the login of {name} is in the Airflow connection {connection!r}, "
-                "which only a task of Airflow can read",
+                f"the login of {name} is in the Airflow connection {connection!r}, which only an Airflow"
+                " task can read",
                 where="include/project.yaml",
-                do="run the DAG, or give user and password by ${ENV} references instead of `connection`",
+                do="run the DAG, or set user and password with ${ENV} references instead of `connection`",
             )
     return with_logins(project, logins)

@@ -1,7 +1,7 @@
 """Every error a user can meet: an id, what was found, where, and what to do next.
 
 One class per kind; the kind decides the exit code and whether a retry can help. Errors are raised
-where the cause is known and printed by the CLI and the jobs; no stack trace reaches a user.
+where the cause is known; the CLI and the jobs print them without a stack trace.
 """
 
 from __future__ import annotations
@@ -46,13 +46,13 @@ class DrawdownError(Exception):
 
 
 class SpecError(DrawdownError):
-    """A file the user wrote does not say something that can run (exit code 2)."""
+    """A file that the user wrote is invalid (exit code 2)."""
 
     exit_code = 2
 
 
 class RefusedError(DrawdownError):
-    """Going on would break state or a sink, so nothing was touched (exit code 3)."""
+    """Continuing would break state or a sink, so nothing was changed (exit code 3)."""
 
     exit_code = 3
 

@@ -1,9 +1,9 @@
-"""Fault points: named places around every durable step of a run, where a test can make it die.
+"""Fault points: named places around every durable step of a run, where a test can make the run die.
 
     DRAWDOWN_FAULT="kill after batch.note 2"        ACTION before|after STEP [NTH, from 1]
 
-kill: SIGKILL to the whole process group, driver and JVM together. freeze: SIGSTOP to it, as a machine
-that sleeps. fail: the step raises OSError. Unset, a step costs one look at a cached value.
+kill: SIGKILL to the whole process group, driver and JVM together. freeze: SIGSTOP to it, like a machine
+that sleeps. fail: the step raises OSError. Without the variable, a step costs one check of a cached value.
 """
 
 from __future__ import annotations
@@ -16,19 +16,23 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
 from drawdown.errors import SpecError
 
 FAULT = "DRAWDOWN_FAULT"
-"""Environment variable: what happens where; read once by each process."""
+"""Environment variable: which fault, and where; each process reads it once."""
+
+STRUCK = "DRAWDOWN_FAULT_STRUCK"
+"""Environment variable: a file that is made just before a fault strikes, to tell it from other deaths."""
 
 STEPS: Mapping[str, str] = {
     "lease.take": "the lease is this run's",
     "run.open": "the run record says running",
     "checkpoint.note": "the generation is in the metastore",
-    "past.settle": "the metastore agrees with Spark's commit log; what dead runs left is gone",
+    "past.settle": "the metastore agrees with Spark's commit log; leftovers of crashed runs are gone",
     "query.start": "Spark's query runs; from here on it writes its offset log",
-    "batch.files": "what the files of a batch look like is in the metastore",
+    "batch.files": "sizes and times of a batch's files are in the metastore",
     "batch.stage": "a batch's rows are written where the sink keeps them until they are published",
     "batch.reject": "a batch's rejected rows are written",
     "batch.note": "files, offsets and counts of a batch are in the metastore",
@@ -37,28 +41,28 @@ STEPS: Mapping[str, str] = {
     "commits.note": "the metastore knows the batches that Spark has committed",
     "quarantine.publish": "rejected rows are visible",
     "verdict.note": "the verdict is in the metastore",
-    "publish.copy": "PostgreSQL: one staged file is sent, in a transaction that nobody sees yet",
+    "publish.copy": "PostgreSQL: one staged file is sent, in a transaction that is not visible yet",
     "publish.commit": "one commit of the sink: its rows are visible",
     "publish.send": "the rows of one transaction of several are in the sink, invisible",
     "publish.file": "one transaction of several is committed: its rows are visible",
     "publish.note": "the metastore knows what is visible",
     "run.close": "the run record is finished",
 }
-"""Each step of a drain, and what is durable after it; in the order of a run."""
+"""Each step of a drain, and what is durable after it, in the order of a run."""
 
 QUARANTINE_STEPS: Mapping[str, str] = {
-    "replay.judge": "rows of the quarantine are judged again, and those that pass are written apart",
+    "replay.judge": "quarantined rows are judged again, and those that pass are written to a separate place",
     "replay.note": "the metastore knows which of them go into which batch",
     "replay.plan": "that batch is in Spark's offset log; the steps of a drain follow",
-    "drop.note": "the metastore knows which rows of the quarantine are dropped",
+    "drop.note": "the metastore knows which quarantined rows are dropped",
 }
-"""The same for what is done with the rows of a quarantine."""
+"""The same for replays and drops of quarantined rows."""
 
 REPLAY_STEPS: Mapping[str, str] = {
     "replay.stage": "a replay's rows are written apart from the table",
     "replay.commit": "one commit: they are in place of those of its interval",
 }
-"""The same of a replay."""
+"""The same for a replay."""
 
 REBUILD_STEPS: Mapping[str, str] = {
     "rebuild.compare": "the metastore has the comparison of the shadow with what is live",
@@ -70,14 +74,14 @@ REBUILD_STEPS: Mapping[str, str] = {
     "rollback.note": "the metastore knows that the old generation is live again",
     "rebuild.discard": "the metastore knows that the shadow is not wanted; its files follow",
 }
-"""The same of a rebuild; its drain has the steps of a drain."""
+"""The same for a rebuild; its drain has the steps of a drain."""
 
 RECOVERY_STEPS: Mapping[str, str] = {
     "recovery.mark": "the checkpoint says which command is changing it: no run starts until that has ended",
     "recovery.sink": "one table of the sink is as it was",
     "recovery.forget": "the metastore has forgotten the batches behind it; the checkpoint's files follow",
 }
-"""The same of a rewind or a restore."""
+"""The same for a rewind or a restore."""
 
 UPKEEP_STEPS: Mapping[str, str] = {
     "upkeep.prune": "what no restart needs is gone from the checkpoint's folder",
@@ -86,20 +90,20 @@ UPKEEP_STEPS: Mapping[str, str] = {
     "upkeep.vacuum": "files of a table that nobody needs are gone",
     "upkeep.records": "records that nobody looks at are gone from the metastore",
 }
-"""The same of an upkeep."""
+"""The same for an upkeep."""
 
 RENAME_STEPS: Mapping[str, str] = {
     "rename.copy": "one file of the old name is in the folder of the new one",
     "rename.switch": "the metastore knows the pipeline by its new name",
     "rename.remove": "one folder of the old name is gone",
 }
-"""The same of a rename."""
+"""The same for a rename."""
 
 REMOVE_STEPS: Mapping[str, str] = {
     "remove.files": "one folder of a pipeline whose folder in the project is gone is deleted",
     "remove.records": "the metastore has forgotten the pipeline",
 }
-"""The same of a removal."""
+"""The same for a removal."""
 
 _ALL = (
     *STEPS, *QUARANTINE_STEPS, *REPLAY_STEPS, *REBUILD_STEPS, *RECOVERY_STEPS, *UPKEEP_STEPS, *RENAME_STEPS,
@@ -114,7 +118,7 @@ _STOPS_WITHIN = 1.0
 
 @dataclass
 class Fault:
-    """What happens at one place; `calls` counts how often its step began."""
+    """A fault at one place; `calls` counts how often its step began."""
 
     action: str
     when: str
@@ -124,7 +128,7 @@ class Fault:
 
     @classmethod
     def parse(cls, text: str) -> Fault:
-        """Raises SpecError ``fault.unknown`` for what is no fault."""
+        """Parse a fault. Raises SpecError ``fault.unknown``."""
         found = _WORDS.fullmatch(text.strip())
         if found is None or found[1] not in _ACTIONS or found[3] not in _ALL:
             raise SpecError(
@@ -149,10 +153,12 @@ class Fault:
             self._strike()
 
     def _strike(self) -> None:
+        if struck := os.environ.get(STRUCK):
+            Path(struck).touch()
         if self.action == "fail":
             raise OSError(f"{FAULT}={self}")
         os.killpg(os.getpgrp(), signal.SIGKILL if self.action == "kill" else signal.SIGSTOP)
-        # Another thread may be the one that takes the stop, a moment later: this one must not go on so long.
+        # The signal may stop another thread first, a moment later: this one must not continue meanwhile.
         time.sleep(_STOPS_WITHIN)
 
 
@@ -163,6 +169,6 @@ def _armed() -> Fault | None:
 
 
 def durable(step: str) -> AbstractContextManager[None]:
-    """``with durable("batch.note"): ...``: the block makes true what STEPS says of it."""
+    """``with durable("batch.note"): ...``: after the block, what STEPS says about the step is durable."""
     fault = _armed()
     return _FREE if fault is None or fault.step != step else fault.around()

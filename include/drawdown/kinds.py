@@ -1,16 +1,16 @@
-"""What a kind of source or of sink says about itself: formats, keys, options, checks, and where its code is.
+"""How a kind of source or sink describes itself: formats, keys, options, checks, and where its code is.
 
 Each kind's folder has a kind.py with its record; sources/registry.py and sinks/registry.py list them. A
 kind.py imports neither Spark nor a client library: Airflow's DAG processor checks specs.
 
-Names of options are Spark's own, in its documented spelling, read from the classes of Spark 4.2.0 and Delta
-4.4.0 that each kind.py names: one that Spark would accept and ignore is an error. Left out on purpose are
-those that name files outside the spec's own paths, load classes, or repeat a key of the spec (`_ELSEWHERE`).
+Option names are Spark's own, in its documented spelling, read from the classes of Spark 4.2.0 and Delta
+4.4.0 that each kind.py names: an option that Spark would accept and ignore is an error. Options that name
+files outside the spec's own paths, load classes, or repeat a key of the spec (`_ELSEWHERE`) are left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import reduce
 from importlib import import_module
@@ -18,16 +18,20 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from drawdown.values.model import problem
 from drawdown.values.nearest import did_you_mean
+from drawdown.values.option_types import TEXT, OptionType
 
 if TYPE_CHECKING:
     from drawdown.spec import Sink, Source
 
+Options = Mapping[str, OptionType] | Collection[str]
+"""The options of a kind: with the type of each value, or only the names."""
+
 Code = str
-"""``package.module:name``, imported when it is first needed: see `code_at`."""
+"""``package.module:name``, imported at the first use, see `code_at`."""
 
 Staging = Literal["none", "in place", "apart"]
-"""``none``: each batch is visible as it is written; ``in place``: beside the rows that readers see;
-``apart``: in a folder of its own, until a publish has taken them into the target."""
+"""``none``: each batch is visible as it is written; ``in place``: rows wait beside those that readers see;
+``apart``: rows wait in a separate folder until a publish copies them into the target."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,22 +43,23 @@ class SourceKind:
         reader: ``(session, project, pipeline, name) -> DataFrame``, a stream with the user's columns and the
             SYSTEM_COLUMNS of sources/spark_columns.py; of a kind with ``infer_schema`` also ``inferred``.
         backlog: ``(SourceProgress) -> SourceFinding``, what waits, without Spark (sources/findings.py).
-            None: only Spark can tell, so each run starts.
-        keys: its keys among those that not every kind has.
-        options: the names that Spark reads for a source; None when they are the source's own.
-        check: raises a `problem` for what is missing or contradicts itself.
-        takes_files: whether a stream of it takes files of a folder, whole.
-        cleans: whether options let files leave the source's folder once they were read.
-        replays: whether it gives again what it has given, so that `replay:` can be said.
-        check_replay: raises a `problem` for a source, by its name, whose options forbid that.
-        test_only: by format why no schedule may use it.
+            None: only Spark can find out, so each run starts it.
+        keys: its keys besides those that every kind has.
+        options: what Spark reads for a source, each with the type of its value (values/option_types.py);
+            None when they are the source's own.
+        check: raises a `problem` for keys that are missing or contradict each other.
+        takes_files: whether its stream takes whole files of a folder.
+        cleans: whether options remove files from the source's folder once they were read.
+        replays: whether it can return earlier rows again, so that `replay:` is possible.
+        check_replay: raises a `problem` for a source, by its name, whose options prevent a replay.
+        test_only: by format, why no schedule may use it.
     """
 
     formats: tuple[str, ...]
     reader: Code
     backlog: Code | None = None
     keys: frozenset[str] = frozenset()
-    options: Callable[[Source], frozenset[str] | None]
+    options: Callable[[Source], Options | None]
     check: Callable[[Source], None]
     takes_files: bool = False
     cleans: Callable[[Mapping[str, object]], bool] = lambda _: False
@@ -69,19 +74,19 @@ class SinkKind:
 
     Attributes:
         formats: values of ``format:``.
-        stage: for a sink its class with the methods of sinks/stage.py, made of ``(workspace, pipeline)``.
-        target: for a sink ``(project, pipeline, keys) -> Target`` (changes/protocol.py), which makes staged
-            rows visible; None for a sink that shows each batch itself, as it is written.
+        stage: for a sink, its class with the methods of sinks/stage.py, made of ``(workspace, pipeline)``.
+        target: for a sink, ``(project, pipeline, keys) -> Target`` (changes/protocol.py), which makes staged
+            rows visible; None for a sink that shows each batch itself as it is written.
         staging: where rows of a sink with this ``mode`` and ``delivery`` wait for their publish.
         shown: where the rows go, in a word or two.
-        keys: its keys among those that not every kind has.
-        required: keys that it cannot do without, each with an example.
-        options: the names that a sink of this format takes.
-        check: raises a `problem` for what contradicts itself.
+        keys: its keys besides those that every kind has.
+        required: required keys, each with an example.
+        options: the option names of a sink of this format.
+        check: raises a `problem` for keys that contradict each other.
         modes: output modes, and why no others.
         readable: whether rows can be read back after they were written.
         out_of_order: whether a slice can be shown although an earlier one is held.
-        no_replay: why the rows of an interval cannot be taken back; None when they can.
+        no_replay: why the rows of an interval cannot be replaced; None when they can.
         test_only: why no schedule may use it.
     """
 
@@ -92,7 +97,7 @@ class SinkKind:
     shown: Callable[[Sink], str] = lambda sink: sink.path or sink.function or sink.format
     keys: frozenset[str] = frozenset()
     required: tuple[tuple[str, str], ...] = ()
-    options: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    options: Mapping[str, Options] = field(default_factory=dict)
     check: Callable[[Sink], None] = lambda _: None
     modes: tuple[tuple[str, ...], str] = (("append", "update", "complete"), "")
     readable: bool = False
@@ -102,15 +107,15 @@ class SinkKind:
 
 
 def refuse_static(source: Source) -> None:
-    """Raises a `problem` when a source that can only be a stream says ``static``."""
+    """Raise a `problem` when a source that can only be a stream has ``static``."""
     if source.static:
         raise problem(
             "contradiction", f"a {source.format} source cannot be static", "static", do="remove the key"
         )
 
 
-TIME_OPTIONS = frozenset({"dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat", "locale"})
-"""How text formats read and write times."""
+TIME_OPTIONS = TEXT.of("dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat", "locale")
+"""Options of text formats for reading and writing times."""
 
 _ELSEWHERE = {
     "path": "the key `path` of the source says it",
@@ -131,18 +136,21 @@ _ELSEWHERE = {
 
 
 def by_format(*kinds: Code) -> dict[str, Any]:
-    """The kinds by the formats they have."""
+    """Return the kinds by format."""
     return {format: kind for kind in map(code_at, kinds) for format in kind.formats}
 
 
 def code_at(code: Code) -> Any:
-    """What stands at ``package.module:name`` or ``package.module:Class.method``."""
+    """Return what is at ``package.module:name`` or ``package.module:Class.method``."""
     module, _, name = code.partition(":")
     return reduce(getattr, name.split("."), import_module(module))
 
 
-def check_names(given: Iterable[str], known: Collection[str], *at: str) -> None:
-    """Raises a PydanticCustomError (``unknown-option``) for the first name that is not known."""
+def check_options(given: Mapping[str, object], known: Options, *at: str) -> None:
+    """Raise a PydanticCustomError for the first unknown name (``unknown-option``).
+
+    Else raise one for the first value that Spark could not read (``wrong-value``).
+    """
     for name in given:
         if name not in known:
             why = _ELSEWHERE.get(name) or did_you_mean(name, known)
@@ -152,4 +160,16 @@ def check_names(given: Iterable[str], known: Collection[str], *at: str) -> None:
                 *at,
                 name,
                 do="correct or remove it",
+            )
+    if not isinstance(known, Mapping):
+        return
+    for name, value in given.items():
+        kind: OptionType = known[name]
+        if not kind.takes(value):
+            raise problem(
+                "wrong-value",
+                f"must be {kind.must_be}, not {str(value)[:40]!r}",
+                *at,
+                name,
+                do=f"correct the value, such as `{name}: {kind.example}`",
             )

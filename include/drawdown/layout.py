@@ -1,4 +1,4 @@
-"""Where Drawdown keeps its own files below a storage root: each such path is spelled here, and only here.
+"""Where Drawdown keeps its own files below a storage root; these paths are only written here.
 
 Paths are relative to the storage root, with forward slashes.
 
@@ -21,73 +21,73 @@ import re
 OWN = "_drawdown"
 QUARANTINE = "quarantine"
 RESERVED = (OWN, QUARANTINE)
-"""First folders of a path that no sink may have."""
+"""Top-level folders that a sink's path may not be in."""
 
 _OWNER = re.compile(rf"{OWN}/([^/]+)/")
 
 
 def home_of(pipeline: str) -> str:
-    """The folder of all that is kept for a pipeline."""
+    """Return the folder of everything that is kept for a pipeline."""
     return f"{OWN}/{pipeline}"
 
 
 def quarantine_of(pipeline: str) -> str:
-    """The table of its rows that were set aside."""
+    """Return the table of a pipeline's quarantined rows."""
     return f"{QUARANTINE}/{pipeline}"
 
 
 def checkpoint_of(pipeline: str, generation: int | str) -> str:
-    """The checkpoint of a generation; `*` stands for all of them."""
+    """Return the checkpoint of a generation; `*` matches all generations."""
     return f"{home_of(pipeline)}/checkpoint-{generation}"
 
 
 def carriers_of(pipeline: str, generation: int) -> str:
-    """The folder with one folder a source that has carriers."""
+    """Return the folder that has a folder for each source with carriers."""
     return f"{home_of(pipeline)}/carriers-{generation}"
 
 
 def schemas_of(pipeline: str, generation: int) -> str:
-    """The folder with one DDL file a source whose columns were inferred."""
+    """Return the folder with a DDL file for each source whose columns were inferred."""
     return f"{home_of(pipeline)}/schema-{generation}"
 
 
 def generation_folders(pipeline: str, generation: int) -> tuple[str, ...]:
-    """All that goes with one generation and no other."""
+    """Return the folders that belong to one generation only."""
     kept = checkpoint_of, carriers_of, schemas_of
     return tuple(each(pipeline, generation) for each in kept)
 
 
 def staged_of(pipeline: str) -> str:
-    """Rows that wait apart from their table until a publish has taken them there."""
+    """Return the folder of rows that wait apart from their table until a publish."""
     return f"{home_of(pipeline)}/staged"
 
 
 def replay_folder(pipeline: str, interval: str) -> str:
-    """The rows of a replay, until its commit; `interval`: the name of one."""
+    """Return the folder of a replay's rows until its commit; `interval`: the name of the interval."""
     return f"{home_of(pipeline)}/replays/{interval}"
 
 
 def replayed_rows_of(pipeline: str, decision: str) -> str:
-    """Rows of the quarantine that a decision has put into a batch."""
+    """Return the folder of quarantined rows that a decision has put into a batch."""
     return f"{home_of(pipeline)}/quarantine/{decision}"
 
 
 def snapshots_of(pipeline: str) -> str:
-    """The folder of the copies of its checkpoint, each named by its time."""
+    """Return the folder of the checkpoint's copies, each named by its time."""
     return f"{home_of(pipeline)}/snapshots"
 
 
 def data_docs_of(pipeline: str) -> str:
-    """The pages of its judged slices."""
+    """Return the folder of the pages of audited slices."""
     return f"{home_of(pipeline)}/data_docs"
 
 
 def scratch_of(pipeline: str, id: str) -> str:
-    """A folder of one run."""
+    """Return a temporary folder of one run."""
     return f"{home_of(pipeline)}/scratch-{id}"
 
 
 def owner_of(path: str) -> str | None:
-    """The pipeline for which a path is kept; None when it is none of these."""
+    """Return the pipeline to which a path belongs; None for other paths."""
     found = _OWNER.match(path)
     return found[1] if found else None

@@ -1,9 +1,9 @@
-"""How the driver learns that it should stop: a FIFO whose other end nobody holds any more.
+"""The FIFO that asks the driver to stop when its write end is closed.
 
-Signals do not do: SIGTERM reaches Spark's JVM as well, which dies in the middle of a batch. So whoever
-started the application (launch/submit_guard.py) keeps a FIFO open for writing. Its end of file means
-stop, and comes however the holder ended, SIGKILL included. The driver then stops before the next batch
-writes; one that has not after the grace time ends itself.
+Signals do not work: SIGTERM also reaches Spark's JVM, which dies in the middle of a batch. So the process
+that started the application (launch/submit_guard.py) keeps a FIFO open for writing. End of file means stop,
+and arrives even if that process was killed (SIGKILL). The driver then stops before the next batch writes; if
+it has not after the grace time, it ends itself.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-LEASH = "DRAWDOWN_LEASH"
-"""Environment variable: path of the FIFO. Unset: nobody can pull, as in a run by hand."""
+STOP_PIPE = "DRAWDOWN_STOP_PIPE"
+"""Environment variable: path of the FIFO. Unset in a manual run, which nothing else stops."""
 
 GRACE = "DRAWDOWN_STOP_GRACE"
-"""Environment variable: seconds from being asked to stop until everything is killed."""
+"""Environment variable: seconds from the request to stop until everything is killed."""
 
 DEFAULT_GRACE = 30.0
 
@@ -30,15 +30,15 @@ EXIT_ORPHANED = 137
 
 _LOOK_EVERY = 0.25
 _WITHOUT_JVM = 2.0
-"""Seconds the driver has to report a JVM that is gone, before it is gone itself."""
+"""Seconds that the driver gets to report that its JVM is gone, before it ends itself."""
 
 
 class StopPipe:
-    """Sets ``stop_requested`` when the holder lets go; ends this process when stopping takes too long.
+    """Sets ``stop_requested`` when the write end is closed; ends this process when stopping takes too long.
 
     Args:
-        fifo: what to watch; None for a leash that nobody holds.
-        grace: seconds between being asked to stop and ``os._exit``.
+        fifo: the FIFO to watch; None when no other process can request a stop.
+        grace: seconds between the request to stop and ``os._exit``.
     """
 
     def __init__(self, fifo: Path | None, grace: float = DEFAULT_GRACE) -> None:
@@ -46,12 +46,14 @@ class StopPipe:
         self._fifo = fifo
         self._grace = grace
         if fifo is not None:
-            threading.Thread(target=self._watch, args=(fifo, os.getppid()), name="leash", daemon=True).start()
+            threading.Thread(
+                target=self._watch, args=(fifo, os.getppid()), name="stop-pipe", daemon=True
+            ).start()
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] = os.environ) -> StopPipe:
-        """The leash this process was started on; call it in the driver's main, before Spark is used."""
-        fifo = environment.get(LEASH)
+        """Open the pipe that this process was given; call it in the driver's main, before Spark is used."""
+        fifo = environment.get(STOP_PIPE)
         return cls(Path(fifo) if fifo else None, stop_grace(environment))
 
     def _watch(self, fifo: Path, parent: int) -> None:
@@ -77,7 +79,7 @@ class StopPipe:
 
 
 def stop_grace(environment: Mapping[str, str] = os.environ) -> float:
-    """Seconds of grace after being asked to stop; the default for anything that is no positive number."""
+    """Return the seconds of grace after a request to stop; the default unless a positive number is set."""
     try:
         seconds = float(environment.get(GRACE, DEFAULT_GRACE))
     except ValueError:
@@ -86,7 +88,7 @@ def stop_grace(environment: Mapping[str, str] = os.environ) -> float:
 
 
 def _open(fifo: Path) -> int | None:
-    """The FIFO's descriptor; None when it is gone, which means the holder is."""
+    """Return the FIFO's descriptor; None when the FIFO is gone, which means that its holder is gone."""
     try:
         descriptor = os.open(fifo, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
@@ -98,7 +100,7 @@ def _open(fifo: Path) -> int | None:
 
 
 def _remove(fifo: Path) -> None:
-    """Front and guard may both have been killed: then nobody else is left to tidy up."""
+    """Remove the FIFO and its folder: if front and guard were both killed, no other process does it."""
     with contextlib.suppress(OSError):
         fifo.unlink()
         fifo.parent.rmdir()

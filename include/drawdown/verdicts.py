@@ -1,4 +1,4 @@
-"""What is said of a pipeline before it runs: one verdict per finding; a drain raises the refusals."""
+"""Findings about a pipeline before it runs, one verdict each; a drain raises the refusals."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class PlanVerdict:
 
     Attributes:
         level: refused (nothing is started), warning (it runs, and this may surprise), allowed (a change that
-            the checkpoint takes), note (good to know).
+            that fits the checkpoint), note (good to know).
         id: stable name, ``<area>.<what>``.
         what: what was found, in one sentence, in the words of Spark's documents.
-        do: the nearest thing that works.
+        do: the nearest alternative that works.
         about: the operator, source, sink or key it is about.
     """
 

@@ -1,6 +1,6 @@
-"""Which Python, Airflow and Spark this version supports, and the refusal of any other.
+"""The versions of Python, Airflow and Spark that this version supports; others are refused.
 
-Runs before anything else, also at each parse of a DAG file: it reads package metadata and imports nothing.
+The check runs before anything else, and at each parse of a DAG file, so it only reads package metadata.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ SUPPORTED = {
     "apache-airflow-core": ("Airflow", (3, 3, 0), (4,), "airflow"),
     "pyspark": ("Spark", (4, 2, 0), (4, 3), "spark"),
 }
-"""By package: its usual name, the first version, the first that is too new, the extra that installs it."""
+"""By package: its usual name, the first supported version, the first too new one, the extra to install."""
 OLDEST_PYTHON = (3, 11)
 
 
 def check_versions() -> None:
-    """Raise MachineError ``versions.unsupported`` for the first version outside; packages may be absent."""
+    """Raise MachineError ``versions.unsupported`` for an unsupported version; packages may be absent."""
     if sys.version_info < OLDEST_PYTHON:
         raise _unsupported(
             "Python", sys.version.split()[0], "Python 3.11 or later", "install Python 3.11 or later"
@@ -45,7 +45,7 @@ def _unsupported(name: str, found: str, wanted: str, do: str) -> MachineError:
 
 
 def _numbers(version: str) -> tuple[int, ...]:
-    """4, 2, 0 of ``4.2.0.dev1``."""
+    """Return 4, 2, 0 for ``4.2.0.dev1``."""
     leading = re.match(r"\d+(?:\.\d+)*", version)
     return tuple(map(int, leading[0].split("."))) if leading else ()
 

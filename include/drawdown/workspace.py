@@ -1,4 +1,4 @@
-"""What functions take instead of its parts: a project with what it keeps, a generation of a pipeline."""
+"""Objects that functions take instead of their parts: an open project, and a generation of a pipeline."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from drawdown.storage import Storage
 
 @dataclass(frozen=True)
 class Workspace:
-    """A project and what it keeps: the metastore and the storage that it names."""
+    """A project with its open metastore and its storage."""
 
     project: Project
     metastore: Metastore
@@ -33,26 +33,26 @@ class Workspace:
     @classmethod
     @contextmanager
     def open(cls, project: Project) -> Iterator[Workspace]:
-        """For the block, with a connection to the metastore.
+        """Open a project for the block, with a connection to the metastore.
 
         Raises:
-            DrawdownError: as `Metastore.open`.
+            DrawdownError: see `Metastore.open`.
         """
         with Metastore.open(project.metastore_url) as metastore:
             yield cls(project, metastore)
 
     @cached_property
     def storage(self) -> Storage:
-        """Below the project's storage root."""
+        """Return the storage of the project's storage root."""
         return Storage(self.project.storage_root)
 
 
 @dataclass(frozen=True)
 class Generation:
-    """One generation of a pipeline's checkpoint: its number, its files, and what is noted of it.
+    """One generation of a pipeline's checkpoint: its number, its files and its records.
 
     Attributes:
-        checkpoint: what the metastore has noted of it; None when it knows nothing, as before the first run.
+        checkpoint: its record in the metastore; None without one, as before the first run.
     """
 
     workspace: Workspace
@@ -61,7 +61,7 @@ class Generation:
 
     @classmethod
     def of(cls, workspace: Workspace, pipeline: Pipeline) -> Generation:
-        """The one in use, or the one that the first run makes."""
+        """Return the generation in use, or the one that the first run will create."""
         return cls(workspace, pipeline, workspace.metastore.active_checkpoint(pipeline.name))
 
     @property
@@ -78,7 +78,7 @@ class Generation:
 
     @cached_property
     def number(self) -> int:
-        """Counted from 1.
+        """Return the generation's number, counted from 1.
 
         Raises:
             RefusedError: ``rebuild.unfinished``: which generation is next is unknown.
@@ -89,38 +89,38 @@ class Generation:
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """What the checkpoint freezes, as noted; empty when nothing is."""
+        """Return what the checkpoint fixes of the spec, as recorded; empty without a record."""
         return self.checkpoint.fingerprint if self.checkpoint else {}
 
     @property
     def folder(self) -> str:
-        """Of all that Drawdown keeps for the pipeline, relative to the storage root."""
+        """Return the folder of all that Drawdown keeps for the pipeline, relative to the storage root."""
         return home_of(self.pipeline.name)
 
     @property
     def path(self) -> str:
-        """Of the checkpoint, relative to the storage root."""
+        """Return the checkpoint's folder, relative to the storage root."""
         return checkpoint_of(self.pipeline.name, self.number)
 
     @property
     def files(self) -> CheckpointFiles:
-        """Of the checkpoint, as they are on storage at each call."""
+        """Return the checkpoint's files, which are read from storage at each call."""
         return CheckpointFiles(self.storage, self.path)
 
     def batch(self, batch_id: int) -> Batch | None:
-        """One of its batches; None when nothing noted it."""
+        """Return one of its batches; None when it is not recorded."""
         return self.metastore.batch(self.pipeline.name, self.number, batch_id)
 
     def batches(self, statuses: Iterable[BatchStatus] | None = None, first_batch: int = 0) -> list[Batch]:
-        """Its batches from ``first_batch`` on by id, of the given statuses or all."""
+        """Return its batches from ``first_batch`` on, sorted by id, of the given statuses or all."""
         return self.metastore.batches(self.pipeline.name, self.number, statuses, first_batch=first_batch)
 
     def staged_files(
         self, batch_ids: Iterable[int], table: StagedTable | None = None
     ) -> list[tuple[int, StagedFile]]:
-        """The files that these batches have staged, each with its batch's id."""
+        """Return the files that these batches have staged, each with its batch's id."""
         return self.metastore.staged_files(self.pipeline.name, self.number, batch_ids, table=table)
 
     def replays(self, first_batch: int) -> list[QuarantineDecision]:
-        """Replays of set-aside rows that go into a batch from ``first_batch`` on."""
+        """Return the replays of quarantined rows that go into batches from ``first_batch`` on."""
         return self.metastore.replays(self.pipeline.name, self.number, first_batch=first_batch)

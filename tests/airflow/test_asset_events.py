@@ -278,5 +278,5 @@ def test_the_command_shows_the_verdict_of_an_old_run(
         drain.end()
     monkeypatch.chdir(project.root)
     show_runs(run_id="run-0", as_json=True)
-    [verdict] = json.loads(capsys.readouterr().out)["verdicts"]
+    [verdict] = json.loads(capsys.readouterr().out)["data"]["verdicts"]
     assert verdict["text"] == "as it was judged"

@@ -37,7 +37,7 @@ def transform(sources):
     return sources["events"].withColumn("name", waits("name"))
 """
 TIMES_OUT = "execution_timeout: 25 seconds"
-LEASHES = ".drawdown/runs/*/leash"
+STOP_PIPES = ".drawdown/runs/*/stop_pipe"
 
 
 class Place:
@@ -166,8 +166,8 @@ def test_a_drain_that_takes_too_long_has_failed_although_it_stops_between_two_ba
     settings.write_text(before.replace("execution_timeout: 1 hour", TIMES_OUT))
     try:
         run_id = place.trigger()
-        until(lambda: list(place.project.root.glob(LEASHES)), 120)
-        until(lambda: not list(place.project.root.glob(LEASHES)), 120)
+        until(lambda: list(place.project.root.glob(STOP_PIPES)), 120)
+        until(lambda: not list(place.project.root.glob(STOP_PIPES)), 120)
         place.go.touch()
         place.is_over(run_id)
     finally:

@@ -104,6 +104,6 @@ def test_nothing_new_spins_nothing_up_and_a_set_up_that_fails_leaves_nothing(run
     assert (states["cluster_up"], states["drain"]) == ("failed", "upstream_failed")
     assert states["cluster_down"] in ("skipped", "upstream_failed")
     assert "cluster.not-up" in runs.log.read_text()
-    assert "Spinning up 1 worker(s)" in runs.log.read_text()
+    assert "Spinning up 1 worker" in runs.log.read_text()
     assert runs.query("select state from dag_run order by id desc limit 1") == [("failed",)]
     clusters.until_nothing_is_left(runs.project.root)

@@ -58,8 +58,30 @@ def test_in_a_group_one_failing_audit_holds_only_its_own_rows(runs: Runs) -> Non
     }
     assert runs.project.ids("bad") == []
     assert runs.project.ids("good") == [1, 3]
-    assert "AuditFailed, a retry would meet it again" in runs.log.read_text()
+    assert "Permanent error, not retried: bad: audit.fail" in runs.log.read_text()
     assert "audit of bad: fail" in runs.log.read_text()
+
+
+def test_a_missing_folder_fails_the_preflight_and_starts_no_spark(runs: Runs) -> None:
+    settings = runs.project.root / "include" / "project.yaml"
+    settings.write_text(settings.read_text().replace("retries: 2", "retries: 0"))
+    runs.project.pipeline("nowhere")
+    assert runs.run("nowhere") == {
+        "preflight": "failed",
+        "drain": "upstream_failed",
+        "audit": "failed",
+        "publish": "upstream_failed",
+    }
+    log = runs.log.read_text()
+    assert "source.missing: source events of nowhere: landing/nowhere does not exist in the storage" in log
+    assert "Traceback" not in log
+    with Metastore.open(f"sqlite:///{runs.project.root / 'metastore.db'}") as metastore:
+        [run] = metastore.runs("nowhere")
+    assert (run.state, run.error and run.error["id"], run.origin["task_id"]) == (
+        "failed",
+        "source.missing",
+        "preflight",
+    )
 
 
 @pytest.mark.parametrize(

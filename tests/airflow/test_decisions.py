@@ -176,10 +176,24 @@ def test_an_answer_after_a_decision_by_command_is_told_so_and_changes_nothing(
 
 def test_only_an_approver_decides(airflow: LocalAirflow, project: DagProject) -> None:
     project.land("guarded", 2)
-    airflow.wait("guarded", airflow.trigger("guarded"), 400)
+    drained = airflow.trigger("guarded")
+    airflow.wait("guarded", drained, 400)
     with Metastore.open(load_project(project.root).metastore_url) as metastore:
         [held] = metastore.held_slices("guarded")
     run_id = f"held__guarded__{held.key}"
+    page = f"{airflow.url}/dags/drawdown__decide/runs/{run_id}/tasks/choose/required_actions"
+    for task, begins in (
+        ("drain", "Permanent error, not retried: guarded: audit.fail: the slice of guarded is not published"),
+        ("audit", "audit of guarded: fail"),
+    ):
+        assert_failed_plainly(
+            airflow,
+            "guarded",
+            drained,
+            task,
+            begins,
+            f"Held: 1 row of guarded (batch 0). Answer it under Required Actions: {page}",
+        )
     request = Request(airflow, "drawdown__decide", run_id, "choose")
     assert request.opened()["assigned_users"] == [{"id": "grace", "name": "grace"}]
     with pytest.raises(MachineError, match=r"403.*is not a respondent"):
@@ -191,6 +205,27 @@ def test_only_an_approver_decides(airflow: LocalAirflow, project: DagProject) ->
         decision, answered = metastore.runs("guarded", limit=2)
     assert (decision.kind, answered.kind) == ("release", "answer")
     assert (decision.origin["by"], decision.origin["why"]) == ("grace", "looked at")
+
+
+@pytest.mark.full
+def test_a_discard_is_a_success_that_says_what_was_deleted_by_whom_and_why(
+    airflow: LocalAirflow, project: DagProject
+) -> None:
+    project.land("guarded", 4)
+    airflow.wait("guarded", airflow.trigger("guarded"), 400)
+    with Metastore.open(load_project(project.root).metastore_url) as metastore:
+        [held] = metastore.held_slices("guarded")
+    run_id = f"held__guarded__{held.key}"
+    request = Request(airflow, "drawdown__decide", run_id, "choose")
+    request.opened()
+    before = len(decided(airflow))
+    request.answer("discard", "a test order", api_of(airflow, "grace"))
+    assert airflow.wait("drawdown__decide", run_id, 240) == "success"
+    assert airflow.task_states("drawdown__decide", run_id)["decide"] == "success"
+    said = "guarded: 1 row of batch 1 discarded, by grace: a test order"
+    assert said in airflow.task_log("drawdown__decide", run_id, "decide")
+    assert 4 not in project.ids("guarded")
+    assert len(decided(airflow)) == before, "nothing became visible"
 
 
 @pytest.mark.full
@@ -305,7 +340,7 @@ def test_a_rebuild_is_rejected_by_an_approver_and_drains_go_on(
     request.answer(reject, "names stay as they are", api_of(airflow, "grace"))
     assert airflow.wait("drawdown__rebuild", run_id, 240) == "success"
     states = airflow.task_states("drawdown__rebuild", run_id)
-    assert states == {"preflight": "success", "rebuild": "success", "approve": "success", "swap": "skipped"}
+    assert states == {"preflight": "success", "rebuild": "success", "approve": "success", "swap": "success"}
     with Metastore.open(load_project(project.root).metastore_url) as metastore:
         assert metastore.of_rebuilds.active_checkpoint("sealed") is None
         done, answered = metastore.runs("sealed", limit=2)
@@ -326,6 +361,26 @@ def test_a_rebuild_that_cannot_be_made_starts_no_spark(airflow: LocalAirflow) ->
     assert airflow.wait("drawdown__rebuild", run_id, 240) == "failed"
     assert airflow.task_states("drawdown__rebuild", run_id)["rebuild"] == "upstream_failed"
     assert "rebuild.nothing-live" in airflow.task_log("drawdown__rebuild", run_id, "preflight")
+
+
+def assert_failed_plainly(
+    airflow: LocalAirflow, dag_id: str, run_id: str, task_id: str, begins: str, *holds: str
+) -> None:
+    """The task's last error says what happened, and no stack trace is in its log."""
+    events = [event for event in log_events(airflow, dag_id, run_id, task_id) if "level" in event]
+    assert not [event for event in events if event.get("error_detail")]
+    assert not [event for event in events if "--conf" in event["event"] and event["level"] != "debug"]
+    said, ended = [event["event"] for event in events if event["level"] in ("warning", "error", "critical")]
+    assert ended == "Task exited", "Airflow's own word"
+    assert said.startswith(begins)
+    for text in holds:
+        assert text in said
+
+
+def log_events(airflow: LocalAirflow, dag_id: str, run_id: str, task_id: str) -> list[dict[str, Any]]:
+    path = ("dags", dag_id, "dagRuns", run_id, "taskInstances", task_id, "logs", "1")
+    answer = airflow.api.call("GET", *path, full_content="true") or {"content": []}
+    return [event for event in answer["content"] if isinstance(event, dict)]
 
 
 def compare_again(project: DagProject, name: str, changes: dict[str, Any]) -> dict[str, Any]:

@@ -27,4 +27,4 @@ def test_a_pool_and_a_connection_that_airflow_does_not_have(tmp_path: Path) -> N
     settings.write_text(settings.read_text().replace("pool: drawdown", "pool: another"))
     [before, after] = doctored(project.root, "pool", environment=airflow.environment)
     assert (before["level"], after["level"]) == ("fail", "ok")
-    assert after["what"] == "another: 1 Spark application(s) at once"
+    assert after["what"] == "another: 1 Spark application at once"

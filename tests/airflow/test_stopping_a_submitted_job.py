@@ -42,7 +42,7 @@ def test_an_application_that_ends_without_an_answer_is_no_success(tmp_path: Path
         assert job.task.wait(60) == 1
         job.seconds_until_gone(15)
     assert "the job stopped cleanly" in job.lines()
-    assert any(line.startswith("application.no-answer: ") for line in job.lines())
+    assert any(line.startswith("ERROR application.no-answer: ") for line in job.lines())
 
 
 @pytest.mark.capability("OWN-10")
@@ -84,7 +84,7 @@ def test_a_killed_front_takes_spark_with_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_killed_guard_pulls_the_leash(tmp_path: Path) -> None:
+def test_a_killed_guard_closes_the_stop_pipe(tmp_path: Path) -> None:
     with SubmittedJob(tmp_path) as job:
         os.kill(job.guard, signal.SIGKILL)
         assert job.task.wait(60) == 137
@@ -114,7 +114,7 @@ def test_a_killed_jvm_fails_the_task_within_seconds(tmp_path: Path) -> None:
 def test_a_driver_that_does_not_listen_is_killed_after_the_grace_time(tmp_path: Path) -> None:
     with SubmittedJob(tmp_path, "0", "--stubborn", grace=2) as job:
         os.kill(job.front, signal.SIGTERM)
-        # The driver's own leash and the guard end it at the same time: either exit code is right.
+        # The driver, by its stop pipe, and the guard end it at the same time: either exit code is right.
         assert job.task.wait(40) in (137, 143)
         job.seconds_until_gone(15)
     assert "the job stopped cleanly" not in job.lines()

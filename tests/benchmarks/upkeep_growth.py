@@ -102,6 +102,7 @@ def _run(sandbox: Sandbox, metastore: Metastore, pipeline: Pipeline, number: int
     lease = metastore.acquire(NAME, "simulated", run_id, TTL)
     metastore.start_run(Run(run_id, NAME, generation=1, holder="simulated"))
     _write(sandbox, f"offsets/{number}", "v1\n{}\n" + json.dumps({"logOffset": number}))
+    _read(sandbox, number)
     _stage(sandbox, metastore, lease, number)
     _write(sandbox, f"commits/{number}", "v1\n" + json.dumps({"nextBatchWatermarkMs": 0}))
     metastore.mark_committed(lease, 1, number)
@@ -109,6 +110,18 @@ def _run(sandbox: Sandbox, metastore: Metastore, pipeline: Pipeline, number: int
     done = publish_passed(Generation.of(Workspace(sandbox.project, metastore), pipeline), lease)
     metastore.finish_run(run_id, "succeeded", batches=1, counts=Counts(published=done.rows))
     metastore.release(lease)
+
+
+def _read(sandbox: Sandbox, number: int) -> None:
+    """The log of the files that were read, which Spark rewrites as one entry at each tenth batch."""
+    is_whole = number % 10 == 9
+    files = [f"landing/events/{each}.json" for each in range(0 if is_whole else number, number + 1)]
+    entries = [json.dumps({"path": file, "timestamp": 0, "batchId": number}) for file in files]
+    _write(sandbox, f"sources/0/{number}{'.compact' if is_whole else ''}", "\n".join(["v1", *entries]))
+    if is_whole:
+        folder = sandbox.storage / "_drawdown" / NAME / "checkpoint-1" / "sources/0"
+        for earlier in (each for each in folder.iterdir() if each.name != f"{number}.compact"):
+            earlier.unlink()
 
 
 def _stage(sandbox: Sandbox, metastore: Metastore, lease: Lease, number: int) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_commands import refused
-from tests.support.command_line import drawdown
+from tests.support.command_line import answer, drawdown
 from tests.support.replays import REPLAYED
 from tests.support.sandbox import Sandbox
 
@@ -46,11 +45,13 @@ def counted(sandbox: Sandbox) -> list[int]:
 @pytest.mark.full
 def test_the_commands_of_the_page_do_what_it_says(drained: Sandbox) -> None:
     assert counted(drained)[:3] == [1, 1, 1]
+    possible = drawdown(drained.root, "backfill", "hourly")
+    assert "hourly: intervals that end at or before 2024-01-04 " in possible.stdout, possible.stderr
     days, quarters = (drawdown(drained.root, *command) for command in commands())
     assert days.returncode == 0, days.stderr
     assert "3 of 3 intervals replaced, by 3 rows" in days.stdout
     assert quarters.returncode == 0, quarters.stderr
-    assert [each["error"] for each in json.loads(quarters.stdout)] == [None] * 4
+    assert [each["error"] for each in answer(quarters.stdout)] == [None] * 4
     assert counted(drained)[:3] == [2, 1, 1], "with what had come too late"
 
 
@@ -61,5 +62,5 @@ def test_what_cannot_be_replayed_is_one_error_and_changes_nothing(drained: Sandb
     refused(drawdown(drained.root, "backfill", "hourly", *span, "--interval", "soon"), 2, "replay.interval")
     refused(drawdown(drained.root, "backfill", "hourly", "--from", "x", "--to", "y"), 2, "replay.interval")
     still_open = drawdown(drained.root, "backfill", "hourly", "--from", "2024-01-04", "--to", "2024-01-05")
-    assert "the watermark of hourly stands at" in refused(still_open, 3, "replay.open")
+    assert "the watermark of hourly is at" in refused(still_open, 3, "replay.open")
     assert counted(drained) == before

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_commands import drawdown
+from tests.support.command_line import answer
 from tests.support.dag_project import DagProject
 
 ENDS = {
     "at_once": ("import os; os._exit(0)", "SystemExit: 0"),
-    "session": ("sources['events'].sparkSession.stop()", "RuntimeError: Spark belongs to all pipelines"),
-    "context": ("sources['events'].sparkSession.sparkContext.stop()", "RuntimeError: Spark belongs to"),
+    "session": ("sources['events'].sparkSession.stop()", "RuntimeError: all pipelines of the application"),
+    "context": ("sources['events'].sparkSession.sparkContext.stop()", "RuntimeError: all pipelines"),
 }
 
 
@@ -31,7 +31,7 @@ def test_each_fails_its_own_pipeline_with_one_error_and_the_last_is_drained(tmp_
     project.land("works", 1)
     done = drawdown(project.root, "run", "--all", "--json")
     assert done.returncode == 6, done.stdout + done.stderr
-    reports = {each["pipeline"]: each for each in json.loads(done.stdout)}
+    reports = {each["pipeline"]: each for each in answer(done.stdout)}
     for name, (_, says) in ENDS.items():
         error = reports[name]["error"]
         assert (error["id"], says in error["what"]) == ("transform.raised", True), error

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import DRAWDOWN, drawdown
+from tests.support.command_line import DRAWDOWN, answer, drawdown
 
 
 def refused(done: subprocess.CompletedProcess[str], code: int, id: str) -> str:
@@ -23,13 +22,6 @@ def refused(done: subprocess.CompletedProcess[str], code: int, id: str) -> str:
     return done.stderr
 
 
-@pytest.fixture
-def sales(tmp_path: Path) -> Path:
-    """An empty folder in which `drawdown init sales` was run."""
-    assert drawdown(tmp_path, "init", "sales").returncode == 0
-    return tmp_path
-
-
 def test_init_test_run_work_first_time_and_a_second_run_has_nothing_new(sales: Path) -> None:
     tested = drawdown(sales, "test", "sales")
     assert tested.returncode == 0, tested.stdout + tested.stderr
@@ -38,18 +30,18 @@ def test_init_test_run_work_first_time_and_a_second_run_has_nothing_new(sales: P
 
     first = drawdown(sales, "run", "sales", "--json")
     assert first.returncode == 0, first.stderr
-    [ran] = json.loads(first.stdout)
+    [ran] = answer(first.stdout)
     counts = ran["run"]["counts"]
     assert (
         counts["read"] == counts["malformed"] + counts["future"] + counts["quarantined"] + counts["fed"] > 0
     )
 
     second = drawdown(sales, "run", "sales", "--json")
-    assert json.loads(second.stdout) == [{"pipeline": "sales", "run": None, "error": None}]
+    assert answer(second.stdout) == [{"pipeline": "sales", "run": None, "error": None}]
 
-    [listed] = json.loads(drawdown(sales, "runs", "--json").stdout)
+    [listed] = answer(drawdown(sales, "runs", "--json").stdout)
     assert listed["run_id"] == ran["run"]["run_id"]
-    shown = json.loads(drawdown(sales, "runs", "--id", listed["run_id"], "--json").stdout)
+    shown = answer(drawdown(sales, "runs", "--id", listed["run_id"], "--json").stdout)
     assert shown["verdicts"][0]["outcome"] == "pass"
 
 
@@ -82,9 +74,9 @@ def test_a_failed_audit_is_decided_about_without_spark(sales: Path) -> None:
     assert "drawdown release sales" in said
 
     released = drawdown(sales, "release", "sales", "--why", "seen and fine", "--by", "ada", "--json")
-    decided = json.loads(released.stdout)
+    decided = answer(released.stdout)
     assert decided["rows"] == decided["published_rows"] > 0
-    [release] = [r for r in json.loads(drawdown(sales, "runs", "--json").stdout) if r["kind"] == "release"]
+    [release] = [r for r in answer(drawdown(sales, "runs", "--json").stdout) if r["kind"] == "release"]
     assert (release["origin"]["by"], release["origin"]["why"]) == ("ada", "seen and fine")
     assert release["origin"]["batches"] == [0, 0]
     refused(drawdown(sales, "discard", "sales", "--why", "again"), 3, "slice.none-held")
@@ -128,18 +120,21 @@ def test_a_folder_without_a_project_says_what_to_do(tmp_path: Path) -> None:
 
 def test_the_doctor_names_the_command_that_fixes(sales: Path) -> None:
     done = drawdown(sales, "doctor", "--json")
-    found = {finding["about"]: finding for finding in json.loads(done.stdout)}
+    found = {finding["about"]: finding for finding in answer(done.stdout)}
     assert done.returncode == 0
     assert {"java", "ports", "jars", "disk", "storage", "metastore", "airflow"} <= set(found)
     (sales / "include/project.yaml").write_text("metastore: sqlite:///include/project.yaml/x.db\n")
     broken = drawdown(sales, "doctor", "--json")
-    found = {finding["about"]: finding for finding in json.loads(broken.stdout)}
+    found = {finding["about"]: finding for finding in answer(broken.stdout)}
     assert broken.returncode == 8
     assert found["metastore"]["level"] == "fail"
     assert found["metastore"]["do"]
 
 
-@pytest.mark.parametrize("command", [["--help"], ["runs", "--help"], ["validate", "--help"]])
+@pytest.mark.parametrize(
+    "command",
+    [["--help"], *([each, "--help"] for each in ("runs", "validate", "status", "logs", "lineage"))],
+)
 def test_help_starts_fast_because_it_imports_little(tmp_path: Path, command: list[str]) -> None:
     script = (
         "import sys, atexit\n"
@@ -194,7 +189,7 @@ def test_what_users_code_prints_is_beside_the_one_json_document(sales: Path) -> 
     (folder / "transform.sql").unlink()
     done = drawdown(sales, "run", "sales", "--json")
     assert done.returncode == 0, done.stderr
-    [ran] = json.loads(done.stdout)
+    [ran] = answer(done.stdout)
     assert ran["run"]["counts"]["read"] > 0
     for said in ("said at import", "said in the function", "said by logging"):
         assert said in done.stderr

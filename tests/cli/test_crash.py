@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_commands import refused
-from tests.support.command_line import drawdown
+from tests.support.command_line import answer, drawdown
 
 STEADY = """
 from pyspark.sql import functions as F
@@ -16,6 +15,14 @@ from pyspark.sql import functions as F
 
 def transform(sources):
     return sources["words"].select("word", F.lit(True).alias("first"))
+"""
+# In the process that is to be killed, it ends all as if the work were done.
+ENDS_EARLY = f"""
+import os
+
+if "DRAWDOWN_FAULT" in os.environ:
+    os._exit(0)
+{STEADY}
 """
 # Says which process made the plan of a batch: a run after a crash makes other rows.
 TELLTALE = """
@@ -60,8 +67,9 @@ def words(tmp_path: Path) -> Path:
 def test_a_case_goes_on_after_a_kill_and_points_that_are_not_reached_are_named(words: Path) -> None:
     at = ["--at", "after batch.note", "--at", "before batch.show"]
     done = drawdown(words, "test", "words", "--crash", *at, "--json", timeout=600)
-    assert done.returncode == 0, done.stderr
-    found = {result["point"]: result for result in json.loads(done.stdout)}
+    assert done.returncode == 1, "a point that is named and never reached shows nothing"
+    assert "test.not-reached" in done.stderr
+    found = {result["point"]: result for result in answer(done.stdout)}
     assert {point: (result["kills"], result["passed"]) for point, result in found.items()} == {
         "after batch.note": (1, True),
         "before batch.show": (0, True),  # this sink is published after its audit
@@ -78,7 +86,7 @@ def test_a_pipeline_that_makes_other_rows_after_a_crash_is_shown(words: Path) ->
     assert done.returncode == 1, done.stdout + done.stderr
     assert "✗ words/first: killed after batch.stage in 1 of 1 wave" in done.stdout
     assert "- missing: a, true" in done.stdout
-    assert "0 went on as if nothing had happened, 0 not reached, 1 differ" in done.stdout
+    assert "0 recovered, 0 not reached, 1 differ" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -90,3 +98,11 @@ def test_a_pipeline_that_makes_other_rows_after_a_crash_is_shown(words: Path) ->
 )
 def test_a_point_that_cannot_be_meant_is_one_error(tmp_path: Path, arguments: list[str], id: str) -> None:
     refused(drawdown(tmp_path, "test", *arguments), 2, id)
+
+
+def test_a_drain_that_never_ran_is_no_kill(words: Path) -> None:
+    (words / "include/pipelines/words/transform.py").write_text(ENDS_EARLY)
+    done = drawdown(words, "test", "words", "--crash", "--at", "after batch.note", timeout=600)
+    assert done.returncode == 1, done.stdout
+    assert "test.not-killed" in done.stderr
+    assert "ended by itself before that" in done.stderr

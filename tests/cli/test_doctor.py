@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import sqlite3
 import subprocess
@@ -20,11 +19,9 @@ from sqlalchemy import create_engine
 from drawdown.cli.doctor.store import storage
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Run
-from tests.fixtures.postgres import PostgresServer
-from tests.support.command_line import drawdown
+from drawdown.testing.servers.postgres import PostgresServer
+from tests.support.command_line import answer, drawdown
 from tests.support.sandbox import Sandbox
-
-pytest_plugins = ("tests.fixtures.metastores",)
 
 SPEC = """
 sources: {events: {format: json, path: landing/events, schema: events.ddl}}
@@ -48,7 +45,7 @@ def project(tmp_path: Path) -> Sandbox:
 
 def findings(project: Sandbox, about: str) -> list[tuple[str, str, str]]:
     """Level, what, do."""
-    found = json.loads(drawdown(project.root, "doctor", "--json").stdout)
+    found = answer(drawdown(project.root, "doctor", "--json").stdout)
     return [(each["level"], each["what"], each["do"]) for each in found if each["about"] == about]
 
 
@@ -73,7 +70,7 @@ def test_a_metastore_that_is_an_hour_ahead(
     monkeypatch.setenv("SHOP_METASTORE", url)
     file.write_text(file.read_text().replace("sqlite:///metastore.db", "${SHOP_METASTORE}"))
     [storage, (level, what, do)] = findings(project, "clocks")
-    assert storage[:2] == ("ok", "this machine and the storage have the same time")
+    assert storage[:2] == ("ok", "the clocks of this machine and the storage agree")
     assert (level, "ahead of this machine's" in what, do.startswith("timedatectl")) == ("warn", True, True)
     assert 3_590 < int(what.split(" is ")[1].split(" s ")[0].replace(",", "")) < 3_610
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 from pathlib import Path
@@ -12,7 +11,7 @@ import pytest
 from drawdown.launch.standalone.cluster_folder import MARK, ClusterFolder, ClusterRecord
 from drawdown.metastore.records import Run
 from tests.support import clusters
-from tests.support.command_line import drawdown
+from tests.support.command_line import answer, drawdown
 from tests.support.doctored import doctored
 from tests.support.sandbox import Sandbox
 from tests.support.small_disk import small_disk
@@ -82,7 +81,7 @@ def test_a_little_disk_and_a_cluster_that_nobody_will_end(tmp_path: Path) -> Non
         folder.write(ClusterRecord(1, 1, "512m", until=1.0, asked_by={}))
         daemon = subprocess.Popen(["sleep", "1000"], env={**os.environ, MARK: str(folder.path)})
         try:
-            found = json.loads(drawdown(made.root, "doctor", "--json").stdout)
+            found = answer(drawdown(made.root, "doctor", "--json").stdout)
             disk = next(each for each in found if each["about"] == "disk")
             assert disk["level"] == "warn"
             dry = drawdown(made.root, "upkeep", "--all", "--dry-run")
@@ -98,7 +97,12 @@ def test_a_little_disk_and_a_cluster_that_nobody_will_end(tmp_path: Path) -> Non
 
 
 def test_a_broker_that_is_not_there_has_a_target_of_make(tmp_path: Path) -> None:
-    found = json.loads(drawdown(sandbox(tmp_path / "project").root, "doctor", "--json").stdout)
+    root = sandbox(tmp_path / "project").root
+    # What makes it a checkout, which has the target.
+    services = root / "dev/services.py"
+    services.parent.mkdir()
+    services.touch()
+    found = answer(drawdown(root, "doctor", "--json").stdout)
     [(level, do)] = [(each["level"], each["do"]) for each in found if each["about"] == "broker"]
     assert level == "warn"
     only_said = {**os.environ, "MAKEFLAGS": "n"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import pytest
 
 from drawdown.spec import load_pipelines, load_project
 from tests.cli.test_commands import drawdown
+from tests.support.command_line import answer
 
 ROOT = Path(__file__).parents[2]
 
@@ -35,7 +35,7 @@ def _passed(project: Path, *which: str) -> set[str]:
     """The pipelines all of whose cases pass; a case that does not fails the test with its output."""
     done = drawdown(project, "test", *which, "--json", timeout=800)
     assert done.returncode == 0, done.stdout + done.stderr
-    return {each["pipeline"] for each in json.loads(done.stdout) if each["passed"]}
+    return {each["pipeline"] for each in answer(done.stdout) if each["passed"]}
 
 
 def _names(project: Path) -> set[str]:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
-import signal
-import subprocess
 from pathlib import Path
 
 import psutil
 import pytest
 
-from tests.support.command_line import DRAWDOWN, drawdown
+from tests.support.command_line import CommandLine, answer, drawdown
 from tests.support.sandbox import Sandbox
 from tests.support.slow import slow_transform
 
@@ -32,33 +29,22 @@ def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path: Path) -> None:
     for i in range(FILES):
         sandbox.land_json(f"landing/rows/{i}.json", [{"id": i}], mtime=i + 1)
 
-    running = subprocess.Popen(
-        [*DRAWDOWN, "run", "rows"],
-        cwd=sandbox.root,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    assert running.stdout is not None
-    said = []
-    for line in running.stdout:
-        said.append(line)
-        if "batch 1" in line:
-            os.killpg(running.pid, signal.SIGINT)
-    assert running.wait(60) == 130, "".join(said)
-    assert "stopping before the next batch writes" in "".join(said)
-    assert "rows: asked to stop" in "".join(said)
-    assert "Traceback" not in "".join(said)
+    with CommandLine(sandbox.root, "run", "rows") as running:
+        running.until(lambda line: "batch 1" in line)
+        assert running.interrupted() == 130, "".join(running.said)
+    said = "".join(running.said)
+    assert "stopping before the next batch writes" in said
+    assert "rows: asked to stop" in said
+    assert "Traceback" not in said
     left = [process for process in psutil.process_iter() if _belongs_to(process, running.pid)]
     _, alive = psutil.wait_procs(left, timeout=15)
     assert alive == [], "the JVM ends with the command"
 
     done = drawdown(sandbox.root, "run", "rows", "--json")
     assert done.returncode == 0, done.stderr
-    [ran] = json.loads(done.stdout)
+    [ran] = answer(done.stdout)
     assert 0 < ran["run"]["counts"]["read"] < FILES
-    [_, stopped] = json.loads(drawdown(sandbox.root, "runs", "--json").stdout)
+    [_, stopped] = answer(drawdown(sandbox.root, "runs", "--json").stdout)
     left = FILES - stopped["counts"]["read"]
     expected = f"asked to stop; left for the next run: rows {left} files"
     assert (stopped["state"], stopped["stop_reason"]) == ("stopped", expected)
@@ -67,24 +53,12 @@ def test_ctrl_c_ends_cleanly_and_loses_nothing(tmp_path: Path) -> None:
 
 def test_ctrl_c_ends_tests_without_a_trace_and_without_a_result(tmp_path: Path) -> None:
     assert drawdown(tmp_path, "init", "sales").returncode == 0
-    running = subprocess.Popen(
-        [*DRAWDOWN, "test", "sales"],
-        cwd=tmp_path,
-        env={**os.environ, "TMPDIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
-    assert running.stdout is not None
-    said = []
-    for line in running.stdout:
-        said.append(line)
-        if "sales/first" in line:
-            os.killpg(running.pid, signal.SIGINT)
-    assert running.wait(60) == 130, "".join(said)
-    assert "Traceback" not in "".join(said)
-    assert "✓" not in "".join(said)
+    with CommandLine(tmp_path, "test", "sales", TMPDIR=str(tmp_path)) as running:
+        running.until(lambda line: "sales/first" in line)
+        assert running.interrupted() == 130, "".join(running.said)
+    said = "".join(running.said)
+    assert "Traceback" not in said
+    assert "✓" not in said
     assert list(tmp_path.glob("drawdown-test-*")) == []
 
 

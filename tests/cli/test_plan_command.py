@@ -2,19 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
-import pytest
-
 from tests.cli.test_commands import drawdown
-
-
-@pytest.fixture
-def sales(tmp_path: Path) -> Path:
-    """An empty folder in which `drawdown init sales` was run."""
-    assert drawdown(tmp_path, "init", "sales").returncode == 0
-    return tmp_path
+from tests.support.command_line import answer
 
 
 def _files(folder: Path) -> set[Path]:
@@ -29,7 +20,7 @@ def test_plan_says_what_a_run_would_read_and_ends_with_3_when_it_is_refused(sale
     before = _files(sales)
     planned = drawdown(sales, "plan", "sales", "--json")
     assert planned.returncode == 0, planned.stderr
-    said = json.loads(planned.stdout)
+    said = answer(planned.stdout)
     assert (said["pipeline"], said["generation"]) == ("sales", None)
     assert all(verdict["level"] != "refused" for verdict in said["verdicts"])
     [reads] = said["reads"].values()

@@ -8,8 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.command_line import drawdown
-
 NOTEBOOK = """
 import json
 import drawdown
@@ -47,13 +45,6 @@ def bench():
 def test_a_case(case, bench):
     bench.run(case)
 """
-
-
-@pytest.fixture
-def sales(tmp_path: Path) -> Path:
-    """A folder in which `drawdown init sales` was run."""
-    assert drawdown(tmp_path, "init", "sales").returncode == 0
-    return tmp_path
 
 
 def python(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

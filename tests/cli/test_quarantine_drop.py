@@ -37,8 +37,8 @@ def test_a_row_that_was_set_aside_while_the_question_stood_stays_open(tmp_path: 
         assert asking.wait(60) == 0, said
     os.close(outer)
 
-    assert b"drop 2 row(s) of the quarantine of events?" in said
-    assert b"2 row(s) dropped" in said
+    assert b"drop 2 rows from the quarantine of events?" in said
+    assert b"2 rows dropped" in said
     assert states(project) == {"one": "dropped", "two": "dropped", "three": "open"}
 
 

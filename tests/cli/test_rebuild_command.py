@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from pathlib import Path
@@ -10,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.test_commands import refused
-from tests.support.command_line import drawdown
-from tests.support.rebuilds import NAME, event, land, live_version, next_version, rows, sums
-from tests.support.sandbox import Sandbox
+from tests.support.command_line import answer, drawdown
+from tests.support.rebuilds import NAME, Hourly, event, sums
 
 PAGE = Path(__file__).parents[2] / "docs/rebuild.md"
 EVENTS = [event("02T06:10", 1), event("02T06:20", 2, "b"), event("02T07:30", 4), event("02T09:10", 8)]
@@ -24,39 +22,38 @@ def commands() -> list[list[str]]:
 
 
 @pytest.mark.full
-def test_the_commands_of_the_page_do_what_it_says(sandbox: Sandbox) -> None:
-    live_version(sandbox)
-    land(sandbox, 1, EVENTS)
-    sandbox.run(NAME)
+def test_the_commands_of_the_page_do_what_it_says(hourly: Hourly) -> None:
+    hourly.live_version()
+    hourly.arrive_and_run(1, EVENTS)
     old, new = sums(EVENTS, "02T09", by_key=False), sums(EVENTS, "02T09")
-    next_version(sandbox)
-    refused(drawdown(sandbox.root, "rebuild", "show", NAME), 3, "rebuild.none")
+    hourly.next_version()
+    refused(drawdown(hourly.root, "rebuild", "show", NAME), 3, "rebuild.none")
     start, show, approve, rollback, *again = commands()
 
-    said = drawdown(sandbox.root, *start)
+    said = drawdown(hourly.root, *start)
     assert said.returncode == 0, said.stderr
     assert "rows: 2 live, 3 rebuilt" in said.stdout
     assert "columns added: k" in said.stdout
     assert 'rebuilt, 1 more: {"hour":' in said.stdout
-    shown = json.loads(drawdown(sandbox.root, *show).stdout)
+    shown = answer(drawdown(hourly.root, *show).stdout)
     assert (shown["generation"], shown["state"]) == (2, "shadow")
     assert shown["comparison"]["only_shadow"] == 2
 
-    before = sandbox.everything()
+    before = hourly.everything()
     for ending in ("approve", "discard"):
-        stale = drawdown(sandbox.root, "rebuild", ending, NAME, "--why", "x", "--rebuild", "1-000000000000")
+        stale = drawdown(hourly.root, "rebuild", ending, NAME, "--why", "x", "--rebuild", "1-000000000000")
         refused(stale, 3, "rebuild.another")
-    assert sandbox.everything() == before
+    assert hourly.everything() == before
     approve = [*approve, "--rebuild", shown["rebuild"]]
     for command, expected in ((approve, new), (rollback, old)):
-        said = drawdown(sandbox.root, *command)
+        said = drawdown(hourly.root, *command)
         assert said.returncode == 0, said.stderr
-        assert rows(sandbox) == expected
+        assert hourly.rows() == expected
     for command in again:
-        said = drawdown(sandbox.root, *command)
+        said = drawdown(hourly.root, *command)
         assert said.returncode == 0, said.stderr
-    assert rows(sandbox) == old
-    with sandbox.metastore() as metastore:
+    assert hourly.rows() == old
+    with hourly.metastore() as metastore:
         kinds = [(run.kind, run.origin.get("why")) for run in reversed(metastore.runs(NAME))]
         states = [each.state for each in metastore.generations(NAME)]
     assert states == ["live", "retired", "retired"]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_commands import drawdown, refused
+from tests.support.command_line import answer
 from tests.support.sandbox import Sandbox
 
 SPEC = """
@@ -38,4 +38,4 @@ def test_state_shows_stores_and_the_rows_of_a_key(tmp_path: Path) -> None:
     assert stores.returncode == 0, stores.stderr
     assert "stateStoreSave" in stores.stdout
     shown = drawdown(root, "state", "counts", "--key", '{"k": "a"}', "--batch", "0", "--json")
-    assert [row["value"] for row in json.loads(shown.stdout)] == [{"count": 2}]
+    assert [row["value"] for row in answer(shown.stdout)] == [{"count": 2}]

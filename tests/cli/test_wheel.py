@@ -74,5 +74,5 @@ def test_the_wheel_runs_a_pipeline_in_an_airflow_of_another_version(tmp_path: Pa
     installed.run("drawdown", "validate")
     installed.run("drawdown", "plan", "sales")
     installed.run("drawdown", "run", "sales")
-    [run] = json.loads(installed.run("drawdown", "runs", "--json").stdout)
+    [run] = json.loads(installed.run("drawdown", "runs", "--json").stdout)["data"]
     assert (run["state"], run["counts"]["published"]) == ("succeeded", 3)

@@ -12,13 +12,10 @@ from pyspark.sql import SparkSession
 from drawdown.metastore import Metastore
 from drawdown.testing.servers.kafka import KafkaServer
 from tests.conformance.listing import Shown, write_page
-from tests.fixtures.postgres import PostgresServer, postgres_server
 from tests.support.database import TestDatabase
 from tests.support.sandbox import Sandbox
 from tests.support.spark import ROOT
 from tests.support.workers import is_worker
-
-__all__ = ["postgres_server"]  # a fixture of this tier too
 
 ROW, SPEC = "row", "spec"
 """Names of what a test's report carries: the id of a row; name and text of a pipeline."""
@@ -73,12 +70,6 @@ def kafka_sandbox(
 ) -> Iterator[Sandbox]:
     """A project of its own whose default broker is the tier's."""
     yield from _accounted(Sandbox(tmp_path / "project", spark, kafka=broker.bootstrap_servers), request)
-
-
-@pytest.fixture
-def database(postgres_server: PostgresServer) -> TestDatabase:
-    """A database of its own in the tier's server."""
-    return TestDatabase(postgres_server)
 
 
 @pytest.fixture

@@ -256,7 +256,7 @@ def test_an_archive_that_the_source_matches_is_refused(sandbox: Sandbox, path: s
     spec = _spec(f"{{cleanSource: archive, sourceArchiveDir: {archive}}}", path)
     error = refused_spec(sandbox, "again", spec, "spec.contradiction", **ASIDE)
     assert "archived files could be read as new ones" in error.what
-    assert "outside of the source" in error.do
+    assert "outside the source" in error.do
 
 
 @pytest.mark.full

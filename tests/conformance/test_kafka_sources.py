@@ -264,7 +264,7 @@ def test_the_record_of_a_run_says_how_near_retention_has_come(
     topic.write("f")
     [notice] = kafka_sandbox.run("records").notices
     assert (notice["id"], notice["about"]) == ("source.headroom", "records")
-    assert "could delete 2 more offset(s)" in notice["what"]
+    assert "could delete 2 more offsets" in notice["what"]
     assert read(kafka_sandbox) == "abcdef"
 
 
@@ -319,7 +319,7 @@ def test_a_topic_that_is_gone_ends_the_run_at_once(kafka_sandbox: Sandbox, broke
     kafka_sandbox.run("records")
     topic.delete()
     error = refused(kafka_sandbox, "records", "source.data-lost", SourceError)
-    assert "what it held from offset 3 on is lost" in error.what
+    assert "its records from offset 3 on are lost" in error.what
 
     topic.create()
     topic.write("d")

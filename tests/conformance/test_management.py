@@ -16,33 +16,15 @@ from drawdown.workspace import Workspace
 from tests.support.command_line import CommandLine, drawdown
 from tests.support.refusals import refused
 from tests.support.sandbox import Sandbox
+from tests.support.timed import A_FILE_A_BATCH, HOURLY_FILES, rows_at
 from tests.support.watching import watching
-
-HOURLY = """
-sources:
-  events:
-    format: json
-    path: landing/events
-    schema: event.ddl
-    options: {maxFilesPerTrigger: 1}
-    watermark: {column: at, delay: 10 minutes}
-transform: transform.sql
-sink: {format: delta, path: tables/out, schema: out.ddl}
-state: {partitions: 2}
-"""
-COUNT = "SELECT window.start AS hour, count(*) AS n FROM events GROUP BY window(at, '1 hour')"
-
-
-def _rows(*times: str) -> list[dict[str, str]]:
-    return [{"at": f"2024-01-01T{time}Z", "k": "a"} for time in times]
 
 
 @pytest.mark.conformance("MGMT-02")
 def test_a_run_record_keeps_the_progress_of_its_last_batches(sandbox: Sandbox) -> None:
-    ddl = {"event_ddl": "at TIMESTAMP, k STRING", "out_ddl": "hour TIMESTAMP, n BIGINT"}
-    sandbox.pipeline("hourly", HOURLY, transform_sql=COUNT, **ddl)
-    sandbox.land_json("landing/events/1.json", _rows("10:05:00", "10:15:00"), mtime=1)
-    sandbox.land_json("landing/events/2.json", _rows("12:00:00"), mtime=2)
+    sandbox.pipeline("hourly", A_FILE_A_BATCH, **HOURLY_FILES)
+    sandbox.land_json("landing/events/1.json", rows_at("10:05:00", "10:15:00"), mtime=1)
+    sandbox.land_json("landing/events/2.json", rows_at("12:00:00"), mtime=2)
     first = sandbox.run("hourly")
     # Two files, a batch each, and one without data that writes what the second one closed.
     assert [entry["batch_id"] for entry in first.progress] == [0, 1, 2]
@@ -60,7 +42,7 @@ def test_a_run_record_keeps_the_progress_of_its_last_batches(sandbox: Sandbox) -
     assert sandbox.delta("tables/out") == [(datetime(2024, 1, 1, 10, tzinfo=UTC), 2)]
 
     # The same two lines are late for good: one group, as Spark counts it.
-    sandbox.land_json("landing/events/3.json", _rows("10:20:00", "10:25:00"), mtime=3)
+    sandbox.land_json("landing/events/3.json", rows_at("10:20:00", "10:25:00"), mtime=3)
     second = sandbox.run("hourly")
     assert [entry["batch_id"] for entry in second.progress] == [3]
     assert second.progress[0]["operators"][0]["late_groups"] == second.counts.late_groups == 1
@@ -94,11 +76,10 @@ class Listener(StreamingQueryListener):
 
 @pytest.mark.conformance("MGMT-03")
 def test_a_listener_hears_its_own_query_to_the_end_and_cannot_fail_it(sandbox: Sandbox) -> None:
-    ddl = {"event_ddl": "at TIMESTAMP, k STRING", "out_ddl": "hour TIMESTAMP, n BIGINT"}
-    sandbox.pipeline("hourly", HOURLY, transform_sql=COUNT, listener_py=LISTENER, **ddl)
-    other = HOURLY.replace("tables/out", "tables/other")
-    sandbox.pipeline("other", other, transform_sql=COUNT, **ddl)
-    sandbox.land_json("landing/events/1.json", _rows("10:05:00", "12:00:00"), mtime=1)
+    sandbox.pipeline("hourly", A_FILE_A_BATCH, listener_py=LISTENER, **HOURLY_FILES)
+    other = A_FILE_A_BATCH.replace("tables/out", "tables/other")
+    sandbox.pipeline("other", other, **HOURLY_FILES)
+    sandbox.land_json("landing/events/1.json", rows_at("10:05:00", "12:00:00"), mtime=1)
     for report in sandbox.drain("other", "hourly"):
         assert report.error is None
     first = [
@@ -110,12 +91,12 @@ def test_a_listener_hears_its_own_query_to_the_end_and_cannot_fail_it(sandbox: S
     assert _heard(sandbox) == first
 
     # The second run has a session of its own, and so has its listener.
-    sandbox.land_json("landing/events/2.json", _rows("14:00:00"), mtime=2)
+    sandbox.land_json("landing/events/2.json", rows_at("14:00:00"), mtime=2)
     assert sandbox.run("hourly").state == "succeeded"
     assert _heard(sandbox)[4:6] == [["started", "hourly"], ["progress", "hourly", 2, 1]]
     assert [n for _, n in sandbox.delta("tables/out")] == [1, 1]
 
-    sandbox.pipeline("mute", other.replace("other", "mute"), transform_sql=COUNT, listener_py="x = 1", **ddl)
+    sandbox.pipeline("mute", other.replace("other", "mute"), listener_py="x = 1", **HOURLY_FILES)
     error = refused(sandbox, "mute", "listener.no-class", TransformError)
     assert "class Listener(StreamingQueryListener)" in str(error.do)
 
@@ -197,18 +178,17 @@ def test_gauges_of_a_query_reach_a_file_and_prometheus(sandbox: Sandbox) -> None
     folder.mkdir()
     with (sandbox.root / "include" / "project.yaml").open("a") as project:
         project.write(METRICS.format(folder=folder, port=port))
-    ddl = {"event_ddl": "at TIMESTAMP, k STRING", "out_ddl": "hour TIMESTAMP, n BIGINT"}
-    sandbox.pipeline("hourly", HOURLY, transform_sql=COUNT, **ddl)
+    sandbox.pipeline("hourly", A_FILE_A_BATCH, **HOURLY_FILES)
     for i in range(3):
-        sandbox.land_json(f"landing/events/{i}.json", _rows(f"1{i}:00:00"), mtime=i + 1)
+        sandbox.land_json(f"landing/events/{i}.json", rows_at(f"1{i}:00:00"), mtime=i + 1)
     drained = drawdown(sandbox.root, "run", "hourly")
     assert drained.returncode == 0, drained.stderr
     gauges = {path.name.split("spark.streaming.")[-1] for path in folder.glob("*.spark.streaming.hourly.*")}
     assert {"hourly.inputRate-total.csv", "hourly.states-rowsTotal.csv", "hourly.latency.csv"} <= gauges
 
     with CommandLine(sandbox.root, "watch", "hourly") as watch:
-        sandbox.land_json("landing/events/9.json", _rows("13:00:00"), mtime=9)
-        watch.until(lambda line: "1 row(s) published" in line)
+        sandbox.land_json("landing/events/9.json", rows_at("13:00:00"), mtime=9)
+        watch.until(lambda line: "1 row published" in line)
         page = urlopen(f"http://127.0.0.1:{port}/metrics/prometheus", timeout=20).read().decode()
         assert "driver_spark_streaming_hourly_states_rowsTotal_Value" in page
         assert watch.interrupted() == 130
@@ -219,7 +199,7 @@ def test_gauges_of_a_query_reach_a_file_and_prometheus(sandbox: Sandbox) -> None
     assert 'drawdown_run_rows{pipeline="hourly",count="read"} 1' in text
     assert f'drawdown_watermark_seconds{{pipeline="hourly"}} {_rows_watermark(13)}' in text
     # A drain in another process goes on behind the watch.
-    sandbox.land_json("landing/events/a.json", _rows("14:30:00"), mtime=10)
+    sandbox.land_json("landing/events/a.json", rows_at("14:30:00"), mtime=10)
     assert sandbox.run("hourly").counts.read == 1
     assert len(sandbox.delta("tables/out")) == 4
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from drawdown.errors import TransformError
+from drawdown.metastore.records import Run
 from tests.support.refusals import planned, refused
 from tests.support.sandbox import Sandbox
 
@@ -83,6 +84,11 @@ def _land(sandbox: Sandbox, file: str, *times: str, k: str = "a") -> None:
     sandbox.land_json(f"landing/events/{file}.json", rows)
 
 
+def _land_and_run(sandbox: Sandbox, file: str, *times: str, k: str = "a") -> Run:
+    _land(sandbox, file, *times, k=k)
+    return sandbox.run("modes")
+
+
 def read(sandbox: Sandbox) -> list[tuple[Any, ...]]:
     """The sink's rows, with times without their zone, which is UTC."""
     rows = sandbox.delta("tables/out")
@@ -103,11 +109,9 @@ def test_an_aggregation_under_a_watermark_runs_in_every_mode(
     sandbox: Sandbox, mode: str, first: list[Any], second: list[Any]
 ) -> None:
     _pipeline(sandbox, WINDOWS, "hour TIMESTAMP, n BIGINT", mode, "hour")
-    _land(sandbox, "1", "10:05", "10:55", "11:01")
-    sandbox.run("modes")
+    _land_and_run(sandbox, "1", "10:05", "10:55", "11:01")
     assert read(sandbox) == first
-    _land(sandbox, "2", "11:20", "12:40")
-    sandbox.run("modes")
+    _land_and_run(sandbox, "2", "11:20", "12:40")
     assert read(sandbox) == second
 
 
@@ -126,8 +130,7 @@ def test_an_aggregation_without_watermark_is_refused_in_append_only(sandbox: San
         return
     sandbox.run("modes")
     _land(sandbox, "2", "10:02", "10:03", k="b")
-    _land(sandbox, "3", "09:00", "09:00", "09:00")
-    sandbox.run("modes")
+    _land_and_run(sandbox, "3", "09:00", "09:00", "09:00")
     assert read(sandbox) == [("a", 4), ("b", 1)]
 
 
@@ -144,8 +147,7 @@ def test_a_query_without_aggregation_is_refused_in_complete_only(sandbox: Sandbo
         return
     sandbox.run("modes")
     _land(sandbox, "2", "10:00")
-    _land(sandbox, "3", "10:00", k="b")
-    sandbox.run("modes")
+    _land_and_run(sandbox, "3", "10:00", k="b")
     assert read(sandbox) == ([("a", 1), ("b", 1)] if mode == "update" else [("a", 1), ("a", 1), ("b", 1)])
 
 
@@ -173,8 +175,7 @@ def test_a_join_of_two_streams_runs_in_append_only(sandbox: Sandbox, mode: str) 
         assert "mode: append" in error.do
         return
     sandbox.run("modes")
-    _land(sandbox, "2", "10:50")
-    sandbox.run("modes")
+    _land_and_run(sandbox, "2", "10:50")
     assert read(sandbox) == [("a", "A"), ("a", "A")]
 
 
@@ -192,8 +193,7 @@ def test_session_windows_are_refused_in_update_only(sandbox: Sandbox, mode: str)
         assert "mode: append" in error.do
         return
     sandbox.run("modes")
-    _land(sandbox, "2", "10:40", "12:00")
-    sandbox.run("modes")
+    _land_and_run(sandbox, "2", "10:40", "12:00")
     open_session = [] if mode == "append" else [(TWELVE, "a", 1)]
     assert read(sandbox) == [(TEN, "a", 3), *open_session]
 
@@ -212,8 +212,7 @@ def test_a_sort_runs_behind_an_aggregation_in_complete_only(sandbox: Sandbox, mo
         return
     sandbox.run("modes")
     assert read(sandbox) == [(TEN, 2)]
-    _land(sandbox, "2", "11:01", "11:02")
-    sandbox.run("modes")
+    _land_and_run(sandbox, "2", "11:01", "11:02")
     assert read(sandbox) == [(ELEVEN, 3)], "the greatest now, by what both runs counted"
     _pipeline(sandbox, "SELECT k, v FROM events ORDER BY v", "k STRING, v BIGINT", mode, name="plain")
     plain = {verdict.id: verdict.level for verdict in planned(sandbox, "plain").verdicts}
@@ -238,8 +237,7 @@ def test_a_function_with_state_runs_in_the_mode_it_is_written_for(
     right = FUNCTIONS[function].format(mode=mode, behind="")
     _pipeline(sandbox, right, "k STRING, n BIGINT", mode, "k", suffix="py")
     sandbox.run("modes")
-    _land(sandbox, "2", "10:02")
-    sandbox.run("modes")
+    _land_and_run(sandbox, "2", "10:02")
     assert read(sandbox) == ([("a", 3)] if mode == "update" else [("a", 2), ("a", 3)])
 
 
@@ -258,8 +256,7 @@ def test_several_functions_with_state_run_in_append_only(sandbox: Sandbox, mode:
         assert "mode: append" in error.do
         return
     sandbox.run("modes")
-    _land(sandbox, "2", "10:02", "10:03", k="b")
-    sandbox.run("modes")
+    _land_and_run(sandbox, "2", "10:02", "10:03", k="b")
     assert read(sandbox) == [("2", 1), ("2", 2)], "the count of 2 was seen in the first run, then again"
 
 
@@ -277,13 +274,12 @@ def test_chained_stateful_operators_run_in_append_only(sandbox: Sandbox, mode: s
     if mode != "append":
         error = refused(sandbox, "modes", "mode.chain", TransformError)
         assert f"chaining stateful operators is not supported in {mode} mode" in error.what
-        assert "an aggregation behind it would take each of them for a new row" in error.what
+        assert "an aggregation after it would treat each of them as a new row" in error.what
         assert "second pipeline" in error.do
         return
     sandbox.run("modes")
     assert read(sandbox) == []
-    _land(sandbox, "2", "11:40", "12:30", "14:30")
-    sandbox.run("modes")
+    _land_and_run(sandbox, "2", "11:40", "12:30", "14:30")
     assert read(sandbox) == [(TEN, 4), (TWELVE, 1)]
 
 

@@ -6,7 +6,7 @@ from datetime import timedelta
 
 import pytest
 
-from tests.support.changes import change_allowed, change_refused, land, write
+from tests.support.changes import change_allowed, change_refused, land, land_and_run, write
 from tests.support.refusals import planned
 from tests.support.sandbox import Sandbox
 
@@ -107,8 +107,7 @@ def transform(sources):
 def test_other_grouping_keys_or_aggregates_are_refused(sandbox: Sandbox, change: str) -> None:
     before, now, shown = GROUPS[change]
     write(sandbox, before, sink=UPDATED, out_ddl=COUNTED)
-    land(sandbox, "1", ("a", "x", 1))
-    sandbox.run("changed")
+    land_and_run(sandbox, "1", ("a", "x", 1))
     was = sandbox.delta("tables/out")
     write(sandbox, now, sink=UPDATED)
     land(sandbox, "2", ("b", "a", 2))
@@ -123,8 +122,7 @@ def test_other_grouping_keys_or_aggregates_are_refused(sandbox: Sandbox, change:
 @pytest.mark.conformance("REC-11")
 def test_what_is_made_of_an_aggregate_may_change(sandbox: Sandbox) -> None:
     write(sandbox, "SELECT k, sum(v) AS n FROM events GROUP BY k", sink=UPDATED, out_ddl=COUNTED)
-    land(sandbox, "1", ("a", "x", 1))
-    sandbox.run("changed")
+    land_and_run(sandbox, "1", ("a", "x", 1))
     write(sandbox, "SELECT k, 10 * sum(v) AS n FROM events WHERE j = 'x' GROUP BY k", sink=UPDATED)
     land(sandbox, "2", ("a", "x", 2), ("a", "y", 4))
     assert list(change_allowed(sandbox)) == ["transform"]
@@ -147,8 +145,7 @@ def test_other_deduplication_columns_are_refused(
 ) -> None:
     files = {"suffix": "py", "sink": DELTA, "out_ddl": "k STRING, v BIGINT"}
     write(sandbox, DISTINCT.format(call=call, keys=before), **files)
-    land(sandbox, "1", ("a", "x", 1), ("a", "x", 1))
-    sandbox.run("changed")
+    land_and_run(sandbox, "1", ("a", "x", 1), ("a", "x", 1))
     write(sandbox, DISTINCT.format(call=call, keys=now), **files)
     land(sandbox, "2", ("a", "x", 2))
     assert shown in change_refused(sandbox)
@@ -172,8 +169,7 @@ def test_other_join_keys_and_kinds_are_refused(sandbox: Sandbox, kind: str, keys
     }
     write(sandbox, JOIN.format(kind="INNER", keys="events.k = names.k"), **files)
     land(sandbox, "1", ("a", "x", 1))
-    land(sandbox, "../names/1", ("a", "x", 7))
-    sandbox.run("changed")
+    land_and_run(sandbox, "../names/1", ("a", "x", 7))
     # The sides of an equality have no order.
     write(sandbox, JOIN.format(kind="INNER", keys="names.k = events.k"), **files)
     assert list(change_allowed(sandbox)) == ["transform"]
@@ -190,8 +186,7 @@ def test_other_columns_that_a_join_keeps_are_refused(sandbox: Sandbox) -> None:
     joined = JOIN.format(kind="INNER", keys="events.k = names.k")
     write(sandbox, joined, **files)
     land(sandbox, "1", ("a", "x", 1))
-    land(sandbox, "../names/1", ("a", "x", 7))
-    sandbox.run("changed")
+    land_and_run(sandbox, "../names/1", ("a", "x", 7))
     write(sandbox, joined.replace("events.k, names.v", "names.v, concat(events.k, 'b') AS k"), **files)
     assert list(change_allowed(sandbox)) == ["transform"]
     write(sandbox, joined.replace("events.k, names.v", "names.j AS k, names.v"), **files)
@@ -215,8 +210,7 @@ def test_another_state_schema_or_timeout_is_refused_and_another_body_is_not(
     files = {"suffix": "py", "sink": UPDATED, "out_ddl": COUNTED}
     first = {"state": "n BIGINT", "mode": "update", "timeout": "NoTimeout", "start": "0", "value": "n"}
     write(sandbox, FUNCTION.format(**first), **files)
-    land(sandbox, "1", ("a", "x", 1), ("a", "x", 1))
-    sandbox.run("changed")
+    land_and_run(sandbox, "1", ("a", "x", 1), ("a", "x", 1))
     write(sandbox, FUNCTION.format(**{**first, **change}), **files)
     land(sandbox, "2", ("a", "x", 2), ("b", "x", 2))
     assert shown in change_refused(sandbox)
@@ -241,8 +235,7 @@ def test_another_state_of_a_processor_is_refused_and_another_body_is_not(
 ) -> None:
     files = {"suffix": "py", "sink": UPDATED, "out_ddl": COUNTED}
     write(sandbox, PROCESSOR, **files)
-    land(sandbox, "1", ("a", "x", 1), ("a", "x", 1))
-    sandbox.run("changed")
+    land_and_run(sandbox, "1", ("a", "x", 1), ("a", "x", 1))
     write(sandbox, PROCESSOR.replace(*change), **files)
     land(sandbox, "2", ("a", "x", 2), ("b", "x", 2))
     assert shown in change_refused(sandbox)
@@ -261,8 +254,7 @@ def test_reordered_and_renamed_sources_are_detected(sandbox: Sandbox, change: st
     files = {"sink": DELTA, "out_ddl": "k STRING, v BIGINT"}
     write(sandbox, both, source=source, **files)
     land(sandbox, "1", ("a", "x", 1))
-    land(sandbox, "../names/1", ("b", "x", 2))
-    sandbox.run("changed")
+    land_and_run(sandbox, "../names/1", ("b", "x", 2))
     if change == "order":
         write(sandbox, "SELECT k, v FROM names UNION ALL SELECT k, v FROM events", source=source, **files)
         shown = "events#carrier, names, names#carrier and is now names, names#carrier, events"
@@ -277,8 +269,7 @@ def test_reordered_and_renamed_sources_are_detected(sandbox: Sandbox, change: st
 @pytest.mark.conformance("REC-17")
 def test_versions_and_state_formats_are_noted_and_another_version_goes_on(sandbox: Sandbox) -> None:
     write(sandbox, "SELECT k, sum(v) AS n FROM events GROUP BY k", sink=UPDATED, out_ddl=COUNTED)
-    land(sandbox, "1", ("a", "x", 1))
-    sandbox.run("changed")
+    land_and_run(sandbox, "1", ("a", "x", 1))
     assert sandbox.spark is not None
     noted = planned(sandbox, "changed").generation.checkpoint
     assert noted is not None

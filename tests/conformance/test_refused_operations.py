@@ -29,7 +29,7 @@ ACTIONS = {
     "take(1)": "return the frame",
     "head()": "return the frame",
     "foreach(print)": "format: foreach",
-    "write.format('parquet').save('/tmp/never')": "`sink:` says where",
+    "write.format('parquet').save('/tmp/never')": "`sink:` decides where",
     "cache()": "remove it",
     "rdd.count()": "functions of DataFrames",
 }

@@ -9,7 +9,7 @@ from drawdown.query.bounded import bounded_output
 from drawdown.spark.session import query_session
 from tests.support.refusals import refused
 from tests.support.sandbox import Sandbox
-from tests.support.timed import EVENTS, land, table
+from tests.support.timed import EVENTS, land, land_and_run, table
 from tests.support.verdicts import verdicts
 
 EVENT = "at TIMESTAMP, k STRING"
@@ -26,13 +26,11 @@ MERGE = "spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition"
 def test_a_session_ends_a_gap_after_its_last_row(sandbox: Sandbox) -> None:
     """A row at the very end of a session, such as 10:09, still belongs to it."""
     sandbox.pipeline("sessions", EVENTS, event_ddl=EVENT, out_ddl=OUT, transform_sql=SESSIONS)
-    land(sandbox, "events", "1", "10:00 a", "10:04 a", "10:09 a", "10:02 b", "10:30 b")
-    sandbox.run("sessions")
+    land_and_run(sandbox, "sessions", "1", "10:00 a", "10:04 a", "10:09 a", "10:02 b", "10:30 b")
     closed = [("a", "10:00", "10:14", 3), ("b", "10:02", "10:07", 1)]
     assert table(sandbox) == closed
 
-    land(sandbox, "events", "2", "10:25:01 b", "10:50 a")
-    sandbox.run("sessions")
+    land_and_run(sandbox, "sessions", "2", "10:25:01 b", "10:50 a")
     assert table(sandbox) == [*closed, ("b", "10:25:01.000000", "10:35", 2)]
 
 
@@ -57,8 +55,7 @@ def test_rows_whose_computed_gap_is_not_positive_are_dropped_and_counted(sandbox
     assert table(sandbox) == [("10:00", "10:30", 2)]
     assert (first.counts.fed, first.counts.sessionless, first.counts.late) == (6, 3, 0)
 
-    land(sandbox, "events", "2", "10:41 a-zero", "11:00 a-short")
-    second = sandbox.run("sessions")
+    second = land_and_run(sandbox, "sessions", "2", "10:41 a-zero", "11:00 a-short")
     assert table(sandbox) == [("10:00", "10:30", 2), ("10:40", "10:45", 1)]
     assert (second.counts.fed, second.counts.sessionless, second.counts.late) == (2, 1, 0)
 
@@ -117,8 +114,7 @@ def test_merging_sessions_before_the_shuffle_changes_no_row(sandbox: Sandbox, me
     sandbox.run("sessions")
     assert table(sandbox) == []
 
-    land(sandbox, "events", "3", "10:08 a", "10:09 b", "10:30 a")
-    sandbox.run("sessions")
+    land_and_run(sandbox, "sessions", "3", "10:08 a", "10:09 b", "10:30 a")
     closed = [("a", "10:00", "10:13", 7), ("b", "10:02", "10:07", 2), ("b", "10:09", "10:14", 1)]
     assert table(sandbox) == closed
 
@@ -130,10 +126,8 @@ def test_a_session_over_three_runs_closes_once_with_its_own_bounds(sandbox: Sand
         "sessions", EVENTS, event_ddl=EVENT, out_ddl=OUT, transform_sql=SESSIONS.replace("5 min", "30 min")
     )
     for run, rows in enumerate([("10:00 a", "10:20 a"), ("10:40 a",), ("11:05 a", "11:10 b")]):
-        land(sandbox, "events", str(run), *rows)
-        sandbox.run("sessions")
+        land_and_run(sandbox, "sessions", str(run), *rows)
         assert table(sandbox) == []
 
-    land(sandbox, "events", "last", "12:30 b")
-    sandbox.run("sessions")
+    land_and_run(sandbox, "sessions", "last", "12:30 b")
     assert table(sandbox) == [("a", "10:00", "11:35", 4), ("b", "11:10", "11:40", 1)]

@@ -9,6 +9,7 @@ import pytest
 
 from drawdown.errors import TransformError
 from tests.support.refusals import refused, refused_spec
+from tests.support.sales import sell
 from tests.support.sandbox import Sandbox, sorted_rows
 from tests.support.spark import cached
 
@@ -50,10 +51,10 @@ def test_a_function_writes_each_batch_to_several_places_once(sandbox: Sandbox, t
         **FILES,
         places_py=FAN_OUT.replace("{folder}", str(tmp_path / "out")),
     )
-    _sell(sandbox, 1, a=1, b=20)
+    sell(sandbox, 1, a=1, b=20)
     sandbox.run("totals")
-    _sell(sandbox, 2, a=2)
-    _sell(sandbox, 3, a=30)
+    sell(sandbox, 2, a=2)
+    sell(sandbox, 3, a=30)
     with pytest.raises(TransformError) as caught:
         sandbox.run("totals")
     assert (caught.value.id, "places.py:14" in caught.value.where) == ("sink.raised", True)
@@ -111,10 +112,10 @@ def test_a_class_gets_each_row_between_open_and_close(sandbox: Sandbox, tmp_path
         files = (tmp_path / "out").glob(f"{epoch}-*.json")
         return sorted(tuple(row) for file in files for row in json.loads(file.read_text()))
 
-    _sell(sandbox, 1, a=1, b=2)
+    sell(sandbox, 1, a=1, b=2)
     sandbox.run("totals")
     assert read(0) == [("a", 1), ("b", 2)]
-    _sell(sandbox, 2, a=10, c=666)
+    sell(sandbox, 2, a=10, c=666)
     with pytest.raises(TransformError) as caught:
         sandbox.run("totals")
     assert caught.value.id == "sink.raised"
@@ -149,11 +150,11 @@ def test_console_and_memory_are_for_tests_only(sandbox: Sandbox, capsys: pytest.
         assert sandbox.spark is not None
         return sorted_rows([tuple(row) for row in sandbox.spark.table(f"global_temp.{name}").collect()])
 
-    _sell(sandbox, 1, a=1, b=2)
+    sell(sandbox, 1, a=1, b=2)
     for name in ("shown", "kept", "appended"):
         sandbox.run(name)
     capsys.readouterr()
-    _sell(sandbox, 2, a=4)
+    sell(sandbox, 2, a=4)
     for name in ("shown", "kept", "appended"):
         sandbox.run(name)
     printed = capsys.readouterr().out
@@ -169,8 +170,8 @@ def test_console_and_memory_are_for_tests_only(sandbox: Sandbox, capsys: pytest.
 def test_a_sink_takes_only_its_modes(sandbox: Sandbox) -> None:
     for sink, says in [
         ("format: parquet, path: tables/x, mode: complete", "truncated"),
-        ("format: csv, path: tables/x, mode: update", "say append, or use delta"),
-        ("format: memory, mode: update", "say append or complete"),
+        ("format: csv, path: tables/x, mode: update", "use mode append, or a delta sink"),
+        ("format: memory, mode: update", "use mode append or complete, or a delta sink"),
     ]:
         error = refused_spec(sandbox, "refused", SPEC.replace("SINK", sink), "spec.contradiction", **FILES)
         assert says in error.what + error.do
@@ -197,7 +198,7 @@ def test_a_sink_takes_only_its_modes(sandbox: Sandbox) -> None:
     for name, (sink, files) in taken.items():
         sandbox.pipeline(name, SPEC.replace("SINK", sink), **files)
     for wave in (1, 2):
-        _sell(sandbox, wave, a=wave, **{f"b{wave}": 1})
+        sell(sandbox, wave, a=wave, **{f"b{wave}": 1})
         for name in taken:
             sandbox.run(name)
     assert sandbox.spark is not None
@@ -221,11 +222,6 @@ def test_what_cannot_be_read_back_takes_no_expectations(sandbox: Sandbox) -> Non
 def test_a_file_without_the_function_is_refused(sandbox: Sandbox, kind: str, code: str) -> None:
     spec = SPEC.replace("SINK", f"format: {kind}, function: sink.py, mode: update")
     sandbox.pipeline("totals", spec, **FILES, sink_py=code)
-    _sell(sandbox, 1, a=1)
+    sell(sandbox, 1, a=1)
     error = refused(sandbox, "totals", "sink.no-function", TransformError)
     assert "define" in error.do
-
-
-def _sell(sandbox: Sandbox, file: int, **amounts: int) -> None:
-    rows = [{"shop": shop, "amount": n} for shop, n in amounts.items()]
-    sandbox.land_json(f"landing/sales/{file}.json", rows, mtime=file)

@@ -9,6 +9,7 @@ from confluent_kafka.cimpl import NewTopic
 from drawdown.errors import SourceError, TransformError
 from drawdown.testing.servers.kafka import KafkaServer
 from tests.support.refusals import refused, refused_spec
+from tests.support.sales import sell
 from tests.support.sandbox import Sandbox
 from tests.support.topics import records
 
@@ -43,11 +44,11 @@ def test_records_go_to_one_topic_or_to_the_one_that_a_row_names(
         sink = f"topic: sink04-{mode}, mode: {mode}"
         sandbox.pipeline(mode, SPEC.replace("SINK", sink), sales_ddl=DDL, transform_sql=TOTALS)
 
-    _sell(sandbox, 1, a=1, b=2)
+    sell(sandbox, 1, a=1, b=2)
     for name in ("by_row", "update", "complete"):
         run = sandbox.run(name)
         assert (run.counts.staged, run.counts.published, run.verdict) == (2, 2, "pass")
-    _sell(sandbox, 2, a=3)
+    sell(sandbox, 2, a=3)
     for name in ("by_row", "update", "complete"):
         sandbox.run(name)
 
@@ -63,7 +64,7 @@ def test_records_go_to_one_topic_or_to_the_one_that_a_row_names(
 
 
 def test_columns_that_are_no_part_of_a_record_are_refused(kafka_sandbox: Sandbox) -> None:
-    _sell(kafka_sandbox, 1, a=1)
+    sell(kafka_sandbox, 1, a=1)
     spec = SPEC.replace("SINK", "topic: sink04-never")
     kafka_sandbox.pipeline("rows", spec, sales_ddl=DDL, transform_sql="SELECT *, 'x' AS topic FROM sales")
     error = refused(kafka_sandbox, "rows", "sink.kafka-columns", TransformError)
@@ -80,7 +81,7 @@ def test_options_that_log_in_or_load_classes_are_refused(sandbox: Sandbox) -> No
 
 @pytest.mark.full
 def test_a_broker_that_is_away_is_one_clear_error(sandbox: Sandbox) -> None:
-    _sell(sandbox, 1, a=1)
+    sell(sandbox, 1, a=1)
     spec = SPEC.replace("SINK", "topic: sink04-away, mode: update")
     sandbox.pipeline("rows", spec, sales_ddl=DDL, transform_sql=TOTALS)
     error = refused(sandbox, "rows", "sink.broker", SourceError)
@@ -94,11 +95,6 @@ def _topics(broker: KafkaServer, **partitions: int) -> None:
         done.result(20)
 
 
-def _sell(sandbox: Sandbox, file: int, **amounts: int) -> None:
-    rows = [{"shop": shop, "amount": n} for shop, n in amounts.items()]
-    sandbox.land_json(f"landing/sales/{file}.json", rows, mtime=file)
-
-
 def test_a_batch_that_ends_the_run_sends_no_record(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
     sandbox = kafka_sandbox
     _topics(broker, **{"sink04-judged": 1})
@@ -108,13 +104,13 @@ def test_a_batch_that_ends_the_run_sends_no_record(kafka_sandbox: Sandbox, broke
     rule = "rules: [{name: positive, check: amount > 0, on_fail: fail}]"
     sql = "SELECT shop AS key, CAST(amount AS STRING) AS value FROM sales"
     sandbox.pipeline("judged", spec, sales_ddl=DDL, transform_sql=sql, quality_yaml=rule)
-    _sell(sandbox, 1, a=1, b=-2)
+    sell(sandbox, 1, a=1, b=-2)
     with pytest.raises(TransformError, match=r"rule\.failed"):
         sandbox.run("judged")
     sandbox.land("landing/sales/1.json", ['{"shop": "a", "amount": 1}', '{"shop": "b", "amount": "x"}'])
     with pytest.raises(SourceError, match=r"source\.malformed"):
         sandbox.run("judged")
     assert list(records(broker, "sink04-judged")) == []
-    _sell(sandbox, 1, a=1, b=2)
+    sell(sandbox, 1, a=1, b=2)
     assert sandbox.run("judged").counts.published == 2
     assert sorted(record[1:3] for record in records(broker, "sink04-judged")) == [("a", "1"), ("b", "2")]

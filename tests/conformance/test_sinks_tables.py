@@ -7,6 +7,7 @@ import pytest
 from drawdown.errors import RefusedError, SpecError, TransformError
 from drawdown.spec import iter_pipelines
 from tests.support.refusals import refused, refused_spec
+from tests.support.sales import sell
 from tests.support.sandbox import Sandbox
 
 SPEC = """
@@ -41,8 +42,8 @@ def test_delta_appends_upserts_by_keys_and_replaces(sandbox: Sandbox, mode: str,
     if mode == "append":
         mode, files["transform_sql"] = "mode: append", "SELECT shop, amount AS total FROM sales"
     sandbox.pipeline("totals", SPEC.replace("SINK", f"{mode}, publish: {publish}"), **files)
-    _sell(sandbox, 1, a=1, none=5)
-    _sell(sandbox, 2, a=2, b=3)
+    sell(sandbox, 1, a=1, none=5)
+    sell(sandbox, 2, a=2, b=3)
     run = sandbox.run("totals")
     sold = [("a", 1), ("a", 2), ("b", 3), (None, 5)]
     assert sorted(sandbox.delta("tables/totals"), key=str) == (
@@ -51,7 +52,7 @@ def test_delta_appends_upserts_by_keys_and_replaces(sandbox: Sandbox, mode: str,
     # Update stages the two keys of each batch, complete all keys so far.
     assert run.counts.staged == run.counts.published == (5 if mode == COMPLETE else 4)
 
-    _sell(sandbox, 3, c=7, none=1)
+    sell(sandbox, 3, c=7, none=1)
     sandbox.run("totals")
     sold += [("c", 7), (None, 1)]
     expected = sorted(sold, key=str) if mode == "mode: append" else _summed(sold)
@@ -117,7 +118,7 @@ def test_a_table_is_known_by_name(sandbox: Sandbox) -> None:
     sandbox.pipeline("totals", spec, **FILES)
     assert sandbox.spark is not None
     for wave, total in ((1, 1), (2, 3)):
-        _sell(sandbox, wave, a=wave)
+        sell(sandbox, wave, a=wave)
         sandbox.run("totals")
         read = sandbox.spark.table("sink03_totals").collect()
         assert [tuple(row) for row in read] == sandbox.delta("tables/totals") == [("a", total)]
@@ -142,7 +143,7 @@ def test_an_empty_checkpoint_over_a_filled_sink_is_refused(sandbox: Sandbox, kin
     spec = SPEC.replace("SINK", mode).replace("delta", kind)
     sandbox.pipeline("totals", spec, **files)
     for wave in (1, 2):
-        _sell(sandbox, wave, a=1)
+        sell(sandbox, wave, a=1)
         sandbox.run("totals")
     assert sandbox.spark is not None
     path = str(sandbox.storage / "tables/totals")
@@ -161,7 +162,7 @@ def test_an_empty_checkpoint_over_a_filled_sink_is_refused(sandbox: Sandbox, kin
     # The checkpoint's folder is lost, the sink is not.
     checkpoint = sandbox.storage / "_drawdown/totals/checkpoint-1"
     checkpoint.rename(sandbox.root / "lost")
-    _sell(sandbox, 3, a=1)
+    sell(sandbox, 3, a=1)
     error = refused(sandbox, "totals", "checkpoint.missing", RefusedError)
     assert "drawdown checkpoint verify totals" in error.do, "there is no snapshot to name"
     assert read() == before
@@ -170,14 +171,14 @@ def test_an_empty_checkpoint_over_a_filled_sink_is_refused(sandbox: Sandbox, kin
 def test_two_rows_of_one_key_in_a_batch_are_refused(sandbox: Sandbox) -> None:
     files = {**FILES, "transform_sql": "SELECT shop, amount AS total FROM sales"}
     sandbox.pipeline("totals", SPEC.replace("SINK", f"{UPDATE}, publish: direct"), **files)
-    _sell(sandbox, 1, a=1)
+    sell(sandbox, 1, a=1)
     sandbox.run("totals")
     rows = [{"shop": shop, "amount": n} for shop in ("b", None) for n in (1, 2)]
     sandbox.land_json("landing/sales/2.json", rows, mtime=2)
     with pytest.raises(TransformError) as caught:
         sandbox.run("totals")
     assert caught.value.id == "sink.duplicate-keys"
-    assert "2 key(s)" in caught.value.what
+    assert "2 keys" in caught.value.what
     assert "shop='b'" in caught.value.what
     assert "shop=None" in caught.value.what
     assert sandbox.delta("tables/totals") == [("a", 1)]
@@ -194,12 +195,6 @@ def test_keys_are_columns_of_the_declared_schema(sandbox: Sandbox) -> None:
     spec = SPEC.replace("SINK", "mode: update, keys: [shops]")
     error = refused_spec(sandbox, "totals", spec, "spec.unknown-column", **FILES)
     assert "did you mean 'shop'" in error.what
-
-
-def _sell(sandbox: Sandbox, file: int, **amounts: int) -> None:
-    """One file; the shop `none` is NULL."""
-    rows = [{"shop": None if shop == "none" else shop, "amount": n} for shop, n in amounts.items()]
-    sandbox.land_json(f"landing/sales/{file}.json", rows, mtime=file)
 
 
 def _summed(sold: list[tuple[str | None, int]]) -> list[tuple[str | None, int]]:

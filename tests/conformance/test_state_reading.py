@@ -9,10 +9,12 @@ from typing import Any
 
 import pytest
 
-from drawdown.cli.commands.state import show
+from drawdown.cli.commands.maintenance.state import show
 from drawdown.errors import RefusedError, SourceError, SpecError
 from drawdown.recovery.spark_state import StateReader, refuse_without_state
-from drawdown.storage import Storage
+from drawdown.spec import load_pipeline
+from drawdown.workspace import Generation, Workspace
+from tests.support.command_line import answer
 from tests.support.sandbox import Sandbox
 
 WINDOWS = """
@@ -31,9 +33,10 @@ def _rows(*events: str) -> list[dict[str, str]]:
 
 def _reader(sandbox: Sandbox, name: str, batch: int | None = None) -> StateReader:
     assert sandbox.spark is not None
-    storage, path = Storage(sandbox.project.storage_root), f"_drawdown/{name}/checkpoint-1"
-    refuse_without_state(name, storage, path, batch)
-    return StateReader(sandbox.spark.newSession(), storage, path, batch)
+    with Workspace.open(sandbox.project) as workspace:
+        generation = Generation.of(workspace, load_pipeline(sandbox.project, name))
+        refuse_without_state(generation, batch)
+    return StateReader(sandbox.spark.newSession(), generation.storage, generation.path, batch)
 
 
 @pytest.mark.conformance("STATE-14")
@@ -80,7 +83,7 @@ def test_state_is_read_by_operator_by_key_and_at_a_batch(
     assert "stateStoreSave" in table
     assert '{"count": 2}' in table
     show([row], as_json=True)
-    assert json.loads(capsys.readouterr().out) == json.loads(json.dumps([row], default=str))
+    assert answer(capsys.readouterr().out) == json.loads(json.dumps([row], default=str))
     assert sandbox.everything() == before, "reading writes nothing"
     _misses(sandbox, reader)
 

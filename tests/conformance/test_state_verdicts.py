@@ -17,7 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from drawdown.plan.kept_state import fits
+from drawdown.plan.state_fit import fits
 from drawdown.query.state.kept_state import kept_state
 from drawdown.spec.sink import OutputMode
 from tests.conformance.state_pairs import PAIRS, Outcome, Pair, QueryText

@@ -158,5 +158,5 @@ def test_kinds_that_ask_for_unmatched_static_rows_are_refused(
     sandbox.land_json("landing/flights/1.json", [{"flight": 1, "carrier": "UA"}])
     error = refused(sandbox, "named", "join.static", TransformError)
     assert reason in error.what
-    assert "a stream has no end" in error.what
+    assert "a stream does not end" in error.what
     assert way_out in error.do

@@ -7,6 +7,7 @@ from deltalake import DeltaTable
 
 from drawdown.errors import RefusedError, SpecError
 from tests.support.refusals import refused, refused_spec
+from tests.support.sales import sell
 from tests.support.sandbox import Sandbox
 
 UPSTREAM = """
@@ -33,17 +34,12 @@ def _downstream(sandbox: Sandbox, name: str, source: str, sql: str = "SELECT * F
     sandbox.pipeline(name, spec, out_ddl=DDL, transform_sql=sql)
 
 
-def _sell(sandbox: Sandbox, file: int, **amounts: int) -> None:
-    rows = [{"shop": shop, "amount": n} for shop, n in amounts.items()]
-    sandbox.land_json(f"landing/sales/{file}.json", rows, mtime=file)
-
-
 @pytest.mark.full
 @pytest.mark.conformance("SRC-17")
 def test_a_pipeline_streams_the_table_of_another(sandbox: Sandbox) -> None:
     _upstream(sandbox)
-    _sell(sandbox, 1, a=1)
-    _sell(sandbox, 2, b=2)
+    sell(sandbox, 1, a=1)
+    sell(sandbox, 2, b=2)
     sandbox.run("sold")
     _downstream(sandbox, "by_name", "format: table, table: src17_sales, options: {maxFilesPerTrigger: 1}")
     _downstream(sandbox, "by_path", "format: delta, path: tables/src17, options: {startingVersion: 2}")
@@ -53,7 +49,7 @@ def test_a_pipeline_streams_the_table_of_another(sandbox: Sandbox) -> None:
         "format: table, table: src17_sales, options: {ignoreDeletes: true, skipChangeCommits: true}",
     )
     # Given in the wrong order: the table is written before it is read.
-    _sell(sandbox, 3, c=3)
+    sell(sandbox, 3, c=3)
     reports = sandbox.drain("by_name", "skipping", "sold")
     assert (reports[0].pipeline, reports[0].error) == ("sold", None)
     by_name = next(report.run for report in reports if report.pipeline == "by_name")
@@ -66,7 +62,7 @@ def test_a_pipeline_streams_the_table_of_another(sandbox: Sandbox) -> None:
 
     # Somebody corrects the table by hand: a change of old rows, which a stream does not take ...
     DeltaTable(str(sandbox.storage / "tables/src17")).delete("shop = 'a'")
-    _sell(sandbox, 4, d=4)
+    sell(sandbox, 4, d=4)
     sandbox.run("sold")
     sandbox.run("skipping")
     assert sandbox.delta("tables/skipping") == [*everything, ("d", 4)]
@@ -83,7 +79,7 @@ def test_a_pipeline_streams_the_table_of_another(sandbox: Sandbox) -> None:
 def test_a_table_whose_rows_change_is_not_streamed(sandbox: Sandbox, mode: str) -> None:
     totals = "SELECT shop, sum(amount) AS amount FROM sales GROUP BY shop"
     _upstream(sandbox, mode + ", options: {delta.enableChangeDataFeed: true}", totals)
-    _sell(sandbox, 1, a=1)
+    sell(sandbox, 1, a=1)
     sandbox.run("sold")
     _downstream(sandbox, "streamed", "format: delta, path: tables/src17")
     error = refused(sandbox, "streamed", "source.changing-table", SpecError)
@@ -95,7 +91,7 @@ def test_a_table_whose_rows_change_is_not_streamed(sandbox: Sandbox, mode: str) 
         sandbox, "changes", "format: delta, path: tables/src17, options: {readChangeFeed: true}", changes
     )
     sandbox.run("changes")
-    _sell(sandbox, 2, a=2)
+    sell(sandbox, 2, a=2)
     sandbox.run("sold")
     sandbox.run("changes")
     assert sandbox.delta("tables/changes") == [("a", 1), ("a", 3)]

@@ -65,8 +65,8 @@ def test_rate_gives_each_number_once_over_several_runs(sandbox: Sandbox) -> None
 @pytest.mark.parametrize(
     ("format", "options", "why"),
     [
-        ("rate", "{rowsPerSecond: 1}", "makes its rows up"),
-        ("rate-micro-batch", PER_BATCH, "makes its rows up"),
+        ("rate", "{rowsPerSecond: 1}", "Spark generates its rows"),
+        ("rate-micro-batch", PER_BATCH, "Spark generates its rows"),
         ("socket", "{host: localhost, port: 9999}", "cannot be read again"),
     ],
 )
@@ -84,7 +84,7 @@ def test_a_source_for_tests_has_no_schedule_and_no_dag(
     pipeline = sandbox.pipeline("ticking", _spec(format, options), **files)
     with sandbox.metastore() as metastore:
         found = preflight(Workspace(sandbox.project, metastore), pipeline)
-    assert found.reasons == [f"ticks: only Spark can tell what a {format} source has"]
+    assert found.reasons == [f"source ticks: only Spark can tell whether a {format} source has data"]
 
     misspelt = options.replace("{", "{rowPerSecond: 1, ")
     refused_spec(sandbox, "misspelt", _spec(format, misspelt), "spec.unknown-option", **files)
@@ -124,7 +124,7 @@ def test_a_socket_is_watched_once_and_never_gone_on_with(sandbox: Sandbox, lines
     assert watched.run.counts.read == 2
     assert sandbox.delta("tables/out") == [("a",), ("b",)]
     error = refused(sandbox, "heard", "source.socket-again", RefusedError)
-    assert "has read 2 line(s) of the socket ticks" in error.what
+    assert "has read 2 lines of the socket ticks" in error.what
     assert "land the lines as text files" in error.do
 
 
@@ -274,4 +274,4 @@ def test_a_reader_that_does_not_load_is_refused(sandbox: Sandbox) -> None:
     reader.unlink()
     spec = _spec("python", "{face: x}", ", reader: clock.py")
     missing = refused_spec(sandbox, "clocked", spec, "spec.file-missing", transform_sql="SELECT 1")
-    assert "clock.py is not there" in missing.what
+    assert "clock.py does not exist" in missing.what

@@ -7,28 +7,10 @@ from datetime import UTC, datetime
 import pytest
 
 from drawdown.errors import SpecError
-from drawdown.spec.trigger import parse_trigger
+from drawdown.spec.scheduling.trigger import parse_trigger
 from tests.support.refusals import refused_spec
 from tests.support.sandbox import Sandbox
-
-DDL = {"event_ddl": "at TIMESTAMP, k STRING", "out_ddl": "hour TIMESTAMP, n BIGINT"}
-COUNT = "SELECT window.start AS hour, count(*) AS n FROM events GROUP BY window(at, '1 hour')"
-HOURLY = """
-sources:
-  events:
-    format: json
-    path: landing/events
-    schema: event.ddl
-    options: {maxFilesPerTrigger: 1}
-    watermark: {column: at, delay: 10 minutes}
-transform: transform.sql
-sink: {format: delta, path: tables/out, schema: out.ddl}
-state: {partitions: 2}
-"""
-
-
-def rows_at(*times: str) -> list[dict[str, str]]:
-    return [{"at": f"2024-01-01T{time}Z", "k": "a"} for time in times]
+from tests.support.timed import A_FILE_A_BATCH, HOURLY_FILES, rows_at
 
 
 def hour(hour: int) -> datetime:
@@ -37,7 +19,7 @@ def hour(hour: int) -> datetime:
 
 @pytest.mark.conformance("TRIG-01")
 def test_available_now_advances_the_watermark_from_batch_to_batch(sandbox: Sandbox) -> None:
-    sandbox.pipeline("hourly", HOURLY, transform_sql=COUNT, **DDL)
+    sandbox.pipeline("hourly", A_FILE_A_BATCH, **HOURLY_FILES)
     waves = [("10:00:00", "10:30:00"), ("11:30:00",), ("12:30:00",), ("10:45:00", "14:00:00")]
     for i, times in enumerate(waves):
         sandbox.land_json(f"landing/events/{i}.json", rows_at(*times), mtime=i + 1)
@@ -59,10 +41,10 @@ def test_available_now_advances_the_watermark_from_batch_to_batch(sandbox: Sandb
 @pytest.mark.full
 @pytest.mark.conformance("TRIG-02")
 def test_the_deprecated_trigger_is_answered_with_available_now(sandbox: Sandbox) -> None:
-    spec = HOURLY + "trigger: once\n"
-    unknown = refused_spec(sandbox, "hourly", spec, "spec.unknown-key", transform_sql=COUNT, **DDL)
+    spec = A_FILE_A_BATCH + "trigger: once\n"
+    unknown = refused_spec(sandbox, "hourly", spec, "spec.unknown-key", **HOURLY_FILES)
     assert "trigger" in unknown.what
-    sandbox.pipeline("hourly", HOURLY, transform_sql=COUNT, **DDL)
+    sandbox.pipeline("hourly", A_FILE_A_BATCH, **HOURLY_FILES)
     for text in ("once", " once "):
         with pytest.raises(SpecError) as caught:
             parse_trigger(text)
@@ -91,8 +73,8 @@ def test_the_deprecated_trigger_is_answered_with_available_now(sandbox: Sandbox)
 def test_a_bounded_drain_says_what_is_left_and_the_next_goes_on(
     sandbox: Sandbox, bound: str, reason: str
 ) -> None:
-    spec = f"{HOURLY}drain: {{{bound}}}\n"
-    sandbox.pipeline("hourly", spec, transform_sql=COUNT, **DDL)
+    spec = f"{A_FILE_A_BATCH}drain: {{{bound}}}\n"
+    sandbox.pipeline("hourly", spec, **HOURLY_FILES)
     for i in range(4):
         sandbox.land_json(f"landing/events/{i}.json", rows_at(f"1{i}:00:00", f"1{i}:30:00"), mtime=i + 1)
     read = 0

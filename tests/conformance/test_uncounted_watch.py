@@ -7,7 +7,7 @@ import pytest
 from drawdown.application import SparkApplication
 from drawdown.errors import RefusedError, SpecError, TransformError
 from drawdown.spec import load_pipeline
-from drawdown.spec.trigger import parse_trigger
+from drawdown.spec.scheduling.trigger import parse_trigger
 from drawdown.testing.servers.kafka import KafkaServer
 from drawdown.workspace import Workspace
 from tests.support.refusals import refused
@@ -119,7 +119,7 @@ state: {partitions: 2}
 
 
 def test_rows_in_memory_are_watched_once(sandbox: Sandbox) -> None:
-    """Spark's own memory sink cannot go on from a checkpoint."""
+    """Spark's memory sink cannot continue from a checkpoint."""
     sandbox.pipeline("ticks", RATES, transform_sql="SELECT value FROM ticks")
     with watching(sandbox, "ticks", "continuous: 1 second") as watched:
         checkpoint = sandbox.storage / "_drawdown/ticks/checkpoint-1/commits"

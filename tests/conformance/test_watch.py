@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conformance.test_triggers import COUNT, DDL, HOURLY, hour, rows_at
+from tests.conformance.test_triggers import hour
 from tests.support.sandbox import Sandbox
+from tests.support.timed import A_FILE_A_BATCH, HOURLY_FILES, rows_at
 from tests.support.watching import watching
 
 
@@ -13,7 +14,7 @@ from tests.support.watching import watching
 @pytest.mark.conformance("TRIG-03")
 @pytest.mark.parametrize("trigger", ["default", "1 second"])
 def test_a_watch_publishes_each_batch_and_a_drain_goes_on_behind_it(sandbox: Sandbox, trigger: str) -> None:
-    sandbox.pipeline("hourly", HOURLY, transform_sql=COUNT, **DDL)
+    sandbox.pipeline("hourly", A_FILE_A_BATCH, **HOURLY_FILES)
     sandbox.land_json("landing/events/1.json", rows_at("10:00:00", "11:30:00"), mtime=1)
     with watching(sandbox, "hourly", trigger) as watched:
         watched.until(lambda: (sandbox.storage / "tables/out/_delta_log").exists())

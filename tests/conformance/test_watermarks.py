@@ -7,7 +7,7 @@ import pytest
 from drawdown.errors import TransformError
 from tests.support.refusals import refused
 from tests.support.sandbox import Sandbox
-from tests.support.timed import EVENTS, HOURLY_FILES, at, land, table
+from tests.support.timed import EVENTS, HOURLY_FILES, at, land, land_and_run, table
 from tests.support.verdicts import verdicts
 
 UPDATE = EVENTS.replace("out.ddl}", "out.ddl, mode: update, keys: [hour]}")
@@ -19,11 +19,9 @@ COMPLETE = EVENTS.replace("out.ddl}", "out.ddl, mode: complete}")
 def test_append_emits_a_window_only_once_the_watermark_passed_its_end(sandbox: Sandbox) -> None:
     sandbox.pipeline("hourly", EVENTS, **HOURLY_FILES)
     for file, row in enumerate(["10:30", "11:05", "11:09:59.999"]):
-        land(sandbox, "events", str(file), row)
-        sandbox.run("hourly")
+        land_and_run(sandbox, "hourly", str(file), row)
         assert table(sandbox) == []
-    land(sandbox, "events", "last", "11:10")
-    run = sandbox.run("hourly")
+    run = land_and_run(sandbox, "hourly", "last", "11:10")
     assert run.watermark == at("11:00")
     assert table(sandbox) == [("10:00", 1)]
 
@@ -32,16 +30,13 @@ def test_append_emits_a_window_only_once_the_watermark_passed_its_end(sandbox: S
 @pytest.mark.conformance("WM-02")
 def test_update_refreshes_a_window_until_the_watermark_passed_its_end(sandbox: Sandbox) -> None:
     sandbox.pipeline("hourly", UPDATE, **HOURLY_FILES)
-    land(sandbox, "events", "1", "10:30")
-    sandbox.run("hourly")
+    land_and_run(sandbox, "hourly", "1", "10:30")
     assert table(sandbox) == [("10:00", 1)]
 
-    land(sandbox, "events", "2", "10:45", "11:20")
-    sandbox.run("hourly")
+    land_and_run(sandbox, "hourly", "2", "10:45", "11:20")
     assert table(sandbox) == [("10:00", 2), ("11:00", 1)]
 
-    land(sandbox, "events", "3", "10:50", "11:25")
-    run = sandbox.run("hourly")
+    run = land_and_run(sandbox, "hourly", "3", "10:50", "11:25")
     assert table(sandbox) == [("10:00", 2), ("11:00", 2)]
     assert (run.counts.late, run.counts.late_groups) == (1, 1)
 
@@ -50,14 +45,11 @@ def test_update_refreshes_a_window_until_the_watermark_passed_its_end(sandbox: S
 @pytest.mark.conformance("WM-03")
 def test_complete_keeps_every_window_and_every_row(sandbox: Sandbox) -> None:
     sandbox.pipeline("hourly", COMPLETE, **HOURLY_FILES)
-    land(sandbox, "events", "1", "10:30", "13:00")
-    sandbox.run("hourly")
-    land(sandbox, "events", "2", "13:05")
-    sandbox.run("hourly")
+    land_and_run(sandbox, "hourly", "1", "10:30", "13:00")
+    land_and_run(sandbox, "hourly", "2", "13:05")
     assert table(sandbox) == [("10:00", 1), ("13:00", 2)]
 
-    land(sandbox, "events", "3", "10:45")
-    run = sandbox.run("hourly")
+    run = land_and_run(sandbox, "hourly", "3", "10:45")
     assert table(sandbox) == [("10:00", 2), ("13:00", 2)]
     assert (run.counts.late, run.counts.late_groups, run.watermark) == (1, 0, at("12:55"))
 
@@ -67,12 +59,10 @@ def test_late_rows_are_dropped_and_counted_at_the_source_and_as_groups(sandbox: 
     """Three rows are not newer than the watermark of 12:00: two of a closed window, which Spark sees as one
     group, and one whose window is open and takes it."""
     sandbox.pipeline("hourly", EVENTS, **HOURLY_FILES)
-    land(sandbox, "events", "1", "10:00", "12:10")
-    first = sandbox.run("hourly")
+    first = land_and_run(sandbox, "hourly", "1", "10:00", "12:10")
     assert (first.counts.late, first.counts.late_groups, first.watermark) == (0, 0, at("12:00"))
 
-    land(sandbox, "events", "2", "10:10", "10:20", "12:00", "12:00:00.001", "13:10")
-    second = sandbox.run("hourly")
+    second = land_and_run(sandbox, "hourly", "2", "10:10", "10:20", "12:00", "12:00:00.001", "13:10")
     assert table(sandbox) == [("10:00", 1), ("12:00", 3)]
     assert (second.counts.read, second.counts.late, second.counts.late_groups) == (5, 3, 1)
     with sandbox.metastore() as metastore:
@@ -84,11 +74,9 @@ def test_late_rows_are_dropped_and_counted_at_the_source_and_as_groups(sandbox: 
 @pytest.mark.conformance("WM-06")
 def test_a_batch_without_data_flushes_what_the_drain_closed(sandbox: Sandbox) -> None:
     sandbox.pipeline("hourly", EVENTS, **HOURLY_FILES)
-    land(sandbox, "events", "1", "10:30", "11:10")
-    sandbox.run("hourly")
+    land_and_run(sandbox, "hourly", "1", "10:30", "11:10")
     assert table(sandbox) == [("10:00", 1)]
-    land(sandbox, "events", "2", "12:10")
-    sandbox.run("hourly")
+    land_and_run(sandbox, "hourly", "2", "12:10")
     assert table(sandbox) == [("10:00", 1), ("11:00", 1)]
     with sandbox.metastore() as metastore:
         batches = metastore.batches("hourly", 1)
@@ -166,8 +154,7 @@ def test_a_row_of_the_far_future_never_reaches_the_watermark(sandbox: Sandbox) -
     assert (first.counts.read, first.counts.future, first.counts.fed) == (3, 1, 2)
     assert first.watermark == at("11:00")
 
-    land(sandbox, "events", "2", "11:40", "12:10")
-    second = sandbox.run("hourly")
+    second = land_and_run(sandbox, "hourly", "2", "11:40", "12:10")
     assert (second.counts.late, second.watermark) == (0, at("12:00"))
     assert table(sandbox) == [("10:00", 1), ("11:00", 2)]
     aside = [(row["reasons"], row["event_time"].year) for row in sandbox.quarantined("hourly")]

@@ -122,8 +122,8 @@ def test_the_verdict_on_any_rows_is_that_of_great_expectations_own_engine(
     from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
     from great_expectations.validator.validator import Validator
 
+    from drawdown.quality.gx_validation import QuietValidator
     from drawdown.quality.one_pass import OnePassEngine
-    from drawdown.quality.validation import QuietValidator
 
     staged = str(tmp_path / "staged")
     spark.createDataFrame(rows(seed), SCHEMA).coalesce(1).write.parquet(staged)

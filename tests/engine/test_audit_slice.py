@@ -63,7 +63,7 @@ def test_expectations_that_hold_pass(flights: DataFrame) -> None:
         "{type: expect_column_values_to_not_be_null, kwargs: {column: delay, mostly: 0.8}}",
     )
     assert said.outcome == "pass"
-    assert said.text == "pass: 3 of 3 expectations hold on 6 rows"
+    assert said.text == "pass: 3 of 3 expectations passed (6 rows checked)"
     assert [entry["success"] for entry in said.results] == [True, True, True]
 
 
@@ -184,6 +184,7 @@ def test_an_sql_expectation_sees_the_slice_in_the_query_s_own_session(flights: D
     pipeline = SimpleNamespace(
         name="flights",
         folder=Path(),
+        is_next=False,
         quality=quality,
         sink=PIPELINE.sink,
         sample_gate=PIPELINE.sample_gate,

@@ -17,10 +17,10 @@ from drawdown.drain.run_context import RunContext
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.quality.audit import GxAuditor
 from drawdown.rows.boundary import BatchPlan, Boundary, Observed
-from drawdown.rows.rejects import JudgedBatch, stage_rejected
+from drawdown.rows.quarantine_staging import JudgedBatch, stage_rejected
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.spec import load_pipeline
-from drawdown.spec.trigger import parse_trigger
+from drawdown.spec.scheduling.trigger import parse_trigger
 from drawdown.workspace import Generation, Workspace
 from tests.support.sandbox import Sandbox
 from tests.support.set_aside import (

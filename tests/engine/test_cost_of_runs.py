@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from drawdown.cost.report import by_pipeline, total
 from drawdown.launch.local import submit_conf
 from drawdown.metastore.records import SparkApplication
 from drawdown.spark.task_times import TaskTimes, charged_to
-from tests.support.command_line import drawdown
+from tests.support.command_line import answer, drawdown
 from tests.support.sandbox import Sandbox
 from tests.support.spark import ROOT
 
@@ -112,12 +111,12 @@ def test_a_group_that_was_submitted_is_charged_with_what_the_kernel_counted(tmp_
     assert found.price == {"currency": "EUR", "core_hour": "0.04", "gb_hour": "0.005"}
     adds_up(sandbox)
 
-    shown = json.loads(drawdown(sandbox.root, "cost", "--json").stdout)
+    shown = answer(drawdown(sandbox.root, "cost", "--json").stdout)
     assert [each["pipeline"] for each in shown["pipelines"]] == ["returns", "sales"]
     hours = (found.ended_at - found.started_at) / timedelta(hours=1)
     assert shown["total"]["core_hours_asked"] == round(2 * hours, 9)
     assert abs(shown["total"]["money"]["EUR"] - hours * (2 * 0.04 + 0.005)) < 1e-8
-    by_day = json.loads(drawdown(sandbox.root, "cost", "sales", "--by", "day", "--json").stdout)
+    by_day = answer(drawdown(sandbox.root, "cost", "sales", "--by", "day", "--json").stdout)
     assert by_day["total"] == {
         key: value for key, value in shown["pipelines"][1].items() if key in by_day["total"]
     }

@@ -109,7 +109,7 @@ def test_a_run_behind_a_held_slice_says_so_and_the_next_starts_nothing(sandbox: 
     run = sandbox.run("held")
 
     assert (run.verdict, run.counts.published) == ("pass", 0)
-    assert "1 row(s) that passed wait behind held batch 0" in str(run.stop_reason)
+    assert "waiting behind held batch 0: 1 passed row" in str(run.stop_reason)
     assert "drawdown release held" in str(run.stop_reason)
     assert sandbox.delta("tables/out") == []
     with sandbox.metastore() as metastore:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from pyspark.sql import SparkSession
 
 from drawdown.errors import SourceError
 from drawdown.testing.servers.kafka import KafkaServer
 from tests.support.sandbox import Sandbox
-from tests.support.spark import ROOT
+from tests.support.topics import Topic
 
 SPEC = """
 sources:
@@ -34,31 +30,14 @@ FILES = {
 }
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    with KafkaServer(tmp_path_factory.mktemp("kafka"), state_dir=ROOT / ".drawdown") as running:
-        yield running
-
-
-@pytest.fixture
-def kafka_sandbox(tmp_path: Path, spark: SparkSession, broker: KafkaServer) -> Sandbox:
-    return Sandbox(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
-
-
-def _produce(broker: KafkaServer, topic: str, values: list[str | None]) -> None:
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-    for value in values:
-        producer.produce(topic, value=value, key="k")
-    assert producer.flush(30) == 0
-
-
 def _reading(station: str, celsius: float) -> str:
     return json.dumps({"station": station, "celsius": celsius, "at": "2024-01-01T10:00:00Z"})
 
 
 def test_offsets_go_on_and_every_record_is_accounted_for(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
     kafka_sandbox.pipeline("readings", SPEC, **FILES)
-    _produce(broker, "readings", [_reading("EWR", 1.0), "{broken", None, _reading("JFK", 2.0)])
+    topic = Topic(broker, "readings")
+    topic.write([_reading("EWR", 1.0), "{broken", None, _reading("JFK", 2.0)], key="k")
     first = kafka_sandbox.run("readings")
     assert (first.counts.read, first.counts.malformed, first.counts.fed) == (4, 2, 2)
     rejected = kafka_sandbox.quarantined("readings")
@@ -67,7 +46,7 @@ def test_offsets_go_on_and_every_record_is_accounted_for(kafka_sandbox: Sandbox,
 
     assert kafka_sandbox.drain("readings")[0].run is None, "nothing new starts no run"
 
-    _produce(broker, "readings", [_reading("LGA", 3.0)])
+    topic.write([_reading("LGA", 3.0)], key="k")
     second = kafka_sandbox.run("readings")
     assert second.counts.read == 1
     assert kafka_sandbox.delta("tables/readings") == [
@@ -79,13 +58,9 @@ def test_offsets_go_on_and_every_record_is_accounted_for(kafka_sandbox: Sandbox,
 
 def test_aborted_transactions_are_not_data(kafka_sandbox: Sandbox, broker: KafkaServer) -> None:
     kafka_sandbox.pipeline("paid", SPEC.replace("readings}", "paid}"), **FILES)
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "t1"})
-    producer.init_transactions(30)
-    for station, commit in (("GOOD", True), ("ABORTED", False)):
-        producer.begin_transaction()
-        producer.produce("paid", _reading(station, 1.0))
-        producer.flush(30)
-        producer.commit_transaction(30) if commit else producer.abort_transaction(30)
+    topic = Topic(broker, "paid")
+    topic.write_in_transaction([_reading("GOOD", 1.0)], commit=True)
+    topic.write_in_transaction([_reading("ABORTED", 1.0)], commit=False)
     run = kafka_sandbox.run("paid")
     assert run.counts.read == 1
     assert [row[0] for row in kafka_sandbox.delta("tables/readings")] == ["GOOD"]

@@ -241,7 +241,7 @@ def test_a_held_slice_with_rows_that_were_set_aside_goes_back_with_them(sandbox:
             as_run(generation, request, lambda lease: rewind(generation, 0, lease, sink=False), str)
 
     error = refused(sandbox, "sink.ahead", without_sink)
-    assert "take the quarantine back as well" in error.do
+    assert "also reset the quarantine" in error.do
     quarantine = DeltaTable(str(sandbox.storage / "quarantine" / NAME))
     shown = quarantine.version()
     back(sandbox, 0, "rewind-2")

@@ -65,7 +65,7 @@ def test_a_release_publishes_the_slice_and_what_waits_behind_it(held: Sandbox) -
     decided = choose(held, "release")
     assert (decided.rows, decided.published.rows) == (1, 2)
     assert rows(held) == [1, 2, 99]
-    with pytest.raises(RefusedError, match="holds no slice back"):
+    with pytest.raises(RefusedError, match="has no held slice"):
         choose(held, "release")
     assert held.drain("events")[0].run is None
     with held.metastore() as metastore:
@@ -159,7 +159,7 @@ def test_a_term_is_warned_of_before_it_ends_and_fails_every_run_after_it(sandbox
         if minutes < 60:
             [notice] = sandbox.run("events").notices
             assert notice["id"] == "slice.waits"
-            assert "batch 0 (1 rows) is held since" in notice["what"]
+            assert "batch 0 (1 row) has been held since" in notice["what"]
             continue
         with pytest.raises(AuditFailed, match="its term ended") as overdue:
             sandbox.run("events")

@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from drawdown.errors import AuditFailed
+from drawdown.errors import AuditFailed, SpecError
 from drawdown.held.decide import Decision, decide
 from drawdown.metastore.records import Verdict
 from drawdown.quality.data_docs import docs_folder
+from drawdown.quality.measures import measure
 from drawdown.spec import load_pipeline
 from drawdown.workspace import Workspace
 from tests.support.sandbox import Sandbox
@@ -73,7 +74,7 @@ def test_a_slice_is_held_when_its_volume_leaves_the_published_history(sandbox: S
         "freshness(at)": 1_704_067_203_000_000,
     }
     assert first.outcome == "pass"
-    assert "- volume: not judged yet: 0 of the 2 published slices it needs" in first.text
+    assert "- volume: not judged yet: 0 of 2 published slices needed" in first.text
     assert line.run(6).outcome == "pass"
     # The median of 4 and 6 rows is 5.
     with pytest.raises(AuditFailed, match="volume: failed"):
@@ -107,11 +108,15 @@ def test_a_released_slice_is_history(sandbox: Sandbox) -> None:
 
 def test_a_column_that_is_not_there_is_an_error_by_name(sandbox: Sandbox) -> None:
     line = Line(sandbox, "history:\n  - {measure: mean, column: vv, ratio: [0.5, 2]}\n")
-    with pytest.raises(AuditFailed, match=r"history\.unknown-column") as caught:
+    with pytest.raises(SpecError, match=r"spec\.unknown-column.*did you mean 'v'") as caught:
         line.run(2)
-    assert "vv" in str(caught.value)
+    assert caught.value.where.endswith("quality.yaml:2")
+    assert sandbox.spark is not None
+    slice = sandbox.spark.createDataFrame([], "k STRING")
+    with pytest.raises(SpecError, match=r"history\.unknown-column"):
+        measure(slice, load_pipeline(sandbox.project, "events"), 0)
     other = Line(sandbox, "history:\n  - {measure: mean, column: k, ratio: [0.5, 2]}\n")
-    with pytest.raises(AuditFailed, match=r"history\.wrong-type.*there is no mean of string"):
+    with pytest.raises(AuditFailed, match=r"history\.wrong-type.*mean does not work on string"):
         other.run(2)
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import sqlite3
-from pathlib import Path
 
 import pytest
 from pyspark.sql import DataFrame
@@ -22,6 +20,7 @@ from drawdown.spec import Pipeline, load_pipeline
 from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 from tests.support.command_line import drawdown
+from tests.support.older_copy import copy_of
 from tests.support.replays import replayed
 from tests.support.sandbox import Sandbox
 from tests.support.set_aside import NAME, replay, rows
@@ -122,10 +121,9 @@ def test_a_row_that_is_dropped_during_a_replay_stays_out(filled: Sandbox) -> Non
 
 def test_the_table_says_what_it_brought_to_an_older_copy_of_the_metastore(filled: Sandbox) -> None:
     judge_by(filled, 35)
-    live, kept = filled.root / "metastore.db", filled.root / "copy.db"
-    _copy(live, kept)
+    put_back = copy_of(filled)
     replayed(filled, *DAY)
-    _copy(kept, live)
+    put_back()
     assert states(filled) == {3: "replayed", 4: "open", 5: "open"}
     assert replay(filled).counts.replayed == 1
     assert values(filled) == {1: 1, 2: 2, 3: 30, 5: 30}
@@ -133,19 +131,13 @@ def test_the_table_says_what_it_brought_to_an_older_copy_of_the_metastore(filled
 
 def test_what_the_table_was_taken_back_from_is_open_again(filled: Sandbox) -> None:
     judge_by(filled, 35)
-    live, kept = filled.root / "metastore.db", filled.root / "copy.db"
-    _copy(live, kept)
+    put_back = copy_of(filled)
     replayed(filled, *DAY)
-    _copy(kept, live)
+    put_back()
     done = drawdown(filled.root, "checkpoint", "rewind", NAME, "--to", "0", "--sink")
     assert done.returncode == 0, done.stdout + done.stderr
     assert values(filled) == {1: 1}
     assert states(filled)[3] == "open"
-
-
-def _copy(old: Path, new: Path) -> None:
-    with sqlite3.connect(old) as source, sqlite3.connect(new) as target:
-        source.backup(target)
 
 
 @pytest.mark.full
@@ -211,11 +203,11 @@ def test_patched_and_dropped_records_that_are_not_in_the_source_as_they_were_are
         return error.value.what.split(" of source")[0]
 
     rewritten("a", "11:00:00.123456", "11:00:00.654321")
-    assert refused() == "1 record(s)"
+    assert refused() == "1 record"
     rewritten("c", "6,2024", "8,2024")
-    assert refused() == "2 record(s)"
+    assert refused() == "2 records"
     rewritten("a", "11:00:00.654321", "11:00:00.123456")
-    assert refused() == "1 record(s)"
+    assert refused() == "1 record"
     rewritten("c", "8,2024", "6,2024")
     replayed(filled, *DAY)
     assert filled.delta("tables/out") == before

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from datetime import UTC
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
-from drawdown.testing.servers.postgres import PostgresServer
 from tests.engine.test_interval_and_quarantine import DAY, FILES, SPEC, land, states
 from tests.support.database import TestDatabase
 from tests.support.replays import replayed
 from tests.support.sandbox import Sandbox
 from tests.support.set_aside import NAME, replay
-
-pytest_plugins = ("tests.fixtures.postgres",)
 
 INTO = SPEC.replace("format: delta, path: tables/out", "format: postgres, table: public.out")
 
@@ -33,13 +28,9 @@ def judge_by(sandbox: Sandbox, most: int) -> None:
 
 @pytest.mark.full
 def test_a_replay_that_died_behind_its_commit_has_closed_its_rows(
-    tmp_path: Path,
-    spark: SparkSession,
-    postgres_server: PostgresServer,
-    monkeypatch: pytest.MonkeyPatch,
+    database: TestDatabase, postgres_sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database = TestDatabase(postgres_server)
-    sandbox = Sandbox(tmp_path / "project", spark, more=database.project_lines)
+    sandbox = postgres_sandbox
     judge_by(sandbox, 10)
     land(sandbox, "a", "1,2024-01-01T10:00:00Z,1", "3,2024-01-01T11:00:00Z,30")
     land(sandbox, "b", "2,2024-01-03T10:00:00Z,2")

@@ -5,19 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
 from drawdown.errors import AuditFailed
 from drawdown.held.decide import Decision, decide
 from drawdown.layout import staged_of
 from drawdown.spec import load_pipeline
-from drawdown.testing.servers.postgres import PostgresServer
 from drawdown.workspace import Workspace
-from tests.support.changes import change_refused, land, write
+from tests.support.changes import change_refused, land, land_and_run, write
 from tests.support.database import TestDatabase
 from tests.support.sandbox import Sandbox
-
-pytest_plugins = ("tests.fixtures.postgres",)
 
 TRANSFORM = "SELECT k, j, max(v) AS n FROM events GROUP BY k, j"
 SINK = "format: delta, path: tables/out, schema: out.ddl, mode: update, keys: [{}], publish: audited"
@@ -30,8 +26,7 @@ expectations:
 
 def test_other_keys_are_refused_and_a_held_slice_is_released_under_its_own(sandbox: Sandbox) -> None:
     write(sandbox, TRANSFORM, sink=SINK.format("k, j"), out_ddl=OUT, quality_yaml=QUALITY)
-    land(sandbox, "1", ("a", "x", 1), ("a", "y", 2))
-    sandbox.run("changed")
+    land_and_run(sandbox, "1", ("a", "x", 1), ("a", "y", 2))
     assert _staged(sandbox) == [], "the table has them"
     land(sandbox, "2", ("a", "y", 99))
     with pytest.raises(AuditFailed):
@@ -56,19 +51,16 @@ def _staged(sandbox: Sandbox) -> list[Path]:
 
 @pytest.mark.full
 def test_a_late_release_into_postgres_keeps_the_keys_it_was_staged_under(
-    tmp_path: Path, spark: SparkSession, postgres_server: PostgresServer
+    database: TestDatabase, postgres_sandbox: Sandbox
 ) -> None:
-    database = TestDatabase(postgres_server)
-    sandbox = Sandbox(tmp_path / "project", spark, more=database.project_lines)
+    sandbox = postgres_sandbox
     sink = SINK.replace("delta, path: tables/out", "postgres, table: public.out")
     write(sandbox, TRANSFORM, sink=sink.format("k, j"), out_ddl=OUT, quality_yaml=QUALITY)
-    land(sandbox, "1", ("a", "x", 1), ("a", "y", 2))
-    sandbox.run("changed")
+    land_and_run(sandbox, "1", ("a", "x", 1), ("a", "y", 2))
     land(sandbox, "2", ("a", "y", 99), ("c", "z", 5))
     with pytest.raises(AuditFailed):
         sandbox.run("changed")
-    land(sandbox, "3", ("b", "x", 3), ("c", "z", 6))
-    sandbox.run("changed")
+    land_and_run(sandbox, "3", ("b", "x", 3), ("c", "z", 6))
     assert database.table() == [("a", "x", 1), ("a", "y", 2)], "what passed waits behind what is held"
 
     write(sandbox, TRANSFORM, sink=sink.format("k"))

@@ -24,8 +24,6 @@ from drawdown.metastore.operations import batches
 from drawdown.metastore.records import Batch, Lease, Run, StagedFile, Verdict
 from drawdown.metastore.tables import VERSION_TABLE, metadata
 
-pytest_plugins = ("tests.fixtures.metastores",)
-
 MINUTE = timedelta(seconds=60)
 SECOND = timedelta(seconds=1)
 PIPELINES = 5

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.support.older_copy import copy_of
 from tests.support.recovering import (
     NAME,
     Result,
@@ -21,18 +20,6 @@ from tests.support.recovering import (
     result,
 )
 from tests.support.sandbox import Sandbox
-
-
-def copy_of(sandbox: Sandbox) -> Callable[[], None]:
-    """Back up the metastore by SQLite's own means; gives what puts it back."""
-    live, kept = sandbox.root / "metastore.db", sandbox.root / "copy.db"
-
-    def put(old: Path, new: Path) -> None:
-        with sqlite3.connect(old) as source, sqlite3.connect(new) as target:
-            source.backup(target)
-
-    put(live, kept)
-    return lambda: put(kept, live)
 
 
 def behind(

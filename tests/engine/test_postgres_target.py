@@ -26,8 +26,6 @@ from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.database import TestDatabase
 from tests.support.registered import change
 
-pytest_plugins = ("tests.fixtures.postgres",)
-
 APP = "drawdown/out/1/output"
 COLUMNS = [PostgresColumn("k", "text"), PostgresColumn("n", "bigint")]
 

@@ -15,6 +15,8 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
+from drawdown.application import SparkApplication, exit_code
+from drawdown.application.watcher import Report
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.errors import RefusedError, SourceError
 from drawdown.metastore.records import BatchStatus, Run
@@ -116,7 +118,7 @@ def test_before_the_first_run_there_is_work_as_soon_as_a_file_is_there(files: Fl
     found = files.look()
     assert found.work
     assert found.backlog == {"left": {"files": 1, "bytes": 5, "too_old": 0}}
-    assert found.reasons == [f"left: 1 new file(s) in {files.sandbox.storage}/in"]
+    assert found.reasons == [f"source left: 1 new file in {files.sandbox.storage}/in"]
 
 
 def test_what_spark_has_read_is_no_work_and_a_new_file_is(files: Flights) -> None:
@@ -130,8 +132,68 @@ def test_what_spark_has_read_is_no_work_and_a_new_file_is(files: Flights) -> Non
     assert not files.look().work
 
 
-def test_a_missing_folder_is_left_for_the_drain_to_name(files: Flights) -> None:
-    assert files.look().reasons == [f"left: {files.sandbox.storage}/in does not exist"]
+def test_a_missing_folder_ends_a_run_before_spark_and_the_record_says_why(sandbox: Sandbox) -> None:
+    pipeline = sandbox.pipeline(
+        "flights",
+        FILES.format(path="in", options="{}"),
+        transform_sql="select * from left",
+        out_ddl="value string",
+        left_ddl="value string",
+    )
+
+    def no_spark() -> dict[str, str]:
+        raise AssertionError("Spark was started")
+
+    with sandbox.metastore() as metastore:
+        application = SparkApplication(Workspace(sandbox.project, metastore), no_spark, {"by": "a test"})
+        reports = application.drain_all([pipeline])
+        [run] = metastore.runs("flights")
+    [error] = [report.error for report in reports]
+    assert error is not None
+    assert (error.id, error.where) == ("source.missing", f"{sandbox.storage}/in")
+    assert exit_code(reports) == SourceError.exit_code == 5
+    assert (run.state, run.error, run.origin) == ("failed", error.as_dict(), {"by": "a test"})
+
+
+WINDOWS = """
+    sources:
+      left: {format: json, path: in, schema: left.ddl, watermark: {column: at, delay: 1 hour}}
+    transform: transform.sql
+    sink: {format: delta, path: tables/out, schema: out.ddl, mode: append}
+    state: {partitions: 1}
+"""
+COUNTED = (
+    "select window(at, '{window}').start as start, count(*) as n from left group by window(at, '{window}')"
+)
+
+
+def test_a_changed_transform_is_compared_by_the_next_run_although_nothing_is_new(sandbox: Sandbox) -> None:
+    def write(window: str, more: str = "") -> None:
+        sandbox.pipeline(
+            "flights",
+            WINDOWS,
+            transform_sql=COUNTED.format(window=window) + more,
+            out_ddl="start timestamp, n bigint",
+            left_ddl="at timestamp",
+        )
+
+    write("1 hour")
+    sandbox.land_json("in/a.json", [{"at": "2024-01-01T10:00:00Z"}])
+    sandbox.run("flights")
+    assert sandbox.drain("flights") == [Report("flights")], "nothing new"
+
+    write("2 hours")
+    [report] = sandbox.drain("flights")
+    assert report.error is not None
+    assert report.error.id == "checkpoint.changed"
+
+    write("1 hour", " having count(*) < 100")
+    [report] = sandbox.drain("flights")
+    assert (report.error, report.run and report.run.batches) == (None, 0), "it fits, and nothing is new"
+    assert sandbox.drain("flights") == [Report("flights")], "it is compared once"
+
+    write("2 hours")
+    assert sandbox.drain("flights")[0].error is not None, "what fitted was another change"
 
 
 def test_a_file_that_spark_ignores_as_too_old_is_counted_and_starts_nothing(files: Flights) -> None:
@@ -192,7 +254,7 @@ def test_a_link_out_of_the_storage_root_is_a_doubt(files: Flights) -> None:
     files.sandbox.land("in/a.txt", "x")
     files.drain_files()
     (files.sandbox.storage / "in" / "link").symlink_to("/etc/hostname")
-    assert files.look().reasons[0].startswith("left: in doubt: the path 'in/link' is a symbolic link")
+    assert files.look().reasons[0].startswith("source left: in doubt: the path 'in/link' is a symbolic link")
 
 
 def test_a_source_that_the_checkpoint_does_not_know_is_work(sandbox: Sandbox) -> None:
@@ -200,14 +262,14 @@ def test_a_source_that_the_checkpoint_does_not_know_is_work(sandbox: Sandbox) ->
     sandbox.land("in/a.txt", "x")
     reader = sandbox.spark.readStream.text(str(sandbox.storage / "in"))  # type: ignore[union-attr]
     flights.drain(reader, order=("other",))
-    assert flights.look().reasons == ["left: is not in the checkpoint"]
+    assert flights.look().reasons == ["source left: is not in the checkpoint"]
 
 
 def test_sources_that_nobody_can_name_are_a_doubt(files: Flights) -> None:
     files.sandbox.land("in/a.txt", "x")
     reader = files.sandbox.spark.readStream.text(str(files.sandbox.storage / "in"))  # type: ignore[union-attr]
     files.drain(reader, order=())
-    assert "in doubt: the checkpoint has 1 source(s), 0 are known by name" in files.look().reasons
+    assert "in doubt: the checkpoint has 1 source, known by name: 0" in files.look().reasons
 
 
 def test_each_source_is_compared_with_its_own_part_of_the_checkpoint(
@@ -233,7 +295,7 @@ def test_a_format_that_only_spark_can_tell_is_always_work(files: Flights) -> Non
     rate = pipeline.sources["left"].model_copy(update={"format": "rate"})
     pipeline = pipeline.model_copy(update={"sources": {"left": rate}})
     found = preflight(Workspace(files.sandbox.project, files.metastore), pipeline)
-    assert found.reasons == ["left: only Spark can tell what a rate source has"]
+    assert found.reasons == ["source left: only Spark can tell whether a rate source has data"]
 
 
 # What the metastore knows
@@ -256,7 +318,7 @@ def test_a_batch_that_the_metastore_does_not_know_is_work(files: Flights) -> Non
     assert not files.look().work
     generation = files.metastore.next_generation("flights") - 1
     files.metastore.forget_batches(files.lease, generation, -1)
-    assert files.look().reasons == ["batch 0 was committed, and the metastore does not know it"]
+    assert files.look().reasons == ["batch 0 was committed, but is not in the metastore"]
 
 
 def test_a_run_that_died_without_a_word_is_work_once_its_lease_is_over(files: Flights) -> None:
@@ -264,7 +326,7 @@ def test_a_run_that_died_without_a_word_is_work_once_its_lease_is_over(files: Fl
     files.metastore.start_run(Run("r1", "flights"))
     assert not files.look().work
     files.metastore.release(files.lease)
-    assert files.look().reasons == ["run r1 died without a word"]
+    assert files.look().reasons == ["run r1 died without closing its record"]
     files.metastore.finish_run("r1", "failed")
     assert not files.look().work
 
@@ -278,7 +340,7 @@ def test_a_carrier_that_no_batch_has_read_is_work(sandbox: Sandbox, spark: Spark
     flights.drain(*frames, order=("left", "left#carrier"))
     assert not flights.look().work
     sandbox.land(f"{carriers}/r2.json", "{}")
-    assert flights.look().reasons == ["a carrier of left is not read yet"]
+    assert flights.look().reasons == ["a carrier of left has not been read yet"]
 
 
 # Delta
@@ -290,7 +352,9 @@ def test_a_delta_source_is_work_when_the_table_moved_on(sandbox: Sandbox, spark:
     flights = Flights(sandbox, DELTA.format(path="tables/in", options="{}"))
     table = str(sandbox.storage / "tables/in")
     spark.conf.set("spark.databricks.delta.snapshotPartitions", "2")
-    assert flights.look().reasons == [f"left: there is no Delta table at {table}"]
+    found = flights.look()
+    assert found.error is not None
+    assert (found.error.id, found.error.where) == ("source.missing", str(table))
     row = spark.createDataFrame([("x",)], "value string")
     row.write.format("delta").save(table)
     assert flights.look().backlog["left"] == {"versions": 1}
@@ -320,7 +384,7 @@ def test_a_delta_table_that_was_made_again_is_another_one_however_few_versions_i
     shutil.rmtree(table)
     row.write.format("delta").save(table)
     (reason,) = flights.look().reasons
-    assert reason == f"left: the Delta table at {table} is another one than was read: it was made again"
+    assert reason == f"source left: the Delta table at {table} was recreated since it was read"
     with pytest.raises(SourceError) as error:
         sandbox.run("flights")
     assert error.value.id == "source.made-again"

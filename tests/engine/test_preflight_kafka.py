@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 
 import pytest
-from confluent_kafka import KafkaError, KafkaException, Producer
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
-from pyspark.sql import SparkSession
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
-from drawdown.errors import SourceError
+from drawdown.errors import SourceError, SpecError
 from drawdown.plan.preflight import Preflight
+from drawdown.scaffold.topic import read_topic
 from drawdown.spec.connections.broker_options import spark_options
-from drawdown.testing.servers.kafka import KafkaServer as LocalBroker
+from drawdown.testing.servers.kafka import KafkaServer
 from tests.support.plain_drain import Flights
 from tests.support.sandbox import Sandbox
 from tests.support.topics import Topic
 
-STATE_DIR = Path(__file__).parents[2] / ".drawdown"
 _TOPIC_NUMBERS = count(1)
 KAFKA = """
     sources:
@@ -30,49 +28,18 @@ KAFKA = """
 """
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalBroker]:
-    with LocalBroker(tmp_path_factory.mktemp("broker") / "kafka", state_dir=STATE_DIR) as running:
-        yield running
-
-
 @pytest.fixture
-def topic(broker: LocalBroker) -> str:
-    name = f"topic-{next(_TOPIC_NUMBERS):03}-x"
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    admin.create_topics([NewTopic(name, 2)])[name].result()
-    return name
+def topic(broker: KafkaServer) -> Topic:
+    return Topic(broker, f"topic-{next(_TOPIC_NUMBERS):03}-x", 2)
 
 
-def produce(broker: LocalBroker, topic: str, *values: str, transaction: str | None = None) -> Producer:
-    config = {"bootstrap.servers": broker.bootstrap_servers}
-    producer = Producer({**config, "transactional.id": transaction} if transaction else config)
-    if transaction:
-        producer.init_transactions(10)
-        producer.begin_transaction()
+def produce(topic: Topic, *values: str) -> None:
+    """In turn to the first and the second partition."""
     for number, value in enumerate(values):
-        producer.produce(topic, value=value, partition=number % 2)
-    producer.flush(10)
-    return producer
+        topic.write([value], partition=number % 2)
 
 
-def create_when_gone(admin: AdminClient, topic: str) -> None:
-    """Make a topic whose deletion may still be under way."""
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            admin.create_topics([NewTopic(topic, 1)])[topic].result()
-            return
-        except KafkaException as error:
-            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS or time.monotonic() > deadline:
-                raise
-        time.sleep(0.2)
-
-
-def kafka_flights(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topics: str, start: str = "earliest"
-) -> Flights:
-    sandbox = Sandbox(tmp_path / "kafka-project", spark, broker.bootstrap_servers)
+def kafka_flights(sandbox: Sandbox, topics: str, start: str = "earliest") -> Flights:
     return Flights(sandbox, KAFKA.format(topics=topics, start=start))
 
 
@@ -88,84 +55,80 @@ def drain_topic(flights: Flights, **options: str) -> None:
     flights.drain(reader.load())
 
 
-def test_offsets_behind_the_checkpoint_are_work(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
-) -> None:
-    flights = kafka_flights(tmp_path, spark, broker, f"subscribe: {topic}")
-    assert flights.look() == Preflight(False, [], {"left": {"offsets": {topic: 0}}})
-    produce(broker, topic, "a", "b", "c")
-    assert flights.look().backlog == {"left": {"offsets": {topic: 3}}}
-    drain_topic(flights, subscribe=topic)
-    assert flights.look() == Preflight(False, [], {"left": {"offsets": {topic: 0}}})
-    produce(broker, topic, "d")
+def test_offsets_behind_the_checkpoint_are_work(kafka_sandbox: Sandbox, topic: Topic) -> None:
+    flights = kafka_flights(kafka_sandbox, f"subscribe: {topic.name}")
+    assert flights.look() == Preflight(False, [], {"left": {"offsets": {topic.name: 0}}})
+    produce(topic, "a", "b", "c")
+    assert flights.look().backlog == {"left": {"offsets": {topic.name: 3}}}
+    drain_topic(flights, subscribe=topic.name)
+    assert flights.look() == Preflight(False, [], {"left": {"offsets": {topic.name: 0}}})
+    produce(topic, "d")
     found = flights.look()
-    assert (found.work, found.reasons) == (True, [f"left: 1 new offset(s) in topic {topic}"])
+    assert (found.work, found.reasons) == (True, [f"source left: 1 new offset in topic {topic.name}"])
 
 
-def test_a_new_partition_is_work_until_it_is_in_the_checkpoint(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
-) -> None:
-    flights = kafka_flights(tmp_path, spark, broker, f"subscribe: {topic}")
-    produce(broker, topic, "a", "b")
-    drain_topic(flights, subscribe=topic)
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    admin.create_partitions([NewPartitions(topic, 3)])[topic].result()
-    assert flights.look().reasons == [f"left: partition 2 of topic {topic} is new"]
-    drain_topic(flights, subscribe=topic)
+def test_a_new_partition_is_work_until_it_is_in_the_checkpoint(kafka_sandbox: Sandbox, topic: Topic) -> None:
+    flights = kafka_flights(kafka_sandbox, f"subscribe: {topic.name}")
+    produce(topic, "a", "b")
+    drain_topic(flights, subscribe=topic.name)
+    topic.grow(3)
+    assert flights.look().reasons == [f"source left: partition 2 of topic {topic.name} is new"]
+    drain_topic(flights, subscribe=topic.name)
     assert not flights.look().work
 
 
 @pytest.mark.parametrize("way", ["subscribePattern", "assign"])
 def test_patterns_and_assigned_partitions_are_followed(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str, way: str
+    kafka_sandbox: Sandbox, topic: Topic, way: str
 ) -> None:
-    value = f"{topic[:-1]}." if way == "subscribePattern" else f'{{"{topic}": [1]}}'
-    flights = kafka_flights(tmp_path, spark, broker, f"{way}: '{value}'")
-    produce(broker, topic, "a", "b", "c")
+    value = f"{topic.name[:-1]}." if way == "subscribePattern" else f'{{"{topic.name}": [1]}}'
+    flights = kafka_flights(kafka_sandbox, f"{way}: '{value}'")
+    produce(topic, "a", "b", "c")
     expected = 3 if way == "subscribePattern" else 1
-    assert flights.look().backlog == {"left": {"offsets": {topic: expected}}}
+    assert flights.look().backlog == {"left": {"offsets": {topic.name: expected}}}
     drain_topic(flights, **{way: value})
     assert not flights.look().work
 
 
 def test_records_of_an_open_transaction_are_not_there_yet(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
+    kafka_sandbox: Sandbox, broker: KafkaServer, topic: Topic
 ) -> None:
-    flights = kafka_flights(tmp_path, spark, broker, f"subscribe: {topic}")
-    produce(broker, topic, "a")
-    drain_topic(flights, subscribe=topic)
-    producer = produce(broker, topic, "b", transaction=topic)
+    flights = kafka_flights(kafka_sandbox, f"subscribe: {topic.name}")
+    produce(topic, "a")
+    drain_topic(flights, subscribe=topic.name)
+    producer = Producer({"bootstrap.servers": broker.bootstrap_servers, "transactional.id": "open"})
+    producer.init_transactions(10)
+    producer.begin_transaction()
+    producer.produce(topic.name, "b", partition=0)
+    producer.flush(10)
     assert not flights.look().work
     producer.commit_transaction(10)
     # The commit returns before the broker has written the marker that moves the partition's end.
     deadline = time.monotonic() + 20
     while not flights.look().work:
         assert time.monotonic() < deadline
-    drain_topic(flights, subscribe=topic)
+    drain_topic(flights, subscribe=topic.name)
     assert not flights.look().work
 
 
-def test_a_topic_that_was_made_anew_is_left_for_the_drain(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
-) -> None:
-    flights = kafka_flights(tmp_path, spark, broker, f"subscribe: {topic}")
-    produce(broker, topic, "a", "b", "c")
-    drain_topic(flights, subscribe=topic)
-    admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
-    admin.delete_topics([topic])[topic].result()
+def test_a_topic_that_was_made_anew_is_left_for_the_drain(kafka_sandbox: Sandbox, topic: Topic) -> None:
+    flights = kafka_flights(kafka_sandbox, f"subscribe: {topic.name}")
+    produce(topic, "a", "b", "c")
+    drain_topic(flights, subscribe=topic.name)
+    topic.delete()
     assert flights.look().work
-    create_when_gone(admin, topic)
+    topic.create()
     assert any("is gone" in reason for reason in flights.look().reasons)
     assert any(
-        "made again after it had been read up to offset 2" in reason for reason in flights.look().reasons
+        "recreated after it had been read up to offset 2" in reason for reason in flights.look().reasons
     )
 
 
 def test_a_topic_made_again_with_as_many_offsets_is_told_by_its_id(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker
+    kafka_sandbox: Sandbox, broker: KafkaServer
 ) -> None:
     topic = Topic(broker, "as-many")
-    flights = kafka_flights(tmp_path, spark, broker, "subscribe: as-many")
+    flights = kafka_flights(kafka_sandbox, "subscribe: as-many")
     flights.metastore.release(flights.lease)
     folder = flights.sandbox.root / "include/pipelines/flights"
     (folder / "transform.sql").write_text("select value from left")
@@ -175,7 +138,7 @@ def test_a_topic_made_again_with_as_many_offsets_is_told_by_its_id(
     topic.make_again()
     topic.write(["c", "d"])
     (reason,) = flights.look().reasons
-    assert "topic as-many was made again after it had been read up to offset 2" in reason
+    assert "topic as-many was recreated after it had been read up to offset 2" in reason
     with pytest.raises(SourceError, match=r"source\.data-lost"):
         flights.sandbox.run("flights")
 
@@ -190,19 +153,19 @@ def test_a_topic_made_again_with_as_many_offsets_is_told_by_its_id(
 
 @pytest.mark.parametrize("way", ["subscribe: {topic}", "assign: '{{\"{topic}\": [0]}}'"])
 def test_looking_for_a_topic_that_is_not_there_does_not_create_it(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, way: str
+    kafka_sandbox: Sandbox, broker: KafkaServer, way: str
 ) -> None:
-    flights = kafka_flights(tmp_path, spark, broker, way.format(topic="nowhere"))
-    assert flights.look().reasons == ["left: there is no topic nowhere"]
+    flights = kafka_flights(kafka_sandbox, way.format(topic="nowhere"))
+    assert flights.look().reasons == ["source left: topic nowhere does not exist"]
     admin = AdminClient({"bootstrap.servers": broker.bootstrap_servers})
     assert "nowhere" not in admin.list_topics(timeout=5).topics
 
 
 def test_the_first_run_on_latest_offsets_is_work_because_it_fixes_them(
-    tmp_path: Path, spark: SparkSession, broker: LocalBroker, topic: str
+    kafka_sandbox: Sandbox, topic: Topic
 ) -> None:
-    flights = kafka_flights(tmp_path, spark, broker, f"subscribe: {topic}", start="latest")
-    assert flights.look().reasons == ["left: the first run fixes where reading of the topics starts"]
+    flights = kafka_flights(kafka_sandbox, f"subscribe: {topic.name}", start="latest")
+    assert flights.look().reasons == ["source left: the first run fixes where reading of the topics starts"]
 
 
 def test_a_broker_that_is_not_there_is_a_doubt_within_seconds(
@@ -215,5 +178,23 @@ def test_a_broker_that_is_not_there_is_a_doubt_within_seconds(
     found = flights.look()
     assert time.monotonic() - started < 30
     assert found.work
-    assert found.reasons[0].startswith("left: Kafka at 127.0.0.1:1 does not answer")
+    assert found.reasons[0].startswith("source left: Kafka at 127.0.0.1:1 does not answer")
     assert capfd.readouterr().err == ""
+
+
+def test_a_new_pipeline_is_inferred_from_the_records_of_a_topic(kafka_sandbox: Sandbox, topic: Topic) -> None:
+    project = kafka_sandbox.project
+    with pytest.raises(SpecError) as empty:
+        read_topic(project, topic.name)
+    assert empty.value.id == "init.sample-empty"
+    produce(topic, '{"id": 1, "at": "2024-01-01T10:00:00Z"}', '{"id": 2, "price": 2.5}')
+    found = read_topic(project, topic.name)
+    types = {column.name: column.type for column in found.columns}
+    assert types == {"id": "BIGINT", "at": "TIMESTAMP", "price": "DOUBLE"}
+    assert len(found.records) == 2
+    with pytest.raises(SpecError) as missing:
+        read_topic(project, "no-such-topic")
+    assert missing.value.id == "init.no-topic"
+    with pytest.raises(SpecError) as unknown:
+        read_topic(project, topic.name, "no_such_broker")
+    assert unknown.value.id == "init.no-broker"

@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from confluent_kafka import Producer
-from pyspark.sql import SparkSession
 
 from drawdown.errors import TransformError
 from drawdown.testing.servers.kafka import KafkaServer
 from tests.support.sandbox import Sandbox
 from tests.support.set_aside import replay, rows
-from tests.support.spark import ROOT
 from tests.support.topics import Topic
 
 SPEC = """
@@ -37,23 +32,21 @@ FILES = {
 }
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    with KafkaServer(tmp_path_factory.mktemp("kafka"), state_dir=ROOT / ".drawdown") as running:
-        yield running
+@pytest.fixture
+def sandbox(kafka_sandbox: Sandbox) -> Sandbox:
+    return kafka_sandbox
 
 
-def test_a_record_comes_back_whole(tmp_path: Path, spark: SparkSession, broker: KafkaServer) -> None:
-    sandbox = Sandbox(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
+def test_a_record_comes_back_whole(sandbox: Sandbox, broker: KafkaServer) -> None:
     sandbox.pipeline(
         "hourly", SPEC, **FILES, quality_yaml="rules: [{name: warm, check: celsius > 0, on_fail: quarantine}]"
     )
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
     times = "2024-01-01T10:00:00.123456Z"
-    for celsius in ("1.5", "-2.5", '"cold"'):
-        value = f'{{"station": "EWR", "celsius": {celsius}, "at": {json.dumps(times)}}}'
-        producer.produce("hourly", value=value, key="k", headers={"h": "v"})
-    assert producer.flush(30) == 0
+    values = [
+        f'{{"station": "EWR", "celsius": {celsius}, "at": {json.dumps(times)}}}'
+        for celsius in ("1.5", "-2.5", '"cold"')
+    ]
+    Topic(broker, "hourly").write(values, key="k", headers={"h": "v"})
     run = sandbox.run("hourly")
     assert (run.counts.fed, run.counts.quarantined, run.counts.malformed) == (1, 1, 1)
     sandbox.pipeline("hourly", SPEC, **FILES, quality_yaml="rules: []")
@@ -68,10 +61,7 @@ def test_a_record_comes_back_whole(tmp_path: Path, spark: SparkSession, broker: 
 
 
 @pytest.mark.full
-def test_a_value_that_is_no_text_is_kept_byte_by_byte(
-    tmp_path: Path, spark: SparkSession, broker: KafkaServer
-) -> None:
-    sandbox = Sandbox(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
+def test_a_value_that_is_no_text_is_kept_byte_by_byte(sandbox: Sandbox, broker: KafkaServer) -> None:
     sandbox.pipeline("hourly", SPEC.replace("subscribe: hourly", "subscribe: latin"), **FILES)
     topic = Topic(broker, "latin")
     bad = '{"station": "M\u00fcnchen", "celsius": 1, "at": "2024-01-01T10:00:00Z"}'.encode("latin-1")
@@ -86,9 +76,8 @@ def test_a_value_that_is_no_text_is_kept_byte_by_byte(
 
 @pytest.mark.full
 def test_a_string_value_that_is_no_text_comes_back_with_its_key(
-    tmp_path: Path, spark: SparkSession, broker: KafkaServer
+    sandbox: Sandbox, broker: KafkaServer
 ) -> None:
-    sandbox = Sandbox(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
     sandbox.pipeline(
         "hourly",
         """
@@ -110,9 +99,8 @@ state: {partitions: 2}
 
 
 def test_a_key_that_is_no_text_is_refused_where_it_is_selected_as_text(
-    tmp_path: Path, spark: SparkSession, broker: KafkaServer
+    sandbox: Sandbox, broker: KafkaServer
 ) -> None:
-    sandbox = Sandbox(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
     spec = """
 sources:
   readings: {format: kafka, value: string, options: {subscribe: keys}}
@@ -122,9 +110,7 @@ state: {partitions: 2}
 """
     ddl = "key STRING, value STRING"
     sandbox.pipeline("hourly", spec, out_ddl=ddl, transform_sql="SELECT key, value FROM readings")
-    producer = Producer({"bootstrap.servers": broker.bootstrap_servers})
-    producer.produce("keys", value="v", key=b"\xff\xfe")
-    assert producer.flush(30) == 0
+    Topic(broker, "keys").write(["v"], key=b"\xff\xfe")
     with pytest.raises(TransformError, match=r"sink\.unfit-text"):
         sandbox.run("hourly")
     sql = "SELECT hex(key) AS key, value FROM readings"

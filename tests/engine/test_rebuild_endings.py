@@ -17,15 +17,11 @@ from drawdown import fault_points
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.fault_points import FAULT
 from drawdown.metastore.records import Run
-from tests.support.rebuilds import NAME, end, event, land, live_version, next_version, rebuilt, rows, sums
+from tests.support.rebuilds import FIRST, NAME, SECOND, THIRD, Hourly, sums
 from tests.support.recovering import keep, put_back
-from tests.support.sandbox import Sandbox
 
-FIRST = [event("02T06:10", 1), event("02T06:20", 2, "b"), event("02T07:30", 4)]
-SECOND = [event("02T08:10", 8, "b"), event("02T09:10", 16)]
-THIRD = [event("02T09:50", 32, "b"), event("02T11:10", 64)]
 OLD, NEW = sums(FIRST + SECOND, "02T09", by_key=False), sums(FIRST + SECOND, "02T09")
-Kept = dict[str, tuple[Sandbox, Path]]
+Kept = dict[str, tuple[Hourly, Path]]
 
 
 @pytest.fixture(scope="module")
@@ -33,30 +29,30 @@ def kept(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Kept:
     """A project with a rebuild that was compared, and the same after its swap; each has quarantine rows."""
     found: Kept = {}
     for state in ("compared", "swapped"):
-        sandbox = Sandbox(tmp_path_factory.mktemp(state) / "project", spark)
-        live_version(sandbox)
-        land(sandbox, 1, FIRST + SECOND)
-        sandbox.land("landing/events/2.json", ["{broken"], mtime=1_700_000_002)
-        sandbox.run(NAME)
-        next_version(sandbox)
-        rebuilt(sandbox)
+        hourly = Hourly(tmp_path_factory.mktemp(state) / "project", spark)
+        hourly.live_version()
+        hourly.arrive(1, FIRST + SECOND)
+        hourly.land("landing/events/2.json", ["{broken"], mtime=1_700_000_002)
+        hourly.run(NAME)
+        hourly.next_version()
+        hourly.rebuilt()
         if state == "swapped":
-            end(sandbox, "approve", 0)
-        found[state] = sandbox, keep(sandbox)
+            hourly.end("approve", 0)
+        found[state] = hourly, keep(hourly)
     return found
 
 
 @pytest.fixture
-def at(kept: Kept) -> Callable[[str, str], Sandbox]:
+def at(kept: Kept) -> Callable[[str, str], Hourly]:
     """A copy of such a project, in which a command was then cut off by a fault."""
 
-    def found(state: str, fault: str) -> Sandbox:
-        sandbox, copy = kept[state]
-        put_back(sandbox, copy)
+    def found(state: str, fault: str) -> Hourly:
+        hourly, copy = kept[state]
+        put_back(hourly, copy)
         if fault:
             with armed(fault), pytest.raises(OSError, match="DRAWDOWN_FAULT"):
-                end(sandbox, "approve" if state == "compared" else "rollback", 1)
-        return sandbox
+                hourly.end("approve" if state == "compared" else "rollback", 1)
+        return hourly
 
     return found
 
@@ -76,33 +72,33 @@ class armed:
         fault_points._armed.cache_clear()
 
 
-def files(sandbox: Sandbox, path: str, generation: int) -> list[Path]:
+def files(hourly: Hourly, path: str, generation: int) -> list[Path]:
     """Data files that a generation has brought into a table."""
-    table = sandbox.storage / path
+    table = hourly.storage / path
     found = (table / f"_rebuild/{generation}" if generation > 1 else table / "data").rglob("*.parquet")
     return [file for file in found if "_delta_log" not in str(file)]
 
 
-def vacuum(path: str, generation: int) -> Callable[[Sandbox], None]:
-    def gone(sandbox: Sandbox) -> None:
-        assert files(sandbox, path, generation)
-        for file in files(sandbox, path, generation):
+def vacuum(path: str, generation: int) -> Callable[[Hourly], None]:
+    def gone(hourly: Hourly) -> None:
+        assert files(hourly, path, generation)
+        for file in files(hourly, path, generation):
             file.unlink()
 
     return gone
 
 
-def forget_first(sandbox: Sandbox) -> None:
+def forget_first(hourly: Hourly) -> None:
     """A metastore that was pruned, or came from a copy."""
-    with sqlite3.connect(sandbox.root / "metastore.db") as store:
+    with sqlite3.connect(hourly.root / "metastore.db") as store:
         store.execute("DELETE FROM checkpoints WHERE generation = 1")
 
 
-def prune_first(sandbox: Sandbox) -> None:
-    shutil.rmtree(sandbox.storage / "_drawdown/hourly/checkpoint-1")
+def prune_first(hourly: Hourly) -> None:
+    shutil.rmtree(hourly.storage / "_drawdown/hourly/checkpoint-1")
 
 
-def nothing(sandbox: Sandbox) -> None:
+def nothing(hourly: Hourly) -> None:
     return None
 
 
@@ -115,7 +111,7 @@ class Case:
 
     state: str
     cut: str
-    gone: Callable[[Sandbox], None]
+    gone: Callable[[Hourly], None]
     says: dict[str, str | int]
 
 
@@ -170,28 +166,28 @@ CASES = {
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("name", CASES)
-def test_every_state_has_a_command_that_leaves_it(at: Callable[[str, str], Sandbox], name: str) -> None:
+def test_every_state_has_a_command_that_leaves_it(at: Callable[[str, str], Hourly], name: str) -> None:
     case = CASES[name]
     for choice, said in case.says.items():
-        sandbox = at(case.state, case.cut)
-        case.gone(sandbox)
-        before = sandbox.everything()
+        hourly = at(case.state, case.cut)
+        case.gone(hourly)
+        before = hourly.everything()
         if isinstance(said, str):
             with pytest.raises(RefusedError) as refused:
-                end(sandbox, choice, 2)
+                hourly.end(choice, 2)
             assert refused.value.id == said, str(refused.value)
-            assert sandbox.everything() == before
+            assert hourly.everything() == before
             continue
-        end(sandbox, choice, 2)
-        with sandbox.metastore() as metastore:
+        hourly.end(choice, 2)
+        with hourly.metastore() as metastore:
             live = metastore.active_checkpoint(NAME)
             states = {each.generation: each.state for each in metastore.generations(NAME)}
         assert live is not None
         assert live.generation == said
         assert set(states.values()) <= {"live", "retired"}
-        assert rows(sandbox) == {1: OLD, 2: NEW}[int(said)]
+        assert hourly.rows() == {1: OLD, 2: NEW}[int(said)]
         if "quarantine" not in name:
-            assert [row["generation"] for row in sandbox.quarantined(NAME)] == [said]
+            assert [row["generation"] for row in hourly.quarantined(NAME)] == [said]
 
 
 @pytest.mark.parametrize(
@@ -199,67 +195,66 @@ def test_every_state_has_a_command_that_leaves_it(at: Callable[[str, str], Sandb
     [("compared", HALF, "approve", "discard"), ("swapped", HALF_BACK, "rollback", "approve")],
 )
 def test_a_table_that_cannot_be_reached_leaves_both_ways_open(
-    at: Callable[[str, str], Sandbox], state: str, cut: str, on: str, back: str
+    at: Callable[[str, str], Hourly], state: str, cut: str, on: str, back: str
 ) -> None:
-    sandbox = at(state, cut)
-    table = sandbox.storage / OUTPUT
-    aside = table.rename(sandbox.root / "aside")
+    hourly = at(state, cut)
+    table = hourly.storage / OUTPUT
+    aside = table.rename(hourly.root / "aside")
     for choice, number in ((on, 2), (back, 3)):
         with suppress(DrawdownError):
-            end(sandbox, choice, number)
-        error = sandbox.drain(NAME)[0].error
+            hourly.end(choice, number)
+        error = hourly.drain(NAME)[0].error
         assert error is not None
         assert error.id == "rebuild.unfinished"
         assert f"drawdown rebuild {on} hourly" in error.do
         assert f"drawdown rebuild {back} hourly" in error.do
     aside.rename(table)
-    end(sandbox, on, 4)
-    assert rows(sandbox) == (NEW if on == "approve" else OLD)
+    hourly.end(on, 4)
+    assert hourly.rows() == (NEW if on == "approve" else OLD)
 
 
-def test_a_roll_back_that_was_taken_back_can_be_made_again(at: Callable[[str, str], Sandbox]) -> None:
-    sandbox = at("swapped", HALF_BACK)
-    end(sandbox, "approve", 2)
-    assert [row["generation"] for row in sandbox.quarantined(NAME)] == [2]
-    end(sandbox, "rollback", 3)
-    assert rows(sandbox) == OLD
-    assert [row["generation"] for row in sandbox.quarantined(NAME)] == [1]
+def test_a_roll_back_that_was_taken_back_can_be_made_again(at: Callable[[str, str], Hourly]) -> None:
+    hourly = at("swapped", HALF_BACK)
+    hourly.end("approve", 2)
+    assert [row["generation"] for row in hourly.quarantined(NAME)] == [2]
+    hourly.end("rollback", 3)
+    assert hourly.rows() == OLD
+    assert [row["generation"] for row in hourly.quarantined(NAME)] == [1]
 
 
 def test_a_run_that_died_days_ago_takes_nothing_of_the_old_generation_away(
-    at: Callable[[str, str], Sandbox],
+    at: Callable[[str, str], Hourly],
 ) -> None:
-    sandbox = at("compared", "")
-    with sandbox.metastore() as metastore:
+    hourly = at("compared", "")
+    with hourly.metastore() as metastore:
         metastore.start_run(Run("dead", NAME, holder="gone"))
         metastore.of_rebuilds.start_run(Run("dead-too", NAME, kind="rebuild", holder="gone"))
-    with sqlite3.connect(sandbox.root / "metastore.db") as store:
+    with sqlite3.connect(hourly.root / "metastore.db") as store:
         store.execute("UPDATE runs SET started_at = 0 WHERE run_id LIKE 'dead%'")
-    end(sandbox, "approve")
-    with sandbox.metastore() as metastore:
+    hourly.end("approve")
+    with hourly.metastore() as metastore:
         assert [metastore.run(each).state for each in ("dead", "dead-too")] == ["crashed", "crashed"]  # type: ignore[union-attr]
-    land(sandbox, 3, THIRD)
-    sandbox.run(NAME)
-    old = DeltaTable(str(sandbox.storage / OUTPUT), version=1).file_uris()
+    hourly.arrive_and_run(3, THIRD)
+    old = DeltaTable(str(hourly.storage / OUTPUT), version=1).file_uris()
     assert old
     assert all(Path(file).exists() for file in old)
-    end(sandbox, "rollback", 2)
-    assert rows(sandbox) == OLD
+    hourly.end("rollback", 2)
+    assert hourly.rows() == OLD
 
 
 @pytest.mark.full
 def test_a_shadow_that_read_on_and_was_not_compared_again_is_not_swapped_in(
-    at: Callable[[str, str], Sandbox],
+    at: Callable[[str, str], Hourly],
 ) -> None:
-    sandbox = at("compared", "")
-    land(sandbox, 3, THIRD)
+    hourly = at("compared", "")
+    hourly.arrive(3, THIRD)
     with armed("fail before rebuild.compare"), pytest.raises(DrawdownError):
-        rebuilt(sandbox)
-    before = sandbox.everything()
+        hourly.rebuilt()
+    before = hourly.everything()
     with pytest.raises(RefusedError) as refused:
-        end(sandbox, "approve")
+        hourly.end("approve")
     assert refused.value.id == "rebuild.not-compared"
-    assert sandbox.everything() == before
-    rebuilt(sandbox)
-    end(sandbox, "approve", 2)
-    assert rows(sandbox) == sums(FIRST + SECOND + THIRD, "02T11")
+    assert hourly.everything() == before
+    hourly.rebuilt()
+    hourly.end("approve", 2)
+    assert hourly.rows() == sums(FIRST + SECOND + THIRD, "02T11")

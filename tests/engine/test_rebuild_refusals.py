@@ -6,19 +6,7 @@ import pytest
 
 from drawdown.errors import AuditFailed, RefusedError
 from drawdown.rebuild.refusals import rebuild_id
-from tests.support.rebuilds import (
-    NAME,
-    SPEC,
-    comparison,
-    end,
-    event,
-    land,
-    live_version,
-    next_version,
-    rebuilt,
-    rows,
-)
-from tests.support.sandbox import Sandbox
+from tests.support.rebuilds import NAME, SPEC, Hourly, event
 
 HELD_AT_TEN = """
 expectations:
@@ -27,34 +15,32 @@ expectations:
 
 
 @pytest.fixture
-def drained(sandbox: Sandbox) -> Sandbox:
+def drained(hourly: Hourly) -> Hourly:
     """Two batches; the second's first event came too late for its window."""
-    live_version(sandbox)
-    land(sandbox, 1, [event("02T06:10"), event("02T08:10")])
-    sandbox.run(NAME)
-    land(sandbox, 2, [event("02T06:40", 4), event("02T09:10")])
-    sandbox.run(NAME)
-    next_version(sandbox)
-    return sandbox
+    hourly.live_version()
+    hourly.arrive_and_run(1, [event("02T06:10"), event("02T08:10")])
+    hourly.arrive_and_run(2, [event("02T06:40", 4), event("02T09:10")])
+    hourly.next_version()
+    return hourly
 
 
-def refusal(sandbox: Sandbox) -> RefusedError:
+def refusal(hourly: Hourly) -> RefusedError:
     """Of a start, which leaves everything as it was."""
-    before = sandbox.everything()
+    before = hourly.everything()
     with pytest.raises(RefusedError) as refused:
-        rebuilt(sandbox)
-    assert sandbox.everything() == before
+        hourly.rebuilt()
+    assert hourly.everything() == before
     return refused.value
 
 
-def test_what_cannot_be_rebuilt_is_refused_before_anything_is_made(drained: Sandbox) -> None:
-    next_version(drained, SPEC.replace("format: delta", "format: parquet"))
+def test_what_cannot_be_rebuilt_is_refused_before_anything_is_made(drained: Hourly) -> None:
+    drained.next_version(SPEC.replace("format: delta", "format: parquet"))
     assert refusal(drained).id == "rebuild.sink"
-    next_version(drained, SPEC.replace("tables/hourly", "tables/elsewhere"))
+    drained.next_version(SPEC.replace("tables/hourly", "tables/elsewhere"))
     assert refusal(drained).id == "rebuild.other-sink"
-    next_version(drained, SPEC.replace("time_column: hour", "partition_by: [k]"))
+    drained.next_version(SPEC.replace("time_column: hour", "partition_by: [k]"))
     assert refusal(drained).id == "rebuild.other-sink"
-    next_version(drained)
+    drained.next_version()
     gone = drained.storage / "landing/events/1.json"
     aside = gone.rename(drained.storage / "1.json")
     error = refusal(drained)
@@ -62,102 +48,100 @@ def test_what_cannot_be_rebuilt_is_refused_before_anything_is_made(drained: Sand
     assert str(gone) in error.what
     aside.rename(gone)
     with pytest.raises(RefusedError) as refused:
-        end(drained, "approve")
+        drained.end("approve")
     assert refused.value.id == "rebuild.none"
     with pytest.raises(RefusedError) as refused:
-        end(drained, "rollback")
+        drained.end("rollback")
     assert refused.value.id == "rebuild.not-swapped"
 
 
-def test_a_rebuild_that_never_ran_live_is_refused(sandbox: Sandbox) -> None:
-    live_version(sandbox)
-    assert refusal(sandbox).id == "rebuild.nothing-live"
+def test_a_rebuild_that_never_ran_live_is_refused(hourly: Hourly) -> None:
+    hourly.live_version()
+    assert refusal(hourly).id == "rebuild.nothing-live"
 
 
 @pytest.mark.full
-def test_a_rebuild_that_drops_more_late_rows_than_the_live_query_is_refused(drained: Sandbox) -> None:
+def test_a_rebuild_that_drops_more_late_rows_than_the_live_query_is_refused(drained: Hourly) -> None:
     """A file that is older than those the live query had read before it makes another order."""
     drained.land_json("landing/events/0.json", [event("02T12:10")], mtime=1_600_000_000)
     with pytest.raises(RefusedError, match="dropped 2 rows as late, the live query 1") as refused:
-        rebuilt(drained)
+        drained.rebuilt()
     assert refused.value.id == "rebuild.more-late"
-    assert comparison(drained)["late"] == {"live": 1, "shadow": 2}, "it is shown all the same"
-    before = rows(drained)
+    assert drained.comparison()["late"] == {"live": 1, "shadow": 2}, "it is shown all the same"
+    before = drained.rows()
     with pytest.raises(RefusedError) as again:
-        end(drained, "approve")
+        drained.end("approve")
     assert again.value.id == "rebuild.more-late"
-    assert rows(drained) == before
-    end(drained, "discard")
+    assert drained.rows() == before
+    drained.end("discard")
     assert not list(drained.storage.rglob("_rebuild/2/*")), "nothing of it is left"
     larger = "options: {maxFilesPerTrigger: 10}\n    watermark:"
-    next_version(drained, SPEC.replace("watermark:", larger))
-    assert rebuilt(drained).generation == 3, "another one has another number"
-    assert comparison(drained)["late"] == {"live": 1, "shadow": 0}
+    drained.next_version(SPEC.replace("watermark:", larger))
+    assert drained.rebuilt().generation == 3, "another one has another number"
+    assert drained.comparison()["late"] == {"live": 1, "shadow": 0}
 
 
 @pytest.mark.full
-def test_a_swap_over_slices_that_wait_is_refused_and_names_the_way(sandbox: Sandbox) -> None:
-    live_version(sandbox, quality=HELD_AT_TEN)
-    land(sandbox, 1, [event("02T06:10", 99), event("02T08:10")])
+def test_a_swap_over_slices_that_wait_is_refused_and_names_the_way(hourly: Hourly) -> None:
+    hourly.live_version(quality=HELD_AT_TEN)
+    hourly.arrive(1, [event("02T06:10", 99), event("02T08:10")])
     with pytest.raises(AuditFailed):
-        sandbox.run(NAME)
-    next_version(sandbox)
-    rebuilt(sandbox)
+        hourly.run(NAME)
+    hourly.next_version()
+    hourly.rebuilt()
     with pytest.raises(RefusedError) as refused:
-        end(sandbox, "approve")
+        hourly.end("approve")
     assert refused.value.id == "rebuild.waiting"
     assert "drawdown release hourly" in str(refused.value.do)
 
 
 @pytest.mark.full
-def test_a_slice_of_the_rebuild_that_fails_its_audit_ends_it(drained: Sandbox) -> None:
+def test_a_slice_of_the_rebuild_that_fails_its_audit_ends_it(drained: Hourly) -> None:
     strict = drained.root / "include/pipelines" / NAME / "next/quality.yaml"
     strict.write_text(HELD_AT_TEN.replace("max_value: 10", "max_value: 0"))
     with pytest.raises(AuditFailed):
-        rebuilt(drained)
+        drained.rebuilt()
     assert refusal(drained).id == "rebuild.audit-failed", "typed again"
     strict.unlink()
     assert refusal(drained).id == "rebuild.audit-failed", "what it drained is the same"
-    end(drained, "discard")
-    assert rebuilt(drained).generation == 3
-    assert end(drained, "approve", 3).state == "succeeded"
+    drained.end("discard")
+    assert drained.rebuilt().generation == 3
+    assert drained.end("approve", 3).state == "succeeded"
 
 
 @pytest.mark.full
-def test_a_decision_is_about_the_rebuild_that_was_shown(sandbox: Sandbox) -> None:
-    live_version(sandbox)
-    land(sandbox, 1, [event("02T06:10"), event("02T08:10")])
-    sandbox.run(NAME)
-    next_version(sandbox)
-    rebuilt(sandbox)
-    shown = shadow(sandbox)
+def test_a_decision_is_about_the_rebuild_that_was_shown(hourly: Hourly) -> None:
+    hourly.live_version()
+    hourly.arrive_and_run(1, [event("02T06:10"), event("02T08:10")])
+    hourly.next_version()
+    hourly.rebuilt()
+    shown = shadow(hourly)
 
-    land(sandbox, 2, [event("02T08:40", 4), event("02T10:10")])
-    sandbox.run(NAME)
-    rebuilt(sandbox)
-    assert refused_as_another(sandbox, shown) == ["rebuild.another"] * 2, "it was compared again"
+    hourly.arrive_and_run(2, [event("02T08:40", 4), event("02T10:10")])
+    hourly.rebuilt()
+    assert refused_as_another(hourly, shown) == ["rebuild.another"] * 2, "it was compared again"
 
-    shown = shadow(sandbox)
-    end(sandbox, "discard", 2, shown)
-    rebuilt(sandbox)
-    assert refused_as_another(sandbox, shown) == ["rebuild.another"] * 2, "it is another generation"
-    assert end(sandbox, "approve", 3, shadow(sandbox)).state == "succeeded"
+    shown = shadow(hourly)
+    hourly.end("discard", 2, shown)
+    hourly.rebuilt()
+    assert refused_as_another(hourly, shown) == ["rebuild.another"] * 2, "it is another generation"
+    assert hourly.end("approve", 3, shadow(hourly)).state == "succeeded"
 
 
-def shadow(sandbox: Sandbox) -> str:
+def shadow(hourly: Hourly) -> str:
     """What names the rebuild there is."""
-    with sandbox.metastore() as metastore:
+    with hourly.metastore() as metastore:
         found = metastore.of_rebuilds.active_checkpoint(NAME)
         assert found is not None
         return rebuild_id(found)
 
 
-def refused_as_another(sandbox: Sandbox, about: str) -> list[str]:
+def refused_as_another(hourly: Hourly, about: str) -> list[str]:
     """Ids of what refuses both decisions; nothing is touched."""
-    before, ids = sandbox.everything(), []
+    before, ids = hourly.everything(), []
     for number, choice in enumerate(("approve", "discard")):
         with pytest.raises(RefusedError) as refused:
-            end(sandbox, choice, hash((about, number)), about)
+            hourly.end(choice, hash((about, number)), about)
         ids.append(refused.value.id)
-    assert sandbox.everything() == before
+    assert hourly.everything() == before
     return ids

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 
 import pyarrow as pa
 import pytest
@@ -12,8 +11,9 @@ from pyspark.sql import functions as F
 
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.errors import SourceError, TransformError
+from drawdown.metastore.records import Run
 from drawdown.upkeep.compaction import Compacted
-from tests.support.command_line import drawdown
+from tests.support.command_line import answer, drawdown
 from tests.support.replays import drain_days, replayed
 from tests.support.sandbox import Sandbox
 from tests.support.set_aside import NAME, replay, rows
@@ -48,6 +48,11 @@ def land(sandbox: Sandbox, name: str, content: bytes) -> None:
     (folder / f".{name}").rename(folder / name)
 
 
+def land_and_run(sandbox: Sandbox, name: str, content: bytes) -> Run:
+    land(sandbox, name, content)
+    return sandbox.run(NAME)
+
+
 def shown(sandbox: Sandbox, *command: str) -> str:
     done = drawdown(sandbox.root, "quarantine", *command)
     assert done.returncode == 0, done.stderr
@@ -57,15 +62,14 @@ def shown(sandbox: Sandbox, *command: str) -> str:
 @pytest.mark.full
 def test_a_json_record_of_other_bytes_is_kept_shown_and_replayed(sandbox: Sandbox) -> None:
     pipeline(sandbox)
-    land(sandbox, "a.json", b'{"id": 1, "v": "a"}\n' + BAD + b"\n")
-    run = sandbox.run(NAME)
+    run = land_and_run(sandbox, "a.json", b'{"id": 1, "v": "a"}\n' + BAD + b"\n")
     assert (run.counts.fed, run.counts.malformed) == (1, 1)
 
     [row] = rows(sandbox)
     assert (row.raw, row.payload) == (BAD, BAD.decode(errors="replace"))
-    assert "1 row(s): 1 open" in shown(sandbox, "list", NAME)
+    assert "1 row: 1 open" in shown(sandbox, "list", NAME)
     assert "M\ufffdller" in shown(sandbox, "show", NAME)
-    [said] = json.loads(shown(sandbox, "show", NAME, "--json"))
+    [said] = answer(shown(sandbox, "show", NAME, "--json"))
     assert base64.b64decode(said["raw"]) == BAD
 
     assert replay(sandbox).origin["left"] == {"malformed": 1}, "what it says is not known"
@@ -77,8 +81,7 @@ def test_a_json_record_of_other_bytes_is_kept_shown_and_replayed(sandbox: Sandbo
 
 def test_a_patch_takes_the_place_of_what_could_not_be_read(sandbox: Sandbox) -> None:
     pipeline(sandbox)
-    land(sandbox, "a.json", BAD + b"\n")
-    sandbox.run(NAME)
+    land_and_run(sandbox, "a.json", BAD + b"\n")
     assert replay(sandbox, patch=("v = 'Mueller'",)).counts.replayed == 1
     assert sandbox.delta("tables/out") == [(2, "Mueller")]
 
@@ -91,8 +94,7 @@ def test_a_line_of_other_bytes_is_set_aside_and_a_patch_decodes_it(sandbox: Sand
         out_ddl="v STRING",
         transform_sql="SELECT value AS v FROM events",
     )
-    land(sandbox, "a.txt", b"plain\n" + LATIN + b"\n")
-    run = sandbox.run(NAME)
+    run = land_and_run(sandbox, "a.txt", b"plain\n" + LATIN + b"\n")
     assert (run.counts.fed, run.counts.malformed, run.counts.balanced) == (1, 1, True)
     assert sandbox.delta("tables/out") == [("plain",)]
     assert rows(sandbox)[0].raw == LATIN
@@ -175,8 +177,7 @@ def test_text_that_a_transform_makes_of_other_bytes_is_refused(
         )
 
     write(made)
-    land(sandbox, "a.json", b'{"id": 1, "v": "41"}\n')
-    sandbox.run(NAME)
+    land_and_run(sandbox, "a.json", b'{"id": 1, "v": "41"}\n')
     land(sandbox, "b.json", b'{"id": 2, "v": "' + LATIN.hex().encode() + b'"}\n')
     with pytest.raises(TransformError) as error:
         sandbox.run(NAME)
@@ -203,14 +204,12 @@ def test_a_replay_whose_rows_hold_such_text_replaces_nothing(sandbox: Sandbox) -
 
 def test_a_table_of_before_is_given_the_bytes_and_is_tidied(sandbox: Sandbox) -> None:
     pipeline(sandbox)
-    land(sandbox, "a.json", b'{"id": "x", "v": "a"}\n')
-    sandbox.run(NAME)
+    land_and_run(sandbox, "a.json", b'{"id": "x", "v": "a"}\n')
     folder = str(sandbox.storage / "quarantine" / NAME)
     old = DeltaTable(folder).to_pyarrow_table().drop_columns(["raw"])
     write_deltalake(folder, old, mode="overwrite", schema_mode="overwrite")
     [before] = rows(sandbox)
-    land(sandbox, "b.json", BAD + b"\n")
-    sandbox.run(NAME)
+    land_and_run(sandbox, "b.json", BAD + b"\n")
     assert {row.raw for row in rows(sandbox)} == {None, BAD}
     assert before.key in {row.key for row in rows(sandbox)}, "what was decided about it still holds"
     tidied(sandbox, NAME)
@@ -221,8 +220,7 @@ def test_a_table_of_before_is_given_the_bytes_and_is_tidied(sandbox: Sandbox) ->
 def test_a_text_source_may_say_what_becomes_of_them(sandbox: Sandbox, policy: str, kept: int) -> None:
     text = f"malformed: {policy}"
     pipeline(sandbox, "text", text, transform_sql="SELECT 1 AS id, value AS v FROM events")
-    land(sandbox, "a.txt", b"one\n" + LATIN + b"\n")
-    run = sandbox.run(NAME)
+    run = land_and_run(sandbox, "a.txt", b"one\n" + LATIN + b"\n")
     assert (run.counts.fed, run.counts.malformed, run.counts.balanced) == (1, 1, True)
     assert len(rows(sandbox)) == kept
 
@@ -250,25 +248,23 @@ def as_before(sandbox: Sandbox, record: bytes) -> None:
 @pytest.mark.full
 def test_a_quarantine_that_nobody_could_read_is_listed_shown_and_replayed(sandbox: Sandbox) -> None:
     pipeline(sandbox)
-    land(sandbox, "a.json", b'{"id": "x", "v": "a"}\n')
-    sandbox.run(NAME)
+    land_and_run(sandbox, "a.json", b'{"id": "x", "v": "a"}\n')
     as_before(sandbox, BAD)
 
-    assert "2 row(s): 2 open" in shown(sandbox, "list", NAME)
+    assert "2 rows: 2 open" in shown(sandbox, "list", NAME)
     assert "M\ufffdller" in shown(sandbox, "show", NAME)
     assert {row.raw for row in rows(sandbox)} == {None, BAD}
     assert replay(sandbox).origin["left"] == {"malformed": 2}
     pipeline(sandbox, schema="schema: events.ddl, options: {encoding: ISO-8859-1}")
     assert replay(sandbox).counts.replayed == 1
     assert sandbox.delta("tables/out") == [(2, "Müller")]
-    assert "1 row(s) dropped" in shown(sandbox, "drop", NAME, "--why", "broken", "--yes")
+    assert "1 row dropped" in shown(sandbox, "drop", NAME, "--why", "broken", "--yes")
 
 
 @pytest.mark.full
 def test_upkeep_makes_such_a_quarantine_readable_for_everybody(sandbox: Sandbox) -> None:
     pipeline(sandbox)
-    land(sandbox, "a.json", b'{"id": "x", "v": "a"}\n')
-    sandbox.run(NAME)
+    land_and_run(sandbox, "a.json", b'{"id": "x", "v": "a"}\n')
     as_before(sandbox, BAD)
     folder = str(sandbox.storage / "quarantine" / NAME)
     alike = DeltaTable(folder, version=2).to_pyarrow_table()
@@ -281,6 +277,5 @@ def test_upkeep_makes_such_a_quarantine_readable_for_everybody(sandbox: Sandbox)
     assert tidied(sandbox, NAME).compacted["quarantine"] == Compacted(10, 1)
     assert {row["raw"] for row in DeltaTableFiles(folder).rows(["raw"])} == {None, BAD}
     assert rows(sandbox) == before
-    land(sandbox, "b.json", BAD + b"\n")
-    sandbox.run(NAME)
+    land_and_run(sandbox, "b.json", BAD + b"\n")
     assert len(rows(sandbox)) == len(before) + 1

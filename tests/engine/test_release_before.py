@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
-import shutil
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,31 +19,21 @@ from drawdown.metastore.records import FINGERPRINT_FORMAT
 from drawdown.recovery.request import Request, as_run
 from drawdown.spec import load_pipeline
 from drawdown.workspace import Generation, Workspace
-from tests.support.command_line import drawdown
+from tests.support.command_line import answer, drawdown
+from tests.support.older_release import CLOSED, OPEN, RELEASE, WRITTEN_AT, unpacked
 from tests.support.sandbox import Sandbox
+from tests.support.typed import typed
 
-RELEASE = Path(__file__).parents[1] / "fixtures/release_5a70180"
-WRITTEN_AT = "/tmp/release_5a70180/project/storage"
 PAGE = Path(__file__).parents[2] / "docs/upgrading.md"
-CLOSED = [("10:00", "a", 2), ("10:00", "b", 1), ("10:01", "a", 1)]
-"""Windows that the release had published; those of 10:03 are in its state."""
-OPEN = [("10:03", "a", 1), ("10:03", "b", 1)]
 
 
 @pytest.fixture
 def release(tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
-    sandbox = Sandbox(tmp_path / "project", spark)
-    shutil.copytree(RELEASE, sandbox.root, dirs_exist_ok=True)
+    sandbox = unpacked(tmp_path / "project", spark)
     monkeypatch.chdir(sandbox.root)
     typed("metastore upgrade")
     typed(f"checkpoint move clicks --from {WRITTEN_AT}")
     return sandbox
-
-
-def typed(command: str) -> str:
-    done = CliRunner().invoke(app, command.split())
-    assert done.exit_code == 0, f"{command}: {done.output} {done.exception}"
-    return done.output
 
 
 def land_later(sandbox: Sandbox) -> None:
@@ -58,7 +46,8 @@ def windows(sandbox: Sandbox) -> list[tuple[str, str, int]]:
 
 @pytest.mark.capability("OWN-02")
 def test_the_release_before_is_drained_on_with_the_state_it_left(release: Sandbox) -> None:
-    assert typed("runs clicks").count("succeeded") == 3, "two drains and the move"
+    runs = answer(typed("runs clicks --json"))
+    assert [run["state"] for run in runs] == ["succeeded"] * 3, "two drains and the move"
     with release.metastore() as metastore:
         before = metastore.active_checkpoint("clicks")
         assert before is not None
@@ -199,8 +188,7 @@ LAST_BEFORE_ROOMS = RELEASE.with_name("release_a078040")
 def test_a_held_slice_a_quarantine_and_a_snapshot_of_before_go_on(
     tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox = Sandbox(tmp_path / "project", spark)
-    shutil.copytree(LAST_BEFORE_ROOMS, sandbox.root, dirs_exist_ok=True)
+    sandbox = unpacked(tmp_path / "project", spark, LAST_BEFORE_ROOMS)
     monkeypatch.chdir(sandbox.root)
     moved = "checkpoint move clicks --from /tmp/release_a078040/project/storage"
     typed(moved)
@@ -216,7 +204,7 @@ def test_a_held_slice_a_quarantine_and_a_snapshot_of_before_go_on(
     assert '"open": 1' in typed("quarantine list clicks --json")
     typed("quarantine drop clicks --rule has_page --why known --yes")
     assert '"dropped": 1' in typed("quarantine list clicks --json")
-    [snapshot] = json.loads(typed("checkpoint show clicks --json"))["snapshots"]
+    [snapshot] = answer(typed("checkpoint show clicks --json"))["snapshots"]
     typed(f"checkpoint restore clicks {snapshot['name']} --sink --why tried --yes")
     assert windows(sandbox) == CLOSED
     with pytest.raises(RefusedError, match=moved):

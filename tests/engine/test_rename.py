@@ -7,42 +7,25 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
-from drawdown.cli.main import app
-from drawdown.errors import DrawdownError
 from drawdown.metastore.records import Run
 from tests.support.deaths import die
+from tests.support.older_release import CLOSED, OPEN, WRITTEN_AT, unpacked
 from tests.support.sandbox import Sandbox
+from tests.support.typed import refusal, typed
 
-RELEASE = Path(__file__).parents[1] / "fixtures/release_5a70180"
-WRITTEN_AT = "/tmp/release_5a70180/project/storage"
-CLOSED = [("10:00", "a", 2), ("10:00", "b", 1), ("10:01", "a", 1)]
-OPEN = [("10:03", "a", 1), ("10:03", "b", 1)]
 FAILING = "expectations: [{type: expect_table_row_count_to_equal, kwargs: {value: -1}}]\n"
 
 
 @pytest.fixture
 def clicks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sandbox:
     """A pipeline with state, a table and a quarantine; two windows are still open."""
-    sandbox = Sandbox(tmp_path / "project")
-    shutil.copytree(RELEASE, sandbox.root, dirs_exist_ok=True)
+    sandbox = unpacked(tmp_path / "project")
     monkeypatch.chdir(sandbox.root)
     typed("metastore", "upgrade")
     typed("checkpoint", "move", "clicks", "--from", WRITTEN_AT)
     typed("checkpoint", "snapshot", "clicks")
     return sandbox
-
-
-def typed(*words: str) -> None:
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, f"{words}: {done.output} {done.exception}"
-
-
-def refusal(*words: str) -> str:
-    done = CliRunner().invoke(app, words)
-    assert isinstance(done.exception, DrawdownError), done.output
-    return done.exception.id
 
 
 def rename_folder(sandbox: Sandbox, new: str = "visits", first: str = "clicks") -> None:
@@ -106,23 +89,23 @@ def test_what_cannot_be_renamed_is_refused_and_left_alone(clicks: Sandbox) -> No
     before = clicks.snapshot()
     folder = clicks.root / "include/pipelines"
     shutil.copytree(folder / "clicks", folder / "other")
-    assert refusal("rename", "clicks", "other") == "rename.folder"
+    assert refusal("rename", "clicks", "other").id == "rename.folder"
     shutil.rmtree(folder / "clicks")
-    assert refusal("rename", "clicks", "other") == "rename.first-name"
-    assert refusal("rename", "nobody", "other") == "rename.unknown"
+    assert refusal("rename", "clicks", "other").id == "rename.first-name"
+    assert refusal("rename", "nobody", "other").id == "rename.unknown"
     (folder / "other").rename(folder / "clicks")
     rename_folder(clicks)
     (clicks.storage / "_drawdown/visits").mkdir()
     theirs = clicks.storage / "_drawdown/visits/theirs"
     theirs.write_text("")
-    assert refusal("rename", "clicks", "visits") == "rename.taken"
+    assert refusal("rename", "clicks", "visits").id == "rename.taken"
     shutil.rmtree(theirs.parent)
     with clicks.metastore() as metastore:
         lease = metastore.acquire("clicks", "a run", "r9", clicks.project.lease_ttl.delta)
-        assert refusal("rename", "clicks", "visits") == "lease.held"
+        assert refusal("rename", "clicks", "visits").id == "lease.held"
         metastore.release(lease)
         metastore.start_run(Run("r9", "clicks"))
-    assert refusal("rename", "clicks", "visits") == "rename.open-run"
+    assert refusal("rename", "clicks", "visits").id == "rename.open-run"
     assert clicks.snapshot() == before
 
 

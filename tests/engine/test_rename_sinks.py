@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from typer.testing import CliRunner
 
-from drawdown.cli.main import app
 from drawdown.errors import AuditFailed, DrawdownError
 from drawdown.testing.servers.kafka import KafkaServer
 from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.database import TestDatabase
 from tests.support.sandbox import Sandbox
-from tests.support.spark import ROOT
 from tests.support.topics import Topic, records
-
-pytest_plugins = ("tests.fixtures.postgres",)
+from tests.support.typed import typed
 
 SPEC = """
 sources:
@@ -32,12 +28,6 @@ state: {partitions: 2}
 POSTGRES = "{format: postgres, table: public.out, schema: event.ddl, mode: append}"
 FAILING = "expectations: [{type: expect_table_row_count_to_equal, kwargs: {value: -1}}]\n"
 Seen = Callable[[], Counter[str]]
-
-
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    with KafkaServer(tmp_path_factory.mktemp("kafka"), state_dir=ROOT / ".drawdown") as running:
-        yield running
 
 
 def of_postgres(request: pytest.FixtureRequest, root: Path, spark: SparkSession) -> tuple[Sandbox, Seen]:
@@ -59,11 +49,6 @@ def of_kafka(request: pytest.FixtureRequest, root: Path, spark: SparkSession) ->
     transform = "SELECT value AS key, value FROM events"
     sandbox.pipeline("orders", SPEC.replace("SINK", sink), event_ddl="value STRING", transform_sql=transform)
     return sandbox, lambda: Counter(value for _, _, value, _ in records(broker, topic.name))
-
-
-def typed(*words: str) -> None:
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, f"{words}: {done.output} {done.exception}"
 
 
 def land(sandbox: Sandbox, number: int, *values: str) -> None:
@@ -159,4 +144,4 @@ def test_the_old_name_is_no_name_for_a_new_pipeline_whose_batches_are_known_by_i
     error = sandbox.drain("orders")[0].error
     assert error is not None
     assert error.id == "rename.name-used"
-    assert "sales had the name orders first" in error.what
+    assert "sales was first called orders" in error.what

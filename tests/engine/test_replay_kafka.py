@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 from sqlalchemy import delete
 
 from drawdown.errors import DrawdownError, RefusedError
@@ -19,21 +16,14 @@ from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 from tests.support.replays import REPLAYED, replayed
 from tests.support.sandbox import Sandbox
-from tests.support.spark import ROOT
 from tests.support.topics import Topic
 
 FIRST_DAY = "2024-01-01", "2024-01-02"
 
 
-@pytest.fixture(scope="module")
-def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    with KafkaServer(tmp_path_factory.mktemp("kafka"), state_dir=ROOT / ".drawdown") as running:
-        yield running
-
-
 @pytest.fixture
-def sandbox(tmp_path: Path, spark: SparkSession, broker: KafkaServer) -> Sandbox:
-    return Sandbox(tmp_path / "project", spark, kafka=broker.bootstrap_servers)
+def sandbox(kafka_sandbox: Sandbox) -> Sandbox:
+    return kafka_sandbox
 
 
 def hourly(sandbox: Sandbox, topic: str, more: str = "") -> None:
@@ -134,7 +124,7 @@ def test_a_topic_that_was_made_again_has_not_what_was_read(sandbox: Sandbox, bro
     before = totals(sandbox)
     error = refusal(sandbox, *FIRST_DAY)
     assert error.id == "replay.offsets-gone"
-    assert "what topic again held before it was made again" in error.what
+    assert "the records of topic again from before it was recreated" in error.what
     replayed(sandbox, "2024-01-05", "2024-01-06")
     assert totals(sandbox) == before
 

@@ -4,30 +4,26 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC
-from pathlib import Path
 
 import psycopg
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from drawdown.changes.protocol import NewRows
 from drawdown.drain.run_context import RunContext
 from drawdown.errors import RefusedError
-from drawdown.metastore.records import StagedFile
+from drawdown.metastore.records import Run, StagedFile
 from drawdown.quality.audit import GxAuditor
 from drawdown.quality.outcome import AuditOutcome
 from drawdown.replay.spark_replay import replay
 from drawdown.sinks.targets import replaceable_of
 from drawdown.spec import Pipeline, load_pipeline
-from drawdown.testing.servers.postgres import PostgresServer
 from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 from tests.support.database import TestDatabase
 from tests.support.registered import change
 from tests.support.replays import REPLAYED, replayed
 from tests.support.sandbox import Sandbox
-
-pytest_plugins = ("tests.fixtures.postgres",)
 
 FIRST_DAY = "2024-01-01", "2024-01-02"
 INTO_POSTGRES = REPLAYED.replace("format: delta, path: tables/hourly", "format: postgres, table: public.out")
@@ -37,13 +33,8 @@ PLAIN = "SELECT date_trunc('hour', at) AS hour, k, 1L AS n FROM events"
 
 
 @pytest.fixture
-def database(postgres_server: PostgresServer) -> TestDatabase:
-    return TestDatabase(postgres_server)
-
-
-@pytest.fixture
-def sandbox(tmp_path: Path, spark: SparkSession, database: TestDatabase) -> Sandbox:
-    return Sandbox(tmp_path / "project", spark, more=database.project_lines)
+def sandbox(postgres_sandbox: Sandbox) -> Sandbox:
+    return postgres_sandbox
 
 
 def hourly(sandbox: Sandbox, spec: str, sql: str, rules: str = "", out: str = "hour TIMESTAMP") -> None:
@@ -63,6 +54,11 @@ def land(sandbox: Sandbox, file: str, *events: str) -> None:
     sandbox.land_json(f"landing/events/{file}.json", rows)
 
 
+def land_and_run(sandbox: Sandbox, file: str, *events: str) -> Run:
+    land(sandbox, file, *events)
+    return sandbox.run("hourly")
+
+
 def totals(database: TestDatabase) -> dict[str, int]:
     """By day, hour and key; a row that comes twice counts twice."""
     found: dict[str, int] = {}
@@ -78,28 +74,23 @@ def test_a_replayed_interval_has_what_came_late_and_lacks_what_no_longer_passes(
     sandbox: Sandbox, database: TestDatabase, spec: str
 ) -> None:
     hourly(sandbox, spec, HOURLY)
-    land(sandbox, "1", "01T06 a", "01T23 gone", "02T00 gone", "02T06 a")
-    sandbox.run("hourly")
-    land(sandbox, "2", "01T06 a", "01T07 late", "03T06 a")
-    sandbox.run("hourly")
+    land_and_run(sandbox, "1", "01T06 a", "01T23 gone", "02T00 gone", "02T06 a")
+    land_and_run(sandbox, "2", "01T06 a", "01T07 late", "03T06 a")
     hourly(sandbox, spec, HOURLY, "{name: there, check: \"k <> 'gone'\", on_fail: quarantine}")
-    land(sandbox, "3", "04T06 a")
-    sandbox.run("hourly")
+    land_and_run(sandbox, "3", "04T06 a")
     rest = {hour: n for hour, n in totals(database).items() if hour > "02"}
     run = replayed(sandbox, *FIRST_DAY)
     assert totals(database) == {"01T06 a": 2, "01T07 late": 1, **rest}
     assert run.counts.published == 2
     replayed(sandbox, *FIRST_DAY)
     assert totals(database) == {"01T06 a": 2, "01T07 late": 1, **rest}, "again, it changes nothing"
-    land(sandbox, "4", "05T06 a")
-    sandbox.run("hourly")
+    land_and_run(sandbox, "4", "05T06 a")
     assert totals(database)["04T06 a"] == 1
 
 
 def test_what_a_drain_publishes_meanwhile_is_not_lost(sandbox: Sandbox, database: TestDatabase) -> None:
     hourly(sandbox, INTO_POSTGRES, PLAIN)
-    land(sandbox, "1", "01T06 a", "03T06 a")
-    sandbox.run("hourly")
+    land_and_run(sandbox, "1", "01T06 a", "03T06 a")
     land(sandbox, "2", "01T07 late", "03T07 a")
     said: list[str] = []
 
@@ -125,8 +116,7 @@ def test_it_waits_for_a_publish_that_is_under_way_and_sees_what_that_brought(
     sandbox: Sandbox, database: TestDatabase
 ) -> None:
     hourly(sandbox, INTO_POSTGRES, PLAIN)
-    land(sandbox, "1", "01T06 a")
-    sandbox.run("hourly")
+    land_and_run(sandbox, "1", "01T06 a")
     target = replaceable_of(sandbox.project, load_pipeline(sandbox.project, "hourly"))
     seen: list[int] = []
 
@@ -154,8 +144,7 @@ def test_it_waits_for_a_publish_that_is_under_way_and_sees_what_that_brought(
 def test_a_time_column_that_is_no_time_is_refused(sandbox: Sandbox, database: TestDatabase) -> None:
     sql = PLAIN.replace("date_trunc('hour', at)", "CAST(date_trunc('hour', at) AS STRING)")
     hourly(sandbox, INTO_POSTGRES, sql, out="hour STRING")
-    land(sandbox, "1", "01T06 a", "03T06 a")
-    sandbox.run("hourly")
+    land_and_run(sandbox, "1", "01T06 a", "03T06 a")
     with pytest.raises(RefusedError, match="is STRING") as refused:
         replayed(sandbox, *FIRST_DAY)
     assert refused.value.id == "replay.no-time"

@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 from drawdown.drain.planning import plan_pipeline
 from drawdown.errors import RefusedError
+from drawdown.metastore.records import Run
 from drawdown.query.bounded import bounded_output
 from drawdown.query.query import Query
 from drawdown.replay.spark_reach import Reach
@@ -229,7 +230,7 @@ def test_the_rows_of_an_interval_are_those_of_a_computation_over_everything(
         reach = Reach(query, made, interval)
         assert (reach.needs if reach.is_known else None) == needs, bounds
         if needs is None:
-            with pytest.raises(RefusedError, match="does not show how far t lies") as refused:
+            with pytest.raises(RefusedError, match="does not show how far t can be") as refused:
                 reach.refuse_far()
             assert refused.value.id == "replay.reach"
             continue
@@ -249,6 +250,11 @@ def land(sandbox: Sandbox, file: str, *rows: dict[str, object], source: str = "a
     sandbox.land_json(f"landing/{source}/{file}.json", rows, mtime=int(file))
 
 
+def land_and_run(sandbox: Sandbox, file: str, *rows: dict[str, object], source: str = "a") -> Run:
+    land(sandbox, file, *rows, source=source)
+    return sandbox.run("p")
+
+
 def out(sandbox: Sandbox) -> list[str]:
     """Rows such as `02T23:30 7`, of every day."""
     return [f"{t:%dT%H:%M} {n}" for t, _, n in sandbox.delta("tables/out")]
@@ -263,8 +269,7 @@ def refusal(sandbox: Sandbox, *bounds: str) -> RefusedError:
 def test_a_table_of_days_is_replayed_by_whole_days(sandbox: Sandbox) -> None:
     pipeline(sandbox, CASES["day"])
     land(sandbox, "1", *(row(f"2024-01-02T{hour}:30:00Z", n) for n, hour in enumerate(("03", "09", "21"))))
-    land(sandbox, "2", row("2024-01-03T00:00:00Z", 9))
-    sandbox.run("p")
+    land_and_run(sandbox, "2", row("2024-01-03T00:00:00Z", 9))
     before = out(sandbox)
     for bounds in (SIX_HOURS, ("2024-01-02", "2024-01-02T06:00:00Z")):
         error = refusal(sandbox, *bounds)
@@ -284,8 +289,7 @@ def test_what_the_plan_does_not_show_is_read_as_far_as_is_declared(sandbox: Sand
     undeclared = Case(sql, (), "DATE")
     pipeline(sandbox, undeclared)
     land(sandbox, "1", row("2024-01-02T12:00:00Z", 1), row("2024-01-03T04:00:00Z", 2), {"k": "x", "n": 3})
-    land(sandbox, "2", row("2024-01-05T00:00:00Z", 4))
-    sandbox.run("p")
+    land_and_run(sandbox, "2", row("2024-01-05T00:00:00Z", 4))
     before = out(sandbox)
     assert before == ["02T00:00 1", "02T00:00 2", "02T00:00 3", "04T00:00 4"]
     error = refusal(sandbox, *WHOLE_DAY)
@@ -302,20 +306,17 @@ def test_a_sliding_window_is_replayed_once_its_last_one_is_closed(sandbox: Sandb
     each = CASES["sliding"]
     pipeline(sandbox, each, ", lookback: 90 minutes")
     at = "2024-01-02T23:45:00Z", "2024-01-03T00:15:00Z", "2024-01-03T01:00:00Z"
-    land(sandbox, "1", *(row(time, 10**n) for n, time in enumerate(at)))
-    sandbox.run("p")
-    assert refusal(sandbox, *WHOLE_DAY).do.startswith("say under `replay:` at least lookahead: 90 minutes")
+    land_and_run(sandbox, "1", *(row(time, 10**n) for n, time in enumerate(at)))
+    assert refusal(sandbox, *WHOLE_DAY).do.startswith("set under `replay:` at least lookahead: 90 minutes")
     pipeline(sandbox, each, ", lookback: 1 hour, lookahead: 90 minutes")
     assert refusal(sandbox, *WHOLE_DAY).id == "replay.open", "the window of 23:30 is open until 01:30"
-    land(sandbox, "2", row("2024-01-03T01:30:00Z", 1000))
-    sandbox.run("p")
+    land_and_run(sandbox, "2", row("2024-01-03T01:30:00Z", 1000))
     before = out(sandbox)
     assert before == ["02T22:00 1", "02T22:30 11", "02T23:00 11", "02T23:30 111"]
     run = replayed(sandbox, *WHOLE_DAY, name="p")
     assert out(sandbox) == before
     assert run.counts.read == 3
-    land(sandbox, "3", row("2024-01-04T00:00:00Z"))
-    sandbox.run("p")
+    land_and_run(sandbox, "3", row("2024-01-04T00:00:00Z"))
     assert out(sandbox)[:4] == before, "the live query gives none of them again"
 
 
@@ -342,8 +343,7 @@ def test_what_is_still_in_state_is_not_replayed(sandbox: Sandbox) -> None:
     )
     spec.write_text(text + "drain: {max_batches: 1}\n")
     land(sandbox, "1", row("2024-01-02T06:30:00Z"), row("2024-01-03T00:00:00Z"))
-    land(sandbox, "2", row("2024-01-02T23:30:00Z"), row("2024-01-03T00:00:00Z"))
-    sandbox.run("p")
+    land_and_run(sandbox, "2", row("2024-01-02T23:30:00Z"), row("2024-01-03T00:00:00Z"))
     assert out(sandbox) == []
     error = refusal(sandbox, *WHOLE_DAY)
     assert error.id == "replay.open"
@@ -363,13 +363,11 @@ def test_a_row_without_a_match_is_given_a_millisecond_after_its_last_one(sandbox
     pipeline(sandbox, each, ", lookback: 30 minutes, lookahead: 1 hour")
     last = "2024-01-02T23:59:59.999999Z"
     land(sandbox, "1", row(last), row("2024-01-03T01:00:00Z", 2))
-    land(sandbox, "1", row("2024-01-03T01:00:00Z", 3, "y"), source="b")
-    sandbox.run("p")
+    land_and_run(sandbox, "1", row("2024-01-03T01:00:00Z", 3, "y"), source="b")
     assert out(sandbox) == []
     assert refusal(sandbox, *WHOLE_DAY).id == "replay.open"
     land(sandbox, "2", row("2024-01-03T01:00:00.002Z"))
-    land(sandbox, "2", row("2024-01-03T01:00:00.002Z", 3, "y"), source="b")
-    sandbox.run("p")
+    land_and_run(sandbox, "2", row("2024-01-03T01:00:00.002Z", 3, "y"), source="b")
     assert out(sandbox) == ["02T23:59 None"]
     replayed(sandbox, *WHOLE_DAY, name="p")
     assert out(sandbox) == ["02T23:59 None"]

@@ -247,7 +247,7 @@ def test_great_expectations_filters_by_no_query_however_it_is_told(
 
     frame = spark.range(3).toDF("id")
     condition = given.pop("row_condition")
-    with pytest.raises(GreatExpectationsError, match="asks a query"):
+    with pytest.raises(GreatExpectationsError, match="contains a subquery"):
         OnePassEngine(frame, 3)._apply_row_condition_filter(frame, condition, given)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from drawdown.metastore.records import Run
 from drawdown.spec import load_pipeline
 from drawdown.workspace import Workspace
 from tests.support.ageing import grow_old
-from tests.support.command_line import drawdown
+from tests.support.command_line import answer, drawdown
 from tests.support.sandbox import Sandbox
 from tests.support.tidying import MONTH, tidied, tidied_after
 
@@ -118,7 +117,7 @@ def test_a_stream_that_lags_still_finds_what_it_has_not_read(events: Sandbox) ->
     tidied(events, "events")
     done = tidied_after(events, "events")
     assert done.vacuumed == {}
-    assert any("for copies, which has read no further: drawdown run copies" in note for note in done.notes)
+    assert any("for copies, which has not read further: drawdown run copies" in note for note in done.notes)
     assert events.run("copies").counts.read == 8
     assert ids(events, "copies") == list(range(16))
     arrive(events, 16)
@@ -137,7 +136,7 @@ def test_a_stream_whose_position_nobody_can_tell_keeps_all_files(events: Sandbox
     offsets.write_text("v9\n")
     done = tidied_after(events, "events")
     assert done.vacuumed == {}
-    assert any("nobody knows" in note and "copies" in note for note in done.notes)
+    assert any("it is unknown" in note and "copies" in note for note in done.notes)
     offsets.write_text(whole)
 
 
@@ -175,11 +174,11 @@ def test_a_run_that_goes_on_and_one_that_died_are_left_alone(events: Sandbox) ->
     with events.metastore() as metastore:
         lease = metastore.acquire("events", "host pid 1", "r1", MONTH)
         [note] = tidied(events, "events").notes
-        assert note.startswith("left for the next time: events is being run by host pid 1")
+        assert note.startswith("skipped until the next upkeep: events is being run by host pid 1")
         metastore.start_run(Run("r1", "events"))
         metastore.release(lease)
         [note] = tidied(events, "events").notes
-        assert "run r1 died, and the next drain settles what it left: drawdown run events" in note
+        assert "run r1 died, and the next drain cleans up after it: drawdown run events" in note
     assert events.everything() == before
 
 
@@ -213,7 +212,7 @@ def test_the_command_says_what_it_does(events: Sandbox) -> None:
     events.land_json("landing/events/x.json", [{"id": 1}])
     said = drawdown(events.root, "upkeep", "--all", "--dry-run", "--json")
     assert said.returncode == 0, said.stderr
-    found = {each["pipeline"]: each for each in json.loads(said.stdout)["pipelines"]}
+    found = {each["pipeline"]: each for each in answer(said.stdout)["pipelines"]}
     assert found["events"]["compacted"] == {"output": {"before": 8, "after": 0}}
     assert found["copies"]["notes"] == [], "it has never run"
     shown = drawdown(events.root, "upkeep", "events", "copies")
@@ -223,7 +222,7 @@ def test_the_command_says_what_it_does(events: Sandbox) -> None:
         metastore.acquire("events", "host pid 1", "r1", MONTH)
     busy = drawdown(events.root, "upkeep", "events")
     assert busy.returncode == 0
-    assert "left for the next time" in busy.stdout
+    assert "skipped until the next upkeep" in busy.stdout
     nothing = drawdown(events.root, "upkeep")
     assert nothing.returncode == 2
     assert "cli.no-pipeline" in nothing.stderr

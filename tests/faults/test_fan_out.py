@@ -15,13 +15,10 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.database import TestDatabase
 from tests.support.deaths import free_lease, run_apart
 from tests.support.sandbox import Sandbox
 from tests.support.spark import ROOT
-
-pytest_plugins = ("tests.fixtures.postgres",)
 
 SPEC = """
 sources:
@@ -74,9 +71,8 @@ def _code(folder: Path, address: str) -> str:
 @pytest.mark.full
 @pytest.mark.fault("F04", "function")
 def test_a_crash_between_two_sinks_leaves_each_with_every_row_once(
-    tmp_path: Path, spark: SparkSession, postgres_server: PostgresServer
+    sandbox: Sandbox, spark: SparkSession, database: TestDatabase
 ) -> None:
-    sandbox, database = Sandbox(tmp_path / "project", spark), TestDatabase(postgres_server)
     database.execute("CREATE TABLE events (id int, name text)")
     database.execute("CREATE TABLE drawdown_batches (app_id text PRIMARY KEY, batch_id bigint NOT NULL)")
     sandbox.pipeline("fan_out", SPEC, event_ddl="id INT, name STRING",

@@ -26,8 +26,6 @@ from tests.support.kill_matrix import (
 )
 from tests.support.sandbox import Sandbox
 
-pytest_plugins = ("tests.fixtures.postgres",)
-
 FAULTS = {
     "lease.take": "F01",
     "run.open": "F01",

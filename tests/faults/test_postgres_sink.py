@@ -16,8 +16,6 @@ from tests.support.deaths import die, free_lease, start_apart
 from tests.support.frozen import frozen
 from tests.support.sandbox import Sandbox, multiset
 
-pytest_plugins = ("tests.fixtures.postgres",)
-
 SPEC = """
 sources:
   events: {format: json, path: landing/events, schema: event.ddl, options: {maxFilesPerTrigger: 1}}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
 from pathlib import Path
@@ -13,11 +12,10 @@ from pyspark.sql import SparkSession
 
 from drawdown.testing.servers.kafka import KafkaServer
 from drawdown.testing.servers.postgres import PostgresServer
+from tests.support.command_line import answer
 from tests.support.kill_matrix import KINDS, NAME, Rows, assert_one_more_run_is_a_no_op, land
 from tests.support.recovering import CHECKPOINT, checkpoint, fix, refused
 from tests.support.sandbox import Sandbox, multiset
-
-pytest_plugins = ("tests.fixtures.postgres",)
 
 Found = tuple[Rows, list[tuple[Any, ...]], Rows]
 
@@ -73,7 +71,7 @@ def test_a_database_goes_back_by_its_own_backup_and_the_checkpoint_by_a_snapshot
     tmp_path: Path, spark: SparkSession, postgres_server: PostgresServer, kind: str
 ) -> None:
     sandbox = drained(kind, tmp_path / "project", spark, postgres_server, 1)
-    taken = json.loads(checkpoint(sandbox, "snapshot", "--json").stdout)["name"]
+    taken = answer(checkpoint(sandbox, "snapshot", "--json").stdout)["name"]
     backup = _dumped(sandbox, postgres_server)
     land(sandbox, 1)
     sandbox.run(NAME)
@@ -97,12 +95,12 @@ def test_what_a_topic_has_taken_stays_and_a_snapshot_of_now_brings_a_lost_checkp
     kind = "kafka"
     control = found(kind, drained(kind, tmp_path / "control", spark, broker, 3))
     sandbox = drained(kind, tmp_path / "project", spark, broker, 1)
-    old = json.loads(checkpoint(sandbox, "snapshot", "--json").stdout)["name"]
+    old = answer(checkpoint(sandbox, "snapshot", "--json").stdout)["name"]
     land(sandbox, 1)
     sandbox.run(NAME)
     before, rows = sandbox.everything(), KINDS[kind].rows(sandbox)
     said = " ".join(checkpoint(sandbox, "restore", old, code=3).stderr.split())
-    assert "what this sink has taken cannot be taken back" in said
+    assert "rows in this sink cannot be undone" in said
     assert "sink.ahead" in " ".join(checkpoint(sandbox, "restore", old, "--sink", code=3).stderr.split())
     assert sandbox.everything() == before
     assert KINDS[kind].rows(sandbox) == rows

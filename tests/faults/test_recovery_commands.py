@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from datetime import timedelta
 from pathlib import Path
@@ -14,6 +13,7 @@ from pyspark.sql import SparkSession
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.checkpoint.state_files import StateFiles
 from drawdown.storage import Storage
+from tests.support.command_line import answer
 from tests.support.recovering import (
     CHECKPOINT,
     NAME,
@@ -65,7 +65,7 @@ def drained(
 
 
 def _json(sandbox: Sandbox, *words: str, code: int = 0) -> Any:
-    return json.loads(checkpoint(sandbox, *words, "--json", code=code).stdout)
+    return answer(checkpoint(sandbox, *words, "--json", code=code).stdout)
 
 
 @pytest.mark.full
@@ -92,7 +92,9 @@ def test_show_and_verify_say_what_is_there_and_touch_nothing(drained: tuple[Sand
     before = sandbox.everything()
     found = _json(sandbox, "verify", code=3)
     assert [(f["file"], f["kind"], f["needed"]) for f in found["faults"]] == [(str(old), "torn", False)]
-    assert str(old) in checkpoint(sandbox, "verify", code=3).stdout
+    done = checkpoint(sandbox, "verify", code=3)
+    assert str(old) in done.stdout
+    assert "checkpoint.torn" in done.stderr
     assert sandbox.everything() == before
 
 
@@ -122,7 +124,7 @@ def test_a_rewind_is_refused_when_the_sink_is_ahead_and_takes_it_back_when_told(
     before = sandbox.everything()
     done = checkpoint(sandbox, "rewind", "--to", str(first[-1]), code=3)
     assert "sink.ahead" in done.stderr
-    assert "a new pipeline folder with a sink of its own" in " ".join(done.stderr.split())
+    assert "a new pipeline folder with its own sink" in " ".join(done.stderr.split())
     assert sandbox.everything() == before
     fix(sandbox, " ".join(done.stderr.split()))
     assert _json(sandbox, "show")["committed"]["last"] == first[-1]
@@ -228,7 +230,7 @@ def test_a_repair_keeps_what_was_there_and_refuses_what_it_cannot_fix(
     assert "checkpoint.whole" in checkpoint(sandbox, "repair", code=3).stderr
     shutil.rmtree(sandbox.storage / CHECKPOINT / "state")
     before = sandbox.everything()
-    assert "the state folder of the query is gone" in checkpoint(sandbox, "repair", code=3).stderr
+    assert "the state folder of the query is missing" in checkpoint(sandbox, "repair", code=3).stderr
     assert sandbox.everything() == before
 
 

@@ -5,18 +5,13 @@ from __future__ import annotations
 import signal
 from collections import Counter
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 import pytest
-from pyspark.sql import SparkSession
 
-from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.database import TestDatabase
 from tests.support.deaths import free_lease, start_command
 from tests.support.replays import FIRST, REPLAYED, drain_days, replayed
 from tests.support.sandbox import Sandbox
-
-pytest_plugins = ("tests.fixtures.postgres",)
 
 FULL = pytest.mark.full
 SINKS = {
@@ -29,13 +24,8 @@ Totals = Counter[tuple[datetime, str]]
 
 
 @pytest.fixture
-def database(postgres_server: PostgresServer) -> TestDatabase:
-    return TestDatabase(postgres_server)
-
-
-@pytest.fixture
-def sandbox(tmp_path: Path, spark: SparkSession, database: TestDatabase) -> Sandbox:
-    return Sandbox(tmp_path / "project", spark, more=database.project_lines)
+def sandbox(postgres_sandbox: Sandbox) -> Sandbox:
+    return postgres_sandbox
 
 
 def totals(sandbox: Sandbox, database: TestDatabase, sink: str) -> Totals:

@@ -21,7 +21,7 @@ from tests.support.kill_matrix import (
 )
 
 CRASHES = """
-expectations: [{type: expect_column_max_to_be_between, kwargs: {column: nope, max_value: 1}}]
+expectations: [{type: expect_column_values_to_match_regex, kwargs: {column: hour, regex: "("}}]
 """
 
 

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from drawdown.metastore.records import Run
 from drawdown.testing.servers.kafka import KafkaServer
-from tests.support.command_line import drawdown
+from tests.support.command_line import answer, drawdown
 from tests.support.recovering import newest
 from tests.support.sandbox import Sandbox
 from tests.support.topics import Topic
@@ -66,6 +67,11 @@ def arrive(sandbox: Sandbox, *numbers: int) -> None:
         sandbox.land(f"landing/sales/{number}.csv", ["id,country", *rows], mtime=number + 1)
 
 
+def arrive_and_run(sandbox: Sandbox, *numbers: int) -> Run:
+    arrive(sandbox, *numbers)
+    return sandbox.run(NAME)
+
+
 def typed(sandbox: Sandbox, block: list[list[str]], *, code: int = 0) -> str:
     """Type the commands one after the other; what all of them said."""
     said = ""
@@ -107,9 +113,8 @@ def test_the_lag_grows(sandbox: Sandbox, page: Page) -> None:
     look, catch_up = page["The lag grows"]
     bounded = SPEC.replace("SOURCE", CSV) + "drain: {max_batches: 1}\n"
     sales(sandbox, bounded)
-    arrive(sandbox, 0, 1, 2, 3)
-    run = sandbox.run(NAME)
-    assert "bound of 1 batches reached; left for the next run" in str(run.stop_reason)
+    run = arrive_and_run(sandbox, 0, 1, 2, 3)
+    assert "bound of 1 batch reached; left for the next run" in str(run.stop_reason)
     assert "does not fit one drain" in typed(sandbox, look)
     sales(sandbox, bounded.replace("max_batches: 1", "max_batches: 10"))
     assert "fits one drain" in typed(sandbox, look)
@@ -121,8 +126,7 @@ def test_the_lag_grows(sandbox: Sandbox, page: Page) -> None:
 def test_the_data_have_other_columns(sandbox: Sandbox, page: Page) -> None:
     look, take_up, bring_in = page["The data have other columns"]
     sales(sandbox)
-    arrive(sandbox, 0)
-    sandbox.run(NAME)
+    arrive_and_run(sandbox, 0)
     sandbox.land("landing/sales/1.csv", ["id,country,channel", "1,DE,web"], mtime=2)
     sandbox.run(NAME)
     said = typed(sandbox, look)
@@ -131,7 +135,7 @@ def test_the_data_have_other_columns(sandbox: Sandbox, page: Page) -> None:
     columns = "id INT, country STRING, channel STRING"
     sales(sandbox, sale_ddl=columns, out_ddl=columns, transform_sql="SELECT * FROM payments")
     sandbox.land("landing/sales/2.csv", ["id,country,channel", "2,DE,shop"], mtime=3)
-    assert "is given the columns" in typed(sandbox, take_up)
+    assert "gets the missing columns" in typed(sandbox, take_up)
     assert ids(sandbox) == [0, 2, 100], "a value too many"
     typed(sandbox, bring_in)
     assert sorted(sandbox.delta("tables/sales")) == [
@@ -153,7 +157,7 @@ def test_records_of_a_topic_are_gone(kafka_sandbox: Sandbox, page: Page, broker:
     assert "source.data-lost" in typed(sandbox, look, code=3)
     sales(sandbox, spec.replace(topic.name, f"{topic.name}, failOnDataLoss: false"))
     typed(sandbox, go_on[:1])
-    said = json.loads(typed(sandbox, go_on[1:]))
+    said = answer(typed(sandbox, go_on[1:]))
     assert said[0]["counts"]["lost"] == 2
     assert ids(sandbox) == [0, 3]
 
@@ -162,11 +166,9 @@ def test_records_of_a_topic_are_gone(kafka_sandbox: Sandbox, page: Page, broker:
 def test_a_checkpoint_is_torn_or_gone(sandbox: Sandbox, page: Page) -> None:
     snapshot, verify, restore = page["A checkpoint is torn or gone"]
     sales(sandbox)
-    arrive(sandbox, 0)
-    sandbox.run(NAME)
+    arrive_and_run(sandbox, 0)
     typed(sandbox, snapshot)
-    arrive(sandbox, 1)
-    sandbox.run(NAME)
+    arrive_and_run(sandbox, 1)
     newest(sandbox.storage / f"_drawdown/{NAME}/checkpoint-1/sources/0").write_text("v1\ntorn")
     assert "drawdown checkpoint restore" in typed(sandbox, verify, code=3)
     typed(sandbox, restore)
@@ -180,8 +182,7 @@ def test_state_cannot_take_a_change(sandbox: Sandbox, page: Page) -> None:
     files = {"sale_ddl": "id INT, country STRING", "out_ddl": "id INT, n BIGINT"}
     sql = "SELECT id % 100 AS id, count(*) AS n FROM payments GROUP BY id % 100"
     sales(sandbox, spec, **files, transform_sql=sql)
-    arrive(sandbox, 0, 1)
-    sandbox.run(NAME)
+    arrive_and_run(sandbox, 0, 1)
     folder = sandbox.root / "include/pipelines" / NAME
     shutil.move(shutil.copytree(folder, sandbox.root / "next"), folder)
     (folder / "next/transform.sql").write_text(sql.replace("% 100", "% 10"))
@@ -199,8 +200,7 @@ def test_state_cannot_take_a_change(sandbox: Sandbox, page: Page) -> None:
 def test_the_storage_grows(sandbox: Sandbox, page: Page) -> None:
     look, tidy = page["The storage grows"]
     sales(sandbox)
-    arrive(sandbox, *range(8))
-    sandbox.run(NAME)
+    arrive_and_run(sandbox, *range(8))
     before = ids(sandbox)
     assert "to compact" in typed(sandbox, look)
     assert "8 → 1" in typed(sandbox, tidy)
@@ -211,8 +211,7 @@ def test_the_storage_grows(sandbox: Sandbox, page: Page) -> None:
 def test_to_another_cluster_or_storage(sandbox: Sandbox, page: Page) -> None:
     cluster, storage = page["To another cluster or storage"]
     sales(sandbox)
-    arrive(sandbox, 0)
-    sandbox.run(NAME)
+    arrive_and_run(sandbox, 0)
     settings = sandbox.root / "include/project.yaml"
     with settings.open("a") as file:
         file.write("clusters: {local: {kind: local}, other: {kind: local, master: 'local[1]'}}\n")

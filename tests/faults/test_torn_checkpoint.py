@@ -128,7 +128,7 @@ def _no_partition(checkpoint: Path) -> Path:
         pytest.param(
             _no_metadata,
             "checkpoint.metadata-missing",
-            "the file with the query's id is not there",
+            "the file with the query's id is missing",
             "repair",
             marks=pytest.mark.fault("F12", "delta"),
         ),
@@ -156,7 +156,7 @@ def _no_partition(checkpoint: Path) -> Path:
         pytest.param(
             _no_state,
             "checkpoint.torn",
-            "the state folder of the query is gone",
+            "the state folder of the query is missing",
             "restore",
             marks=[pytest.mark.fault("F14", "delta"), pytest.mark.full],
         ),

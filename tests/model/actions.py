@@ -8,7 +8,6 @@ typed as a command.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import shlex
@@ -45,6 +44,7 @@ from drawdown.spec import load_pipeline
 from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 from tests.support.ageing import grow_old
+from tests.support.command_line import answer
 from tests.support.sandbox import Sandbox
 
 STEPS = (*fault_points._ALL, "table.commit", "table.restore")
@@ -228,7 +228,7 @@ class Actions:
         done = self.command("upkeep", "--all", "--json", moment=moment)
         if done.died or done.error is not None:
             return done
-        found = json.loads(done.said[done.said.index("{") :])
+        found = answer(done.said[done.said.index("{") :])
         errors = [each["error"] for each in found["pipelines"] if each["error"]]
         if errors:
             return Ended(DrawdownError(errors[0]["id"], errors[0]["what"], do=errors[0]["do"]), done.said)
@@ -254,7 +254,7 @@ class Actions:
         done = self.command("quarantine", "show", self.name, "--limit", "100000", "--json")
         if done.error is not None:
             raise done.error
-        return list(json.loads(done.said))
+        return list(answer(done.said))
 
     def held(self) -> int:
         with self.sandbox.metastore() as metastore:

@@ -21,8 +21,6 @@ from tests.model.machine import Machine, told
 from tests.model.scenarios import SCENARIOS, Scenario
 from tests.model.world import World, play
 
-pytest_plugins = ("tests.fixtures.postgres",)
-
 _STEPS = 20
 
 

@@ -20,7 +20,7 @@ import psycopg
 import pytest
 from confluent_kafka import Producer
 
-from tests.fixtures.postgres import PostgresServer
+from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.login_broker import LoginBroker
 from tests.support.spark import ROOT
 

@@ -119,7 +119,7 @@ def test_a_malformed_record_is_told_of_without_what_is_hidden(
     with pytest.raises(SourceError) as caught:
         sandbox.run("events")
     assert caught.value.id == "source.malformed"
-    assert "1 malformed record(s)" in str(caught.value)
+    assert "1 malformed record" in str(caught.value)
     assert (CANARY in str(caught.value), CANARY in dump(sandbox)) == (shown, shown)
 
 

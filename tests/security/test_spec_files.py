@@ -34,7 +34,9 @@ def quoted(path: str) -> str:
 @pytest.mark.parametrize("key", ["landing/departures", "tables/departures_hourly", "schemas/hourly.ddl"])
 def test_no_path_leaves_its_root(tmp_path: Path, key: str, path: str) -> None:
     error = SpecFolders(tmp_path).refused(key, quoted(path))
-    assert error.id == "spec.wrong-path", str(error)
+    # A schema with a space in it names no file: it is DDL, here without the columns that the sink needs.
+    is_ddl = key.startswith("schemas/") and any(char.isspace() for char in path)
+    assert error.id == ("spec.unknown-column" if is_ddl else "spec.wrong-path"), str(error)
 
 
 @pytest.mark.parametrize("path", ["_drawdown/x", "quarantine/x", "quarantine", "tables/*"])

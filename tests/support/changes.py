@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from drawdown.errors import RefusedError
+from drawdown.metastore.records import Run
 from tests.support.refusals import planned, refused
 from tests.support.sandbox import Sandbox
 
@@ -38,6 +39,11 @@ def land(sandbox: Sandbox, file: str, *events: tuple[str, str, int], at: str = "
     """One file of events (k, j, v)."""
     rows = [{"at": f"2024-01-01T{at}:00Z", "k": k, "j": j, "v": v} for k, j, v in events]
     sandbox.land_json(f"landing/events/{file}.json", rows)
+
+
+def land_and_run(sandbox: Sandbox, file: str, *events: tuple[str, str, int], at: str = "10:00") -> Run:
+    land(sandbox, file, *events, at=at)
+    return sandbox.run("changed")
 
 
 def change_refused(sandbox: Sandbox) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 DRAWDOWN = [sys.executable, "-c", "from drawdown.cli.main import main; main()"]
 
@@ -19,19 +21,26 @@ def drawdown(folder: Path, *arguments: str, timeout: int = 240) -> subprocess.Co
     )
 
 
+def answer(stdout: str) -> Any:
+    """What a command with `--json` has answered, out of its envelope."""
+    return json.loads(stdout)["data"]
+
+
 class CommandLine:
     """A command that goes on as long as the block does; what it has said so far is in ``said``."""
 
-    def __init__(self, folder: Path, *arguments: str) -> None:
+    def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
         self.said: list[str] = []
         self._process = subprocess.Popen(
             [*DRAWDOWN, *arguments],
             cwd=folder,
+            env={**os.environ, **environment},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
         )
+        self.pid = self._process.pid
 
     def __enter__(self) -> CommandLine:
         return self

@@ -16,7 +16,7 @@ about = sys.argv[1]
 def found(before=""):
     command = before + "drawdown doctor --json"
     said = subprocess.run(command, shell=True, stdout=subprocess.PIPE).stdout.decode()
-    return [each for each in json.loads(said) if each["about"] == about]
+    return [each for each in json.loads(said)["data"] if each["about"] == about]
 
 [before] = found()
 # In one shell: what it says may be about the shell's environment.

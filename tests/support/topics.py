@@ -34,7 +34,7 @@ class Topic:
         values: Iterable[str | bytes | None],
         *,
         partition: int = 0,
-        key: str | None = None,
+        key: str | bytes | None = None,
         headers: dict[str, str] | None = None,
         at_ms: int = 0,
     ) -> None:

@@ -13,7 +13,7 @@ from drawdown.application import SparkApplication
 from drawdown.application.watcher import Report, Watcher
 from drawdown.metastore.records import Batch, Run, Verdict
 from drawdown.spec import Pipeline, load_pipeline
-from drawdown.spec.trigger import parse_trigger
+from drawdown.spec.scheduling.trigger import parse_trigger
 from drawdown.workspace import Workspace
 from tests.support.sandbox import Sandbox
 

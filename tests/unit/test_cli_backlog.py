@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from drawdown.cli.shown.backlog import progress_of
+from drawdown.cli.shown.plan import amounts
 from drawdown.metastore.records import Batch, Checkpoint
+from drawdown.plan.preflight import Preflight
 from drawdown.sources.findings import backlog_size, waiting_text
 from drawdown.storage import Storage
 
@@ -35,6 +37,24 @@ def test_what_waits_is_said_per_source_and_only_where_something_does() -> None:
         "d": {"offsets": {"t": 3}},
     }
     assert waiting_text(backlog) == "a 1,200 files, d 3 offsets"
+
+
+@pytest.mark.parametrize(
+    ("backlog", "said"),
+    [
+        ({"files": 1, "bytes": 1_122, "too_old": 0}, "1 file, 1,122 bytes"),
+        (
+            {"files": 0, "bytes": 0, "too_old": 1, "rewritten": 2},
+            "0 files, 0 bytes, 1 file too old, 2 files rewritten",
+        ),
+        ({"offsets": {"a": 5, "b": 7}}, "5 of a + 7 of b offsets"),
+        ({"offsets": {}}, "0 offsets"),
+        ({"versions": 1}, "1 version"),
+        ({}, "unknown"),
+    ],
+)
+def test_a_plan_says_what_a_run_would_read(backlog: dict[str, Any], said: str) -> None:
+    assert amounts(Preflight(True, [], {"s": backlog})) == {"s": said}
 
 
 @pytest.mark.parametrize(

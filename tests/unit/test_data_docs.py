@@ -43,7 +43,7 @@ def test_a_page_shows_what_did_not_hold_with_all_text_escaped(tmp_path: Path) ->
     write_docs(Storage(str(tmp_path)), failed)
     (page,) = (tmp_path / docs_folder("flights")).glob("2026*.html")
     text = page.read_text()
-    for shown in ("known_origin", "1,200 unexpected", "&lt;b&gt;XXX", "&lt;EWR&gt;", "batches 3 to 3"):
+    for shown in ("known_origin", "1,200 unexpected", "&lt;b&gt;XXX", "&lt;EWR&gt;", "batch 3"):
         assert shown in text
     assert "<b>XXX" not in text
 
@@ -52,6 +52,6 @@ def test_what_was_not_judged_is_said_and_a_slice_of_nothing_has_no_page(tmp_path
     storage = Storage(str(tmp_path))
     write_docs(storage, Verdict("flights", 1, "r", -1, -1, "empty"))
     assert not (tmp_path / docs_folder("flights")).exists()
-    write_docs(storage, verdict(1, unjudged="0 of the 10 published slices it needs"))
+    write_docs(storage, verdict(1, unjudged="0 of 10 published slices needed"))
     (page,) = (tmp_path / docs_folder("flights")).glob("2026*.html")
     assert "not judged yet" in page.read_text()

@@ -22,8 +22,6 @@ from drawdown.metastore.tables import leases
 from drawdown.processes import scratch
 from drawdown.processes.scratch import SCRATCH
 
-pytest_plugins = ("tests.fixtures.metastores",)
-
 HOUR = timedelta(hours=1)
 
 HOLDS = """

@@ -9,7 +9,7 @@ import yaml
 from dev.demo.line import GROUP, PIPELINES
 from drawdown.quality.expectations import validate_expectations
 from drawdown.spec import Pipeline, load_pipeline, load_project
-from drawdown.spec.order import in_dependency_order
+from drawdown.spec.project_wide.order import in_dependency_order
 
 ROOT = Path(__file__).parents[2]
 

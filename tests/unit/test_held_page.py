@@ -16,7 +16,7 @@ from drawdown.cli.main import app
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Batch, Counts, StagedFile, Verdict
+from drawdown.metastore.records import Batch, Counts, Run, StagedFile, Verdict
 from drawdown.spec import load_project
 
 PAGE = Path(__file__).parents[2] / "docs/held.md"
@@ -72,13 +72,37 @@ def test_the_commands_of_the_page_do_what_it_says(project: Path) -> None:
     assert [line.split()[1] for line in commands] == ["runs", "release", "discard"]
     shown, released, discarded = (typed(*shlex.split(line)[1:]) for line in commands)
     assert [result.exit_code for result in (shown, released, discarded)] == [0, 0, 0]
-    assert "sales: batch 0 (1 rows) is held since" in " ".join(shown.output.split())
-    assert "released 1 rows of 1 batches" in released.output
-    assert "discarded 1 rows of 1 batches" in discarded.output
+    assert "sales: batch 0 (1 row) has been held since" in " ".join(shown.output.split())
+    assert "released 1 row of 1 batch" in released.output
+    assert "discarded 1 row of 1 batch" in discarded.output
     assert DeltaTable(str(project / "storage/out")).to_pyarrow_table().column("id").to_pylist() == [0]
     assert not (project / "storage/out/part-1.parquet").exists()
     with Metastore.open(load_project(project).metastore_url) as metastore:
-        assert [run.kind for run in metastore.runs("sales")] == ["discard", "release"]
+        discard, release = metastore.runs("sales")
+    assert [discard.kind, release.kind] == ["discard", "release"]
+    listed = " ".join(typed("runs", "sales").output.split())
+    by, why = discard.origin["by"], discard.origin["why"]
+    assert f"{discard.run_id} sales: 1 row of batch 1 discarded, by {by}: {why}" in listed
+    assert f"{release.run_id} sales: 1 row of batch 0 released; 1 row became visible, by {by}: " in listed
+
+
+def test_a_run_whose_audit_holds_its_slice_says_how_to_decide_and_then_who_did(project: Path) -> None:
+    verdict = "FAILED: 1 of 1 expectations failed (1 row checked)"
+    with Metastore.open(load_project(project).metastore_url) as metastore:
+        metastore.start_run(Run("run-0", "sales", generation=1))
+        error = {"id": "audit.fail", "what": f"not published: {verdict}", "where": "batch 0", "do": "decide"}
+        metastore.finish_run("run-0", "failed", error=error)
+        lease = metastore.acquire("sales", "a test", "again", load_project(project).lease_ttl.delta)
+        metastore.record_verdict(lease, Verdict("sales", 1, "run-0", 0, 0, "fail", text=verdict))
+        metastore.release(lease)
+    waiting = " ".join(typed("runs", "sales", "--id", "run-0").output.split())
+    assert "held: batch 0 (1 row) has been held since" in waiting
+    assert "drawdown release sales --why ..." in waiting
+    assert waiting.count(verdict) == 1, "in the error, and not again"
+    assert typed("discard", "sales", "--batch", "0", "--why", "a test order", "--by", "ada").exit_code == 0
+    decided = " ".join(typed("runs", "sales", "--id", "run-0").output.split())
+    assert "decided: sales: 1 row of batch 0 discarded, by ada: a test order" in decided
+    assert "has been held" not in decided
 
 
 def test_a_batch_that_is_in_no_held_slice_is_refused(project: Path) -> None:

@@ -10,10 +10,13 @@ import pytest
 
 from dev.airflow.api import AirflowApi
 from dev.airflow.environment import admin_password, airflow_environment
-from dev.airflow.home import LocalAirflow
+from dev.airflow.home import COMPONENTS, LocalAirflow
 from dev.airflow.sqlite import CONNECT_ARGUMENTS
+from drawdown.cli.doctor.airflow import paused
 from drawdown.cli.doctor.airflow_pools import pool_slots
 from drawdown.errors import MachineError
+from drawdown.spec import load_project
+from tests.support.dag_project import DagProject
 
 
 def test_settings_of_another_airflow_are_left_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,3 +102,28 @@ def test_a_file_that_is_no_database_of_airflow_is_said_to_be_unreadable(tmp_path
     with pytest.raises(MachineError) as caught:
         pool_slots(f"sqlite:///{tmp_path}/airflow.db", "drawdown")
     assert (caught.value.id, caught.value.do) == ("airflow.database", "airflow db check")
+
+
+def test_the_doctor_names_scheduled_dags_that_are_paused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = DagProject(tmp_path / "project")
+    for name in ("new", "running", "unknown"):
+        project.pipeline(name, 'schedule: "@hourly"')
+    project.pipeline("by_hand")
+    project.pipeline("member", 'schedule: "@hourly"\ngroup: together')
+    with sqlite3.connect(tmp_path / "airflow.db") as database:
+        database.execute("CREATE TABLE dag (dag_id TEXT, is_paused BOOLEAN)")
+        database.execute("INSERT INTO dag VALUES ('new', 1), ('running', 0), ('by_hand', 1), ('together', 1)")
+    monkeypatch.setenv("AIRFLOW__DATABASE__SQL_ALCHEMY_CONN", f"sqlite:///{tmp_path / 'airflow.db'}")
+    found = list(paused(load_project(project.root)))
+    assert [(check.about, check.level, check.do) for check in found] == [
+        ("dag", "warn", "airflow dags unpause new"),
+        ("dag", "warn", "airflow dags unpause together"),
+    ]
+
+
+def test_a_triggerer_starts_only_where_it_is_asked_for(tmp_path: Path) -> None:
+    assert "triggerer" not in LocalAirflow(tmp_path, tmp_path / "home").starts
+    shown = LocalAirflow(tmp_path, tmp_path / "home", triggerer=True)
+    assert shown.starts == list(COMPONENTS), "and `make down` stops each of them"

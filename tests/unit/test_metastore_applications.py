@@ -12,8 +12,6 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.operations.applications import Measured
 from drawdown.metastore.records import Run, SparkApplication
 
-pytest_plugins = ("tests.fixtures.metastores",)
-
 MINUTE = timedelta(seconds=60)
 PRICE = {"currency": "EUR", "core_hour": "0.04", "gb_hour": "0"}
 USED = Measured(start_us=20_000_000, cpu_us=90_000_001, peak_bytes=5, task_us={"r2": 30_000_000})

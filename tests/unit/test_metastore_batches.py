@@ -12,8 +12,6 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.operations import batches
 from drawdown.metastore.records import Batch, BatchStatus, Counts, Lease, Outcome, Run, StagedFile, Verdict
 
-pytest_plugins = ("tests.fixtures.metastores",)
-
 NOON = datetime(2013, 1, 1, 12, 0, 0, 123456, tzinfo=UTC)
 SECOND = timedelta(seconds=1)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import alembic.command
@@ -14,6 +13,7 @@ from dev import services
 from drawdown.cli.main import app
 from drawdown.errors import MachineError
 from drawdown.metastore import Metastore, connect, migrations
+from tests.support.command_line import answer
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_commands_that_look_refuse_an_older_store_and_write_nothing(older: Path,
 
 def test_an_upgrade_is_told_and_everything_works_again(older: Path) -> None:
     first = CliRunner().invoke(app, ["metastore", "upgrade", "--json"])
-    assert json.loads(first.stdout) == {"before": "0009", "now": migrations.HEAD}
+    assert answer(first.stdout) == {"before": "0009", "now": migrations.HEAD}
     again = CliRunner().invoke(app, ["metastore", "upgrade"])
     assert f"schema {migrations.HEAD} already" in again.stdout
     assert CliRunner().invoke(app, ["runs"]).exit_code == 0

@@ -11,8 +11,6 @@ from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Change, Lease, QuarantineDecision
 
-pytest_plugins = ("tests.fixtures.metastores",)
-
 
 @pytest.fixture
 def lease(metastore: Metastore) -> Lease:

@@ -12,8 +12,6 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.operations import leases
 from drawdown.metastore.records import Batch, Lease, Verdict
 
-pytest_plugins = ("tests.fixtures.metastores",)
-
 MINUTE = timedelta(seconds=60)
 HOUR = timedelta(hours=1)
 
@@ -114,7 +112,7 @@ def test_an_expired_lease_that_nobody_took_still_writes_and_renews(metastore: Me
 def test_a_released_lease_writes_nothing_more(metastore: Metastore) -> None:
     lease = take(metastore, "r1")
     metastore.release(lease)
-    with pytest.raises(RefusedError, match="nobody holds it now"):
+    with pytest.raises(RefusedError, match="it is not held now"):
         metastore.create_checkpoint(lease, 0, "checkpoint-0", {})
     assert metastore.active_checkpoint("flights") is None
 

@@ -12,8 +12,6 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Change, FileMark, Lease, Run, StagedFile
 from drawdown.metastore.tables import metadata
 
-pytest_plugins = ("tests.fixtures.metastores",)
-
 TTL = timedelta(minutes=5)
 ROOTS = [("_drawdown/clicks/", "_drawdown/visits/"), ("/root/_drawdown/clicks/", "/root/_drawdown/visits/")]
 

@@ -26,8 +26,6 @@ from drawdown.metastore.records import (
 )
 from tests.support.ageing import records_grow_old
 
-pytest_plugins = ("tests.fixtures.metastores",)
-
 MINUTE, MONTH, YEAR = timedelta(minutes=1), timedelta(days=30), timedelta(days=365)
 NAME = "flights"
 FEW = 5

@@ -17,8 +17,6 @@ from drawdown.metastore.records import Batch, Counts, Run, Verdict
 from drawdown.metastore.tables import VERSION_TABLE
 from drawdown.publishing.dead_runs import close_dead_runs
 
-pytest_plugins = ("tests.fixtures.metastores",)
-
 MINUTE = timedelta(seconds=60)
 
 

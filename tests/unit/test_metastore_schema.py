@@ -25,9 +25,7 @@ from drawdown.metastore import Metastore, connect
 from drawdown.metastore.migrate import prepare
 from drawdown.metastore.records import Run
 from drawdown.metastore.tables import VERSION_TABLE, metadata
-from tests.fixtures.postgres import PostgresServer
-
-pytest_plugins = ("tests.fixtures.metastores",)
+from drawdown.testing.servers.postgres import PostgresServer
 
 
 def refused(url: str) -> DrawdownError:

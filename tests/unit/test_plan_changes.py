@@ -111,10 +111,12 @@ def test_a_state_option_that_the_offset_log_keeps_is_refused(option: str, allowe
 
 
 def test_a_change_is_a_verdict_with_both_values() -> None:
-    refused, allowed = change_verdicts(changes(NOTED, {**NOTED, "state.partitions": 4, "versions": {}}))
+    refused, allowed = change_verdicts(
+        "clicks", changes(NOTED, {**NOTED, "state.partitions": 4, "versions": {}})
+    )
     assert (refused.level, refused.id, refused.about) == ("refused", "checkpoint.changed", "state.partitions")
     assert refused.what.startswith("state.partitions was 2 and is now 4: ")
-    assert refused.do
+    assert "`drawdown checkpoint accept clicks --why ...`" in refused.do
     assert (allowed.level, allowed.id, allowed.about) == ("allowed", "checkpoint.change-allowed", "versions")
 
 
@@ -219,4 +221,4 @@ def test_a_checkpoint_goes_on_with_a_newer_spark_and_not_with_an_older_one(
 ) -> None:
     (change,) = changes({**NOTED, "versions": {"spark": before}}, {**NOTED, "versions": {"spark": now}})
     assert change.allowed is allowed
-    assert ("snapshot of before the upgrade" in change.why) is not allowed
+    assert ("snapshot from before the upgrade" in change.why) is not allowed

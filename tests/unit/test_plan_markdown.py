@@ -8,6 +8,7 @@ from drawdown.cli.shown.plan_markdown import plan_markdown
 
 VALUES: dict[str, Any] = {
     "pipeline": "sales",
+    "answer": "refused",
     "generation": 2,
     "verdicts": [
         {
@@ -35,10 +36,18 @@ def test_a_page_says_the_answer_first_and_what_it_rests_on() -> None:
 
 
 def test_a_page_of_a_first_run_without_state_is_short() -> None:
-    fit = {"fits": "yes", "batches": 1, "seconds": None, "why": "it needs 1 batch(es)"}
-    first = {**VALUES, "verdicts": [], "operators": [], "state": None, "generation": None, "fit": fit}
+    fit = {"fits": "yes", "batches": 1, "seconds": None, "why": "it needs 1 batch"}
+    first = {
+        **VALUES,
+        "answer": "start",
+        "verdicts": [],
+        "operators": [],
+        "state": None,
+        "generation": None,
+        "fit": fit,
+    }
     page = plan_markdown(first, AMOUNTS)
     assert "would start" in page
-    assert "no run has been yet" in page
-    assert "No change, and nothing to warn of." in page
+    assert "no run yet" in page
+    assert "No changes, no warnings." in page
     assert "### State" not in page

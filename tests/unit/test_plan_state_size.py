@@ -30,5 +30,21 @@ def test_rows_are_those_after_the_last_batch_of_this_generation(tmp_path: Path) 
     assert state_size(storage, CHECKPOINT, runs[3:]) == StateSize(rows=None, bytes=10, files=2)
 
 
+def test_rows_that_rocksdb_did_not_count_are_unknown(tmp_path: Path) -> None:
+    metrics = {"rocksdbBytesCopied": 7}
+    of_old = {"rows": 0, "metrics": metrics}
+    for operator, rows in (
+        (of_old, None),
+        ({"rows": None, "counted": False, "metrics": metrics}, None),
+        ({"rows": 0, "counted": True, "metrics": metrics}, 0),
+        ({"rows": 0, "metrics": {"loadedMapCacheHitCount": 1}}, 0),
+        ({"rows": 5, "metrics": metrics}, 5),
+    ):
+        ran = Run("r", "sales", generation=2, progress=[{"operators": [operator]}])
+        found = state_size(Storage(str(tmp_path)), CHECKPOINT, [ran])
+        assert found is not None
+        assert found.rows == rows, operator
+
+
 def test_before_the_first_run_there_is_none(tmp_path: Path) -> None:
     assert state_size(Storage(str(tmp_path)), None, []) is None

@@ -21,8 +21,6 @@ from drawdown.workspace import Workspace
 from tests.support.database import TestDatabase
 from tests.support.spec_folders import PIPELINE, PROJECT, SpecFolders
 
-pytest_plugins = ("tests.fixtures.postgres",)
-
 SCHEMA = StructType().add("origin", "string").add("hour", "timestamp")
 SINK = PIPELINE.partition("sink:")[0] + "sink: {format: postgres, schema: schemas/hourly.ddl, REST}\n"
 APPEND = SINK.replace("REST", "table: public.out")
@@ -44,11 +42,6 @@ def folders(tmp_path: Path) -> SpecFolders:
     folders = SpecFolders(tmp_path)
     folders.add()
     return folders
-
-
-@pytest.fixture
-def database(postgres_server: PostgresServer) -> TestDatabase:
-    return TestDatabase(postgres_server)
 
 
 def test_a_schema_that_is_not_there_is_not_made(folders: SpecFolders, database: TestDatabase) -> None:

@@ -1,4 +1,4 @@
-"""A publish asks for its lease when its target does, right before it commits."""
+"""A publish asks for its lease when its target does, right before it commits, and marks its last batch."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class Slow:
     def __init__(self, meanwhile: Callable[[], object]) -> None:
         self._meanwhile = meanwhile
         self.committed: list[int] = []
+        self.marked: list[int] = []
 
     def published_batch(self, app_id: str) -> int:
         return -1
@@ -39,6 +40,7 @@ class Slow:
         self._meanwhile()
         commit.still_ours()
         self.committed += staged.batch_ids
+        self.marked.append(commit.version)
 
 
 def test_a_lease_that_is_taken_during_a_publish_ends_it_before_its_commit(
@@ -71,3 +73,26 @@ def test_a_lease_that_is_taken_during_a_publish_ends_it_before_its_commit(
             publish_while(take)
         assert refused.value.id == "lease.lost"
         assert committed == [0], "once, while the lease was ours"
+
+
+def test_a_commit_is_marked_with_its_last_batch_and_never_with_an_earlier_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox = Sandbox(tmp_path / "project")
+    pipeline = sandbox.pipeline("out", SPEC, events_ddl="at TIMESTAMP", transform_sql="SELECT at FROM events")
+    with sandbox.metastore() as metastore:
+        lease = metastore.acquire("out", "host pid 1", "r1", MINUTE)
+        metastore.create_checkpoint(lease, 1, "_drawdown/out/checkpoint-1", {})
+        target = Slow(lambda: None)
+        monkeypatch.setattr(publish, "target_of", lambda *_: target)
+        for number in (0, 1):
+            batch = Batch("out", 1, number, "r1", lease.epoch)
+            staged = StagedFile("output", f"/staged/{number}.parquet", 1, 1, {})
+            metastore.note_batch(lease, batch, [staged], {})
+            publish.publish_batch(Workspace(sandbox.project, metastore), lease, pipeline, batch)
+        assert target.marked == [0, 1], "a sink that adds rows would take the last batch a second time"
+        monkeypatch.setattr(target, "published_batch", lambda app_id: 5)
+        with_later = Batch("out", 1, 6, "r1", lease.epoch)
+        metastore.note_batch(lease, with_later, [StagedFile("output", "/staged/6.parquet", 1, 1, {})], {})
+        publish.publish_batch(Workspace(sandbox.project, metastore), lease, pipeline, with_later)
+        assert target.marked[-1] == 6

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 
 from drawdown.errors import SpecError
 from drawdown.quality import gx
+from drawdown.quality.everyday import EVERYDAY, is_everyday
 from drawdown.quality.expectations import NOT_ON_SPARK, validate_expectations
+from drawdown.spec import Expectation
 from tests.support.quality import pipeline_with
 
 
@@ -28,6 +32,47 @@ def test_right_expectations_are_accepted() -> None:
               - {type: expect_column_values_to_not_be_null, kwargs: {column: a, mostly: 0.9}, severity: warn}
         """)
     )
+
+
+BOUNDS = [{"min_value": 1}, {"max_value": 2}, {"min_value": 1, "max_value": 1}]
+SAMPLES: dict[str, list[dict[str, Any]]] = {
+    "column": [{"column": "a"}],
+    "column_list": [{"column_list": ["a", "b"]}],
+    "value_set": [{"value_set": ["x", 1, 2.5]}],
+    "regex": [{"regex": "^a"}],
+    "value": [{"value": 3}],
+}
+
+
+@pytest.mark.parametrize("type", EVERYDAY)
+def test_great_expectations_takes_what_is_right_beyond_doubt(type: str) -> None:
+    needed, allowed = EVERYDAY[type]
+    given = {key: value for name in needed for key, value in SAMPLES[name][0].items()}
+    extras = [{}, *({"mostly": 0.9} for _ in {"mostly"} & allowed.keys())]
+    extras += [{"row_condition": "a > 1", "condition_parser": "spark"} for _ in {"mostly"} & allowed.keys()]
+    bounds: list[dict[str, Any]] = [*BOUNDS] if "min_value" in allowed else [{}]
+    bounds += [{"min_value": 0.5, "strict_min": True} for _ in {"strict_min"} & allowed.keys()]
+    for kwargs in [{**given, **bound, **extra} for bound in bounds for extra in extras]:
+        assert is_everyday(Expectation(type=type, kwargs=kwargs)), kwargs
+        validate_expectations(pipeline_with(json.dumps({"expectations": [{"type": type, "kwargs": kwargs}]})))
+
+
+@pytest.mark.parametrize(
+    ("type", "kwargs"),
+    [
+        ("expect_column_values_to_not_be_nul", {"column": "a"}),
+        ("expect_column_values_to_not_be_null", {}),
+        ("expect_column_values_to_not_be_null", {"column": "a", "mostly": 2}),
+        ("expect_column_values_to_not_be_null", {"column": "a", "most": 1}),
+        ("expect_column_values_to_be_between", {"column": "a"}),
+        ("expect_column_values_to_be_between", {"column": "a", "min_value": 2, "max_value": 1}),
+        ("expect_column_max_to_be_between", {"column": "count(a)", "max_value": 1}),
+        ("expect_table_row_count_to_equal", {"value": True}),
+        ("expect_column_values_to_be_null", {"column": "a", "row_condition": "b > 1"}),
+    ],
+)
+def test_what_is_in_doubt_is_left_to_great_expectations(type: str, kwargs: dict[str, Any]) -> None:
+    assert not is_everyday(Expectation(type=type, kwargs=kwargs))
 
 
 def test_an_unknown_type_names_the_nearest() -> None:

@@ -66,8 +66,8 @@ def test_with_fewer_slices_than_it_needs_nothing_is_judged_and_that_is_said() ->
     entry = judged("measure: volume, ratio: [0.9, 1.1], runs: 2", {"volume": 1}, past)
     assert entry["success"]
     assert describe("pass", [entry], 1).splitlines() == [
-        "pass: 0 of 0 expectations hold on 1 rows",
-        "- volume: not judged yet: 1 of the 2 published slices it needs",
+        "pass: 0 of 0 expectations passed (1 row checked)",
+        "- volume: not judged yet: 1 of 2 published slices needed",
     ]
 
 
@@ -76,7 +76,7 @@ def test_a_slice_without_a_value_fails_and_earlier_ones_without_it_are_no_histor
     key = "mean(delay)"
     all_null = judged(asked, {key: None}, slices(key, 5.0, 5.0))
     assert (all_null["success"], all_null["exception"]) == (False, None)
-    assert judged(asked, {key: 5.0}, slices(key, None, 5.0))["unjudged"].startswith("1 of the 2")
+    assert judged(asked, {key: 5.0}, slices(key, None, 5.0))["unjudged"].startswith("1 of 2")
 
 
 def test_freshness_is_the_greatest_time_of_all_slices_by_the_clock() -> None:
@@ -97,7 +97,7 @@ def test_freshness_is_the_greatest_time_of_all_slices_by_the_clock() -> None:
 @pytest.mark.parametrize(
     ("asked", "id", "says"),
     [
-        ("measure: mean, ratio: [0.5, 2]", "spec.missing-key", "of a column"),
+        ("measure: mean, ratio: [0.5, 2]", "spec.missing-key", "needs a column"),
         ("measure: volume, column: k, ratio: [0.5, 2]", "spec.no-effect", "counts rows"),
         ("measure: volume", "spec.missing-key", "ratio and difference"),
         ("measure: volume, ratio: [0.5, 2], difference: 3", "spec.contradiction", "one of"),

@@ -13,7 +13,9 @@ def entry(**changes: Any) -> dict[str, Any]:
 
 
 def test_a_pass_is_one_line() -> None:
-    assert describe("pass", [entry(), entry()], 1234) == "pass: 2 of 2 expectations hold on 1,234 rows"
+    assert (
+        describe("pass", [entry(), entry()], 1234) == "pass: 2 of 2 expectations passed (1,234 rows checked)"
+    )
 
 
 def test_a_failure_names_the_expectation_the_column_the_share_and_the_rows() -> None:
@@ -25,7 +27,7 @@ def test_a_failure_names_the_expectation_the_column_the_share_and_the_rows() -> 
         samples=[{"origin": "XXX", "dep_delay": 3}],
     )
     assert describe("fail", [entry(), failed], 9600).splitlines() == [
-        "fail: 1 of 2 expectations hold on 9,600 rows",
+        "fail: 1 of 2 expectations failed (9,600 rows checked)",
         "- known_origin: expect_column_values_to_be_in_set on origin: failed",
         '    expected: {"value_set":["EWR","JFK"]}',
         "    unexpected: 1,200 (12.5 % of the values that are not null)",

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from drawdown.cli.commands import checkpoint
+from drawdown.cli.commands.maintenance import checkpoint
 from drawdown.cli.main import app
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
@@ -69,7 +69,7 @@ def test_the_commands_of_the_page_do_what_it_says(project: Path) -> None:
 def test_a_batch_that_is_not_kept_is_not_gone_back_to(project: Path) -> None:
     assert "checkpoint.not-kept" in refusal(project, "rewind", "sales", "--to", "7")
     (project / "storage/_drawdown/sales/checkpoint-1/offsets/0").unlink()
-    assert "no committed batch is kept whole" in refusal(project, "rewind", "sales", "--to", "0")
+    assert "no committed batch is completely kept" in refusal(project, "rewind", "sales", "--to", "0")
 
 
 def test_a_rewind_with_several_watermarks_needs_a_snapshot(project: Path) -> None:

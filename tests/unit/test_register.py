@@ -323,7 +323,7 @@ def test_what_waits_for_one_sink_goes_to_no_other(bench: Bench) -> None:
     with pytest.raises(RefusedError) as refused:
         refuse_unpublished(generation, "kafka new")
     assert refused.value.id == "sink.unpublished"
-    assert "put the old sink back" in refused.value.do
+    assert "restore the old sink" in refused.value.do
     refuse_unpublished(generation, "kafka old")
     bench.publish()
     refuse_unpublished(generation, "kafka new")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from drawdown.checkpoint import CheckpointFault
 from drawdown.metastore.records import Batch, QuarantineDecision
-from drawdown.recovery.fixes import Fixes
+from drawdown.recovery.repair.fixes import Fixes
 from drawdown.spec import load_pipeline
 from drawdown.workspace import Generation, Workspace
 from tests.support.sandbox import Sandbox

@@ -7,14 +7,19 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
-from drawdown.errors import RefusedError
+from drawdown.cli.main import app
+from drawdown.delta.table import DeltaTableFiles
+from drawdown.errors import RefusedError, SpecError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Lease
 from drawdown.replay.plan import basis_at
-from drawdown.spec import Pipeline
+from drawdown.replay.publish import possible_until
+from drawdown.spec import Duration, Pipeline
 from drawdown.workspace import Workspace
 from tests.support.sandbox import Sandbox
+from tests.unit.test_held_page import SCHEMA
 
 SPEC = """
 sources: {events: {format: json, path: landing, schema: events.ddl}}
@@ -49,6 +54,37 @@ def test_readings_of_one_source_that_are_not_equally_far_are_refused(
             basis_at(Workspace(sandbox.project, metastore), pipeline, checkpoint, 0)
     assert refused.value.id == "replay.uneven"
     assert refused.value.do == "drawdown run twice"
+
+
+def test_until_when_intervals_can_be_replayed_is_known_without_spark(
+    sandbox: Sandbox, pipeline: Pipeline
+) -> None:
+    with sandbox.metastore() as metastore:
+        workspace = Workspace(sandbox.project, metastore)
+        with pytest.raises(RefusedError) as refused:
+            possible_until(workspace, pipeline)
+        assert refused.value.id == "replay.nothing-visible"
+        table = sandbox.storage / "tables/out"
+        table.mkdir(parents=True)
+        DeltaTableFiles(str(table)).create(SCHEMA, [], "")
+        lease = metastore.acquire("twice", "host pid 1", "r1", timedelta(seconds=60))
+        metastore.note_batch(lease, replace(_noted(metastore, lease), status="published"), [], {})
+        lookahead = Duration.parse("2 hours")
+        assert pipeline.replay is not None
+        ahead = pipeline.model_copy(
+            update={"replay": pipeline.replay.model_copy(update={"lookahead": lookahead})}
+        )
+        until = possible_until(workspace, ahead)
+        assert timedelta(0) <= metastore.now() - lookahead.delta - until < timedelta(minutes=1)
+
+
+def test_one_end_of_a_span_is_not_enough(sandbox: Sandbox, pipeline: Pipeline) -> None:
+    answer = CliRunner().invoke(
+        app, ["backfill", "twice", "--from", "2024-01-01"], env={"DRAWDOWN_PROJECT": str(sandbox.root)}
+    )
+    assert isinstance(answer.exception, SpecError)
+    assert answer.exception.id == "replay.interval"
+    assert answer.exception.do == "`drawdown backfill twice` says which intervals are possible now"
 
 
 def _noted(metastore: Metastore, lease: Lease) -> Batch:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from drawdown.errors import RefusedError
-from drawdown.metastore.records import Batch, Checkpoint, StagedFile
+from drawdown.metastore.records import Batch, Checkpoint, HeldSlice, StagedFile, Verdict
 from drawdown.replay.plan import refuse_open
 from drawdown.replay.publish import _may_hold
 from drawdown.sources.committed_offsets import CommittedOffsets
@@ -38,10 +38,20 @@ def _basis(closed: datetime) -> ReplayBasis:
 
 def test_an_interval_is_open_until_the_watermark_has_passed_its_lookahead(pipeline: Pipeline) -> None:
     closed = MIDNIGHT + timedelta(hours=2)
-    with pytest.raises(RefusedError, match="closed when it is at 2024-01-02T02:00:00Z") as refused:
+    with pytest.raises(RefusedError, match="closed when it reaches 2024-01-02 02:00:00 UTC") as refused:
         refuse_open(pipeline, DAY, _basis(closed - timedelta(microseconds=1)))
     assert refused.value.id == "replay.open"
     refuse_open(pipeline, DAY, _basis(closed))
+
+
+def test_while_a_slice_is_held_a_refusal_names_it_and_how_it_is_decided(pipeline: Pipeline) -> None:
+    batches = tuple(Batch("ahead", 1, number, "r2", 1, status="held") for number in (1, 2))
+    held = HeldSlice(Verdict("ahead", 1, "r2", 1, 2, "fail"), batches)
+    basis = replace(_basis(MIDNIGHT), held=[held])
+    with pytest.raises(RefusedError, match=r"ahead \(batches 1 to 2\) is held, and the watermark") as refused:
+        refuse_open(pipeline, DAY, basis)
+    assert "drawdown release ahead --why ..., or drawdown discard ahead --why ..." in refused.value.do
+    assert "drawdown run" not in refused.value.do
 
 
 @pytest.mark.parametrize(

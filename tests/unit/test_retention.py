@@ -120,7 +120,7 @@ def test_old_decided_rows_go_and_those_that_a_way_back_or_a_slice_asks_for_stay(
     assert dict(found.stay) == {
         "the checkpoint, or a snapshot, can go back before their replay": 1,
         "their batch is not published": 1,
-        "nobody has decided about them": 1,
+        "they are undecided": 1,
     }
     kept.remove(found)
     assert kept.payloads == {"reversible", "open", "held", "fresh"}

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from dev.deployment import main as bring_up
+from drawdown.cli.commands.decisions.quarantine import show
 from drawdown.cli.commands.init import init
-from drawdown.cli.commands.quarantine import show
 from drawdown.cli.commands.run import run
 from drawdown.drain.listener import listener_of
 from drawdown.errors import DrawdownError, SpecError
@@ -130,6 +130,10 @@ def test_what_a_source_of_files_needs(folders: SpecFolders) -> None:
     folders.add("hourly")
     pipeline = folders.load()
     assert id_of(existing_path, folders.project, pipeline, "departures") == "source.missing"
+    folder = Path(folders.project.storage_root) / str(pipeline.sources["departures"].path)
+    folder.parent.mkdir(parents=True)
+    folder.write_text("a file")
+    assert id_of(existing_path, folders.project, pipeline, "departures") == "source.not-a-folder"
 
 
 def test_code_beside_a_pipeline(folders: SpecFolders) -> None:

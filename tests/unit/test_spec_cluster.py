@@ -56,7 +56,7 @@ def test_each_kind_has_its_own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("5", "spec.wrong-type", "big"),
         ("{kind: standalone}", "spec.missing-key", "workers"),
         ("{kind: standalone, workers: 0}", "spec.wrong-value", "workers"),
-        ("{kind: standalone, workers: many}", "spec.wrong-type", "integer"),
+        ("{kind: standalone, workers: many}", "spec.wrong-type", "a whole number"),
         ("{kind: standalone, workers: 2, worker_coers: 2}", "spec.unknown-key", "'worker_cores'"),
         ("{kind: standalone, workers: 2, master: 'local[2]'}", "spec.unknown-key", "master"),
         ("{kind: standalone, workers: {max: 2}}", "spec.missing-key", "each"),

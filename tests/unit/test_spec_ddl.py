@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drawdown.values.ddl import column_names
+from drawdown.values.column_names import column_names
 
 
 def test_names_are_the_first_words_of_the_columns() -> None:

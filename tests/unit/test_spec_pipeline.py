@@ -58,9 +58,9 @@ def test_a_short_spec_gets_the_defaults(folders: SpecFolders) -> None:
 @pytest.mark.parametrize(
     ("sink", "why"),
     [
-        ("mode: update, keys: [origin]", "would undo what came after it"),
-        ("mode: complete", "would undo what came after it"),
-        ("publish: direct", "holds nothing back"),
+        ("mode: update, keys: [origin]", "would overwrite later ones"),
+        ("mode: complete", "would overwrite later ones"),
+        ("publish: direct", "does not hold slices"),
     ],
 )
 def test_out_of_order_is_refused_where_a_late_release_would_be_wrong(
@@ -108,8 +108,9 @@ def test_a_file_sink_is_published_direct_without_saying_so(folders: SpecFolders)
          "minBatchesToRetain", "whole number"),
         ("partitions: 4", "partitions: 4, maintenanceInterval: 5 minutes", "spec.wrong-type",
          "maintenanceInterval", "10min"),
-        ("partitions: 4", "partitions: many", "spec.wrong-type", "partitions", "integer"),
-        ("partitions: 4", "partitions: true", "spec.wrong-type", "partitions", "integer"),
+        ("partitions: 4", "partitions: many", "spec.wrong-type", "partitions", "whole number"),
+        ("5 * * * *", "0 0 31 2 *", "spec.wrong-schedule", "31 2", "never occurs"),
+        ("partitions: 4", "partitions: true", "spec.wrong-type", "partitions", "whole number"),
         ("partitions: 4", "partitions: 0", "spec.wrong-value", "partitions", "greater"),
         ("header: true", "header: [1]", "spec.wrong-type", "header: [1]", "text, a number"),
         ("delay: 2 hours", "delay: 2", "spec.wrong-type", "delay", "unit"),
@@ -129,8 +130,9 @@ def test_a_file_sink_is_published_direct_without_saying_so(folders: SpecFolders)
         ("  schema: schemas/hourly.ddl\n", "", "spec.missing-key", "sink:", "needs sink.schema"),
         ("  time_column: hour\n", "", "spec.missing-key", "replay", "time_column"),
         ("format: delta\n  path: tables/departures_hourly\n  schema: schemas/hourly.ddl\n  mode: append\n"
-         "  time_column: hour\n  publish: audited", "format: memory", "spec.contradiction", "replay", "gone"),
-        ("mode: append", "mode: complete", "spec.contradiction", "replay", "no interval is its own"),
+         "  time_column: hour\n  publish: audited", "format: memory", "spec.contradiction", "replay",
+         "its rows disappear"),
+        ("mode: append", "mode: complete", "spec.contradiction", "replay", "single intervals"),
         ("mode: append", "mode: update\n  keys: [origin]", "spec.contradiction", "replay",
          "not among the keys"),
         (SOURCE, "format: delta\n    path: a\n    options: {readChangeFeed: true}", "spec.contradiction",
@@ -158,9 +160,9 @@ def test_a_file_sink_is_published_direct_without_saying_so(folders: SpecFolders)
         (SOURCE, "format: delta\n    path: a\n    schema: schemas/departures.ddl", "spec.no-effect",
          "schema: schemas/dep", "knows"),
         (SOURCE, "format: json\n    path: a", "spec.missing-key", "departures:", "needs a schema"),
-        ("static: true", "static: true, settle: 1 minute", "spec.no-effect", "airports", "read whole"),
+        ("static: true", "static: true, settle: 1 minute", "spec.no-effect", "airports", "read completely"),
         (SOURCE, "format: orc\n    path: a\n    schema: schemas/departures.ddl\n    policy: {drift: fail}",
-         "spec.no-effect", "policy", "say what their columns are"),
+         "spec.no-effect", "policy", "name their columns"),
         (SOURCE, KAFKA + "options: {subscribe: a}\n    value: string\n    policy: {rewritten: warn}",
          "spec.no-effect", "policy", "no policy"),
         (SOURCE, KAFKA + "path: landing\n    options: {subscribe: a}", "spec.no-effect", "path: landing",

@@ -55,7 +55,7 @@ def test_an_amount_may_come_from_the_environment(tmp_path: Path, monkeypatch: py
         ("{currency: Euro, core_hour: 1}", "spec.wrong-value", "pattern"),
         ("{currency: EUR}", "spec.missing-key", "core_hour"),
         ("{core_hour: 1}", "spec.missing-key", "currency"),
-        ("{currency: EUR, core_hour: 0}", "spec.no-effect", "nothing"),
+        ("{currency: EUR, core_hour: 0}", "spec.no-effect", "zero"),
         ("{currency: EUR, core_hours: 1}", "spec.unknown-key", "'core_hour'"),
     ],
 )

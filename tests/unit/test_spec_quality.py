@@ -45,7 +45,7 @@ def test_a_mistake_is_named_with_its_line(
 def test_with_two_streams_a_rule_must_say_its_source(tmp_path: Path) -> None:
     folders = SpecFolders(tmp_path)
     folders.add(pipeline=TWO_STREAMS, quality="rules:\n" + RULE)
-    with pytest.raises(SpecError, match="must say its source: departures, airports"):
+    with pytest.raises(SpecError, match="must name its source: departures, airports"):
         folders.load()
 
 

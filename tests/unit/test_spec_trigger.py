@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from drawdown.errors import SpecError
-from drawdown.spec.trigger import AVAILABLE_NOW, parse_trigger
+from drawdown.spec.scheduling.trigger import AVAILABLE_NOW, parse_trigger
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def test_a_drain_has_available_now() -> None:
         ("continuous: ", "trigger.unknown", "continuous: 1 second"),
         ("sometimes: 1 second", "trigger.unknown", "default"),
         ("1 month", "trigger.unknown", "10 seconds"),
-        ("real-time: 4 seconds", "trigger.interval", "as they come"),
+        ("real-time: 4 seconds", "trigger.interval", "as they arrive"),
     ],
 )
 def test_anything_else_is_refused_with_what_to_write(text: str, id: str, do: str) -> None:

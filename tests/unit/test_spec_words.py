@@ -8,7 +8,7 @@ import pytest
 from pydantic_core import PydanticCustomError
 
 from drawdown.spec import AssetRef, Duration
-from drawdown.spec.schedule import checked_schedule, is_interval
+from drawdown.spec.scheduling.schedule import checked_schedule, is_interval
 
 
 @pytest.mark.parametrize(

@@ -140,9 +140,9 @@ def test_a_reader_never_sees_a_part_of_a_write(tmp_path: Path) -> None:
 def test_a_failed_write_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
     storage = Storage(str(tmp_path))
     (tmp_path / "f").mkdir()
-    with pytest.raises(SourceError) as caught:
+    with pytest.raises(RefusedError) as caught:
         storage.write_atomic("f", b"x")
-    assert caught.value.id == "storage.unreachable"
+    assert caught.value.id == "storage.wrong-kind"
     assert [path.name for path in tmp_path.iterdir()] == ["f"]
 
 
@@ -153,3 +153,19 @@ def test_links_inside_the_root_are_followed_but_never_round_in_circles(tmp_path:
     (tmp_path / "a" / "loop").symlink_to(tmp_path)
     found = sorted(info.relative for info in Storage(str(tmp_path)).walk(""))
     assert found == ["a/x", "b/x"]
+
+
+def test_a_folder_in_the_place_of_a_file_is_no_outage(tmp_path: Path) -> None:
+    storage = Storage(str(tmp_path))
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("text")
+    for path, found in (("folder", "a folder where a file"), ("file/below", "a file where a folder")):
+        with pytest.raises(RefusedError, match=found) as caught:
+            storage.read_bytes(path)
+        assert caught.value.id == "storage.wrong-kind"
+
+
+def test_what_else_a_store_answers_is_an_outage(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match="File name too long") as caught:
+        Storage(str(tmp_path)).read_bytes("x" * 300)
+    assert caught.value.id == "storage.unreachable"

@@ -1,6 +1,6 @@
-"""Pipelines as DAGs: the factory, its operators, the page of a run's records. Knows no engine."""
+"""Pipelines as DAGs: the factory, its operators, the page of a run's records. Imports no Spark."""
 
 from drawdown.versions import check_versions
 
-# Before the first import of Airflow, so that another Airflow is named and not a module that it lacks.
+# Before the first import of Airflow, so that an error names an unsupported version, not a missing module.
 check_versions()

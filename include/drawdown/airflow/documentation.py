@@ -11,9 +11,12 @@ from drawdown.metastore.records import Checkpoint, HeldSlice, Run
 from drawdown.rebuild.comparison_text import comparison_lines
 from drawdown.spec import Pipeline, Project, Source
 from drawdown.values.dag_ids import replay_dag_id
+from drawdown.values.text import counted
 
 _OPERATE = """
 ### Operate
+- **Switch it on**: a new DAG is paused and runs nothing by itself. Use the switch beside its name, or
+  `airflow dags unpause {dag_id}`.
 - **Run now**: trigger this DAG, or `drawdown run {names}`. A run drains what has arrived since the last
   one; the checkpoint says from where, so a run's logical date selects nothing.
 - **Backfill**: switched off for this DAG, every run of it would drain the same backlog. What arrived
@@ -30,18 +33,19 @@ _OPERATE = """
 
 
 def dag_documentation(project: Project, pipelines: Sequence[Pipeline]) -> str:
-    """Markdown for one pipeline, or for all of a group."""
+    """Return Markdown for one pipeline, or for all pipelines of a group."""
     parts = [_pipeline(pipeline) for pipeline in pipelines]
     tasks = project.tasks_of(pipelines[0].airflow)
     operate = _OPERATE.format(
+        dag_id=pipelines[0].group or pipelines[0].name,
         names=" ".join(pipeline.name for pipeline in pipelines),
         replays=", ".join(f"`{replay_dag_id(pipeline.name)}`" for pipeline in pipelines if pipeline.replay)
-        or "there is none: `replay:` in the spec makes one",
+        or "none: add `replay:` to the spec to get one",
         retry_delay=tasks.retry_delay,
         lease=project.lease_ttl,
         pool=tasks.pool,
         decide=", ".join(
-            f"`drawdown__decide` asks what becomes of that of `{p.name}`"
+            f"`drawdown__decide` asks for the decision about that of `{p.name}`"
             if p.may_be_held
             else f"`{p.name}` holds none"
             for p in pipelines
@@ -52,12 +56,13 @@ def dag_documentation(project: Project, pipelines: Sequence[Pipeline]) -> str:
 
 
 def request_body(held: HeldSlice, run: Run | None) -> str:
-    """Markdown of what a person is asked: the verdict, and what either answer does."""
+    """Return Markdown for a request about a held slice: the verdict, and what either answer does."""
     lines = [
-        f"Run `{held.verdict.run_id}` drained and staged {held.rows:,} rows ({held}). Its audit has failed:",
+        f"Run `{held.verdict.run_id}` drained and staged {counted(held.rows, 'row')} ({held})."
+        " Its audit has failed:",
         f"```text\n{_plain(held.verdict.text)}\n```",
-        "**release** publishes them as they are, **discard** deletes them; what waits behind them is"
-        " published either way.",
+        "**release** publishes them unchanged, **discard** deletes them; the batches that wait behind them"
+        " are published in both cases.",
     ]
     if run is not None and "dag_run_id" in run.origin:
         page = run_page(str(run.origin["dag_id"]), str(run.origin["dag_run_id"]))
@@ -66,20 +71,20 @@ def request_body(held: HeldSlice, run: Run | None) -> str:
 
 
 def rebuild_body(name: str, shadow: Checkpoint) -> str:
-    """Markdown of what a person is asked: how the rebuild differs, and what either answer does."""
+    """Return Markdown for a request about a rebuild: how it differs, and what either answer does."""
     lines = "\n".join(comparison_lines(shadow.rebuild["comparison"]))
     return "\n\n".join(
         [
-            f"The rebuild of `{name}`, generation {shadow.generation}, against what readers see now:",
+            f"The rebuild of `{name}`, generation {shadow.generation}, compared with the live output:",
             f"```text\n{_plain(lines)}\n```",
             "**approve** swaps it in by one commit: readers see it, and drains go on with it. **reject**"
-            f" deletes it. Back again after a swap: `drawdown rebuild rollback {name} --why ...`",
+            f" deletes it. To undo a swap: `drawdown rebuild rollback {name} --why ...`",
         ]
     )
 
 
 def broken_documentation(error: SpecError) -> str:
-    """Markdown that shows why a pipeline has no DAG of its own."""
+    """Return Markdown that shows why a pipeline has no DAG of its own."""
     return (
         "### This pipeline is broken\nIt does not run until its spec is fixed; the other pipelines do.\n\n"
         f"```text\n{_plain(str(error))}\n```\n\nCheck with `drawdown validate`."
@@ -116,10 +121,10 @@ def _source(name: str, source: Source) -> str:
 
 
 def _plain(text: str) -> str:
-    """Text of a spec inside Markdown: no HTML, no end of a fence."""
+    """Escape text of a spec for Markdown: no HTML, no end of a fence."""
     return text.replace("```", "'''").replace("<", "&lt;")
 
 
 def _code(text: str) -> str:
-    """One line between backticks."""
+    """Return one line between backticks."""
     return " ".join(text.split()).replace("`", "'")

@@ -1,8 +1,8 @@
-"""Every pipeline and group of a project as a DAG; dags/drawdown.py calls `build_dags` and nothing else.
+"""Make a DAG for every pipeline and group of a project; dags/drawdown.py only calls `build_dags`.
 
-A folder that is broken becomes a DAG of the same id, tagged `broken`: its page shows the error, and its
-only task fails with it. It is not an import error on purpose: Airflow keeps those per file, and marks
-all DAGs of the file as stale and stops scheduling them (airflow/dag_processing/collection.py).
+A broken folder becomes a DAG of the same id, tagged `broken`: its page shows the error, and its only task
+fails with it. An import error would be worse: Airflow keeps those per file, marks all DAGs of the file as
+stale and stops scheduling them (airflow/dag_processing/collection.py).
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ from drawdown.values.dag_ids import DECIDE, FRESHNESS, OWN, REBUILD, REPLAY_SUFF
 
 
 def build_dags(project_root: Path) -> dict[str, DAG]:
-    """The DAGs by id: one for each group, and for each pipeline without a group; and those for all of them.
+    """Return the DAGs by id: one per group, one per pipeline without a group, and the shared ones.
 
     When Airflow parses for one task, only that task's DAG is built.
 
     Raises:
-        SpecError: project.yaml itself is broken, or what runs leave would not be found after the next
-            deployment; without it nothing can run.
+        SpecError: nothing can run: project.yaml itself is broken, or the state of runs would not be found
+            after the next deployment.
     """
     project = load_project(project_root)
     refuse_state_that_moves(project_root, project)
@@ -52,7 +52,7 @@ def build_dags(project_root: Path) -> dict[str, DAG]:
 
 @contextmanager
 def _garbage_left_for_later() -> Iterator[None]:
-    """No collection while only objects that stay are made: that was a third of the time of 1,000 DAGs."""
+    """Pause garbage collection while lasting objects are made: it took a third of the time of 1,000 DAGs."""
     was_on = gc.isenabled()
     gc.disable()
     try:
@@ -63,7 +63,7 @@ def _garbage_left_for_later() -> Iterator[None]:
 
 
 def _own_dag(project: Project, dag_id: str) -> DAG | None:
-    """The DAG of a pipeline without a group, from its folder alone; None when that does not settle it."""
+    """Return a DAG that can be built without reading all pipelines; None when that is not possible."""
     if dag_id == DECIDE:
         return decide_dag(project)
     if dag_id == REBUILD:
@@ -105,7 +105,7 @@ def _all_dags(project: Project, wanted: str | None) -> dict[str, DAG]:
 
 
 def _replay_dag(project: Project, pipeline: Pipeline) -> DAG:
-    """Without the plugin, Airflow could not keep the DAG, and would drop all others of the file with it."""
+    """Return the replay DAG; a broken one without the plugin, as Airflow would drop all DAGs of the file."""
     if not timetable_is_known():
         error = SpecError(
             "airflow.no-plugin",
@@ -123,7 +123,7 @@ def _replay_dag(project: Project, pipeline: Pipeline) -> DAG:
 
 
 def _read(project: Project) -> tuple[Mapping[str, list[Pipeline]], dict[str, SpecError]]:
-    """Pipelines by the DAG they belong to, and the errors of those that cannot be read."""
+    """Return pipelines by the DAG they belong to, and the errors of those that cannot be read."""
     members: dict[str, list[Pipeline]] = defaultdict(list)
     errors: dict[str, SpecError] = {}
     for name, found in zip(pipeline_names(project), iter_pipelines(project), strict=True):
@@ -132,7 +132,7 @@ def _read(project: Project) -> tuple[Mapping[str, list[Pipeline]], dict[str, Spe
         else:
             members[_as_dag_id(found.group or found.name)].append(found)
     replays = {replay_dag_id(each.name) for each in chain.from_iterable(members.values()) if each.replay}
-    # What is broken takes the place of no DAG that other pipelines need.
+    # A broken folder must not replace a DAG that other pipelines need.
     taken = {*OWN, *replays}
     broken = {f"{name}_" if name in taken else name: error for name, error in errors.items()}
     return members, broken
@@ -159,7 +159,7 @@ def _unexpected(dag_id: str, cause: Exception) -> SpecError:
 
 
 def _check_one_application(dag_id: str, pipelines: Iterable[Pipeline]) -> None:
-    """What cannot be one DAG with one Spark application. Raises SpecError."""
+    """Refuse pipelines that cannot share a DAG and a Spark application. Raises SpecError."""
     names = {pipeline.name: pipeline for pipeline in pipelines}
     alone = names.get(dag_id)
     if alone is not None and alone.group is None and len(names) > 1:
@@ -179,7 +179,7 @@ def _check_one_application(dag_id: str, pipelines: Iterable[Pipeline]) -> None:
 
 
 def _refuse_test_only(pipelines: Iterable[Pipeline]) -> None:
-    """No DAG drains a source made for tests, not even one that only people start. Raises SpecError."""
+    """Refuse sources made for tests, even in DAGs that are only started by hand. Raises SpecError."""
     for pipeline in pipelines:
         for at, why in pipeline.test_only.items():
             raise SpecError(
@@ -191,5 +191,5 @@ def _refuse_test_only(pipelines: Iterable[Pipeline]) -> None:
 
 
 def _as_dag_id(name: str) -> str:
-    """The DAG of a folder or group, which may be named what no DAG can be."""
+    """Return the DAG id for a folder or group, whose name may hold characters that DAG ids cannot."""
     return re.sub(r"[^A-Za-z0-9_.\-]", "_", name)[:200]

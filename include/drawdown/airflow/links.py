@@ -25,6 +25,15 @@ class RunRecordLink(BaseOperatorLink):
 
 
 def run_page(dag_id: str, run_id: str) -> str:
-    """The address of the page of a DAG run."""
-    base = conf.get("api", "base_url", fallback="").rstrip("/")
-    return f"{base}{PAGE_PREFIX}/runs/{quote(dag_id, safe='')}/{quote(run_id, safe='')}"
+    """Return the address of the page of a DAG run."""
+    return f"{_base()}{PAGE_PREFIX}/runs/{quote(dag_id, safe='')}/{quote(run_id, safe='')}"
+
+
+def task_page(dag_id: str, run_id: str, task_id: str) -> str:
+    """Return the address of Airflow's own page of a task of a run."""
+    return f"{_base()}/dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe='')}/tasks/{task_id}"
+
+
+def _base() -> str:
+    base: str = conf.get("api", "base_url", fallback="")
+    return base.rstrip("/")

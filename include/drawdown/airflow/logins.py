@@ -1,4 +1,4 @@
-"""Logins of brokers and databases out of Airflow connections; only inside a task can they be read."""
+"""Logins of brokers and databases from Airflow connections, which only tasks can read."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TYPES = {"brokers": "kafka", "databases": "postgres"}
 
 
 def look_up(project: Project, pipelines: Iterable[Pipeline]) -> dict[str, Login]:
-    """The logins these pipelines need, by the names of `connections_of`.
+    """Return the logins these pipelines need, by the names of `connections_of`.
 
     Raises:
         SpecError: ``airflow.no-connection``, ``airflow.no-login``.

@@ -1,6 +1,6 @@
 """The Airflow plugin: the page of run records, the timetable of replays.
 
-plugins/drawdown_plugin.py brings it in.
+plugins/drawdown_plugin.py loads it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from drawdown.airflow.replay_timetable import ReplayTimetable
 
 
 class _Page:
-    """Imported when the web server asks: schedulers and tasks load plugins too and need no page."""
+    """Imports the page when the web server needs it: schedulers and tasks load plugins too, but no page."""
 
     def __get__(self, instance: object, owner: type) -> list[dict[str, Any]]:
         from drawdown.airflow.pages.run_record import app
@@ -23,7 +23,7 @@ class _Page:
 
 
 class DrawdownPlugin(AirflowPlugin):
-    """The button that leads to the page is drawdown.airflow.links.RunRecordLink, on the operators."""
+    """The operators' button drawdown.airflow.links.RunRecordLink leads to the page."""
 
     name = "drawdown"
     fastapi_apps: Any = _Page()

@@ -1,4 +1,4 @@
-"""What the metastore says a DAG run did to a pipeline: its run, verdict and batches."""
+"""What a DAG run did to a pipeline, from the metastore: its run, verdict and batches."""
 
 from __future__ import annotations
 
@@ -16,30 +16,30 @@ from drawdown.spec import load_project
 
 @contextmanager
 def open_metastore(project_root: str) -> Iterator[Metastore]:
-    """The metastore of the project at this root."""
+    """Open the metastore of the project at this root."""
     with Metastore.open(load_project(Path(project_root)).metastore_url) as metastore:
         yield metastore
 
 
 def runs_of(metastore: Metastore, pipeline: str, dag_id: str, dag_run_id: str) -> list[Run]:
-    """The runs of a pipeline that this DAG run asked for, every try, newest first.
+    """Return the runs of a pipeline that this DAG run started, every try, newest first.
 
-    A task that is run again after it succeeded changes nothing of what the first try came to: runs that
-    found nothing new are not among them.
+    Runs that found nothing new are left out, so that running a task again after its success does not change
+    the result of the first try.
     """
     found = metastore.runs_of_origin(_origin(dag_id, dag_run_id), pipeline=pipeline)
     return [run for run in found if run.stop_reason != NOTHING_NEW]
 
 
 def runs_of_dag_run(metastore: Metastore, dag_id: str, dag_run_id: str) -> list[Run]:
-    """All runs that a DAG run asked for, every pipeline and every try, newest first."""
+    """Return all runs that a DAG run started, of every pipeline and every try, newest first."""
     return metastore.runs_of_origin(_origin(dag_id, dag_run_id))
 
 
 def verdict_of(metastore: Metastore, runs: Iterable[Run]) -> Verdict | None:
-    """The newest verdict of some runs, newest first: the last try may publish what another audited.
+    """Return the newest verdict of these runs (newest first); None without a slice or an audit.
 
-    None when there was no slice, or no audit.
+    The last try may publish what an earlier try audited.
     """
     return next((found for run in runs if (found := metastore.verdict_of(run)) is not None), None)
 
@@ -49,7 +49,7 @@ def _origin(dag_id: str, dag_run_id: str) -> dict[str, str]:
 
 
 def decision_event(metastore: Metastore, run: Run) -> dict[str, Any]:
-    """What the asset event of a release or discard carries; ``rows`` are those that became visible by it."""
+    """Return the asset event of a release or discard; ``rows`` counts those that it made visible."""
     first, last = run.origin["batches"]
     assert run.generation is not None
     decided = metastore.batches(run.pipeline, run.generation, first_batch=first)
@@ -71,7 +71,7 @@ def decision_event(metastore: Metastore, run: Run) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Slice:
-    """The batches one verdict judged, in order."""
+    """The batches that one verdict covers, in order."""
 
     verdict: Verdict
     batches: tuple[Batch, ...]
@@ -83,7 +83,7 @@ class Slice:
 
     @property
     def unpublished(self) -> list[int]:
-        """Ids of its batches that readers cannot see."""
+        """Return the ids of its batches that readers cannot see."""
         return [batch.batch_id for batch in self.batches if batch.status != "published"]
 
     @property

@@ -1,4 +1,4 @@
-"""The timetable of a replay DAG: whole event-time intervals for backfills, and no run of its own accord."""
+"""The timetable of a replay DAG: whole event-time intervals for backfills, and no scheduled runs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from pendulum import DateTime, duration
 class ReplayTimetable(DeltaDataIntervalTimetable):
     """Intervals of one length that begin at whole multiples of it since 1970 UTC.
 
-    A backfill asks for runs with `catchup`, whatever the DAG says, and the scheduler asks as the DAG says
-    (SerializedDAG.iter_dagrun_infos_between and DagModel.calculate_dagrun_date_fields, Airflow 3.3): with
-    catchup off only backfills and people make runs.
+    A backfill requests runs with `catchup` on, whatever the DAG says; the scheduler follows the DAG
+    (SerializedDAG.iter_dagrun_infos_between and DagModel.calculate_dagrun_date_fields, Airflow 3.3). With
+    catchup off, only backfills and people create runs.
     """
 
     def __init__(self, delta: timedelta) -> None:
@@ -23,7 +23,7 @@ class ReplayTimetable(DeltaDataIntervalTimetable):
 
     @property
     def summary(self) -> str:
-        """As the UI shows it in the place of a schedule."""
+        """Return what the UI shows in place of a schedule."""
         length = duration(days=self.length.days, seconds=self.length.seconds)
         return f"by backfill, {length.in_words()} each"
 
@@ -37,7 +37,7 @@ class ReplayTimetable(DeltaDataIntervalTimetable):
         )
 
     def infer_manual_data_interval(self, run_after: DateTime) -> DataInterval:
-        """The interval that the logical date of a run by hand is in."""
+        """Return the interval that contains the logical date of a manual run."""
         start = self._whole(run_after)
         return DataInterval(start=start, end=start + self.length)
 
@@ -50,7 +50,7 @@ class ReplayTimetable(DeltaDataIntervalTimetable):
 
 
 def timetable_is_known() -> bool:
-    """Whether this Airflow has the plugin: it keeps no DAG whose timetable no plugin has brought."""
+    """Whether this Airflow has the plugin; without it, Airflow cannot store a DAG with this timetable."""
     from airflow.plugins_manager import get_timetables_plugins
 
     return f"{ReplayTimetable.__module__}.{ReplayTimetable.__qualname__}" in get_timetables_plugins()

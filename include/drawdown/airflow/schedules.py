@@ -8,13 +8,14 @@ from functools import cache
 from airflow.sdk import Asset
 
 from drawdown.spec import Duration, Pipeline, asset_name
-from drawdown.spec.schedule import is_interval
+from drawdown.spec.scheduling.schedule import is_interval
+from drawdown.values.text import lasting
 
 Schedule = str | timedelta | list[Asset] | None
 
 
 def schedule_of(pipeline: Pipeline) -> Schedule:
-    """What `DAG(schedule=...)` takes. A list of assets means: when all of them were updated."""
+    """Return what `DAG(schedule=...)` takes. A list of assets means: when all of them were updated."""
     schedule = pipeline.schedule
     if isinstance(schedule, list):
         return [asset_of(ref.pipeline) for ref in schedule]
@@ -22,7 +23,7 @@ def schedule_of(pipeline: Pipeline) -> Schedule:
 
 
 def by_the_clock(schedule: str | None) -> str | timedelta | None:
-    """Of a spec's schedule that names no assets."""
+    """Convert a spec's schedule that names no assets."""
     if schedule is not None and is_interval(schedule):
         return Duration.parse(schedule).delta
     return schedule
@@ -30,14 +31,14 @@ def by_the_clock(schedule: str | None) -> str | timedelta | None:
 
 @cache
 def asset_of(pipeline: str) -> Asset:
-    """The asset that is updated when this pipeline publishes."""
+    """Return the asset that is updated when this pipeline publishes."""
     return Asset(name=asset_name(pipeline), uri=f"drawdown://{pipeline}")
 
 
 def in_words(schedule: object) -> str:
-    """For people: `5 * * * *`, `every 0:15:00`, `after flights, weather`."""
+    """Return a schedule as text: `5 * * * *`, `every 15 minutes`, `after flights, weather`."""
     if isinstance(schedule, list):
         return "after " + ", ".join(asset.name.removeprefix("drawdown.") for asset in schedule)
     if isinstance(schedule, timedelta):
-        return f"every {schedule}"
+        return f"every {lasting(schedule)}"
     return str(schedule) if schedule is not None else "only by hand"

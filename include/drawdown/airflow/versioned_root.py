@@ -1,8 +1,8 @@
-"""A project whose folder is another one after the next deployment: its state must lie elsewhere.
+"""Refuse state inside a project folder that the next deployment replaces.
 
-git-sync moves a link to a new folder for each commit, and Airflow keeps each version of a DAG bundle in a
-folder of its own. A metastore or a storage root inside would be empty after every one of them, and all rows
-would come again.
+git-sync moves a link to a new folder for each commit, and Airflow keeps each version of a DAG bundle in its
+own folder. A metastore or a storage root inside would be empty after each deployment, and all rows would be
+read again.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SQLITE = "sqlite:///"
 
 
 def refuse_state_that_moves(given: Path, project: Project) -> None:
-    """Raises SpecError ``project.state-moves`` for storage or a metastore below a root that is versioned.
+    """Raise SpecError ``project.state-moves`` for storage or a metastore below a versioned root.
 
     Args:
         given: the root as the DAG file names it, links not followed.
@@ -30,11 +30,11 @@ def refuse_state_that_moves(given: Path, project: Project) -> None:
     if inside:
         raise SpecError(
             "project.state-moves",
-            f"{' and '.join(inside)} of include/project.yaml lie in the project's folder, which is another"
-            " one after the next deployment: all rows would come again",
+            f"{' and '.join(inside)} of include/project.yaml are in the project's folder, which changes"
+            " with every deployment: all rows would be read again",
             where=str(given),
-            do=f"set {STATE} to a folder that stays, for Airflow and for every `drawdown`, or write absolute"
-            " paths (docs/deployment.md)",
+            do=f"set {STATE} to a permanent folder, for Airflow and every `drawdown` command, or use"
+            " absolute paths (docs/deployment.md)",
         )
 
 

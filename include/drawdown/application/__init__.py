@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from drawdown.application.application import NOTHING_NEW, SparkApplication, exit_code, new_run_id
+from drawdown.application.application import SparkApplication, exit_code
+from drawdown.application.unstarted import NOTHING_NEW, new_run_id
 from drawdown.metastore import Metastore
 from drawdown.spec import Project
 from drawdown.workspace import Workspace
@@ -11,5 +12,6 @@ __all__ = ["NOTHING_NEW", "SparkApplication", "exit_code", "new_run_id"]
 
 
 def Application(project: Project, metastore: Metastore, *more: Any, **named: Any) -> SparkApplication:
-    """By this name, and with these two, the jobs/ of projects that an earlier `drawdown init` wrote ask."""
+    """Return a SparkApplication: the jobs/ files that an earlier `drawdown init` wrote call this name with
+    these arguments."""
     return SparkApplication(Workspace(project, metastore), *more, **named)

@@ -1,37 +1,37 @@
 """What one Spark application does: drain pipelines in dependency order, audit and publish each.
 
-The CLI's `run` and the job that Airflow submits are both this. Spark starts when the first pipeline
-has work, so an application with nothing new starts none. Pipelines that do not wait for each other
-are drained together (scheduler.py). One that fails or hangs does not stop the others; each has its own lease,
-session, pool of Spark jobs, verdict and run record.
+The CLI's `run` and the job that Airflow submits both use it. Spark starts when the first pipeline has work,
+so without new data it does not start. Pipelines that do not wait for each other are drained together
+(scheduler.py). One that fails or hangs does not stop the others; each has its own lease, session, pool of
+Spark jobs, verdict and run record.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from drawdown.application.metering import Meter
 from drawdown.application.scheduler import PipelineTask, Scheduler, Slots
+from drawdown.application.unstarted import new_run_id, note_unstarted
 from drawdown.application.watcher import Report, Watcher
 from drawdown.errors import BusyError, DrawdownError
 from drawdown.metastore import this_process
 from drawdown.metastore.records import Batch, Run, Verdict
 from drawdown.plan.downstream import offers_downstream
 from drawdown.plan.preflight import Preflight, preflight
+from drawdown.plan.reachable import require_sink_broker, require_source_brokers
 from drawdown.plan.version_in_use import in_use
 from drawdown.rebuild.refusals import refuse_rebuild
 from drawdown.replay.publish import refuse_replay
-from drawdown.spec import Pipeline
-from drawdown.spec.order import in_dependency_order
-from drawdown.spec.trigger import Trigger
+from drawdown.spec import Pipeline, Project
+from drawdown.spec.project_wide.order import in_dependency_order
+from drawdown.spec.scheduling.trigger import Trigger
 from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 
@@ -43,23 +43,21 @@ if TYPE_CHECKING:
     from drawdown.quarantine.spark_replay import ReplayRequest
 
 
-NOTHING_NEW = "nothing new"
-
 _AT_ONCE_PER_CORE = 2
 _MOST_AT_ONCE = 8
 
 
 @dataclass
 class SparkApplication:
-    """One process's worth of runs.
+    """Runs pipelines in one process.
 
     Attributes:
-        conf: Spark settings to build the session with; empty under spark-submit, which gave them. A function
-            is asked when Spark starts.
+        conf: Spark settings to build the session with; empty under spark-submit, which sets them. A function
+            is called when Spark starts.
         origin: kept in each run record.
         stop: set to stop before the next batch writes; pipelines not yet begun are left out.
-        session: a session to use and to leave running, instead of one that lives as long as drain_all.
-        note_idle: leave a record (`stop_reason` NOTHING_NEW) of a pipeline that has nothing to do, as a
+        session: a session to use and leave running, instead of one that ends with drain_all.
+        note_idle: write a record (`stop_reason` NOTHING_NEW) for a pipeline without work, as for a
             scheduler's task that is run again after it succeeded.
         left_behind: pipelines whose code never returned. Their runs are recorded as failed, but only the end
             of the process ends their threads: end it by force (`os._exit`).
@@ -84,7 +82,7 @@ class SparkApplication:
         """Drain each pipeline once, upstream before downstream, the others together.
 
         Returns:
-            a report of each that was begun, upstream first.
+            a report per started pipeline, upstream first.
         """
         with self._spark(in_dependency_order(pipelines)) as session:
             turns = Scheduler(
@@ -106,16 +104,21 @@ class SparkApplication:
         pipeline = turn.pipeline
         try:
             pipeline = self._in_use(pipeline)
+            self._require(require_source_brokers, pipeline)
             found = preflight(self.workspace, pipeline)
             self._tell(self.watcher.looked, pipeline, found)
+            if found.error is not None:
+                self._note_unstarted(pipeline, found.error)
+                raise found.error
             if not found.work:
                 if self.note_idle:
-                    self._note_idle(pipeline)
+                    self._note_unstarted(pipeline)
                 return Report(pipeline.name)
+            self._require(require_sink_broker, pipeline)
             with turn.waiting():
                 self._wait_until_settled(pipeline, found)
                 if self.stop.is_set() or not self._slots.take(turn, at_once(session()), self.stop):
-                    return Report(pipeline.name)
+                    return Report(pipeline.name, stopped=True)
             if turn.given_up is not None:
                 raise turn.given_up
             from drawdown.drain.drain import drain
@@ -132,13 +135,13 @@ class SparkApplication:
             self._slots.give_back(turn)
 
     def _failed(self, turn: PipelineTask, cause: BaseException) -> Report:
-        """A turn that raised what nobody expected: an error of its pipeline, as the others have theirs."""
+        """Report an unexpected exception of a task as an error of its pipeline."""
         from drawdown.drain.failures import unexpected
 
         error = cause if isinstance(cause, DrawdownError) else unexpected(turn.pipeline, cause)
         return Report(turn.pipeline.name, error=turn.given_up or error)
 
-    # What the thread that watches does about a turn
+    # Called by the scheduler thread for a task
 
     def _signs(self, turn: PipelineTask) -> object:
         from drawdown.spark.jobs import job_signs
@@ -154,12 +157,13 @@ class SparkApplication:
             cancel_jobs(self._root, turn.job_groups)
 
     def _abandon(self, turn: PipelineTask) -> Report:
-        """Its thread goes on, and keeps the lease until the others are done; nothing of it is durable."""
+        """Record a task whose thread does not end. The thread keeps the lease until the others are done;
+        nothing it does becomes durable."""
         assert turn.given_up is not None
-        # Whatever becomes of its record: the place is free, and the process must be ended by force.
+        # Even if the record fails: the slot is free, and the process must be ended by force.
         self._slots.give_back(turn)
         self.left_behind.append(turn.pipeline.name)
-        # A store that is away must not end the others: the next run closes a record that is open.
+        # An unreachable metastore must not end the others: the next run closes the open record.
         with suppress(DrawdownError):
             turn.close(turn.given_up)
         return Report(turn.pipeline.name, error=turn.given_up)
@@ -175,23 +179,26 @@ class SparkApplication:
             what(*about)
 
     def _wait_until_settled(self, pipeline: Pipeline, found: Preflight) -> None:
-        """A file that may still be written delays the start; one that comes later delays its batch."""
+        """Wait while a file may still be written. A file that arrives later delays its batch instead."""
         seconds = found.settled_ms / 1_000 - time.time()
         if seconds > 0:
             sentence = f"a file is younger than `settle`: the run starts in {seconds:.0f} s"
             self._tell(self.watcher.notice, pipeline, sentence)
             self.stop.wait(seconds)
 
-    def _note_idle(self, pipeline: Pipeline) -> None:
-        record = Run(
-            new_run_id(),
-            pipeline.name,
-            holder=this_process(),
-            origin=dict(self.origin),
-            application=self._meter.application(),
-        )
-        self.workspace.metastore.start_run(record)
-        self.workspace.metastore.finish_run(record.run_id, "succeeded", stop_reason=NOTHING_NEW)
+    def _note_unstarted(self, pipeline: Pipeline, error: DrawdownError | None = None) -> None:
+        application = self._meter.application()
+        note_unstarted(self.workspace.metastore, pipeline.name, self.origin, application, error)
+
+    def _require(self, brokers: Callable[[Project, Pipeline], None], pipeline: Pipeline) -> None:
+        """Before Spark starts; a drain in a Spark that runs asks by itself."""
+        if self._root is not None:
+            return
+        try:
+            brokers(self.workspace.project, pipeline)
+        except DrawdownError as error:
+            self._note_unstarted(pipeline, error)
+            raise
 
     def watch(self, pipeline: Pipeline, trigger: Trigger) -> Report:
         """Run one pipeline until it is stopped or fails; see drawdown.drain.watch."""
@@ -209,7 +216,7 @@ class SparkApplication:
         """Drain a shadow of a pipeline and compare it; see drawdown.rebuild.spark_rebuild.
 
         Args:
-            pipeline: the version that is wanted.
+            pipeline: the version to rebuild.
         """
         from drawdown.rebuild.spark_rebuild import rebuild
 
@@ -225,7 +232,7 @@ class SparkApplication:
         allowed: Callable[[Pipeline], Pipeline],
         work: Callable[[SparkSession, Workspace, Pipeline, GxAuditor, RunContext], Run],
     ) -> Report:
-        """Something other than a drain, of one pipeline.
+        """Run something other than a drain for one pipeline.
 
         Args:
             allowed: returns the pipeline version to run, or raises RefusedError.
@@ -249,8 +256,8 @@ class SparkApplication:
         try:
             write_docs(self.workspace.storage, verdict)
         except DrawdownError as error:
-            # The verdict is in the metastore: a page that cannot be written fails no run.
-            self._tell(self.watcher.notice, pipeline, f"no Data Docs of this run: {error.what}")
+            # The verdict is in the metastore: a page that cannot be written does not fail the run.
+            self._tell(self.watcher.notice, pipeline, f"no Data Docs for this run: {error.what}")
         self._tell(self.watcher.judged, pipeline, verdict, rows)
 
     def _auditor(self, turn: PipelineTask | None = None) -> GxAuditor:
@@ -272,7 +279,7 @@ class SparkApplication:
                     "audit.blocked",
                     f"{name} waited for the audit of {audited}, which never ended: its slice was not judged",
                     where=f"pipeline {name}",
-                    do=f"`drawdown run {name}`: what is staged is audited then",
+                    do=f"run `drawdown run {name}`: it audits the staged rows",
                 )
 
         self._tell(self.watcher.notice, turn.pipeline, f"waits for the audit of {audited}")
@@ -345,8 +352,8 @@ class SparkApplication:
 
     @contextmanager
     def _spark(self, pipelines: Sequence[Pipeline]) -> Iterator[Callable[[], SparkSession]]:
-        """A function that gives the session, started when it is first called; one that fails is not tried
-        again."""
+        """Yield a function that returns the session and starts it on the first call; a failed start is not
+        repeated."""
         starting, failed, up = threading.Lock(), list[Exception](), threading.Event()
         cluster = pipelines[0].cluster
         profile, going_on = self.workspace.project.clusters[cluster], self.session is not None
@@ -371,7 +378,7 @@ class SparkApplication:
         finally:
             if self._root is not None and up.is_set():
                 self._meter.spark_ends(self._root)
-            # What was left behind may keep Spark from stopping forever.
+            # A thread that was left behind can block Spark's stop forever.
             if self._root is not None and not going_on and not self.left_behind:
                 from drawdown.spark.session import stop_application
 
@@ -396,15 +403,9 @@ def at_once(root: SparkSession) -> int:
 
 
 def exit_code(reports: Sequence[Report]) -> int:
-    """What a process that made these reports ends with: 0, or the exit code of one error.
+    """Return the exit code for these reports: 0, or that of one error.
 
-    An error that a later try can fix comes first: the retry of a group drains what is left, and finds
-    the others as they are.
+    Retryable errors come first: the retry of a group drains what is left and does not change the rest.
     """
     errors = sorted((r.error for r in reports if r.error), key=lambda error: not error.transient)
     return errors[0].exit_code if errors else 0
-
-
-def new_run_id() -> str:
-    """Sorts by time: 20260131T093000-1a2b3c4d."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"

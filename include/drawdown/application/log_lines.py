@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from typing import TextIO
 
 from drawdown.application.watcher import Report, Watcher
+from drawdown.errors import DrawdownError
 from drawdown.metastore.records import Batch, Run
 from drawdown.plan.preflight import Preflight
 from drawdown.spec import Pipeline
@@ -32,7 +34,7 @@ class LogLines(Watcher):
 
     def finished(self, report: Report) -> None:
         if report.error is not None:
-            say(f"{report.pipeline}: {report.error}", sys.stderr)
+            say(error_lines(report.error, report.pipeline), sys.stderr)
         elif report.run is not None:
             self._say(report.pipeline, summary(report.run))
 
@@ -40,14 +42,32 @@ class LogLines(Watcher):
         say(f"{who}: {what}", self._out or sys.stdout)
 
 
+ERROR = "ERROR "
+_BEGINS_ERROR = re.compile(rf"{ERROR}(?:[a-z][a-z0-9_]*: )?[a-z0-9-]+\.[a-z0-9-]+: ")
+
+
+def error_lines(error: DrawdownError, pipeline: str | None = None) -> str:
+    """An error as a job prints it: ``ERROR``, pipeline, id and what; all further lines are indented."""
+    first, *others = str(error).splitlines()
+    about = f"{pipeline}: " if pipeline else ""
+    return "\n".join(
+        [f"{ERROR}{about}{first}", *(each if each.startswith(" ") else f"  {each}" for each in others)]
+    )
+
+
+def begins_error(line: str) -> bool:
+    """Whether it is the first of `error_lines`."""
+    return _BEGINS_ERROR.match(line) is not None
+
+
 def say(text: str, out: TextIO) -> None:
-    """In one write with the end of its line: `print` makes two, and Spark's log comes between them."""
+    """Write text and line end in one call: `print` makes two, and Spark's log can come between them."""
     out.write(f"{text}\n")
     out.flush()
 
 
 def summary(run: Run) -> str:
-    """One line: what was read, what became of it, the verdict."""
+    """Return one line: rows read, their fates, the verdict."""
     counts = run.counts
     parts = [
         f"{counts.read:,} read = {counts.malformed:,} malformed + {counts.future:,} in the future"

@@ -1,8 +1,8 @@
-"""Measures one Spark application, and notes in the metastore what it asked for and used.
+"""Measures one Spark application and records in the metastore what it requested and used.
 
 The application is the process that spark-submit started, or the command's own, and all processes below it:
-the driver's JVM, Python, its workers. With a session that was there before, and stays, it is what these use
-from here to the end.
+the driver's JVM, Python, its workers. With an existing session that stays open, only the use from here to the
+end counts.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ class Profile(Protocol):
 
 
 class Meter:
-    """Begins when it is made.
+    """Measures from its creation on.
 
     Args:
         cluster: name of the profile.
-        going_on: whether Spark's session was there before.
+        going_on: whether Spark's session already existed.
     """
 
     def __init__(self, metastore: Metastore, cluster: str, profile: Profile, *, going_on: bool) -> None:
@@ -71,7 +71,8 @@ class Meter:
         self._seen = Measured()
 
     def application(self) -> str:
-        """The application's id. It is noted with the first run: nothing is left by what has none."""
+        """Return the application's id. It is recorded with the first run: an application without runs leaves
+        no record."""
         with self._noting:
             if not self._id:
                 application_id = uuid.uuid4().hex
@@ -88,7 +89,7 @@ class Meter:
         return self._id
 
     def spark_is_up(self, session: SparkSession, *, several: bool) -> None:
-        """From here on what tasks take is counted for each run, where `several` may go on in one session.
+        """Start counting task time per run, if `several` runs may share one session.
 
         Only the first call counts.
         """
@@ -102,7 +103,7 @@ class Meter:
             self._tasks = task_times(session)
 
     def spark_ends(self, session: SparkSession) -> None:
-        """The last look at what Spark alone knows."""
+        """Read, for the last time, what only Spark knows."""
         from drawdown.spark.executors import executors_of, is_local
 
         executors = executors_of(session)
@@ -115,7 +116,7 @@ class Meter:
         )
 
     def charged(self, session: SparkSession, run_id: str) -> AbstractContextManager[None]:
-        """What the block has Spark do is this run's."""
+        """Charge Spark's work inside the block to this run."""
         if self._tasks is None:
             return nullcontext()
         from drawdown.spark.task_times import charged_to
@@ -123,7 +124,7 @@ class Meter:
         return charged_to(session, run_id)
 
     def end(self) -> None:
-        """Note what was used. What cannot be noted is not known, and fails no run."""
+        """Record what was used. If that fails, the use is unknown and no run fails."""
         if not self._id:
             return
         used = self._used()
@@ -136,11 +137,11 @@ class Meter:
         try:
             self._metastore.applications.end(self._id, measured)
         except DrawdownError as error:
-            log.warning("what this application has used is not noted: %s", error.what)
+            log.warning("the usage of this application was not recorded: %s", error.what)
 
     def _used(self) -> TreeUse:
         now = use_of(self._root)
-        if now is None:  # spark-submit's JVM has died, and takes this process along
+        if now is None:  # spark-submit's JVM has died and ends this process, too
             return _NOTHING
         return TreeUse(
             max(0, now.age_us - self._before.age_us),

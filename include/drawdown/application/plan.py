@@ -1,9 +1,9 @@
-"""The plan of a pipeline's next run: what it would refuse, change, keep in state and read."""
+"""The plan of a pipeline's next run: refusals, changes, kept state and backlog."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from drawdown.errors import DrawdownError
 from drawdown.metastore.operations.runs import ANSWER, REBUILD
@@ -22,10 +22,13 @@ if TYPE_CHECKING:
 
 _RUNS_LOOKED_AT = 10
 
+Answer = Literal["refused", "start", "nothing"]
+"""Whether the next run would be refused, would start, or has nothing to do."""
+
 
 @dataclass(frozen=True)
 class Plan:
-    """What is known of a pipeline's next run.
+    """The plan of a pipeline's next run.
 
     Attributes:
         pipeline: its name.
@@ -33,10 +36,10 @@ class Plan:
         verdicts: everything found, refusals first.
         errors: what the run would raise; empty when nothing is refused.
         operators: the stateful operators of the query; empty when it was refused.
-        waiting: what the preflight found: whether there is work, why, and how much.
+        waiting: the preflight's result: whether there is work, why, and how much.
         versions: of Spark, Delta and Drawdown, with which the next batch is written.
-        state: rows, bytes and files of what is kept; None before the first run.
-        fit: whether what waits fits one drain.
+        state: rows, bytes and files of the kept state; None before the first run.
+        fit: whether the backlog fits one drain.
     """
 
     pipeline: str
@@ -50,14 +53,22 @@ class Plan:
     fit: DrainFit
 
     @property
+    def answer(self) -> Answer:
+        """What the next run would do, in one word."""
+        if self.refused:
+            return "refused"
+        return "start" if self.waiting.work else "nothing"
+
+    @property
     def refused(self) -> bool:
         """Whether the next run would be refused."""
         return bool(self.errors)
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON-ready values, as `drawdown plan --json` shows them."""
+        """Return JSON-ready values, as in `drawdown plan --json`."""
         return {
             "pipeline": self.pipeline,
+            "answer": self.answer,
             "generation": self.checkpoint and self.checkpoint.generation,
             "verdicts": [vars(verdict) for verdict in self.verdicts],
             "operators": [vars(operator) for operator in self.operators],
@@ -75,18 +86,18 @@ def plan(
     workspace: Workspace,
     pipeline: Pipeline,
 ) -> Plan:
-    """Look at the next run of a pipeline; touches nothing.
+    """Plan the next run of a pipeline; changes nothing.
 
     Args:
-        session: only looks; the query is not started.
-        project: with its logins.
+        session: only used to analyse; the query is not started.
+        project: the project, with its logins.
         pipeline: the version in use.
     """
     from drawdown.drain.planning import plan_pipeline
 
     found = plan_pipeline(session, workspace, pipeline)
     waiting = preflight(workspace, pipeline)
-    # Batches of a rebuild are of other sizes, and an answer has none.
+    # Batches of a rebuild have other sizes, and a decision has none.
     runs = [
         run
         for run in workspace.metastore.runs(pipeline.name, limit=_RUNS_LOOKED_AT)

@@ -1,8 +1,8 @@
-"""The pipelines of one application take turns: upstream before downstream, the others together.
+"""Schedules the pipelines of one application: upstream before downstream, the others together.
 
-Each has a thread of its own. A turn in which nothing has ended for as long as its pipeline allows
-(`drain.stuck_after`) is given up: what can be cancelled is. One whose thread does not end even then, because
-code of the user's never returns, is abandoned: its thread is left behind, and nobody waits for it any more.
+Each task has its own thread. A task that makes no progress for `drain.stuck_after` is cancelled as far as
+possible. If its thread still does not end, because user code never returns, the task is abandoned: its thread
+is left behind, and the scheduler no longer waits for it.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from typing import Generic, TypeVar
 
 from drawdown.errors import DrawdownError
 from drawdown.spec import Pipeline
-from drawdown.spec.order import dependencies, in_dependency_order
+from drawdown.spec.project_wide.order import dependencies, in_dependency_order
 
 log = logging.getLogger(__name__)
 
 _LOOKS = 4
-"""How often within `stuck_after` the signs of a turn are looked at."""
+"""How often within `stuck_after` a task's signs of progress are checked."""
 _LOOK_SECONDS = 0.5
 GRACE_SECONDS = 20.0
-"""Between giving a turn up and abandoning it."""
+"""Time between cancelling a task and abandoning it."""
 
 T = TypeVar("T")
 
 
 @dataclass(eq=False)
 class PipelineTask:
-    """One pipeline's run, seen from its own thread and from the one that watches.
+    """One pipeline's run, shared by its own thread and the scheduler's.
 
     Attributes:
-        given_up: why nobody waits for it any longer; what it does must come to an end.
-        close: records that it has ended with an error; set once there is a run record.
-        job_groups: of its Spark jobs.
-        since: what has ended last, for the error's sentence.
+        given_up: why the task was cancelled; its work must stop.
+        close: closes the run record with an error; set once the record exists.
+        job_groups: the job groups of its Spark jobs.
+        since: the last finished step, for the error text.
     """
 
     pipeline: Pipeline
@@ -71,7 +71,7 @@ class PipelineTask:
             self._waits = False
 
     def is_stuck(self, signs: Callable[[PipelineTask], object]) -> bool:
-        """Whether neither a step nor a Spark task of it has ended for as long as its pipeline allows."""
+        """Whether no step and no Spark task has finished for `stuck_after`."""
         allowed = self.pipeline.drain.stuck_after
         if allowed is None or self._waits or self.given_up is not None:
             return False
@@ -79,7 +79,7 @@ class PipelineTask:
         looked_at, seen = self._seen
         if now - max(self._moved_at, looked_at) >= limit / _LOOKS:
             self._seen = now, seen
-            # Signs that cannot be read are none: whoever hangs must not do so forever.
+            # Signs that cannot be read count as no progress: a hanging task must not hang forever.
             _for_itself(self._look, now, signs)
         return now - self._moved_at >= limit
 
@@ -91,14 +91,14 @@ class PipelineTask:
 
 
 class Slots:
-    """So many turns at once and no more."""
+    """Limits how many tasks run at once."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._taken: set[PipelineTask] = set()
 
     def take(self, turn: PipelineTask, limit: int, stop: threading.Event) -> bool:
-        """Wait for a slot; False when asked to stop meanwhile."""
+        """Wait for a slot; returns False when asked to stop meanwhile."""
         with self._changed:
             while len(self._taken) >= limit:
                 if stop.is_set():
@@ -110,7 +110,7 @@ class Slots:
             return True
 
     def give_back(self, turn: PipelineTask) -> None:
-        """No error when it has none."""
+        """Free the slot, if the task has one."""
         with self._changed:
             self._taken.discard(turn)
             self._changed.notify_all()
@@ -118,17 +118,17 @@ class Slots:
 
 @dataclass
 class Scheduler(Generic[T]):
-    """All the turns of an application.
+    """Runs all tasks of an application.
 
     Attributes:
-        work: does what a turn is for, in its thread.
-        signs: something of a turn that is another when Spark has gone on with it.
-        give_up: is to set `given_up` of a turn and cancel what can be cancelled.
-        abandon: is to record, and tell, what became of a turn whose thread has not ended.
-        ended: hears what came of each turn, one after the other.
-        failed: says what came of a turn that raised, in its own thread or while it was abandoned.
+        work: runs a task, in the task's thread.
+        signs: returns a value that differs whenever Spark has made progress with a task.
+        give_up: sets `given_up` of a task and cancels what it can.
+        abandon: records and reports a task whose thread has not ended.
+        ended: called with the result of each task, one at a time.
+        failed: returns the result of a task that raised, in its own thread or while being abandoned.
         stop: once set, no further pipeline starts.
-        abandoned: the turns whose threads were left behind.
+        abandoned: the tasks whose threads were left behind.
     """
 
     work: Callable[[PipelineTask], T]
@@ -147,7 +147,7 @@ class Scheduler(Generic[T]):
         self._running: dict[PipelineTask, float] = {}
 
     def take(self, pipelines: Sequence[Pipeline]) -> list[T]:
-        """What came of each turn that has begun, upstream first.
+        """Run the pipelines; returns the result of each started task, upstream first.
 
         Raises:
             SpecError: ``group.cycle``.
@@ -170,17 +170,17 @@ class Scheduler(Generic[T]):
         def work() -> None:
             try:
                 result = self.work(turn)
-            except BaseException as cause:  # the others' reports do not end with this one
-                log.debug("the turn of %s raised", turn.pipeline.name, exc_info=True)
+            except BaseException as cause:  # one failure must not end the others' reports
+                log.debug("the task of %s raised", turn.pipeline.name, exc_info=True)
                 result = self.failed(turn, cause)
             self._ended.put((turn, result))
 
         self._running[turn] = inf
-        # A daemon: the interpreter must not wait for a thread that was left behind.
+        # A daemon thread: the interpreter must not wait for one that was left behind.
         threading.Thread(target=work, name=f"turn-{turn.pipeline.name}", daemon=True).start()
 
     def _next(self) -> Iterator[tuple[PipelineTask, T]]:
-        """The turns that have ended within a moment, or are not waited for any more."""
+        """Yield the tasks that have just ended or were abandoned."""
         try:
             turn, result = self._ended.get(timeout=_LOOK_SECONDS)
         except Empty:
@@ -200,14 +200,14 @@ class Scheduler(Generic[T]):
     def _abandoned(self, turn: PipelineTask) -> T:
         try:
             return self.abandon(turn)
-        except Exception as cause:  # the watch over the others goes on
+        except Exception as cause:  # the scheduler continues with the others
             log.debug("abandoning %s raised", turn.pipeline.name, exc_info=True)
             return self.failed(turn, cause)
 
 
 def _for_itself(what: Callable[..., None], *about: object) -> None:
-    """Do something about one turn in the thread that watches all: what it raises must not end the watch."""
+    """Call something for one task in the scheduler's thread; its exceptions must not end the scheduler."""
     try:
         what(*about)
-    except Exception:  # whatever is reported, cancelled or asked there may raise
-        log.debug("watching a turn raised", exc_info=True)
+    except Exception:  # every report, cancel or check can raise
+        log.debug("watching a task raised", exc_info=True)

@@ -1,4 +1,4 @@
-"""What an application tells of its runs while they go on, and at the end of each."""
+"""Callbacks of an application while its runs go on and at the end of each."""
 
 from __future__ import annotations
 
@@ -12,37 +12,42 @@ from drawdown.spec import Pipeline
 
 
 class Watcher:
-    """What a caller may want to hear of; every method may be left as it is.
+    """Callbacks; override the ones you need.
 
-    Pipelines that are drained together are reported in turn: one method is called at a time.
+    Only one method is called at a time, even when pipelines drain together.
     """
 
     def looked(self, pipeline: Pipeline, found: Preflight) -> None:
-        """Before a pipeline: whether there is work, why, and how much."""
+        """Called before a pipeline: whether there is work, why, and how much."""
 
     def starting_spark(self) -> None:
-        """Once, before the first drain."""
+        """Called once, before the first drain."""
 
     def notice(self, pipeline: Pipeline, sentence: str) -> None:
-        """A sentence that a person should read."""
+        """Called with a sentence for the user."""
 
     def batch(self, pipeline: Pipeline, batch: Batch) -> None:
-        """A batch is staged and noted."""
+        """Called when a batch is staged and recorded."""
 
     def progress(self, pipeline: Pipeline, entry: dict[str, Any]) -> None:
-        """Spark has committed a batch, or stands before it; an entry of ``Run.progress``."""
+        """Called with an entry of ``Run.progress``: Spark has committed a batch, or is about to."""
 
     def judged(self, pipeline: Pipeline, verdict: Verdict, published: int) -> None:
-        """A slice was audited, and so many rows were published."""
+        """Called after an audit, with the number of published rows."""
 
     def finished(self, report: Report) -> None:
-        """After a pipeline."""
+        """Called after a pipeline."""
 
 
 @dataclass(frozen=True)
 class Report:
-    """How it went for one pipeline: a run, an error, or neither when there was nothing new."""
+    """The result for one pipeline: a run, an error, or neither when there was nothing new or it was stopped.
+
+    Attributes:
+        stopped: a stop was requested before the run began.
+    """
 
     pipeline: str
     run: Run | None = None
     error: DrawdownError | None = None
+    stopped: bool = False

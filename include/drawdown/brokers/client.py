@@ -1,6 +1,6 @@
-"""A broker of project.yaml in librdkafka's words, for clients that run without Spark.
+"""A broker of project.yaml as librdkafka's settings, for clients that run without Spark.
 
-Spark's words for the same broker are in spec/connections/broker_options.py.
+Spark's settings for the same broker are in spec/connections/broker_options.py.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _ANSWERS_WITHIN = 10.0
 
 
 def client_config(broker: Broker) -> dict[str, str | int | float | bool]:
-    """Connection and security settings for a confluent-kafka client (librdkafka's CONFIGURATION.md).
+    """Return connection and security settings for a confluent-kafka client (librdkafka's CONFIGURATION.md).
 
     Holds the password in the clear: never log it.
     """
     config: dict[str, str | int | float | bool] = {
         "bootstrap.servers": broker.bootstrap_servers,
         "security.protocol": broker.security_protocol,
-        # What goes wrong comes back as an error; librdkafka would also write it to stderr.
+        # Failures are returned as errors; librdkafka would also write them to stderr.
         "log_level": 0,
     }
     if broker.sasl_mechanism:
@@ -34,7 +34,7 @@ def client_config(broker: Broker) -> dict[str, str | int | float | bool]:
     if broker.ssl_ca_location:
         config["ssl.ca.location"] = str(broker.ssl_ca_location)
     if broker.ssl_keystore_location:
-        # One PEM file holds both: Kafka's Java clients take no two.
+        # One PEM file holds both: Kafka's Java clients accept only one file.
         config["ssl.certificate.location"] = str(broker.ssl_keystore_location)
         config["ssl.key.location"] = str(broker.ssl_keystore_location)
     return config
@@ -62,17 +62,17 @@ def _login(broker: Broker) -> dict[str, str]:
 
 
 def no_answer(broker: Broker, error_id: str, whose: str, cause: KafkaException) -> SourceError:
-    """The error for a broker that does not answer; ``whose`` is the source or sink it belongs to."""
+    """Return the error for a broker that does not answer; ``whose`` is the source or sink it belongs to."""
     return SourceError(
         error_id,
         f"the broker of {whose} does not answer: {cause.args[0].str()}",
         where=broker.bootstrap_servers,
-        do="start the broker, or correct `brokers:` in include/project.yaml",
+        do="start the broker, or correct `brokers:` in include/project.yaml; `drawdown doctor` asks each",
     )
 
 
-def require_broker(broker: Broker, error_id: str, whose: str) -> None:
-    """Raise SourceError when it does not answer within seconds, where Spark would wait for minutes.
+def require_broker(broker: Broker, error_id: str, whose: str, seconds: float = _ANSWERS_WITHIN) -> None:
+    """Raise SourceError when the broker does not answer within seconds; Spark would wait for minutes.
 
     Args:
         whose: the source or sink it belongs to.
@@ -81,6 +81,6 @@ def require_broker(broker: Broker, error_id: str, whose: str) -> None:
     from confluent_kafka.admin import AdminClient
 
     try:
-        AdminClient(client_config(broker)).list_topics(timeout=_ANSWERS_WITHIN)
+        AdminClient(client_config(broker)).list_topics(timeout=seconds)
     except KafkaException as cause:
         raise no_answer(broker, error_id, whose, cause) from None

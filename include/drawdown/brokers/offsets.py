@@ -1,7 +1,7 @@
-"""What a broker says of a source's topics: their partitions, first and next offsets, and ids.
+"""A source's topics on a broker: their partitions, first and next offsets, and ids.
 
 Source (Spark 4.2): org.apache.spark.sql.kafka010.ConsumerStrategy (subscribe, subscribePattern,
-assign). The next offsets are asked for with the isolation level that the source reads with: behind an open
+assign). The next offsets are requested with the isolation level that the source reads with: at an open
 transaction they stay where a committed reader stops.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 from drawdown.brokers.client import client_config
 from drawdown.spec import Broker, Source
 
-# Seconds for all questions to one broker together.
+# Seconds for all requests to one broker together.
 TIMEOUT = 5.0
 
 # As Spark keeps them in a checkpoint: {topic: {partition: next offset}} (KafkaSourceOffset).
@@ -30,9 +30,9 @@ class TopicOffsets:
     """The partitions of a source now.
 
     Attributes:
-        earliest: the first offset that is still there.
+        earliest: the first offset that still exists.
         latest: the next offset to be written.
-        missing: topics that the source names and that are not there.
+        missing: topics that the source names and that do not exist.
     """
 
     earliest: Mapping[Partition, int]
@@ -41,7 +41,7 @@ class TopicOffsets:
 
 
 def topic_offsets(broker: Broker, source: Source) -> TopicOffsets:
-    """Every partition that the source reads.
+    """Return every partition that the source reads.
 
     Raises:
         KafkaException: the broker does not answer within TIMEOUT.
@@ -68,9 +68,9 @@ def topic_offsets(broker: Broker, source: Source) -> TopicOffsets:
 
 
 def topic_ids(broker: Broker, topics: Iterable[str]) -> dict[str, str]:
-    """The id that the broker gave each topic when it was created: a topic made again has another one.
+    """Return the id that the broker gave each topic at its creation: a recreated topic has another id.
 
-    Topics that are not there are left out. Raises KafkaException when the broker does not answer.
+    Missing topics are left out. Raises KafkaException when the broker does not answer.
     """
     from confluent_kafka import KafkaException, TopicCollection
     from confluent_kafka.admin import AdminClient
@@ -90,7 +90,7 @@ def topic_ids(broker: Broker, topics: Iterable[str]) -> dict[str, str]:
 
 
 def flat(offsets: Offsets | None) -> dict[Partition, int]:
-    """Offsets of a checkpoint by partition."""
+    """Return offsets of a checkpoint by partition."""
     return {
         (topic, int(number)): offset
         for topic, numbers in (offsets or {}).items()
@@ -99,12 +99,12 @@ def flat(offsets: Offsets | None) -> dict[Partition, int]:
 
 
 def lower_case_options(source: Source) -> dict[str, Any]:
-    """The options of a source; Spark does not look at the case of their names."""
+    """Return the options of a source with names in lower case: Spark ignores the case of names."""
     return {name.lower(): value for name, value in source.options.items()}
 
 
 def is_lossy(source: Source) -> bool:
-    """Whether a source goes on without what is gone (failOnDataLoss: false; Spark's default is true)."""
+    """Whether a source continues without lost records (failOnDataLoss: false; Spark's default is true)."""
     return str(lower_case_options(source).get("failondataloss", True)).lower() == "false"
 
 
@@ -113,8 +113,8 @@ _NO_TOPIC = 3
 
 
 def _partitions(client: Any, options: Mapping[str, Any]) -> tuple[list[Partition], list[str]]:
-    """The partitions to read, and the topics that are named and not there."""
-    # All topics, never one by name: a broker may create the topic that it is asked for.
+    """Return the partitions to read, and the named topics that do not exist."""
+    # List all topics, never one by name: a broker may create a topic that is requested.
     topics = client.list_topics(timeout=TIMEOUT).topics
     if "assign" in options:
         wanted = dict(json.loads(str(options["assign"])))

@@ -1,1 +1,1 @@
-"""Changes to the tables of sinks: the protocol that every sink implements, and what goes with each commit."""
+"""Changes to sink tables: the protocol that every sink implements, and the data that each commit carries."""

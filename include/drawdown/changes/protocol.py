@@ -1,4 +1,4 @@
-"""What publishing asks of a sink: how far it has come, and to make staged batches visible.
+"""The protocol between publishing and a sink: which batches it has, and making staged batches visible.
 
 Adding a sink that stages means one Target, and one line in targets.py.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from drawdown.errors import SourceError
@@ -18,7 +18,7 @@ from drawdown.values.interval import Interval
 
 @dataclass(frozen=True)
 class Staged:
-    """What one publish has before it: the new batches' ids in order, and their files by batch id."""
+    """The input of one publish: the new batches' ids in order, and their files by batch id."""
 
     batch_ids: Sequence[int]
     files: Sequence[tuple[int, StagedFile]]
@@ -26,60 +26,58 @@ class Staged:
 
 @dataclass(frozen=True)
 class Commit:
-    """What a commit says of itself.
+    """The metadata of a commit.
 
     Attributes:
         app_id: see `transaction_id`.
         version: the last batch in it.
-        change: the entry of the register that it carries out.
-        info: notes for the history of a sink that keeps one.
+        change: the registered change that it carries out.
         once: a transaction id of this commit alone, kept beside app_id by a sink that adds rows out of
-            order; None where the version tells whether it was made.
-        still_ours: raises RefusedError ``lease.lost`` when the lease was lost; asked by a Target whose
-            publish is more than one commit, before each.
+            order; None if the version shows whether it was made.
+        still_ours: raises RefusedError ``lease.lost`` when the lease was lost; called before each commit by a
+            Target that needs several.
     """
 
     app_id: str
     version: int
     change: Change
-    info: Mapping[str, str] = field(default_factory=dict)
     still_ours: Callable[[], None] = lambda: None
     once: str | None = None
 
     @property
     def epoch(self) -> int:
-        """Of the lease it is made under; a sink that can refuses a smaller one than it has seen."""
+        """Return the epoch of the lease; sinks that can refuse one smaller than they have seen."""
         return self.change.epoch
 
 
 class ChangedMeanwhileError(Exception):
-    """Another commit came between the look at a table and this one; nothing was changed, look again."""
+    """A concurrent commit changed the table since it was read; nothing was written, read it again."""
 
 
 class Target(Protocol):
-    """One sink as publishing sees it, from its first look on: whoever looks again makes another.
+    """A sink as publishing sees it, read once; make a new Target to read it again.
 
-    What fences a stale holder of a lease is the sink's own transaction, never a lock of the metastore: each
-    change is begun in the register *after* the first look, and a commit fails when the successor, which
-    closes what it finds open there, has called `fence` since that look.
+    The sink's own transaction fences a stale lease holder, never a metastore lock: a change is registered
+    *after* the first read, and a commit fails if the successor, which closes open changes, has called `fence`
+    since then.
     """
 
     @property
     def based_on(self) -> int | None:
-        """The version of a Delta table that is looked at; None for other sinks."""
+        """Return the Delta table version that was read; None for other sinks."""
 
     def published_batch(self, app_id: str) -> int:
-        """The last batch that readers see whole, or -1. Raises SourceError when it cannot be reached."""
+        """Return the last batch that is completely visible, or -1. Raises SourceError if unreachable."""
 
     def begun_batch(self, app_id: str) -> int:
-        """The last batch that readers see anything of."""
+        """Return the last batch that is at least partly visible."""
 
     def make_visible(self, staged: Staged, commit: Commit) -> None:
-        """Show these batches, each row once however often this is called with them.
+        """Make these batches visible; repeated calls write each row only once.
 
         Raises:
             ChangedMeanwhileError: it was changed since the first look.
-            SourceError: the sink cannot be reached or written; the same call may be made again.
+            SourceError: the sink cannot be reached or written; the call can be repeated.
             RefusedError: ``lease.lost``: a newer holder has written.
         """
 
@@ -87,21 +85,21 @@ class Target(Protocol):
         """Whether an earlier holder's change is in the sink. Raises SourceError."""
 
     def fence(self, lease: Lease) -> None:
-        """From here on no change begun under an older epoch of this lease can be committed."""
+        """Prevent commits of changes begun under an older epoch of this lease."""
 
 
 @dataclass(frozen=True)
 class NewRows:
-    """Rows of one event-time interval, computed again.
+    """Recomputed rows of one event-time interval.
 
     Attributes:
         files: parquet files with all of them.
         column: of the sink; says which interval a row belongs to.
         app_id: see `transaction_id`.
-        overtaken: given the last batch that readers see, whether one of those up to it may have brought rows
-            of the interval that these rows do not know of.
-        begin: begins the change in the register, given what it is based on; called after the look.
-        info: notes for the history of a sink that keeps one.
+        overtaken: takes the last visible batch; returns whether a batch up to it may have added rows of the
+            interval that are missing here.
+        begin: registers the change, given the version it is based on; called after the read.
+        info: entries for the sink's history, if it keeps one.
     """
 
     interval: Interval
@@ -115,32 +113,32 @@ class NewRows:
 
 @runtime_checkable
 class Replaceable(Target, Protocol):
-    """A sink of which one interval can be replaced."""
+    """A sink that can replace one interval."""
 
     def replace(self, new: NewRows) -> bool:
-        """One commit that puts the new rows in place of those of their interval; no publish comes between.
+        """Replace the rows of the interval in one commit, with no publish in between.
 
         Returns:
-            False when they were overtaken: nothing is changed.
+            False if the rows were overtaken: nothing is changed.
 
         Raises:
-            SourceError: the sink cannot be reached or written; the same call may be made again.
+            SourceError: the sink cannot be reached or written; the call can be repeated.
         """
 
 
 def transaction_id(pipeline: str, generation: int, table: StagedTable) -> str:
-    """The id under which a sink remembers the last batch of a pipeline's commits into one of its tables.
+    """Return the id under which a sink keeps the last batch that a pipeline committed to one table.
 
-    By the pipeline's `name_in_sink`, which a rename leaves as it is.
+    It uses the pipeline's `name_in_sink`, which a rename does not change.
 
-    It names the generation: a sink skips a batch id it has seen, and a new generation counts from 0.
+    It includes the generation: sinks skip batch ids they have seen, and a new generation counts from 0.
     """
     return f"drawdown/{pipeline}/{generation}/{table}"
 
 
 @contextmanager
 def conflicts_explained(pipeline: str, table: StagedTable) -> Iterator[None]:
-    """Raise SourceError ``sink.conflict`` where a commit is not made again when another one came between."""
+    """Convert a conflict to SourceError ``sink.conflict`` where a commit is not tried again."""
     try:
         yield
     except ChangedMeanwhileError as conflict:
@@ -148,18 +146,18 @@ def conflicts_explained(pipeline: str, table: StagedTable) -> Iterator[None]:
             "sink.conflict",
             f"the {table} of {pipeline} was changed while it was written: {conflict}",
             where=f"pipeline {pipeline}",
-            do="find out who else writes to that table, then run the same again: nothing was changed",
+            do="find out who else writes to that table, then run again: nothing was changed",
         ) from None
 
 
 def fence_id(lease: str) -> str:
-    """The transaction id that every Delta commit under a lease carries: two such commits, the later one not
-    knowing of the earlier, conflict (Delta's protocol, ConcurrentTransactionException)."""
+    """Return the transaction id of every Delta commit under a lease: two of these commits conflict if the
+    later did not see the earlier (Delta's protocol, ConcurrentTransactionException)."""
     return f"drawdown/{lease}/fence"
 
 
 def info_of(change: Change) -> dict[str, str]:
-    """What a table's history says of a commit: enough to make the register again from it."""
+    """Return a commit's entry in the table history: enough to restore the register from it."""
     return {
         "drawdown.pipeline": change.pipeline,
         "drawdown.run": change.run_id,

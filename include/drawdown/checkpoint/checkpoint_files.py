@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from drawdown.checkpoint.commit_log import read_commit
 from drawdown.checkpoint.file_log import SOURCE_FIELDS, FileLog, SeenFile, seen_file
-from drawdown.checkpoint.log_text import batch_ids, parse_object, read_lines, torn
+from drawdown.checkpoint.log_text import batch_ids, parse_object, torn
 from drawdown.checkpoint.offset_log import OffsetLogEntry, read_offsets
 from drawdown.errors import RefusedError
 from drawdown.storage import Storage
-
-_NEWEST_COMMIT_VERSION = 2
 
 
 class CheckpointFiles:
@@ -20,8 +19,8 @@ class CheckpointFiles:
     (``checkpoint.foreign``) or of a newer Spark (``checkpoint.future``); the error names the file.
 
     Args:
-        storage: where it is.
-        path: relative to the storage root, or as `Storage.path` gave it.
+        storage: the storage that holds the checkpoint.
+        path: relative to the storage root, or as `Storage.path` returned it.
     """
 
     def __init__(self, storage: Storage, path: str) -> None:
@@ -34,7 +33,7 @@ class CheckpointFiles:
         return self._storage.exists(f"{self.path}/metadata")
 
     def query_id(self) -> str | None:
-        """The id of the query that owns the checkpoint; None when Spark never started one here."""
+        """Return the id of the query that owns the checkpoint; None when Spark never started one here."""
         path = f"{self.path}/metadata"
         try:
             content = self._storage.read_bytes(path)
@@ -46,30 +45,30 @@ class CheckpointFiles:
         return query_id
 
     def last_offset_batch(self) -> int | None:
-        """The newest batch whose offsets are written: the one that runs, or ran last."""
+        """Return the newest batch whose offsets are written: the one that runs, or ran last."""
         return max(batch_ids(self._storage, f"{self.path}/offsets"), default=None)
 
     def offset_batches(self) -> list[int]:
-        """The planned batches that are kept, ascending; asynchronous progress tracking leaves gaps."""
+        """Return the planned batches that are kept, ascending; asynchronous progress tracking leaves gaps."""
         return batch_ids(self._storage, f"{self.path}/offsets")
 
     def last_commit_batch(self) -> int | None:
-        """The newest batch that Spark holds for done."""
+        """Return the newest batch that Spark has committed."""
         return max(self.commit_batches(), default=None)
 
     def commit_batches(self) -> list[int]:
-        """The committed batches that are kept, ascending."""
+        """Return the committed batches that are kept, ascending."""
         return batch_ids(self._storage, f"{self.path}/commits")
 
     @property
     def unfinished(self) -> bool:
-        """Whether a batch was planned and not committed: the next run repeats it before all else."""
+        """Whether a batch was planned and not committed: the next run repeats it first."""
         planned, committed = self.last_offset_batch(), self.last_commit_batch()
         return planned is not None and (committed is None or planned > committed)
 
     @property
     def unread(self) -> bool:
-        """Whether a batch was planned and not committed that reads something: its files must stay.
+        """Whether a planned, uncommitted batch reads something: its files must stay.
 
         A run that ends while timers are pending leaves a planned batch that reads nothing.
         """
@@ -79,7 +78,7 @@ class CheckpointFiles:
         return committed is None or self.offsets(planned).offsets != self.offsets(committed).offsets
 
     def offsets(self, batch_id: int) -> OffsetLogEntry:
-        """What a batch reads up to.
+        """Return the offsets up to which a batch reads.
 
         Raises:
             RefusedError: also ``checkpoint.missing-batch``: only the newest are kept (minBatchesToRetain).
@@ -90,41 +89,36 @@ class CheckpointFiles:
             raise self._missing("offsets", batch_id) from error
 
     def commit(self, batch_id: int) -> dict[str, Any]:
-        """What Spark noted when a batch was done: ``nextBatchWatermarkMs`` (milliseconds since 1970
-        UTC) and, with state store checkpoint format 2, ``stateUniqueIds``.
-
-        Source: org.apache.spark.sql.execution.streaming.checkpointing.CommitLog (Spark 4.2).
+        """Return what Spark recorded at the commit of a batch, see commit_log.py.
 
         Raises:
             RefusedError: also ``checkpoint.missing-batch``.
         """
-        path = f"{self.path}/commits/{batch_id}"
         try:
-            _, lines = read_lines(self._storage, path, _NEWEST_COMMIT_VERSION)
+            return read_commit(self._storage, f"{self.path}/commits/{batch_id}")
         except FileNotFoundError as error:
             raise self._missing("commits", batch_id) from error
-        return parse_object(self._storage, path, lines[0]) if lines and lines[0].strip() else {}
 
     def late_watermark(self, batch_id: int) -> int:
-        """The watermark that rows of a batch are late against, milliseconds since 1970 UTC.
+        """Return the watermark by which rows of a batch are late, milliseconds since 1970 UTC.
 
-        It is the one that the batch before ran with; 0 for batch 0. Source (Spark 4.2):
+        It is the watermark of the batch before; 0 for batch 0. Source (Spark 4.2):
         IncrementalExecution, ``simulateWatermarkPropagation`` takes ``batchWatermarkMs`` of
         ``prevOffsetSeqMetadata`` as ``eventTimeWatermarkForLateEvents`` (0 when there is none);
         MicroBatchExecution.runBatch passes it
-        ``offsetLog.offsetSeqMetadataForBatchId(batchId - 1)``. Behind a stateful operator the
+        ``offsetLog.offsetSeqMetadataForBatchId(batchId - 1)``. After a stateful operator the
         WatermarkPropagator may hold it back further.
         """
         return self.offsets(batch_id - 1).watermark_ms if batch_id > 0 else 0
 
     def sources(self) -> list[str]:
-        """The names of the folders in ``sources/``: one for each file source ("0", "1", or its name)."""
+        """Return the names of the folders in ``sources/``: one per file source ("0", "1", or its name)."""
         folder = f"{self.path}/sources"
         below = {info.relative[len(folder) + 1 :] for info in self._storage.walk(folder, depth=2)}
         return sorted({name.split("/")[0] for name in below if "/" in name})
 
     def source_files(self, source: int | str, first: int, last: int) -> list[SeenFile]:
-        """The files of the log entries `first` to `last`, both included.
+        """Return the files of the log entries `first` to `last`, both included.
 
         A batch that goes from ``{"logOffset": a}`` to ``{"logOffset": b}`` reads a + 1 to b.
 
@@ -134,17 +128,17 @@ class CheckpointFiles:
         return [seen_file(record) for record in self._source_log(source).between(first, last)]
 
     def seen_files(self, source: int | str) -> list[SeenFile]:
-        """Every file that a file source has ever taken into a batch (it only grows)."""
+        """Return every file that was ever in a batch of a file source (the list only grows)."""
         return [seen_file(record) for record in self._source_log(source).everything()]
 
     def kafka_start(self, source: int | str) -> dict[str, dict[str, int]] | None:
-        """Where a Kafka source began, {topic: {partition: offset}}; None when no query has fixed it yet.
+        """Return where a Kafka source began, {topic: {partition: offset}}; None until a query has fixed it.
 
         Source: org.apache.spark.sql.kafka010.KafkaSourceInitialOffsetWriter (Spark 4.2): a zero byte, for
-        readers of long ago, then a version line and the offsets.
+        very old readers, then a version line and the offsets.
 
         Raises:
-            RefusedError: as the class says.
+            RefusedError: see the class.
         """
         path = f"{self.path}/sources/{source}/0"
         try:

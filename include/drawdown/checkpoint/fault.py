@@ -14,11 +14,11 @@ class CheckpointFault:
     """One finding of a verification.
 
     Attributes:
-        kind: torn (it cannot be read whole), checksum (it can, and Hadoop's checksum beside it is of
-            another content) or missing.
+        kind: torn (it cannot be read completely), checksum (it can, but Hadoop's checksum beside it does not
+            match) or missing.
         path: relative to the storage root.
         what: the cause, in one sentence; for state with its operator, partition, store and version.
-        needed: whether the next run reads it. Others are history, or will be written again.
+        needed: whether the next run reads it. Other files are history, or will be written again.
         number: the batch of a log of batches, the entry of a log of files, the version of a state file.
     """
 

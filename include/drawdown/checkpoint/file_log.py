@@ -1,4 +1,4 @@
-"""Spark's compacted logs of files: what a file source has seen, what a file sink has written.
+"""Spark's compacted logs of files: those that a file source has seen, or that a file sink has written.
 
 Source: org.apache.spark.sql.execution.streaming.runtime.CompactibleFileStreamLog and
 FileStreamSource.FileEntry (Spark 4.2). ``<n>`` holds the files of log entry n, ``<n>.compact`` those
@@ -21,7 +21,7 @@ from drawdown.storage import Storage
 
 _NEWEST_VERSION = 1
 _ENTRY_FILE = re.compile(r"([0-9]+)(\.compact)?")
-# What a line of a file source's log has (FileStreamSource.FileEntry), and of a file sink's (SinkFileStatus).
+# Fields of a line in a file source's log (FileStreamSource.FileEntry), and in a file sink's (SinkFileStatus).
 SOURCE_FIELDS: Mapping[str, type] = {"path": str, "timestamp": int, "batchId": int}
 SINK_FIELDS: Mapping[str, type] = {"path": str, "size": int, "modificationTime": int, "action": str}
 # spark.sql.streaming.fileSource.log.compactInterval
@@ -42,9 +42,9 @@ class FileLog:
     """One folder of a compacted log.
 
     Args:
-        storage: where it is.
+        storage: the storage that holds the log.
         folder: relative to the storage root: ``<checkpoint>/sources/0`` or ``<sink>/_spark_metadata``.
-        fields: what every line must have, and of which type.
+        fields: the fields that every line must have, with their types.
     """
 
     def __init__(self, storage: Storage, folder: str, fields: Mapping[str, type]) -> None:
@@ -53,11 +53,11 @@ class FileLog:
         self._fields = fields
 
     def everything(self) -> list[dict[str, Any]]:
-        """All lines: those of the newest compacted entry and of the entries after it.
+        """Return all lines: those of the newest compacted entry and of the entries after it.
 
         Raises:
             RefusedError: a file is torn, foreign or of a newer version; ``checkpoint.missing-entry``
-                when an entry is neither there nor in a compacted one.
+                when an entry is missing and in no compacted one.
         """
         plain, compact = self._entries()
         base = max(compact, default=-1)
@@ -67,13 +67,13 @@ class FileLog:
         return [record for name in [*names, *map(str, wanted)] for record in self._read(name)]
 
     def between(self, first: int, last: int) -> list[dict[str, Any]]:
-        """The lines of the entries `first` to `last`, both included, in their order.
+        """Return the lines of the entries `first` to `last`, both included, in their order.
 
-        Reads the entries themselves where they are still there, so that its cost does not grow with
-        the history; else the first compacted entry that holds them. Only for lines with a ``batchId``.
+        Reads the entries themselves if they still exist, so that its cost does not grow with the history;
+        else the first compacted entry that holds them. Only for lines with a ``batchId``.
 
         Raises:
-            RefusedError: as `everything`.
+            RefusedError: see `everything`.
         """
         plain, compact = self._entries()
         wanted = range(first, last + 1)
@@ -82,7 +82,7 @@ class FileLog:
         self._refuse_gaps(set() if holders else gone)
         names = [f"{min(holders)}.compact"] if holders else []
         names += [str(entry) for entry in wanted if entry in plain]
-        # An entry can be in both: the key keeps it once.
+        # An entry can be in both: the key removes the duplicate.
         records = {
             (record["batchId"], record["path"]): record
             for name in names
@@ -92,22 +92,22 @@ class FileLog:
         return sorted(records.values(), key=lambda record: int(record["batchId"]))
 
     def names(self) -> dict[str, int]:
-        """The file names of the log with their entries, ascending; a compacted entry comes after its own."""
+        """Return the log's file names with their entries, ascending; compacted entries follow plain ones."""
         plain, compact = self._entries()
         both = [(n, f"{n}") for n in plain] + [(n, f"{n}.compact") for n in compact]
         return {name: entry for entry, name in sorted(both)}
 
     def compacted(self) -> int:
-        """The newest compacted entry, -1 for none."""
+        """Return the newest compacted entry, -1 for none."""
         return max(self._entries()[1], default=-1)
 
     def newest(self) -> list[dict[str, Any]]:
-        """The lines of the newest entry alone. Raises RefusedError: as `everything`."""
+        """Return only the lines of the newest entry. Raises RefusedError: see `everything`."""
         names = list(self.names())
         return self._read(names[-1]) if names else []
 
     def rename(self, spelled: Callable[[str], str]) -> int:
-        """Spell the path of every line again, entry by entry, the newest last; how many became others."""
+        """Rewrite the path of every line, entry by entry, the newest last; return how many changed."""
         changed = 0
         for name in self.names():
             records = self._read(name)
@@ -118,14 +118,14 @@ class FileLog:
         return changed
 
     def cut(self, last: int) -> None:
-        """Take the log of a source back to what it was after entry `last`: newer files are unseen again.
+        """Rewind the log of a source to its content after entry `last`: newer files are unseen again.
 
-        Where entries were compacted since, they are written again from the compacted one, so that all
-        that Spark will look for is there: the compacted entry that is due at or before `last`, and each
-        after it. What is kept is written before anything is removed.
+        Entries that were compacted since are written again from the compacted one, so that Spark finds all
+        that it needs: the compacted entry that is due at or before `last`, and each entry after it.
+        Everything that is kept is written before anything is removed.
 
         Raises:
-            RefusedError: as `everything`.
+            RefusedError: see `everything`.
         """
         plain, compact = self._entries()
         interval = _compact_interval(compact)
@@ -147,7 +147,7 @@ class FileLog:
         if missing:
             raise RefusedError(
                 "checkpoint.missing-entry",
-                f"entry {min(missing)} of a log of files is gone, and no compacted entry holds it",
+                f"entry {min(missing)} of a log of files is missing, and no compacted entry contains it",
                 where=self._storage.path(self._folder),
                 do=verify_first(self._folder),
             )
@@ -156,7 +156,9 @@ class FileLog:
         plain: set[int] = set()
         compact: set[int] = set()
         for info in self._storage.walk(self._folder, depth=1):
-            if name := _ENTRY_FILE.fullmatch(info.name):
+            # If the folder is a file, walk returns the file itself.
+            in_folder = info.relative != self._folder
+            if in_folder and (name := _ENTRY_FILE.fullmatch(info.name)):
                 (compact if name[2] else plain).add(int(name[1]))
         return plain, compact
 
@@ -173,8 +175,11 @@ class FileLog:
 
 
 def _compact_interval(compact: set[int]) -> int:
-    """After how many entries the log is compacted, as Spark derives it at a restart (`compactInterval` and
-    `deriveCompactInterval` of CompactibleFileStreamLog): what is on storage wins over the setting."""
+    """Return after how many entries the log is compacted, as Spark derives it at a restart.
+
+    The files win over the setting (`compactInterval` and `deriveCompactInterval` of
+    CompactibleFileStreamLog).
+    """
     *_, before, newest = [None, None, *sorted(compact)]
     if newest is None:
         return _COMPACT_INTERVAL
@@ -185,9 +190,9 @@ def _compact_interval(compact: set[int]) -> int:
 
 
 def log_offset(offset: Any) -> int | None:
-    """The newest entry of the log that an offset names (FileStreamSourceOffset); None for any other source.
+    """Return the newest log entry that an offset names (FileStreamSourceOffset); None for other sources.
 
-    Others are numbers (rate, socket), or objects with keys of their own.
+    Offsets of other sources are numbers (rate, socket) or objects with other keys.
     """
     if isinstance(offset, Mapping) and offset.keys() == {"logOffset"}:
         return int(offset["logOffset"])
@@ -195,10 +200,10 @@ def log_offset(offset: Any) -> int | None:
 
 
 def seen_file(record: Mapping[str, Any]) -> SeenFile:
-    """A line with SOURCE_FIELDS as a record."""
+    """Return a line with SOURCE_FIELDS as a record."""
     return SeenFile(plain_path(unquote(record["path"])), record["timestamp"], record["batchId"])
 
 
 def plain_path(path: str) -> str:
-    """One spelling of a path: a local one without scheme (Spark writes file:/x and file:///x)."""
+    """Return a path in one spelling: local paths without scheme (Spark writes file:/x and file:///x)."""
     return _LOCAL.sub("/", path)

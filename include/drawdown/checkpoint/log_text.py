@@ -19,10 +19,10 @@ _BATCH_FILE = re.compile(r"[0-9]+")
 
 
 def batch_ids(storage: Storage, folder: str) -> list[int]:
-    """The batches that a log folder holds, ascending.
+    """Return the batches in a log folder, ascending.
 
-    Checksums (``.7.crc``) and files that a crash left half written (``.7.<uuid>.tmp``) are not
-    batches: HDFSMetadataLog takes only names that are whole numbers.
+    Checksums (``.7.crc``) and files that a crash left incomplete (``.7.<uuid>.tmp``) are not
+    batches: HDFSMetadataLog only accepts names that are whole numbers.
     """
     return sorted(
         int(info.name) for info in storage.walk(folder, depth=1) if _BATCH_FILE.fullmatch(info.name)
@@ -30,16 +30,16 @@ def batch_ids(storage: Storage, folder: str) -> list[int]:
 
 
 def read_lines(storage: Storage, path: str, newest: int) -> tuple[int, list[str]]:
-    """The version in the first line and the lines after it.
+    """Return the version in the first line, and the lines after it.
 
     Args:
         newest: the highest version of this log that Spark 4.2 writes.
 
     Raises:
         RefusedError: ``checkpoint.torn`` for an empty file or one that is not UTF-8,
-            ``checkpoint.foreign`` when the first line is no version, ``checkpoint.future`` when it is
-            a newer one.
-        FileNotFoundError: there is no such file.
+            ``checkpoint.foreign`` when the first line is not a version, ``checkpoint.future`` when it
+            is a newer one.
+        FileNotFoundError: the file does not exist.
     """
     content = storage.read_bytes(path)
     try:
@@ -67,7 +67,7 @@ def read_lines(storage: Storage, path: str, newest: int) -> tuple[int, list[str]
 
 
 def parse_object(storage: Storage, path: str, text: str) -> dict[str, Any]:
-    """A line that must be a JSON object (RefusedError ``checkpoint.torn`` otherwise)."""
+    """Parse a line that must be a JSON object (RefusedError ``checkpoint.torn`` otherwise)."""
     value = parse_json(storage, path, text)
     if not isinstance(value, dict):
         raise torn(storage, path, f"the line {text[:40]!r} is not a JSON object")
@@ -75,7 +75,7 @@ def parse_object(storage: Storage, path: str, text: str) -> dict[str, Any]:
 
 
 def parse_json(storage: Storage, path: str, text: str) -> Any:
-    """A line that must be JSON (RefusedError ``checkpoint.torn`` otherwise)."""
+    """Parse a line that must be JSON (RefusedError ``checkpoint.torn`` otherwise)."""
     try:
         return json.loads(text)
     except ValueError as error:
@@ -83,13 +83,15 @@ def parse_json(storage: Storage, path: str, text: str) -> Any:
 
 
 def verify_first(path: str) -> str:
-    """Which command says what fixes a file, by its path relative to the storage root."""
+    """Return the command that shows how to fix a file, by its path relative to the storage root."""
     name = owner_of(path) or "NAME"
-    return f"`drawdown checkpoint verify {name}` says what is torn or missing, and the command that fixes it"
+    return (
+        f"`drawdown checkpoint verify {name}` lists damaged or missing files and the command that fixes them"
+    )
 
 
 def torn(storage: Storage, path: str, cause: str) -> RefusedError:
-    """The error for a file that Spark did not write whole."""
+    """Return the error for a file that Spark did not write completely."""
     return RefusedError(
         "checkpoint.torn",
         f"a file of the checkpoint cannot be read: {cause}",

@@ -1,4 +1,4 @@
-"""One file of ``offsets/``: what a batch reads up to, and the watermark it runs with.
+"""One file of ``offsets/``: the offsets up to which a batch reads, and the watermark it runs with.
 
 Source: org.apache.spark.sql.execution.streaming.checkpointing.OffsetSeqLog (Spark 4.2). Version 1
 has a line per source, in the order of the query plan; version 2
@@ -25,7 +25,7 @@ class OffsetLogEntry:
         metadata: ``batchWatermarkMs`` and ``batchTimestampMs`` (milliseconds since 1970 UTC) and
             ``conf`` (the settings frozen in the checkpoint).
         by_source: the end offset per source, under the name of its folder in ``sources/`` ("0", "1",
-            ..., or its own name); None for a source that has shown nothing yet. Kafka:
+            ..., or its own name); None for a source that had no data yet. Kafka:
             {topic: {partition: next offset}}; files: {"logOffset": n}; Delta: reservoirVersion, index.
     """
 
@@ -34,17 +34,17 @@ class OffsetLogEntry:
 
     @property
     def offsets(self) -> list[Any]:
-        """The end offsets in the order of the file."""
+        """Return the end offsets in the order of the file."""
         return list(self.by_source.values())
 
     @property
     def planned_ms(self) -> int:
-        """When the batch was planned, its current_timestamp, milliseconds since 1970 UTC."""
+        """Return when the batch was planned, its current_timestamp, milliseconds since 1970 UTC."""
         return int(self.metadata.get("batchTimestampMs", 0))
 
     @property
     def watermark_ms(self) -> int:
-        """The watermark that the batch evicts state by, milliseconds since 1970 UTC; 0 for none."""
+        """Return the watermark by which the batch evicts state, milliseconds since 1970 UTC; 0 for none."""
         return int(self.metadata.get("batchWatermarkMs", 0))
 
 
@@ -53,7 +53,7 @@ def read_offsets(storage: Storage, path: str) -> OffsetLogEntry:
 
     Raises:
         RefusedError: ``checkpoint.torn``, ``checkpoint.foreign`` or ``checkpoint.future``.
-        FileNotFoundError: there is no such file.
+        FileNotFoundError: the file does not exist.
     """
     version, lines = read_lines(storage, path, _NEWEST_VERSION)
     if not lines:

@@ -1,4 +1,4 @@
-"""A batch without new data, planned as Spark plans one: for rows that come from elsewhere than a source."""
+"""Plan a batch without new data as Spark does, for rows that do not come from a source."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from drawdown.storage import Storage
 
 
 def plan_batch(storage: Storage, path: str, batch_id: int, planned_ms: int) -> None:
-    """Write the offset log's entry of the batch behind the last committed one; it ends where that ended.
+    """Write the offset log's entry for the batch after the last committed one, with the same end offsets.
 
-    A query that starts executes a planned batch first, whether or not it has data. Source (Spark 4.2):
-    MicroBatchExecution.populateStartOffsets; OffsetSeqLog says what is in the file, and
-    WatermarkTracker takes the watermark of the commit before.
+    A query executes a planned batch first when it starts, whether or not it has data. Source (Spark 4.2):
+    MicroBatchExecution.populateStartOffsets; OffsetSeqLog defines the file's content, and WatermarkTracker
+    takes the watermark of the commit before.
 
     Args:
-        path: of the checkpoint, relative to the storage root.
+        path: the checkpoint, relative to the storage root.
         planned_ms: the batch's time (current_timestamp), milliseconds since 1970 UTC.
 
     Raises:

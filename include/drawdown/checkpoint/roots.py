@@ -1,4 +1,4 @@
-"""Where the files are that a log names: Spark writes absolute paths, so a log holds for one storage root."""
+"""Paths in a log: Spark writes absolute paths, so a log is valid for one storage root."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ from urllib.parse import quote, unquote
 
 from drawdown.checkpoint.file_log import plain_path
 
-# What java.net.URI leaves as it is in a path, beside what is no ASCII: org.apache.hadoop.fs.Path.toUri.
+# Characters that java.net.URI does not escape in a path, besides non-ASCII: org.apache.hadoop.fs.Path.toUri.
 _PLAIN = "/:@!$&'()*+,;=~"
 _ASCII = 128
 
 
 def is_below(uri: str, root: str) -> bool:
-    """Whether a path in the spelling of a log is in a storage root."""
+    """Whether a path, spelled as in a log, is in a storage root."""
     return plain_path(unquote(uri)).startswith(f"{plain_path(root).rstrip('/')}/")
 
 
 def moved(uri: str, old: str, new: str) -> str:
-    """The same file in the root `new`; a path that is not in `old` stays as it is."""
+    """Return the same file in the root `new`; a path outside `old` stays as it is."""
     if not is_below(uri, old):
         return uri
     below = plain_path(unquote(uri))[len(plain_path(old).rstrip("/")) :]
-    # As many names as stand below the root: they keep their spelling.
+    # The names below the root keep their spelling.
     return _spelled(new.rstrip("/")) + "/" + "/".join(uri.split("/")[-below.count("/") :])
 
 
 def spellings(old: str, new: str) -> set[tuple[str, str]]:
-    """Both roots as beginnings of paths: as `Storage.path` gives them, and as `plain_path` does."""
+    """Return both roots as prefixes of paths: as `Storage.path` spells them, and as `plain_path` does."""
     both = {(old, new), (plain_path(old), plain_path(new))}
     return {(f"{before.rstrip('/')}/", f"{after.rstrip('/')}/") for before, after in both}
 

@@ -42,14 +42,14 @@ class StoreId:
 
     @property
     def folder(self) -> str:
-        """Below ``state/``."""
+        """Return the store's folder, relative to ``state/``."""
         folder = f"{self.operator}/{self.partition}"
         return folder if self.store == _DEFAULT else f"{folder}/{self.store}"
 
 
 @dataclass
 class StoreFiles:
-    """What is there of one store: whole states and changes by version, and RocksDB's immutable files."""
+    """The files of one store: complete states and changes by version, and RocksDB's immutable files."""
 
     id: StoreId
     whole: dict[int, list[FileInfo]] = field(default_factory=dict)
@@ -57,10 +57,10 @@ class StoreFiles:
     immutable: dict[str, FileInfo] = field(default_factory=dict)
 
     def needed(self, version: int, without: frozenset[str] = frozenset()) -> tuple[list[FileInfo], list[int]]:
-        """The files that loading a version reads, and the versions of which there is none.
+        """Return the files that loading a version reads, and the versions whose file is missing.
 
         Args:
-            without: paths relative to the storage root to be taken for missing.
+            without: paths, relative to the storage root, to treat as missing.
         """
         bases = [v for v, files in self.whole.items() if v <= version and _left(files, without)]
         base = max(bases, default=0)
@@ -74,7 +74,7 @@ class StoreFiles:
         return found, missing
 
     def files(self) -> Iterator[tuple[int, FileInfo]]:
-        """Every versioned file with its version."""
+        """Yield every versioned file with its version."""
         for kind in (self.whole, self.changes):
             for version, infos in kind.items():
                 for info in infos:
@@ -86,27 +86,29 @@ class StateFiles:
     """The state of a checkpoint, from one listing.
 
     Attributes:
-        stores: those that there should be, and those that are there.
+        stores: the expected stores and the existing ones.
         metadata: files about operators and schemas.
+        checksums: paths of the checksums of `metadata`, relative to the storage root.
     """
 
     stores: dict[StoreId, StoreFiles]
     metadata: list[FileInfo]
+    checksums: frozenset[str]
 
     @classmethod
     def read(cls, storage: Storage, checkpoint: str, *, keyed: bool = False) -> StateFiles:
         """List ``state/`` of a checkpoint (path relative to the storage root).
 
         Args:
-            keyed: every operator keeps its state by keys, so that each of its partitions has some; where that
-                is not known, an operator with state in partition 0 alone is taken for one without keys.
+            keyed: every operator keeps its state by keys, so that each of its partitions has some; False
+                when it is unknown: an operator with state only in partition 0 is treated as without keys.
 
         Raises:
             RefusedError: an operator's metadata is torn.
         """
         folder = f"{checkpoint}/state"
         stores: dict[StoreId, StoreFiles] = {}
-        metadata = []
+        metadata, checksums = [], set()
         for info in storage.walk(folder):
             below = info.relative[len(folder) + 1 :]
             if found := _FILE.fullmatch(below):
@@ -117,22 +119,24 @@ class StateFiles:
                 _store(stores, found).immutable[found[4]] = info
             elif "_metadata/" in below and not info.name.startswith("."):
                 metadata.append(info)
+            elif "_metadata/" in below and info.name.endswith(".crc"):
+                checksums.add(info.relative)
         found_in = {(each.operator, each.partition) for each in stores}
         for info in metadata:
             for each in _expected(storage, info, folder):
-                # Without keys all state is in partition 0 (a distribution of AllTuples), and the metadata
-                # names as many partitions as for any other operator.
+                # Without keys all state is in partition 0 (the distribution AllTuples), although the
+                # metadata names as many partitions as for any other operator.
                 only_first = {p for operator, p in found_in if operator == each.operator} == {0}
                 if keyed or not (only_first and each.partition):
                     stores.setdefault(each, StoreFiles(each))
-        return cls(dict(sorted(stores.items())), metadata)
+        return cls(dict(sorted(stores.items())), metadata, frozenset(checksums))
 
 
 def immutable_files(content: bytes) -> dict[str, int]:
-    """The immutable files that a RocksDB zip names, with their sizes in bytes.
+    """Return the immutable files that a RocksDB zip names, with their sizes in bytes.
 
     Raises:
-        ValueError: it cannot be read whole.
+        ValueError: the zip cannot be read completely.
     """
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
@@ -147,10 +151,10 @@ def immutable_files(content: bytes) -> dict[str, int]:
 
 
 def cut_short(content: bytes) -> str:
-    """Why a file of changes is not whole, as far as its own form tells; empty when it does not.
+    """Return why a file of changes is incomplete, as far as its format shows it; else an empty text.
 
-    Only LZ4 (Spark's default codec, LZ4BlockOutputStream) has a form that can be walked without unpacking:
-    blocks with their lengths, the last of length 0.
+    Only LZ4 (Spark's default codec, LZ4BlockOutputStream) has a format that can be checked without
+    decompressing: blocks with their lengths, the last of length 0.
     """
     if not content:
         return "it is empty"
@@ -179,7 +183,7 @@ def _immutable_name(each: dict[str, Any]) -> str:
 
 
 def _expected(storage: Storage, info: FileInfo, folder: str) -> Iterator[StoreId]:
-    """The stores that an operator's metadata names; nothing for other files."""
+    """Yield the stores that an operator's metadata names; nothing for other files."""
     below = info.relative[len(folder) + 1 :].split("/")
     if below[1] != "_metadata":
         return

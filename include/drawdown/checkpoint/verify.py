@@ -1,17 +1,18 @@
-"""Verify a checkpoint: every file of its logs and of its state is read; nothing is changed.
+"""Verify a checkpoint: read every file of its logs and its state; change nothing.
 
-What the next run reads is kept apart from history. Of a checkpoint whose last commit is batch n, the next
-run reads: metadata, the newest offsets and those of n, the commit of n, the logs of files from their newest
-compacted entry on, and of every state store what version n + 1 is made of.
+Files that the next run reads are distinguished from history. If the last commit is batch n, the next run
+reads: metadata, the newest offsets and those of n, the commit of n, the logs of files from their newest
+compacted entry on, and of every state store the files of version n + 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 
 from drawdown.checkpoint.checkpoint_files import CheckpointFiles
-from drawdown.checkpoint.checksums import checksum_differs
+from drawdown.checkpoint.checksums import checksum_differs, checksum_path
 from drawdown.checkpoint.fault import CheckpointFault, Kind, Part
 from drawdown.checkpoint.file_log import FileLog, log_offset
 from drawdown.checkpoint.log_text import parse_json, read_lines
@@ -22,20 +23,20 @@ from drawdown.storage import FileInfo, Storage
 
 RESTORING, REWINDING = "restoring", "rewinding"
 MARKS: Mapping[str, str] = {RESTORING: "restore", REWINDING: "rewind"}
-"""Files in a checkpoint that are there while a command of several steps changes it, by that command.
+"""Files that exist in a checkpoint while a command of several steps changes it, and that command.
 
-The first line of one is what the command was given behind the pipeline's name.
+The first line of such a file holds the command's arguments after the pipeline's name.
 """
 _NEWEST_LOG_VERSION = 2
 
 
 class Verification:
-    """Looks at one checkpoint.
+    """Verifies one checkpoint.
 
     Args:
-        storage: where it is.
-        path: of the checkpoint, relative to the storage root.
-        stateful: whether its query keeps state, as far as somebody has noted it.
+        storage: the storage that holds the checkpoint.
+        path: the checkpoint, relative to the storage root.
+        stateful: whether its query keeps state, as far as that was recorded.
     """
 
     def __init__(self, storage: Storage, path: str, *, stateful: bool = False, keyed: bool = False) -> None:
@@ -46,14 +47,14 @@ class Verification:
         self._files = CheckpointFiles(storage, path)
 
     def everything(self) -> list[CheckpointFault]:
-        """What is wrong with any file, those that the next run needs first."""
+        """Return the faults of all files, those that the next run needs first."""
         found = [*self._metadata(), *self._batches(), *self._sources(), *self._state(contents=True)]
         return sorted(found, key=lambda fault: not fault.needed)
 
     def restart(self) -> list[CheckpointFault]:
-        """What is wrong with the files that the next run reads, without reading state: fast.
+        """Return the faults of the files that the next run reads, without reading state: fast.
 
-        Of the state only the presence and the sizes are looked at, of logs of files what is not compacted.
+        Only presence and sizes of state files are checked, and only uncompacted entries of logs of files.
         """
         found = [*self._metadata(), *self._batches(history=False), *self._sources(history=False)]
         return [fault for fault in (*found, *self._state(contents=False)) if fault.needed]
@@ -72,7 +73,7 @@ class Verification:
             yield from _look(self._storage, "metadata", path, self._files.query_id, True)
         elif self._files.last_offset_batch() is not None:
             yield CheckpointFault(
-                "metadata", "missing", path, "the file with the query's id is not there", True
+                "metadata", "missing", path, "the file with the query's id is missing", True
             )
 
     def _batches(self, *, history: bool = True) -> Iterator[CheckpointFault]:
@@ -86,6 +87,10 @@ class Verification:
                 yield from _look(
                     self._storage, "offsets", path, partial(read_offsets, self._storage, path), needed, batch
                 )
+        if committed is not None and committed not in self._files.offset_batches():
+            path = f"{self._path}/offsets/{committed}"
+            what = f"batch {committed} is committed, but the file with its offsets is missing"
+            yield CheckpointFault("offsets", "missing", path, what, True, committed)
         for batch in self._files.commit_batches():
             if history or batch == committed:
                 path = f"{self._path}/commits/{batch}"
@@ -101,12 +106,20 @@ class Verification:
     # Logs of files
 
     def _sources(self, *, history: bool = True) -> Iterator[CheckpointFault]:
-        for source in self._files.sources():
+        for source in sorted({*self._files.sources(), *self._read_sources()}):
             folder = f"{self._path}/sources/{source}"
             yield from verify_file_log(self._storage, folder, "sources", self._last_read(source), history)
 
+    def _read_sources(self) -> list[str]:
+        """Return the file sources that the newest readable offsets name: each must have a log."""
+        for batch in reversed(self._files.offset_batches()):
+            with suppress(RefusedError):
+                offsets = self._files.offsets(batch).by_source
+                return [source for source, offset in offsets.items() if log_offset(offset) is not None]
+        return []
+
     def _last_read(self, source: str) -> int:
-        """The newest entry of a file source's log that a batch has read, -1 for other sources and none."""
+        """Return a file source's newest log entry that a batch has read; -1 for none or other sources."""
         for batch in reversed(self._files.offset_batches()):
             try:
                 offset = log_offset(self._files.offsets(batch).by_source.get(source))
@@ -130,16 +143,27 @@ class Verification:
                 "state",
                 "missing",
                 f"{self._path}/state",
-                "the state folder of the query is gone",
+                "the state folder of the query is missing",
                 True,
                 version,
             )
         for store in state.stores.values():
             yield from self._store(store, version, contents)
+        yield from self._without_their_file(state)
         for info in state.metadata if contents else []:
             content = self._storage.read_bytes(info.relative)
             if checksum_differs(self._storage, info.relative, content):
                 yield CheckpointFault("state", "checksum", info.relative, "it is not what Spark wrote", True)
+
+    def _without_their_file(self, state: StateFiles) -> Iterator[CheckpointFault]:
+        """Yield checksums of missing operator files, beside which Spark cannot write the file again."""
+        there = {info.relative for info in state.metadata}
+        for path in state.checksums - {checksum_path(each) for each in there}:
+            what = (
+                "the file that this checksum belongs to is missing, and Spark does not create it while"
+                " the checksum exists"
+            )
+            yield CheckpointFault("state", "torn", path, what, True)
 
     def _store(self, store: StoreFiles, version: int, contents: bool) -> Iterator[CheckpointFault]:
         needed, missing = store.needed(version)
@@ -187,24 +211,24 @@ class Verification:
         for name, size in named.items():
             info = store.immutable.get(name)
             if info is None:
-                yield "missing", f"{name}, which it is made of, is not there"
+                yield "missing", f"{name}, which it consists of, is missing"
             elif info.size != size:
                 yield "torn", f"{name}, which it is made of, has {info.size} bytes instead of {size}"
             elif contents and checksum_differs(
                 self._storage, info.relative, self._storage.read_bytes(info.relative)
             ):
-                yield "torn", f"{name}, which it is made of, is not what Spark wrote: its checksum differs"
+                yield "torn", f"{name}, which it consists of, is not what Spark wrote: its checksum differs"
 
 
 def verify_file_log(
     storage: Storage, folder: str, part: Part, last: int = -1, history: bool = True
 ) -> Iterator[CheckpointFault]:
-    """What is wrong with a log of files: a source's, or a file sink's ``_spark_metadata``.
+    """Yield the faults of a log of files: a source's, or a file sink's ``_spark_metadata``.
 
     Args:
         folder: relative to the storage root.
         last: the newest entry that a batch has read; every entry up to it must be there.
-        history: also read compacted entries and those that they hold.
+        history: also read compacted entries, and the entries they replace.
     """
     log = FileLog(storage, folder, {})
     base = log.compacted()
@@ -216,12 +240,12 @@ def verify_file_log(
             yield from _look(storage, part, path, partial(_parse, storage, path), needed, entry)
     for entry in range(base + 1, last + 1):
         if str(entry) not in names:
-            what = f"entry {entry}, which a batch has read, is not there"
+            what = f"entry {entry}, which a batch has read, is missing"
             yield CheckpointFault(part, "missing", f"{folder}/{entry}", what, True, entry)
 
 
 def _parse(storage: Storage, path: str) -> None:
-    """A log file of any source: a version, then lines of JSON; some sources begin with a zero byte."""
+    """Parse a log file of any source: a version, then lines of JSON; some sources begin with a zero byte."""
     if storage.read_bytes(path).startswith(b"\0"):
         return
     _, lines = read_lines(storage, path, _NEWEST_LOG_VERSION)
@@ -237,7 +261,7 @@ def _look(
     needed: bool,
     number: int | None = None,
 ) -> Iterator[CheckpointFault]:
-    """The fault of one log file, if it has any."""
+    """Yield the fault of one log file, if it has one."""
     try:
         read()
     except RefusedError as error:

@@ -1,4 +1,4 @@
-"""One Spark application of a command, shown in lines; Ctrl-C stops it before the next batch writes."""
+"""Runs a command's Spark application and prints its progress; Ctrl-C stops before the next batch writes."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def in_application(
     command: str,
     **origin: Any,
 ) -> tuple[list[Report], int | None]:
-    """What came of the work, and the signal that has stopped it, if one has.
+    """Do the work; return the reports and the signal that stopped it, if any.
 
     Args:
         project: with its logins.
-        command: kept in the run records, with who typed it and `origin`.
+        command: kept in the run records, with the user and `origin`.
     """
     from drawdown.application import SparkApplication, new_run_id
     from drawdown.application.log_lines import LogLines

@@ -1,26 +1,43 @@
-"""Which pipelines a command is about: those named, or all; every broken one is reported, not the first."""
+"""Loads the pipelines that a command names, or all; reports every broken one, not only the first."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import typer
-
 from drawdown.cli.screen import show_error
 from drawdown.errors import SpecError
 
 if TYPE_CHECKING:
     from drawdown.spec import Pipeline, Project
+    from drawdown.workspace import Workspace
+
+
+def require_known(workspace: Workspace, name: str) -> None:
+    """Refuse a name with neither a folder nor a record: a typing error, not a pipeline without runs.
+
+    Raises:
+        SpecError: ``cli.no-pipeline``.
+    """
+    from drawdown.spec import pipeline_names
+    from drawdown.values.nearest import did_you_mean
+
+    folders = pipeline_names(workspace.project)
+    if name not in folders and name not in (known := {*folders, *workspace.metastore.names()}):
+        raise SpecError(
+            "cli.no-pipeline",
+            f"there is no pipeline {name[:80]!r}and no record of one; {did_you_mean(name, known)}",
+            where=str(workspace.project.pipelines_dir),
+            do=f"`drawdown runs` lists all runs; `drawdown init {name}` creates a pipeline",
+        )
 
 
 def chosen(project: Project, names: Sequence[str], *, every: bool) -> list[Pipeline]:
-    """The pipelines named, each once, or all when ``every``.
-
-    Shows the error of every broken one and exits with 2 when there is any.
+    """Return the named pipelines, each once, or all when ``every``.
 
     Raises:
-        SpecError: ``cli.no-pipeline``: none was named, or names came with ``--all``, or there is none.
+        SpecError: the last broken pipeline's; the others have been shown. ``cli.no-pipeline``: none was
+            named, names came with ``--all``, or the project has none.
     """
     from drawdown.spec import load_pipeline, pipeline_names
 
@@ -29,9 +46,9 @@ def chosen(project: Project, names: Sequence[str], *, every: bool) -> list[Pipel
         there = ", ".join(pipeline_names(project))
         raise SpecError(
             "cli.no-pipeline",
-            "name pipelines or say --all, not both" if names else "no pipeline is named",
+            "name pipelines or pass --all, not both" if names else "no pipeline was named",
             where=str(project.pipelines_dir),
-            do=f"name some of: {there}; or say --all" if there else "`drawdown init NAME` makes one",
+            do=f"name some of: {there}; or pass --all" if there else "`drawdown init NAME` creates one",
         )
     pipelines, broken = [], []
     for name in wanted:
@@ -39,8 +56,8 @@ def chosen(project: Project, names: Sequence[str], *, every: bool) -> list[Pipel
             pipelines.append(load_pipeline(project, name))
         except SpecError as error:
             broken.append(error)
-    for each in broken:
+    for each in broken[:-1]:
         show_error(each)
     if broken:
-        raise typer.Exit(SpecError.exit_code)
+        raise broken[-1]
     return pipelines

@@ -1,18 +1,34 @@
-"""The class of all commands: while one works, standard output is for its answer alone."""
+"""The classes of all commands: each is imported when called, and only its answer goes to stdout."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
+from typer.exceptions import TyperException
+from typer.main import get_command
 
-from drawdown.cli.screen import answers_apart
+from drawdown.cli.envelope import request
+from drawdown.cli.screen import answers_apart, show_refusal
+from drawdown.errors import SpecError
 
 
 class Command(TyperCommand):
-    """A command; its help, which is an answer, too, has been printed before it is invoked."""
+    """A command. Its help is also an answer and is printed before the command is invoked."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        request.command = ctx.command_path.removeprefix(ctx.find_root().command_path).strip()
+        request.as_json, request.answered = "--json" in args, False
+        try:
+            return super().parse_args(ctx, args)
+        except TyperException as wrong:
+            help_ = f"{ctx.command_path} --help"
+            show_refusal(SpecError("cli.usage", wrong.format_message(), where=ctx.command_path, do=help_))
+            raise
 
     def invoke(self, ctx: Any) -> Any:
         with answers_apart():
@@ -24,3 +40,39 @@ class Commands(typer.Typer):
 
     def command(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:
         return super().command(name, cls=Command, **settings)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a command is: its module, the function or group in it, and what `--help` says of it."""
+
+    module: str
+    attribute: str
+    help: str
+
+    def load(self, name: str) -> Any:
+        """The command, or group of commands."""
+        found = getattr(import_module(f"drawdown.cli.commands.{self.module}"), self.attribute)
+        if not isinstance(found, typer.Typer):
+            alone = Commands(add_completion=False)
+            alone.command(name)(found)
+            found = alone
+        command = get_command(found)
+        command.name = name
+        return command
+
+
+class LazyGroup(TyperGroup):
+    """Commands of a table, each imported when it is called: `--help` and completion import none."""
+
+    places: ClassVar[Mapping[str, Place]]
+
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**settings)
+        listed = {name: Command(name, help=place.help) for name, place in self.places.items()}
+        self.commands = {**listed, **self.commands}
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name, command, rest = super().resolve_command(ctx, args)
+        place = self.places.get(name or "")
+        return name, command if place is None or name is None else place.load(name), rest

@@ -10,13 +10,13 @@ from drawdown.errors import SpecError
 
 
 def confirm(question: str, error_id: str, otherwise: str) -> None:
-    """Returns when the answer is yes; ends the command when it is no.
+    """Return if the answer is yes; end the command if it is no.
 
     Args:
-        otherwise: what to do where nobody can be asked.
+        otherwise: the remedy when there is no terminal.
 
     Raises:
-        SpecError: with this id, because there is no terminal.
+        SpecError: with this id, if there is no terminal.
     """
     if not sys.stdin.isatty():
         raise SpecError(

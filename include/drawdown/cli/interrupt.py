@@ -1,9 +1,9 @@
-"""Work that Ctrl-C stops cleanly: before the next batch writes; a second Ctrl-C ends it at once.
+"""Work that Ctrl-C stops cleanly before the next batch writes; a second Ctrl-C ends it at once.
 
-The work goes on in a thread of its own and the main thread only waits. So a signal is heard at any
-moment, also while a call waits for the JVM, and PySpark, which takes SIGINT over when a context is made
-in the main thread (it cancels all jobs in the middle of a batch), leaves it alone. Python starts the JVM
-with SIGINT ignored (pyspark/java_gateway.py), so the terminal's signal to the whole group does not end it.
+The work runs in its own thread and the main thread only waits. So signals are handled at any time, even while
+a call waits for the JVM. PySpark, which takes over SIGINT if a context is created in the main thread (it
+cancels all jobs in the middle of a batch), leaves it alone. Python starts the JVM with SIGINT ignored
+(pyspark/java_gateway.py), so the terminal's signal to the whole group does not end it.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ def interruptibly(
     report: Callable[[str], None],
     leave: Callable[[], None],
 ) -> int | None:
-    """Do the work, and return the signal that has stopped it, if one has; what it raises is raised here.
+    """Do the work and return the signal that stopped it, if any; raises what the work raises.
 
     Args:
-        stop: set at the first signal; the work looks at it and ends.
-        report: receives one sentence when a signal has come.
-        leave: called before the process ends at once: gives the terminal back as it was.
+        stop: set at the first signal; the work checks it and ends.
+        report: receives one sentence when a signal arrives.
+        leave: called before the process ends at once, to restore the terminal.
     """
     failures: list[BaseException] = []
 
@@ -52,9 +52,9 @@ def interruptibly(
             thread.join(_LOOK_EVERY)
             if received and not stop.is_set():
                 stop.set()
-                report("stopping before the next batch writes; again to end at once")
+                report("stopping before the next batch writes; press again to stop at once")
             if len(received) > 1:
-                report("ended at once; what was under way is done again once the lease has expired")
+                report("stopped at once; the interrupted batch is repeated after the lease has expired")
                 leave()
                 os._exit(128 + received[0])
     finally:

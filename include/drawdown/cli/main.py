@@ -1,4 +1,4 @@
-"""`drawdown`: the commands put together, and the one place where an error reaches the screen."""
+"""The `drawdown` command: registers all commands and prints every error."""
 
 from __future__ import annotations
 
@@ -7,37 +7,17 @@ import os
 import sys
 import tempfile
 import traceback
+from typing import ClassVar, NoReturn
 
-from drawdown.cli.command import Commands
-from drawdown.cli.commands import (
-    backfill,
-    checkpoint,
-    cost,
-    decide,
-    doctor,
-    init,
-    jars,
-    metastore,
-    plan,
-    quarantine,
-    rebuild,
-    remove,
-    rename,
-    run,
-    runs,
-    state,
-    upkeep,
-    validate,
-    watch,
-)
-from drawdown.cli.commands import test as run_tests
-from drawdown.cli.screen import show_error
+from drawdown.cli.command import Commands, LazyGroup, Place
+from drawdown.cli.output import open_standard_streams, output_to
+from drawdown.cli.screen import show_error, show_refusal
 from drawdown.errors import DrawdownError
 from drawdown.versions import check_versions
 
 _EXIT_CODES = {
     0: "done",
-    1: "something nobody foresaw; for `test`: a case failed",
+    1: "unexpected error; for `test`: a case failed",
     2: "the command or a spec is wrong",
     3: "refused: it would break state or a sink",
     4: "busy: another run holds the lease",
@@ -49,60 +29,94 @@ _EXIT_CODES = {
 }
 
 _HELP = "Structured Streaming as scheduled batch work: drain, audit, publish."
-_EPILOG = "\n".join(["Exit codes", *(f"{code:>4}  {what}" for code, what in _EXIT_CODES.items())])
+_EPILOG = "\n".join(
+    [
+        "Exit codes",
+        *(f"{code:>4}  {what}" for code, what in _EXIT_CODES.items()),
+        "The id of an error: drawdown explain ID",
+    ]
+)
+
+
+class Drawdown(LazyGroup):
+    """All commands, in the order of `drawdown --help`."""
+
+    places: ClassVar = {
+        "init": Place("init", "init", "Make a working pipeline, from a sample of your data or an example."),
+        "validate": Place("validate", "validate", "Check specs, all or some. Touches nothing."),
+        "plan": Place("plan", "plan", "Say what the next run would refuse, change, keep in state and read."),
+        "test": Place("test", "run_tests", "Run the test cases of pipelines."),
+        "run": Place("run", "run", "Drain, audit and publish pipelines now."),
+        "watch": Place("watch", "watch", "Run a pipeline until Ctrl-C."),
+        "backfill": Place("backfill", "backfill", "Compute intervals of the output again and replace them."),
+        "rebuild": Place("decisions.rebuild", "app", "Compute the output again and swap it in."),
+        "status": Place("status", "status", "Show how all pipelines stand, worst first."),
+        "runs": Place("runs", "runs", "List runs, or show one in full."),
+        "logs": Place("logs", "logs", "Print the log of a run, or say where it is."),
+        "lineage": Place("lineage", "lineage", "Show which pipelines and tables feed which."),
+        "cost": Place("cost", "cost", "Show what runs asked for, used and cost."),
+        "state": Place("maintenance.state", "state", "Read the state of a pipeline."),
+        "checkpoint": Place("maintenance.checkpoint", "app", "Show and verify a checkpoint; ways back."),
+        "metastore": Place("maintenance.metastore", "app", "Bring the metastore to this version's schema."),
+        "release": Place("decisions.decide", "release", "Publish a held slice as it is."),
+        "discard": Place("decisions.decide", "discard", "Drop a held slice."),
+        "rename": Place("maintenance.rename", "rename", "Keep everything of a pipeline under its new name."),
+        "remove": Place("maintenance.remove", "remove", "Delete what a removed folder has left."),
+        "quarantine": Place("decisions.quarantine", "app", "Rows set aside: list, show, replay, drop."),
+        "upkeep": Place("maintenance.upkeep", "upkeep", "Compact tables; remove files and records."),
+        "jars": Place("jars", "app", "Fetch the jars that Spark needs."),
+        "explain": Place("explain", "explain", "Say what an error id means and what to do about it."),
+        "doctor": Place("doctor", "doctor", "Say what this machine and project lack, with the fix."),
+    }
+
 
 app = Commands(
     name="drawdown",
+    cls=Drawdown,
     help=_HELP,
     epilog=_EPILOG,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command()(init.init)
-app.command()(validate.validate)
-app.command()(plan.plan)
-app.command("test")(run_tests.run_tests)
-app.command()(run.run)
-app.command()(watch.watch)
-app.command()(backfill.backfill)
-app.add_typer(rebuild.app, name="rebuild")
-app.command()(runs.runs)
-app.command()(cost.cost)
-app.command()(state.state)
-app.add_typer(checkpoint.app, name="checkpoint")
-app.add_typer(metastore.app, name="metastore")
-app.command()(decide.release)
-app.command()(decide.discard)
-app.command()(rename.rename)
-app.command()(remove.remove)
-app.add_typer(quarantine.app, name="quarantine")
-app.command()(upkeep.upkeep)
-app.add_typer(jars.app, name="jars")
-app.command()(doctor.doctor)
+
+
+@app.callback()
+def _drawdown() -> None:
+    """A group, also where no command is added beside the table."""
 
 
 def main() -> None:
-    """The entry point; ends the process with one of the documented exit codes."""
+    """Run the CLI; ends the process with one of the documented exit codes."""
+    open_standard_streams()
+    sys.stdout = output_to(sys.stdout)
     try:
         check_versions()
         app()
     except DrawdownError as error:
-        show_error(error)
-        sys.exit(error.exit_code)
-    except Exception as bug:  # noqa: BLE001  a user meets an error with an id, never a stack trace
-        show_error(_unforeseen(bug))
+        _end(error)
+    except BrokenPipeError:  # whoever read the answer has gone, and wants no more
         sys.exit(1)
+    except Exception as bug:  # noqa: BLE001  a user meets an error with an id, never a stack trace
+        _end(_unforeseen(bug))
     finally:
-        # What users' code says while Python ends (atexit, threads it has left) is no answer either.
-        with contextlib.suppress(BrokenPipeError):
+        # Output of user code while Python exits (atexit, leftover threads) is not part of the answer either.
+        with contextlib.suppress(OSError, DrawdownError):
             sys.stdout.flush()
         sys.stdout = sys.stderr
 
 
+def _end(error: DrawdownError) -> NoReturn:
+    # Where neither can be written, the exit code has to say it.
+    with contextlib.suppress(OSError):
+        show_error(error)
+    with contextlib.suppress(OSError, DrawdownError):
+        show_refusal(error)
+    sys.exit(error.exit_code)
+
+
 def _unforeseen(bug: Exception) -> DrawdownError:
-    """The error for a bug of ours; the trace goes into a private file that can be sent along."""
+    """Return the error for an internal bug; the stack trace goes into a private file for the report."""
     descriptor, path = tempfile.mkstemp(prefix="drawdown-", suffix=".txt")
     with os.fdopen(descriptor, "w") as file:
         file.write("".join(traceback.format_exception(bug)))
@@ -111,5 +125,5 @@ def _unforeseen(bug: Exception) -> DrawdownError:
         "cli.unexpected",
         f"{type(bug).__name__}: {first}",
         where=" ".join(sys.argv[:2]),
-        do=f"this is a bug of Drawdown's: report it with {path}",
+        do=f"this is a bug in Drawdown: report it with {path}",
     )

@@ -1,19 +1,20 @@
-"""What commands write: tables and JSON on standard output, everything else on standard error.
+"""Output of commands: tables and JSON on standard output, everything else on standard error.
 
-Users' code prints where it likes, also at import and from threads; so while a command works, `sys.stdout`
-is standard error, and only `out`, `print_json` and `print_text` write to standard output.
+User code can print at any time, even at import and from threads. So while a command works, `sys.stdout` is
+standard error, and only `out`, `print_json` and `print_text` write to standard output.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from drawdown.cli.envelope import answer, refusal
+from drawdown.cli.output import output_to
 from drawdown.errors import DrawdownError
 from drawdown.processes.private_folder import private_folder
 
@@ -21,14 +22,14 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 _PIPED_WIDTH = 200
-"""Columns where there is no terminal: a table in a log or a pipe is not cut at 80."""
+"""Width without a terminal: tables in logs and pipes are not cut at 80 columns."""
 _answers: TextIO | None = None
 """Standard output while `answers_apart` keeps it; for all threads, as `sys.stdout` is."""
 
 
 @contextlib.contextmanager
 def answers_apart() -> Iterator[None]:
-    """Keep standard output for answers in the block: what else is written there goes to standard error.
+    """Reserve standard output for answers inside the block; other output goes to standard error.
 
     Descriptor 1, which children inherit and native code writes to, is standard error as well.
     """
@@ -36,29 +37,21 @@ def answers_apart() -> Iterator[None]:
     stdout = sys.stdout
     stdout.flush()
     descriptor = os.dup(1)
-    _answers, sys.stdout = _again(stdout), sys.stderr
+    _answers, sys.stdout = output_to(stdout), sys.stderr
     os.dup2(2, 1)
     try:
         yield
     finally:
         answers, _answers = _answers, None
         sys.stdout = stdout
-        # What went past `sys.stdout` (`sys.__stdout__`) is still in its buffer, and descriptor 1 still apart.
+        # Output through `sys.__stdout__` is still buffered, and descriptor 1 still redirected.
         stdout.flush()
         os.dup2(descriptor, 1)
         os.close(descriptor)
         if answers is not stdout:
-            with contextlib.suppress(BrokenPipeError):
+            # All was flushed when it was printed: what cannot be written has been said.
+            with contextlib.suppress(OSError, DrawdownError):
                 answers.close()
-
-
-def _again(stdout: TextIO) -> TextIO:
-    """The same file under another descriptor; the stream itself where a test has put one in memory there."""
-    try:
-        descriptor = os.dup(stdout.fileno())
-    except OSError:
-        return stdout
-    return os.fdopen(descriptor, "w", encoding=stdout.encoding, errors=stdout.errors)
 
 
 def _stdout() -> TextIO:
@@ -82,8 +75,15 @@ def err() -> Console:
     )
 
 
+def show_refusal(error: DrawdownError) -> None:
+    """An error that ends a command, where its answer would be a JSON document: on standard output, once."""
+    document = refusal(error.as_dict())
+    if document is not None:
+        print_text(document)
+
+
 def show_error(error: DrawdownError) -> None:
-    """An error's four parts, on standard error."""
+    """Print an error's four parts on standard error."""
     from rich.text import Text
 
     first, *others = error.what.splitlines() or [""]
@@ -97,18 +97,18 @@ def show_error(error: DrawdownError) -> None:
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on standard output; times in ISO 8601, UTC."""
-    print_text(json.dumps(value, indent=2, ensure_ascii=False, default=str) + "\n")
+    """Print the answer as one JSON document on standard output, in its envelope."""
+    print_text(answer(value))
 
 
 def print_text(text: str) -> None:
-    """A text as it is, on standard output."""
+    """Print a text unchanged on standard output."""
     print(text, end="", file=_stdout(), flush=True)
 
 
 @contextlib.contextmanager
 def working(text: str) -> Iterator[None]:
-    """A sign of life while something takes longer; silent without a terminal."""
+    """Show a spinner during longer work; silent without a terminal."""
     console = err()
     if not console.is_terminal:
         yield
@@ -119,10 +119,10 @@ def working(text: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def children_write_to(log: Path) -> Iterator[None]:
-    """Let the JVM, and all else this process starts, write to the end of ``log`` and not over the screen.
+    """Send the output of the JVM and other child processes to the end of ``log`` instead of the screen.
 
-    Our own ``sys.stdout`` and ``sys.stderr`` go on to the screen as before; the descriptors 1 and 2, which
-    children inherit and native code writes to, go to the file.
+    This process's ``sys.stdout`` and ``sys.stderr`` still write to the screen; descriptors 1 and 2, which
+    children inherit and native code uses, go to the file.
     """
     private_folder(log.parent)
     streams = sys.stdout, sys.stderr

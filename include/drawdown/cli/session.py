@@ -1,4 +1,4 @@
-"""A Spark of a command's own, for looking: what it prints goes to .drawdown/logs/spark.log."""
+"""A read-only Spark session for a command; Spark's output goes to .drawdown/logs/spark.log."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 
 @contextmanager
 def own_session(project: Project, pipeline: Pipeline, command: str, doing: str) -> Iterator[SparkSession]:
-    """A session by the pipeline's cluster profile, on this machine; ends with the block.
+    """Yield a session on this machine with the pipeline's cluster profile; it ends with the block.
 
     Args:
-        command: `plan`; it is in the application's name.
-        doing: what the screen says meanwhile.
+        command: for example `plan`; part of the application's name.
+        doing: the text on the screen meanwhile.
     """
     from drawdown.launch.local import local_session
 

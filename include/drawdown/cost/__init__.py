@@ -1,1 +1,1 @@
-"""What runs cost, from what the metastore keeps of them: arithmetic alone, exact until it is shown."""
+"""Computes the cost of runs from their records, with exact arithmetic until display."""

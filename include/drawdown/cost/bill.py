@@ -1,4 +1,4 @@
-"""A bill: what some runs asked for, used and cost. Bills are added; nothing is rounded."""
+"""A bill: what runs requested, used and cost. Bills can be added; nothing is rounded."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ HOUR_US = 3_600_000_000
 
 @dataclass(frozen=True)
 class Bill:
-    """Sums over runs; those of which something is not known are counted apart.
+    """Sums over runs; runs with unknown parts are counted separately.
 
     Attributes:
         rows: read.
-        core_us: microseconds of a core asked for; ``cpu_us`` those used, ``idle_us`` those asked for while
-            no run of the application went on.
-        byte_us: bytes asked for times microseconds; ``peak_us`` with the greatest size instead.
+        core_us: core-microseconds requested; ``cpu_us`` those used, ``idle_us`` those requested while no run
+            of the application was active.
+        byte_us: bytes requested times microseconds; ``peak_us`` with the greatest size instead.
         money: currency to amount.
         unpriced: runs whose profile had no price.
-        unmeasured: runs of which it is not known what they used: they were killed, or go on. They ask for
-            what they had up to the last that was heard of them.
+        unmeasured: runs with unknown use: they were killed, or are still running. Their requested amount
+            counts up to their last heartbeat.
         unknown: runs that predate cost tracking: in no sum.
     """
 
@@ -72,7 +72,7 @@ class Bill:
 
     @property
     def idle_hours(self) -> Fraction:
-        """Of cores asked for, while no run of their application went on."""
+        """Requested core-hours while no run of the application was active."""
         return Fraction(self.idle_us, HOUR_US)
 
     @property
@@ -82,12 +82,12 @@ class Bill:
 
     @property
     def peak_gb_hours(self) -> Fraction:
-        """Of the greatest size, not of the mean."""
+        """Based on the greatest size, not the mean."""
         return Fraction(self.peak_us, HOUR_US * GB)
 
 
 def bill_of(usage: Mapping[str, Any], rows: int = 0) -> Bill:
-    """Of one run, from `Run.usage`."""
+    """Return the bill of one run, from `Run.usage`."""
     core_us, byte_us = usage["us"] * usage["cores"], usage["us"] * usage["memory"]
     return Bill(
         runs=1,
@@ -104,7 +104,7 @@ def bill_of(usage: Mapping[str, Any], rows: int = 0) -> Bill:
 
 
 def money(price: Mapping[str, str] | None, core_us: int, byte_us: int) -> dict[str, Fraction]:
-    """What this costs at a price as SparkApplication keeps it; {} without one."""
+    """Return the cost at a price in SparkApplication's form; {} without a price."""
     if price is None:
         return {}
     core_hour, gb_hour = (Fraction(Decimal(price[key])) for key in ("core_hour", "gb_hour"))

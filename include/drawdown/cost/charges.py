@@ -1,4 +1,4 @@
-"""What each run is charged with: its share as the metastore keeps it, or as far as it is still known."""
+"""Computes what each run is charged: its recorded share, or as much as is known."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from drawdown.metastore.records import RunUsage, SparkApplication
 from drawdown.metastore.shares import usages
 
 NO_RUN = "(no run)"
-"""Where a pipeline's name stands of an application that came to no run: another one had the lease."""
+"""Stands in for the pipeline's name of an application without a run: another one held the lease."""
 
 _IN_APPLICATIONS = frozenset({"drain", "replay", "rebuild", "watch", "quarantine-replay"})
-"""Kinds of runs that need Spark; what else leaves a record, as a release, is done where it is asked for."""
+"""Kinds of runs that need Spark; others, for example a release, run where they are requested."""
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Charge:
     """One run, or an application without one.
 
     Attributes:
-        started_at: of the run's application; of the run itself where that is not known.
+        started_at: of the run's application, or of the run itself if unknown.
         usage: as `Run.usage`; None of a run that predates cost tracking.
-        whole: whether the application came to its end.
-        work: whether it is a drain that had something to do and did it.
+        whole: whether the application has ended.
+        work: whether it is a successful drain with work.
     """
 
     pipeline: str
@@ -48,7 +48,7 @@ class Charge:
 
 
 def charges(applications: Iterable[SparkApplication], runs: Iterable[RunUsage]) -> Iterator[Charge]:
-    """What these applications cost, each microsecond of them once, and the runs of unknown cost."""
+    """Yield the charges of these applications, each microsecond once, and the runs of unknown cost."""
     by_application: dict[str | None, list[RunUsage]] = defaultdict(list)
     for run in runs:
         by_application[run.application].append(run)
@@ -61,13 +61,12 @@ def charges(applications: Iterable[SparkApplication], runs: Iterable[RunUsage]) 
 
 def _of(application: SparkApplication, runs: Sequence[RunUsage]) -> Iterator[Charge]:
     whole = application.ended_at is not None
-    known = {run.run_id: run.usage for run in runs}
-    if None in known.values():
+    known = {run.run_id: run.usage for run in runs if run.usage is not None}
+    if len(known) < len(runs):
         spans = {run.run_id: (run.started_at, run.ended_at) for run in runs}
-        known = dict(usages(application, application.ended_at or application.seen_at, spans))
+        known = usages(application, application.ended_at or application.seen_at, spans)
     for run in runs:
         usage = known[run.run_id]
-        assert usage is not None
         work = whole and run.kind == "drain" and run.state == "succeeded" and usage["start_us"] is not None
         yield Charge(
             run.pipeline, application.application_id, application.started_at, run.rows, usage, whole, work

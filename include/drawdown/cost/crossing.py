@@ -1,4 +1,4 @@
-"""At which schedule drains would cost as much as a stream that is always on.
+"""Computes the schedule at which drains cost as much as an always-on stream.
 
 With f the seconds that a run takes before and beside its rows, r those that a row takes, R the rows of a day
 and s the part of an always-on application that would be this pipeline's, runs every T seconds take
@@ -20,17 +20,18 @@ from fractions import Fraction
 from statistics import StatisticsError, linear_regression
 
 LEAST_RUNS = 10
-"""Fewer say little, of a line through them."""
+"""With fewer runs a fitted line means little."""
 
 _SPREAD = 2
-"""The run with the most rows has so many times those of the one with the fewest, else no line is fitted."""
+"""The largest run must have this many times the rows of the smallest, else no line is fitted."""
 
 _DAY = 86_400
 
 
 @dataclass(frozen=True)
 class Crossing:
-    """Seconds; ``every`` is None where always on is cheaper at any schedule: rows alone fill its time."""
+    """In seconds; ``every`` is None if always on is cheaper at any schedule, because rows alone fill its
+    time."""
 
     fixed: float
     per_row: float
@@ -38,7 +39,7 @@ class Crossing:
 
 
 def crossing(runs: Sequence[tuple[int, int]], rows_per_day: Fraction, part: Fraction) -> Crossing | str:
-    """Where the two cross, or why that is unknown.
+    """Return the break-even schedule, or why it is unknown.
 
     Args:
         runs: rows and microseconds of each run that had work.
@@ -48,16 +49,16 @@ def crossing(runs: Sequence[tuple[int, int]], rows_per_day: Fraction, part: Frac
         return f"{len(runs)} of {LEAST_RUNS} runs with data needed"
     rows = [float(each) for each, _ in runs]
     if max(rows) < _SPREAD * min(rows):
-        return "its runs read about as many rows each: the cost of a row is unknown"
+        return "the cost per row is unknown, because all runs read about the same number of rows"
     try:
         line = linear_regression(rows, [us / 1e6 for _, us in runs])
     except StatisticsError:
         return "none of its runs read a row"
     per_row, fixed = line.slope, line.intercept
     if per_row < 0:
-        # More rows took no longer: they are lost in what each run takes.
+        # More rows took no longer: their time disappears in the fixed cost of each run.
         per_row, fixed = 0.0, sum(us for _, us in runs) / 1e6 / len(runs)
     if fixed <= 0:
-        return "the cost of an empty run is unknown: its runs take as long as their rows"
+        return "the fixed cost of a run is unknown, because run time is proportional to rows"
     left = float(part) - per_row * float(rows_per_day) / _DAY
     return Crossing(fixed, per_row, fixed / left if left > 0 else None)

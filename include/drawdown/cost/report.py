@@ -1,4 +1,4 @@
-"""Costs by pipeline, beside a stream that is always on, and by day."""
+"""Reports costs by pipeline, compared with an always-on stream, and by day."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ class PipelineCost:
     """One pipeline.
 
     Attributes:
-        days: since its first run, or that the report looks back, whatever is less; 0 of what is no pipeline.
-        always_on: what its part of a stream of the same size would have cost over the same days; None where
-            no profile is known.
-        crossing: or why there is none.
+        days: since its first run, at most the report's period; 0 if it is not a pipeline.
+        always_on: the cost of its part of an always-on stream of the same size over the same days; None if no
+            profile is known.
+        crossing: the break-even schedule, or why there is none.
     """
 
     pipeline: str
@@ -35,7 +35,7 @@ class PipelineCost:
 
 
 def by_day(charges: Iterable[Charge]) -> dict[date, Bill]:
-    """By the UTC day on which the application began."""
+    """Return bills by the UTC day on which the application began."""
     bills: dict[date, Bill] = defaultdict(Bill)
     for charge in charges:
         bills[charge.started_at.date()] += charge.bill
@@ -49,7 +49,7 @@ def by_pipeline(
     first_runs: Mapping[str, datetime],
     groups: Mapping[str, str],
 ) -> list[PipelineCost]:
-    """By name; what belongs to no run comes last.
+    """Return costs by name; those without a run come last.
 
     Args:
         first_runs: pipeline to the start of its first run.
@@ -68,7 +68,7 @@ def by_pipeline(
 
 
 def total(bills: Iterable[Bill]) -> Bill:
-    """The sum."""
+    """Return the sum."""
     return sum(bills, Bill())
 
 
@@ -88,12 +88,11 @@ def _of(name: str, charges: Sequence[Charge], days: Fraction, part: Fraction) ->
 
 
 def _always_on(charges: Sequence[Charge], days: Fraction) -> Bill | None:
-    """An application of the newest profile, for so many days."""
-    known = [each for each in charges if each.usage is not None]
+    """Return the bill of an application with the newest profile for this many days."""
+    known = [(each.started_at, each.usage) for each in charges if each.usage is not None]
     if not known:
         return None
-    newest = max(known, key=lambda each: each.started_at).usage
-    assert newest is not None
+    _, newest = max(known, key=lambda each: each[0])
     us = round(days * _DAY_US)
     core_us, byte_us = us * newest["cores"], us * newest["memory"]
     return Bill(core_us=core_us, byte_us=byte_us, money=money(newest["price"], core_us, byte_us))

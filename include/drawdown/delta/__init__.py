@@ -1,1 +1,1 @@
-"""Delta tables without Spark: their files and log, their versions, and going back to one."""
+"""Delta tables without Spark: their files, their log, their versions, and how to restore one."""

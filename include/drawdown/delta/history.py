@@ -1,4 +1,4 @@
-"""The versions of a Delta table: which held a batch last, what came since, and going back to it."""
+"""The versions of a Delta table: which one ends with a batch, what came after it, and how to restore it."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from drawdown.delta.table import DeltaTableFiles, commit_properties
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import Change
 from drawdown.storage import Storage
+from drawdown.values.text import counted
 
 
 class DeltaHistory:
@@ -25,7 +26,7 @@ class DeltaHistory:
         self._files = DeltaTableFiles(uri)
 
     def version_with(self, app_id: str, last: int) -> tuple[int, int]:
-        """The newest version that holds no batch behind `last`, and the last batch it holds (-1: none)."""
+        """Return the newest version without a batch after `last`, and the last batch in it (-1: none)."""
         with self._reading():
             table = self._open()
             for version in range(table.version(), -1, -1):
@@ -38,24 +39,24 @@ class DeltaHistory:
 
     @property
     def newest(self) -> int:
-        """The version that is the newest now."""
+        """Return the table's newest version."""
         return DeltaTableFiles(self._files.uri).version
 
     def late_releases(self, app_id: str, version: int) -> list[int]:
-        """The first batch of each slice that was released out of order, in a commit after a version."""
+        """Return the first batch of each slice that was released out of order after a version."""
         marked = f"{app_id}/held/"
         ids = (action["txn"]["appId"] for _, action in self._since(version) if "txn" in action)
         return [int(each.rpartition(".")[2]) for each in ids if each.startswith(marked)]
 
     def replays(self, version: int) -> list[str]:
-        """The intervals that were replayed after a version, oldest first."""
+        """Return the intervals that were replayed after a version, oldest first."""
         said = (info for _, info in self._said_since(version))
         return [str(info["drawdown.replay"]) for info in said if "drawdown.replay" in info]
 
     def replays_in(self, change_ids: Collection[str]) -> set[str]:
-        """Those of these changes that are replays which the table holds, as far back as its log goes.
+        """Return which of these changes are replays in the table's current rows, as far back as its log goes.
 
-        One behind a version that the table went back to later is not.
+        A replay after a version to which the table was later restored is not.
         """
         found: dict[str, int] = {}
         for version, info in self._said_since(-1):
@@ -67,7 +68,7 @@ class DeltaHistory:
         return set(found)
 
     def gone_files(self, version: int) -> list[str]:
-        """Files of a version, below the table's folder, that are not there any more."""
+        """Return the files of a version, below the table's folder, that no longer exist."""
         then = self._files.as_of(version)
         if then is None:
             return [f"{self._files.uri}/_delta_log"]
@@ -76,7 +77,7 @@ class DeltaHistory:
         return sorted(path for path in then.referenced() - there if path.startswith(f"{self._files.uri}/"))
 
     def refuse_vacuumed(self, version: int, do: str) -> None:
-        """Refuse to go back to a version of which files are gone; touches nothing.
+        """Refuse to restore a version with missing files; changes nothing.
 
         Raises:
             RefusedError: ``sink.vacuumed``.
@@ -84,8 +85,8 @@ class DeltaHistory:
         if gone := self.gone_files(version):
             raise RefusedError(
                 "sink.vacuumed",
-                f"{len(gone)} file(s) of version {version} of the table were vacuumed or deleted, such as"
-                f" {gone[0]}",
+                f"vacuumed or deleted: {counted(len(gone), 'file')} of version {version} of the table, for"
+                f" example {gone[0]}",
                 where=self._files.uri,
                 do=do,
             )
@@ -93,14 +94,14 @@ class DeltaHistory:
     def restore(
         self, version: int, change: Change, batches: Mapping[str, int], *, without_gone: bool = False
     ) -> None:
-        """Bring the rows of a version back, in one commit that says again which batches they end with.
+        """Restore the rows of a version, in one commit that also sets the last batch of each transaction id.
 
-        A plain RESTORE leaves the transaction ids at the newest batches, and the sink would skip the batches
-        that come again.
+        A plain RESTORE leaves the transaction ids at the newest batches, and the sink would skip batches
+        that are repeated.
 
         Args:
-            batches: by transaction id the last batch that the table holds behind it.
-            without_gone: go on without files of it that are gone.
+            batches: by transaction id, the last batch that the table holds after the commit.
+            without_gone: continue without missing files of the version.
         """
         with self._files.reaching(
             "sink.unwritable", "cannot go back", "look whether its files were vacuumed"
@@ -109,12 +110,12 @@ class DeltaHistory:
             self._open().restore(version, ignore_missing_files=without_gone, commit_properties=said)
 
     def _said_since(self, version: int) -> Iterator[tuple[int, dict[str, Any]]]:
-        """What each commit behind a version says of itself, oldest first."""
+        """Yield each commit's information after a version, oldest first."""
         actions = self._since(version)
         yield from ((number, action["commitInfo"]) for number, action in actions if "commitInfo" in action)
 
     def _since(self, version: int) -> Iterator[tuple[int, dict[str, Any]]]:
-        """The actions of the entries behind a version, each with its entry's, as far as the log has them."""
+        """Yield the actions of kept log entries after a version, each with its entry's version."""
         folder = f"{self._storage.relative(self._files.uri)}/_delta_log"
         entries = sorted(self._storage.walk(folder, depth=1), key=lambda info: info.name)
         for info in entries:

@@ -1,6 +1,6 @@
-"""The log of a Delta table: which version was the newest at a time, and which files are named since one.
+"""The log of a Delta table: the newest version at a time, and the files that are named since a version.
 
-Source: Delta's transaction log protocol: an entry has one action a line, with paths as in a URL.
+Source: Delta's transaction log protocol: an entry has one action per line, with paths as in a URL.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ _NAMING = ("add", "cdc")
 
 
 class TableLog:
-    """The log as it was when it was first looked at; nothing is written.
+    """The log as it was when it was first read; nothing is written.
 
     Args:
-        uri: of the table, as `Storage.path` gave it.
+        uri: the table, as `Storage.path` returned it.
 
     Raises (from every method):
         SourceError: ``sink.unreadable``, or the storage cannot be reached.
@@ -42,22 +42,22 @@ class TableLog:
         return self._files.version
 
     def version_at(self, at_ms: int) -> int:
-        """The version that was the newest at a time (milliseconds since 1970 UTC, the storage's clock).
+        """Return the newest version at a time (milliseconds since 1970 UTC, the storage's clock).
 
-        Of a time before all entries that are kept the oldest of them.
+        For a time before all kept entries, return the oldest of them.
         """
         found = min(self._entries, default=self.newest)
         for version, info in sorted(self._entries.items()):
-            # As Delta has it, an entry is no older than the one before it.
+            # In Delta, an entry is never older than the one before it.
             if info.mtime_ms > at_ms:
                 break
             found = version
         return found
 
     def named_since(self, version: int) -> set[str]:
-        """Every file that this version or a later one names, absolute, as a listing has them.
+        """Return every file that this version or a later one names, absolute, as in a listing.
 
-        Of versions that the log does not go back to, what later entries say is taken.
+        For versions that the log no longer has, the later entries are used.
         """
         names = set(self._files.referenced())
         readable = next(self._readable(version), None)
@@ -75,7 +75,7 @@ class TableLog:
         return {int(number): info for number, info in numbered if number.isdigit()}
 
     def _readable(self, version: int) -> Iterator[DeltaTableFiles]:
-        """The table as of a version; where the log does not reach back so far, as of the next that it has."""
+        """Yield the table as of a version, or of the next version that the log still has."""
         for number in range(version, self.newest):
             then = self._files.as_of(number)
             if then is not None:

@@ -1,8 +1,7 @@
-"""A Delta table as publishing sees it: created empty, changed by one commit per publish.
+"""A Delta table for publishing: created empty, changed by one commit per publish.
 
-Every commit carries a transaction id that makes a second try a no-op. The files of an append and of an
-overwrite are already in the table's folder, staged there by the engine, and the commit only names them; a
-merge writes its own.
+Every commit has a transaction id that makes a second try a no-op. The files of an append and of an overwrite
+are already staged in the table's folder, and the commit only names them; a merge writes its own files.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ class DeltaTableFiles:
     """One Delta table by its absolute path or URL.
 
     Raises (from every method that opens the table):
-        SourceError: ``sink.unreadable`` when it is no Delta table or cannot be reached.
+        SourceError: ``sink.unreadable`` when it is not a Delta table or cannot be reached.
     """
 
     def __init__(self, uri: str) -> None:
@@ -51,7 +50,7 @@ class DeltaTableFiles:
         description: str,
         properties: Mapping[str, str] | None = None,
     ) -> None:
-        """An empty table. `schema_json` is Spark's own JSON form of a schema, which Delta shares."""
+        """Create an empty table. `schema_json` is Spark's own JSON form of a schema, which Delta shares."""
         from deltalake import DeltaTable, Schema
 
         with self._writing():
@@ -65,7 +64,7 @@ class DeltaTableFiles:
             )
 
     def add_columns(self, fields_json: Sequence[str]) -> None:
-        """Add nullable columns, each in Spark's JSON form of a field; rows of before have NULL there."""
+        """Add nullable columns, each in Spark's JSON form of a field; existing rows have NULL there."""
         from deltalake import Field
 
         with self._writing():
@@ -82,34 +81,34 @@ class DeltaTableFiles:
 
     @property
     def table_id(self) -> str:
-        """Delta's own identity of the table; a table deleted and made again has another."""
+        """Return Delta's own id of the table; a recreated table has another."""
         return str(self._table.metadata().id)
 
     @property
     def version(self) -> int:
-        """The version that is looked at: the newest when this was first asked."""
+        """Return the version that this object reads: the newest at its first use."""
         return int(self._table.version())
 
     @property
     def schema_json(self) -> str:
-        """The table's schema in Spark's JSON form."""
+        """Return the table's schema in Spark's JSON form."""
         return str(self._table.schema().to_json())
 
     @property
     def arrow_schema(self) -> pa.Schema:
-        """The table's schema as pyarrow's."""
+        """Return the table's schema as a pyarrow schema."""
         import pyarrow as pa
 
         return pa.schema(self._table.schema().to_arrow())
 
     @property
     def configuration(self) -> dict[str, str]:
-        """The table's properties."""
+        """Return the table's properties."""
         return dict(self._table.metadata().configuration)
 
     @property
     def partition_by(self) -> list[str]:
-        """The table's partition columns."""
+        """Return the table's partition columns."""
         return list(self._table.metadata().partition_columns)
 
     @property
@@ -118,15 +117,15 @@ class DeltaTableFiles:
         return not self._table.file_uris()
 
     def published_version(self, app_id: str) -> int:
-        """The last batch committed under a transaction id, or -1."""
+        """Return the last batch committed under a transaction id, or -1."""
         version = self._table.transaction_version(app_id)
         return -1 if version is None else int(version)
 
     def content(self, columns: Sequence[str] | None = None) -> pa.Table:
-        """All rows, in no order, with those of the columns that the table has (None: with all of them).
+        """Return all rows, in no order, with those of the columns that the table has (None: all of them).
 
-        Not by DeltaTable.to_pyarrow_table: threads of Arrow's would call back into Python, and one that does
-        so while the interpreter ends aborts the process ("terminate called without an active exception").
+        Not by DeltaTable.to_pyarrow_table: Arrow's threads would call back into Python, which aborts the
+        process while the interpreter ends ("terminate called without an active exception").
         """
         import pyarrow as pa
         from deltalake import QueryBuilder
@@ -134,7 +133,7 @@ class DeltaTableFiles:
         there = [field.name for field in self._table.schema().fields]
         wanted = [name for name in columns if name in there] if columns is not None else there
         names = ", ".join('"' + name.replace('"', '""') + '"' for name in wanted)
-        with self.reaching("sink.unreadable", "cannot be read", "look whether files of it were deleted"):
+        with self.reaching("sink.unreadable", "cannot be read", "check whether its files were deleted"):
             found = QueryBuilder().register("rows", self._table).execute(f"SELECT {names} FROM rows")  # noqa: S608
             try:
                 return pa.RecordBatchReader.from_stream(found).read_all()
@@ -142,14 +141,14 @@ class DeltaTableFiles:
                 raise OSError(str(cause)) from None
 
     def rows(self, columns: Sequence[str]) -> list[dict[str, Any]]:
-        """All rows, with those of the columns that the table has; times are aware, in UTC."""
+        """Return all rows, with those of the columns that the table has; times are aware, in UTC."""
         found: list[dict[str, Any]] = self.content(columns).to_pylist()
         return found
 
     def referenced(self) -> set[str]:
-        """Absolute paths of the files of the current version, as a listing has them.
+        """Return absolute paths of the files of the current version, as in a listing.
 
-        Not DeltaTable.file_uris: it escapes the table's own folder, and what the log has escaped it leaves.
+        Not DeltaTable.file_uris: it escapes the table's own folder, and leaves the log's escapes as they are.
         """
         import pyarrow as pa
 
@@ -158,7 +157,7 @@ class DeltaTableFiles:
         return {p if "://" in p or p.startswith("/") else f"{self.uri}/{p}" for p in map(unquote, paths)}
 
     def as_of(self, version: int) -> DeltaTableFiles | None:
-        """The table as it was in a version; None where the log does not reach back to it."""
+        """Return the table as it was in a version; None when the log no longer reaches back to it."""
         from deltalake import DeltaTable
         from deltalake.exceptions import DeltaError
 
@@ -170,7 +169,7 @@ class DeltaTableFiles:
         return then
 
     def sizes(self) -> list[tuple[tuple[str, ...], int]]:
-        """Of each file of the current version its partition and its bytes."""
+        """Return partition and bytes of each file of the current version."""
         import pyarrow as pa
 
         rows = pa.table(self._table.get_add_actions(flatten=True)).to_pylist()
@@ -178,10 +177,10 @@ class DeltaTableFiles:
         return [(tuple(str(row[name]) for name in names), int(row["size_bytes"])) for row in rows]
 
     def compact(self, change: Change) -> tuple[int, int]:
-        """Put small files together, partition by partition, in one commit that changes no row.
+        """Merge small files, partition by partition, in one commit that changes no row.
 
         Returns:
-            The number of files that went into it, and that came out of it.
+            The number of files removed, and the number added.
         """
         with self._writing():
             done = self._table.optimize.compact(commit_properties=commit_properties(change, {}, {}))
@@ -189,7 +188,7 @@ class DeltaTableFiles:
         return int(done["numFilesRemoved"]), int(done["numFilesAdded"])
 
     def write_again(self, rows: pa.Table, change: Change) -> tuple[int, int]:
-        """One commit that puts `rows` in place of all that is there; columns that the table lacks are added.
+        """Replace all rows by `rows` in one commit; columns that the table lacks are added.
 
         Returns:
             The number of files before and after.
@@ -209,21 +208,21 @@ class DeltaTableFiles:
         return before, len(self._table.file_uris())
 
     def append(self, files: Sequence[StagedFile], commit: Commit) -> None:
-        """Make staged files visible beside what is there."""
+        """Make staged files visible in addition to the existing rows."""
         self._add("append", files, commit)
 
     def overwrite(
         self, files: Sequence[StagedFile], commit: Commit, like: DeltaTableFiles | None = None
     ) -> None:
-        """Make staged files visible in place of all that is there; without files the table is then empty.
+        """Make staged files visible in place of all rows; without files the table is then empty.
 
         Args:
-            like: has the columns that the table gets by the same commit.
+            like: a table whose columns the table gets in the same commit.
         """
         self._add("overwrite", files, commit, like)
 
     def merge(self, rows: Iterable[pa.RecordBatch], keys: Sequence[str], commit: Commit) -> None:
-        """Upsert rows that have each key once, read as they are needed; NULL keys match NULL keys."""
+        """Upsert rows, which have each key once and are read as needed; NULL keys match NULL keys."""
         same = " AND ".join(f'(t."{key}" IS NOT DISTINCT FROM s."{key}")' for key in keys)
         with self._writing():
             source = _reader(rows, self.arrow_schema)
@@ -236,14 +235,14 @@ class DeltaTableFiles:
     def replace(
         self, column: str, interval: Interval, rows: Any, change: Change, info: Mapping[str, str]
     ) -> bool:
-        """One commit that puts `rows` in place of those whose `column` is in the interval.
+        """Replace the rows whose `column` is in the interval by `rows`, in one commit.
 
-        Files that lie partly in it are written again without them. The table is as it was when it was
-        first looked at through this object: a commit since then that touches the interval wins.
+        Files that are partly in the interval are written again without those rows. The object works on the
+        version that it read first: a later commit that touches the interval wins.
 
         Args:
-            rows: pyarrow RecordBatches, all of the interval; times of it need no zone.
-            info: further notes for the table's history.
+            rows: pyarrow RecordBatches, all in the interval; times in `column` need no zone.
+            info: further entries for the table's history.
 
         Returns:
             False when another commit has touched the interval since then; nothing is changed.
@@ -278,7 +277,7 @@ class DeltaTableFiles:
 
         actions = [
             AddAction(
-                # Delta's log escapes paths, and delta-rs does it again when it writes the log.
+                # Paths in Delta's log are escaped, and delta-rs escapes them when it writes the log.
                 path=unquote(file.action["path"]),
                 size=file.action["size"],
                 partition_values=file.action.get("partitionValues") or {},
@@ -299,7 +298,7 @@ class DeltaTableFiles:
         del self.__dict__["_table"]
 
     def has_change(self, change: Change) -> bool:
-        """Whether a commit behind what the change is based on carries it out."""
+        """Whether a commit after the version that the change is based on carries it out."""
         since = -1 if change.based_on is None else change.based_on
         newer = self.version - since
         with self.reaching("sink.unreadable", "cannot be read", "look whether it was moved or deleted"):
@@ -307,7 +306,7 @@ class DeltaTableFiles:
         return any(entry.get("drawdown.change") == change.change_id for entry in entries)
 
     def fence(self, lease: Lease) -> None:
-        """A commit that changes nothing, and lets every commit fail that was begun under an older epoch."""
+        """Make a commit that changes nothing, but makes commits fail that were begun under an older epoch."""
         from deltalake.transaction import CommitProperties, Transaction
 
         said = CommitProperties(
@@ -322,7 +321,7 @@ class DeltaTableFiles:
 
     @contextmanager
     def _writing(self) -> Iterator[None]:
-        """Raises ChangedMeanwhileError for a conflict with another commit."""
+        """Raise ChangedMeanwhileError for a conflict with another commit in the block."""
         from deltalake.exceptions import CommitFailedError
 
         do = "check that it is a folder, and that this user may write there; nothing was published"
@@ -334,7 +333,7 @@ class DeltaTableFiles:
 
     @contextmanager
     def reaching(self, error_id: str, what: str, do: str) -> Iterator[None]:
-        """Turn what Delta or the storage says into one SourceError."""
+        """Turn errors of Delta or the storage into one SourceError."""
         from deltalake.exceptions import DeltaError
 
         try:
@@ -350,7 +349,7 @@ def _plain(cause: Exception) -> str:
 
 
 def _reader(rows: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatchReader:
-    """These rows as a table with this schema takes them, each batch when it is asked for."""
+    """Convert rows for a table with this schema, each batch when it is read."""
     import pyarrow as pa
 
     tables = (fitting(pa.table(batch), schema) for batch in rows)
@@ -360,9 +359,9 @@ def _reader(rows: Iterable[pa.RecordBatch], schema: pa.Schema) -> pa.RecordBatch
 
 
 def fitting(rows: Any, schema: Any) -> Any:
-    """A pyarrow Table as a table with this schema takes it: its columns by name, in its types and its order.
+    """Convert a pyarrow Table for a table with this schema: its columns by name, in its types and order.
 
-    A column that the rows lack, as those do that were staged before it was added, is NULL.
+    A column that the rows lack is NULL, for example when they were staged before it was added.
     """
     import pyarrow as pa
 
@@ -375,7 +374,7 @@ def fitting(rows: Any, schema: Any) -> Any:
 
 
 def _within(column: str, kind: Any, interval: Interval) -> str:
-    """The interval as a condition of Delta's SQL on a column of this Arrow type."""
+    """Return the interval as a condition of Delta's SQL on a column of this Arrow type."""
     import pyarrow as pa
 
     if pa.types.is_date(kind):
@@ -390,11 +389,11 @@ def _within(column: str, kind: Any, interval: Interval) -> str:
 
 def _of(commit: Commit) -> Any:
     ids = [commit.app_id] if commit.once is None else [commit.app_id, commit.once]
-    return commit_properties(commit.change, dict.fromkeys(ids, commit.version), commit.info)
+    return commit_properties(commit.change, dict.fromkeys(ids, commit.version), {})
 
 
 def commit_properties(change: Change, versions: Mapping[str, int], info: Mapping[str, str]) -> Any:
-    """Of a commit: its change, the batches by transaction id, and what fences older holders of its lease."""
+    """Return a commit's properties: its change, batches by transaction id, and the fence of its lease."""
     from deltalake.transaction import CommitProperties, Transaction
 
     ids = {**versions, fence_id(change.lease): change.epoch}

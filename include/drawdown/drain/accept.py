@@ -1,4 +1,4 @@
-"""Let a checkpoint go on whose operators another version writes in other words, because a person says so."""
+"""Accept a checkpoint whose operators an earlier version described differently, on a person's decision."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from drawdown.workspace import Generation
 
 
 def accept(root: SparkSession, generation: Generation, current: Callable[[], Lease]) -> list[str]:
-    """Note the operators in the words of now; each change in a sentence.
+    """Record the operators as this version describes them; returns one sentence per change.
 
     Raises:
         RefusedError: ``accept.nothing``, ``accept.meaning``.
-        DrawdownError: what else the plan refuses.
+        DrawdownError: anything else that the plan refuses.
     """
     pipeline, metastore = generation.pipeline, generation.metastore
     plan = plan_pipeline(root, generation.workspace, pipeline)

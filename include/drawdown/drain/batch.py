@@ -1,13 +1,12 @@
 """What a drain does with each micro-batch, inside foreachBatch and before Spark commits it.
 
- a  stop here when asked to, when the bound is reached, when nothing but a timer asked for the batch,
-    when the lease is lost or when a file of the batch is gone or another (spark_batch_files.py):
-    nothing is written
- b  take away what an earlier attempt at this batch staged
- c  stage the rows: the one action that executes the batch. A sink that stages nothing is handed them here,
-    for good: rows that end the run are looked for first, by a read of their own
+ a  stop, with nothing written: on request, at the bound, when only a timer caused the batch, when the lease
+    is lost, or when a file of the batch is missing or has changed (spark_batch_files.py)
+ b  remove what an earlier attempt at this batch staged
+ c  stage the rows: the one action that executes the batch. A sink without staging receives them here for
+    good, so rows that must end the run are looked for first, in a separate read
  d  read the counts that this execution collected at the source boundaries
- e  fetch and stage the rejected rows, and count late rows, where d says that there are any
+ e  fetch and stage the rejected rows, and count late rows, if step d found any
  f  note batch, files, offsets, counts and maxima in one fenced transaction
  g  direct publishing: make the batch visible
 Spark writes its commit log after this returns. A crash anywhere replays the batch from a.
@@ -17,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -27,15 +26,14 @@ from drawdown.metastore.records import Batch, Counts, Lease, QuarantineDecision,
 from drawdown.publishing import publish_batch
 from drawdown.query.query import Query
 from drawdown.rows.boundary import BatchPlan, Observed
+from drawdown.rows.quarantine_staging import JudgedBatch, stage_rejected
 from drawdown.rows.refused import refuse_rows
-from drawdown.rows.rejects import JudgedBatch, stage_rejected
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.sinks.stage import SinkStage
 from drawdown.sources.files.spark_batch_files import BatchFiles
 from drawdown.sources.kafka.spark_losses import Losses, lost_offsets
+from drawdown.values.interval import EPOCH
 from drawdown.workspace import Generation
-
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 class StopDrain(Exception):
@@ -48,12 +46,12 @@ class StopDrain(Exception):
 
 @dataclass
 class BatchStep:
-    """The steps a to g for the batches of one run.
+    """Runs steps a to g for each batch of one run.
 
     Attributes:
-        lease: asks for the current lease, and raises when it was lost.
-        stop_reason: asks, with the number of data batches so far, whether to stop, and why.
-        until_drained: whether to stop as well when nothing is left to do, see `_idle`.
+        lease: returns the current lease; raises when it is lost.
+        stop_reason: takes the number of data batches so far; returns why to stop, or None.
+        until_drained: whether to stop also when no work is left, see `_idle`.
         failure: the first error raised here; Spark would wrap it in a Java exception.
     """
 
@@ -88,7 +86,7 @@ class BatchStep:
     def _run(self, frame: DataFrame, batch_id: int) -> None:
         before, now = self._offsets(batch_id - 1), self._offsets(batch_id)
         has_data = before != now
-        # A batch without data only flushes what the last one closed: it belongs to that batch.
+        # A batch without data only emits what the batch before it closed, so it is not counted separately.
         replays = [each for each in self.query.replays if each.batch_id == batch_id]
         counted = has_data or bool(replays)
         reason = self.stop_reason(len(self.batches)) if counted else self._idle(batch_id)
@@ -99,8 +97,8 @@ class BatchStep:
         if reason is not None:
             raise StopDrain(reason)
         if self._committed_before(batch_id):
-            # Spark's own entry for it was lost: state and watermark come from executing it again, and
-            # its rows are where they were.
+            # Spark's commit entry for this batch was lost. Executing it again restores state and watermark;
+            # its rows are already in place.
             frame.write.format("noop").mode("overwrite").save()
             return
         visible = self._settle_earlier_attempt(lease, batch_id)
@@ -108,7 +106,7 @@ class BatchStep:
         if has_data and not self.pipeline.sink.staged:
             self._judge_before_delivery(plan)
 
-        # Nothing is written when readers see the batch already; its files are those noted then.
+        # If readers already see the batch, nothing is written and the recorded files are kept.
         with durable("batch.stage"):
             output = self.sink.write(frame, self.generation.number, batch_id) or visible
         metrics = plan.metrics()
@@ -154,7 +152,7 @@ class BatchStep:
             },
         )
         with durable("batch.note"):
-            # Asked again: the rows may have taken so long that the run was given up.
+            # Check the lease again: staging may have taken so long that the run was cancelled.
             self.generation.metastore.note_batch(self.lease(), batch, [*output, *rejected], maxima)
         if self.pipeline.sink.publish == "direct":
             publish_batch(self.generation.workspace, lease, self.pipeline, batch)
@@ -163,19 +161,20 @@ class BatchStep:
         self.on_batch(batch)
 
     def _judge_before_delivery(self, plan: BatchPlan) -> None:
-        """Raise as `refuse_rows` while the sink has nothing of the batch yet."""
+        """Raise like `refuse_rows`, before the sink receives any row of the batch."""
         strict = {name: each for name, each in self.query.boundaries.items() if each.may_end_a_run}
         observed = {name: each.count(plan.source_frame(name)) for name, each in strict.items()}
         refuse_rows(self.pipeline, strict, observed)
 
     def _idle(self, batch_id: int) -> str | None:
-        """``drained`` for a batch without data and with the watermark of its predecessor of this run.
+        """Return ``drained`` when the batch has no data and its watermark equals that of this run's previous
+        batch.
 
         Spark plans such batches forever where an operator has processing-time timeouts, timers or a time
         to live (shouldRunAnotherBatch of FlatMapGroupsInPandasWithStateExec and TransformWithStateExec), and
-        Available-now would never end. What was due fired in the predecessor. The batch stays planned: the
-        next run repeats it by the time it was planned at, then plans one by its own clock, so timers fire
-        also when no new data came.
+        Available-now would never end. Timers that were due fired in the previous batch. This batch stays
+        planned: the next run repeats it with its planned time, then plans one with the current time, so that
+        timers fire even without new data.
         """
         if not self.until_drained or batch_id - 1 <= self.planned_before:
             return None
@@ -191,17 +190,17 @@ class BatchStep:
         return list(self.files.offsets(batch_id).offsets) if batch_id >= 0 else []
 
     def _committed_before(self, batch_id: int) -> bool:
-        """Whether Spark had committed the batch once: the metastore has it beyond `staged` only then."""
+        """Whether Spark has committed this batch before: only then is its status beyond `staged`."""
         noted = self.generation.batch(batch_id)
         return noted is not None and noted.status != "staged"
 
     def _settle_earlier_attempt(self, lease: Lease, batch_id: int) -> list[StagedFile]:
-        """Remove the files of an attempt at this batch that noted them and died before Spark's commit.
+        """Remove the files of an attempt that recorded them and died before Spark's commit.
 
-        Looked up under the lease: a run that slept and lost it would remove its successor's files.
+        The lookup checks the lease: a run that stalled and lost it would remove its successor's files.
 
         Returns:
-            Its output files instead, when readers see them already.
+            The output files that readers already see; these are kept. Else an empty list.
         """
         generation = self.generation.number
         with self.generation.metastore.fenced(lease):
@@ -209,7 +208,7 @@ class BatchStep:
             files = self.generation.staged_files([batch_id])
         if noted is None or noted.status != "staged":
             return []
-        # Outside the lock: these files are an older attempt's, and no newer one names them.
+        # Outside the lock: the files belong to an older attempt, and no newer attempt uses them.
         output = [file for _, file in files if file.table == "output"]
         self.quarantine.remove([file for _, file in files if file.table == "quarantine"])
         if self.sink.holds(generation, batch_id):
@@ -218,15 +217,15 @@ class BatchStep:
         return []
 
     def _java_execution(self) -> Any:
-        """IncrementalExecution of the batch under way; the session runs this one query only."""
+        """Return the IncrementalExecution of the current batch; the session runs only this query."""
         return self.query.session._jsparkSession.streams().active()[0].streamingQuery().lastExecution()
 
     def _observed(self, plan: BatchPlan, metrics: Mapping[str, Any], name: str, has_data: bool) -> Observed:
         boundary = self.query.boundaries[name]
         if name in metrics and not self.query.stops_early:
             return boundary.observed(metrics)
-        # The optimiser dropped the whole branch (a join with an empty table), or a LIMIT ended the
-        # reading: count it alone.
+        # The optimiser dropped this branch (a join with an empty table) or a LIMIT ended the read early:
+        # count the source separately.
         if not has_data:
             return Observed.nothing([rule.name for rule in boundary.rules])
         return boundary.count(plan.source_frame(name))
@@ -241,13 +240,13 @@ class BatchStep:
         return boundary.late_rows(plan.source_frame(name), watermark)
 
     def _until_now(self, shown: Mapping[str, datetime]) -> dict[str, dict[str, str]]:
-        """By source the greatest event time that this batch or one before it was fed, as a batch notes it."""
+        """Return the greatest event time so far, by source, in the form that a batch records."""
         known = self.generation.metastore.maxima(self.pipeline.name, self.generation.number)
         greatest = {**known, **{name: max(at, known.get(name, at)) for name, at in shown.items()}}
         return {name: {"greatest": at.isoformat()} for name, at in greatest.items()}
 
     def _judged_by(self, batch_id: int) -> datetime:
-        """The watermark that late rows of a batch are late against."""
+        """Return the watermark that decides which rows of a batch are late."""
         return EPOCH + timedelta(milliseconds=self.files.late_watermark(batch_id))
 
 
@@ -269,7 +268,7 @@ def _replayed(replays: Sequence[QuarantineDecision]) -> Counts:
 
 
 def _maxima(observed: Mapping[str, Observed], replays: Sequence[QuarantineDecision]) -> dict[str, datetime]:
-    """By source the greatest event time that was fed, in microseconds where it was observed."""
+    """Return the greatest event time that was fed, by source."""
     shown = [(name, seen.greatest) for name, seen in observed.items()]
     shown += [(name, feed["greatest"]) for each in replays for name, feed in each.feeds.items()]
     micros: dict[str, int] = {}

@@ -2,19 +2,19 @@
 
  1  load and validate the spec (the caller has done it: a Pipeline is valid)
  2  take the lease
- 3  open the checkpoint's generation and plan (planning.py): refuse, or go on
- 4  reconcile the past: Spark's commit log is the truth; changes that dead runs left open are closed, the runs
-    marked; begin a change of its own, with the place where its files go
- 5  note the end: what the sources hold now is the backlog that progress is measured against
- 6  start the query in a session of its own
+ 3  open the checkpoint's generation and plan (planning.py): refuse or continue
+ 4  reconcile with Spark's commit log; close changes that crashed runs left open and mark those runs; begin
+    this run's change, which names the folder for its files
+ 5  record the sources' current end: progress is measured against this backlog
+ 6  start the query in its own session
  7  per batch: check the lease, stage, count, note (batch.py)
  8  stop when drained, at the bound, or when asked: before the next batch writes
- 9  audit the slice: every committed batch that nobody has judged, of earlier runs too
+ 9  audit the slice: every committed batch that no audit has judged, including those of earlier runs
 10  publish or hold
 11  write the run record
 12  release the lease
 
-A crash at any point, then a new run, gives the rows of a run that never crashed.
+After a crash at any point, a new run produces the same rows as a run that never crashed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
-from drawdown.drain.batch import EPOCH, BatchStep, StopDrain
+from drawdown.drain.batch import BatchStep, StopDrain
 from drawdown.drain.failures import UNEXPECTED, of_run
 from drawdown.drain.listener import listener_of, listening
 from drawdown.drain.planning import plan_pipeline
@@ -43,11 +43,13 @@ from drawdown.errors import DrawdownError, TransformError
 from drawdown.fault_points import durable
 from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
 from drawdown.metastore.records import Batch, Counts, Run, RunState, Verdict
+from drawdown.plan.changes import changes
+from drawdown.plan.fingerprint import looked_at, spec_fingerprint
 from drawdown.plan.preflight import preflight
 from drawdown.publishing.staging import Staging
 from drawdown.query.carriers import write_carriers
 from drawdown.query.query import Query
-from drawdown.rows.rejects import QUARANTINE_SCHEMA
+from drawdown.rows.quarantine_staging import QUARANTINE_SCHEMA
 from drawdown.rows.replayed import plan_their_batch
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.sinks.stage import SinkStage, sink_for
@@ -61,13 +63,17 @@ from drawdown.spark.jobs import end_stuck_query
 from drawdown.spark.session import reading_session
 from drawdown.spark.versions import state_formats
 from drawdown.spec import Pipeline
-from drawdown.spec.trigger import AVAILABLE_NOW, Trigger
+from drawdown.spec.scheduling.trigger import AVAILABLE_NOW, Trigger
+from drawdown.values.interval import EPOCH
+from drawdown.values.text import counted
 from drawdown.verdicts import PlanVerdict
 from drawdown.workspace import Generation, Workspace
 
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
+# Errors that ask for other content of a file.
+_ABOUT_FILES = ("source.malformed", "source.unreadable-file")
 DRAINED = "drained"
 ASKED_TO_STOP = "asked to stop"
 
@@ -79,7 +85,7 @@ def drain(
     auditor: Auditor,
     context: RunContext,
 ) -> Run:
-    """Drain one pipeline; the steps are this module's page.
+    """Drain one pipeline, in the steps of this module's docstring.
 
     Returns:
         The finished run record, with verdict pass, warn or empty.
@@ -88,7 +94,7 @@ def drain(
         BusyError: another run holds the lease.
         RefusedError, SpecError, SourceError, TransformError: nothing of the failed batch is visible.
         AuditFailed: the slice was judged fail or error; it is not published.
-        what ``context.given_up`` says: the run was ended in the middle of a step.
+        the error from ``context.given_up``: the run was cancelled in the middle of a step.
     """
     return under_lease(
         lambda heartbeat: Drain(root, workspace, pipeline, auditor, context, heartbeat),
@@ -104,7 +110,7 @@ def under_lease(
     workspace: Workspace,
     pipeline: Pipeline,
 ) -> Run:
-    """Take the lease, open the run record, do the work, close both whatever happens. Raises as `drain`."""
+    """Take the lease, open the run record and do the work; always close both. Raises as `drain`."""
     ttl = workspace.project.lease_ttl.delta
     with durable("lease.take"):
         lease = workspace.metastore.acquire(pipeline.name, record.holder, record.run_id, ttl)
@@ -124,10 +130,10 @@ def under_lease(
 
 @dataclass(frozen=True)
 class Opened:
-    """What the steps behind the opening work on.
+    """The state that all steps after opening work on.
 
     Attributes:
-        generation: with its checkpoint, which the metastore knows by now.
+        generation: the generation, with its checkpoint already in the metastore.
         fingerprint: what the checkpoint freezes of this spec.
     """
 
@@ -142,7 +148,7 @@ class Opened:
 
 @dataclass
 class Tally:
-    """What is known of a run when its record is closed, whichever step it ends in.
+    """What a run has found out so far; its record is closed with this, whichever step it ends in.
 
     Attributes:
         generation: None while the run may still be refused; its checkpoint is None until it is noted.
@@ -160,7 +166,7 @@ class Tally:
     notices: list[dict[str, Any]] = field(default_factory=list)
 
     def counts(self, committed: int | None) -> tuple[int, Counts]:
-        """The batches of this run up to the last committed one: how many, and what they counted."""
+        """Return the number of committed batches of this run, and their counts."""
         done = [each for each in self.batches if committed is not None and each.batch_id <= committed]
         return len(done), replace(
             sum((each.counts for each in done), Counts()),
@@ -172,7 +178,7 @@ class Tally:
 
 @dataclass
 class Drain:
-    """One run over the live checkpoint; what a watch does otherwise (watch.py) are its overridden parts."""
+    """One run over the live checkpoint. A watch overrides what it does differently (watch.py)."""
 
     root: SparkSession
     workspace: Workspace
@@ -194,6 +200,7 @@ class Drain:
         if (verdict := self._judge(opened)).outcome in ("fail", "error"):
             raise not_passed(self.pipeline, verdict)
         self._conclude(opened, stop_reason)
+        self._note_looked_at(opened.generation)
         self.tally.notices += opened.slice.check_held_deadlines(self.context.on_notice)
         return self.finish(
             "stopped" if stop_reason == ASKED_TO_STOP else "succeeded",
@@ -205,7 +212,7 @@ class Drain:
     def _open(self) -> Opened:
         plan = plan_pipeline(self.root, self.workspace, self.pipeline, self.trigger)
         query = plan.accepted()
-        # Not before: a checkpoint that is refused has nothing to report at the end.
+        # Not earlier: a refused checkpoint has nothing to report at the end.
         self.tally.generation = plan.generation
         self.tally.notices += plan.losses.notices()
         for verdict in plan.trouble.verdicts:
@@ -267,7 +274,7 @@ class Drain:
             with durable("query.start"):
                 running = writer.start()
             self.context.on_query(str(running.runId))
-            progress = self.tally.progress = RunProgress(running, query.source_order)
+            progress = self.tally.progress = RunProgress(running, query)
             reason = self._until_it_ends(opened, running, progress, step)
         self.workspace.metastore.set_query_id(self.heartbeat.lease, generation.number, str(running.id))
         return reason
@@ -275,7 +282,7 @@ class Drain:
     def _until_it_ends(
         self, opened: Opened, running: StreamingQuery, progress: RunProgress, step: BatchStep
     ) -> str:
-        """Why it did; raises what the step raised rather than what Spark made of it."""
+        """Return why the query ended; raise the step's error rather than Spark's wrapper."""
         try:
             return self._wait(opened, running, progress)
         except PySparkException:
@@ -286,14 +293,14 @@ class Drain:
             raise
         finally:
             self._look(progress)
-            # Whatever ended the wait: no batch may be written after the lease is given back.
+            # In every case: no batch may be written after the lease is released.
             if self.context.given_up() is None:
                 running.stop()
             else:
                 end_stuck_query(opened.query.session, running)
 
     def _wait(self, opened: Opened, running: StreamingQuery, progress: RunProgress) -> str:
-        """Until the query ends by itself; returns why it did."""
+        """Wait until the query ends by itself; return why."""
         while not running.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
             self._look(progress)
             self._refuse_if_given_up()
@@ -306,19 +313,27 @@ class Drain:
             self.context.on_progress(entry)
 
     def _tell(self, verdict: PlanVerdict) -> None:
-        """What the run goes on with and a person should know: said now, and kept in the run record."""
+        """Log warnings and keep them in the run record: the run continued, but somebody should look."""
         notice = {"id": verdict.id, "what": verdict.what, "about": verdict.about, "do": verdict.do}
         if notice not in self.tally.notices:
             self.tally.notices.append(notice)
             self.context.on_notice(f"{verdict.id}: {verdict.what}")
 
     def _conclude(self, opened: Opened, stop_reason: str) -> None:
-        """After a slice that passed. Rewritten files are said once: the next run compares with these."""
+        """Finish after a slice that passed. Rewritten files are reported once: the next run compares with
+        these."""
         for source, files in opened.trouble.changed.items():
             if files:
                 self.workspace.metastore.note_read_files(
                     self.heartbeat.lease, opened.generation.number, source, files
                 )
+
+    def _note_looked_at(self, generation: Generation) -> None:
+        """A changed spec that fits is noted with its first batch; until one comes, no run need look again."""
+        before, now = generation.fingerprint, spec_fingerprint(self.pipeline)
+        if not self.tally.batches and changes(before, now):
+            noted = looked_at(before, now)
+            self.workspace.metastore.update_fingerprint(self.heartbeat.lease, generation.number, noted)
 
     def _wait_for_files(self, seconds: float) -> bool:
         self.context.on_notice(f"a file is younger than `settle`: the batch waits for {seconds:.0f} s")
@@ -339,7 +354,7 @@ class Drain:
         if self.context.stop.is_set():
             return ASKED_TO_STOP
         if bounds.max_batches is not None and batches >= bounds.max_batches:
-            return f"bound of {bounds.max_batches} batches reached"
+            return f"bound of {counted(bounds.max_batches, 'batch')} reached"
         limit = bounds.max_duration
         if limit is not None and batches and seconds >= limit.delta.total_seconds():
             return f"bound of {limit.text} reached"
@@ -348,17 +363,18 @@ class Drain:
     def _on_batch(self, opened: Opened, batch: Batch) -> None:
         generation = opened.generation
         if not self.tally.batches:
-            # An allowed change is noted with the first batch under it, before Spark commits that.
+            # An accepted change is recorded with its first batch, before Spark commits that batch.
             now = {**opened.fingerprint, "state.formats": state_formats(generation.files, batch.batch_id)}
             if now != generation.fingerprint:
                 self.workspace.metastore.update_fingerprint(self.heartbeat.lease, generation.number, now)
-        # Spark begins a batch when it has committed the one before.
+        # Spark starts a batch only after committing the one before.
         self.tally.committed = batch.batch_id - 1
         self.tally.batches.append(batch)
         self.context.on_batch(batch)
 
     def _left(self, stop_reason: str) -> str:
-        """What a drain that ended before its backlog leaves to the next; the bound may be just met."""
+        """Return what a drain that stopped at its bound leaves to the next run; empty when nothing is
+        left."""
         if stop_reason == DRAINED:
             return ""
         left = waiting_text(preflight(self.workspace, self.pipeline).backlog)
@@ -367,14 +383,14 @@ class Drain:
     # 9 and 10
 
     def _judge(self, opened: Opened) -> Verdict:
-        """Audit what is committed and not judged, and publish what has passed."""
+        """Audit the committed batches that no audit has judged, and publish those that passed."""
         generation, tally = opened.generation, self.tally
         if (last := generation.files.last_commit_batch()) is not None:
             tally.committed = last
             with durable("commits.note"):
                 self.workspace.metastore.mark_committed(self.heartbeat.lease, generation.number, last)
         verdict = opened.slice.audit(self.context.run_id)
-        # A watch judges many slices: its record shows the last one that had rows, and all that is visible.
+        # A watch judges many slices: its record shows the last one with rows, and the total of visible rows.
         if verdict.outcome != "empty" or "verdict" not in tally.outcome:
             tally.outcome["verdict"] = verdict.outcome
         rows = opened.slice.publish()
@@ -387,19 +403,19 @@ class Drain:
     def fail(self, error: DrawdownError) -> None:
         """Close the run record with an error."""
         files = self.tally.batch_files
-        if files is not None and (isinstance(error, TransformError) or error.id == "source.malformed"):
-            # The error asks for the data to be fixed: a corrected file is not a lie.
+        if files is not None and (isinstance(error, TransformError) or error.id in _ABOUT_FILES):
+            # The error asked for the data to be fixed, so a corrected file is not reported as rewritten.
             with suppress(DrawdownError):
                 files.let_be_changed(self.heartbeat.lease)
         self.finish("failed", error=error.as_dict())
 
     def abandon(self, error: DrawdownError) -> None:
-        """Close the run record for a thread that hangs, with what is in memory: storage may be what it hangs
-        in, and the thread that watches over the others must not."""
+        """Close the run record of a thread that hangs, using only what is in memory: the thread may hang in
+        storage, and the caller must not."""
         self._close("failed", self.tally.committed, error=error.as_dict())
 
     def finish(self, state: RunState, **values: Any) -> Run:
-        """Close the run record with what is known by now."""
+        """Close the run record with what is known so far."""
         generation, staging = self.tally.generation, self.tally.staging
         committed = generation.files.last_commit_batch() if generation is not None else None
         if staging is not None and self.context.given_up() is None:

@@ -1,4 +1,4 @@
-"""How a run that failed ends: with one of our errors, whatever was raised."""
+"""Maps whatever a failed run raised to one DrawdownError."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from drawdown.errors import DrawdownError, MachineError, RefusedError, TransformError
-from drawdown.recovery.advice import copy_back, torn_state
+from drawdown.recovery.repair.advice import copy_back, torn_state
 from drawdown.spark.full_disks import full_disk
 from drawdown.spark.query_failures import FAILED, from_spark
 from drawdown.spark.sentences import root_sentence
@@ -22,7 +22,7 @@ _JVM_ENDS_WITHIN = 1.0
 
 
 def of_run(root: SparkSession, workspace: Workspace, pipeline: Pipeline, cause: Exception) -> DrawdownError:
-    """The error of a run that ended with `cause`, whatever that is."""
+    """Return the DrawdownError for a run that ended with `cause`."""
     if isinstance(cause, TransformError):
         return cause
     said = cause.what if isinstance(cause, DrawdownError) else str(cause)
@@ -31,61 +31,65 @@ def of_run(root: SparkSession, workspace: Workspace, pipeline: Pipeline, cause: 
     if isinstance(cause, DrawdownError):
         return cause
     if isinstance(cause, PySparkException | Py4JJavaError):
-        # A file that turns out to be torn is the likelier reason than any that Spark gives.
+        # A torn checkpoint file is a likelier reason than the one Spark gives.
         generation = Generation.of(workspace, pipeline)
         return torn_state(generation) or _unless_unreadable(generation, cause, from_spark(pipeline, cause))
-    # Whatever was asked of a JVM that is gone, the answer was some error of the connection.
+    # Every call to a JVM that has died fails with some connection error.
     gone = spark_is_gone(root, within=_JVM_ENDS_WITHIN)
     return without_spark(pipeline) if gone else unexpected(pipeline, cause)
 
 
 def _unless_unreadable(generation: Generation, cause: Exception, error: DrawdownError) -> DrawdownError:
-    """The error, or that of a checkpoint which Spark cannot read although nothing in it was found torn."""
-    if error.id != FAILED or not any(mark in str(cause) for mark in _STATE):
+    """Return `error`, or the error for a checkpoint that Spark cannot read although no torn file was
+    found."""
+    said = root_sentence(cause)
+    # A sentence that names a file of the checkpoint is not about the transform or the data.
+    about_it = f"{generation.path}/" in said or any(mark in str(cause) for mark in _STATE)
+    if error.id != FAILED or not about_it:
         return error
-    # As where storage keeps no checksums, and a byte has changed.
+    # For example: storage keeps no checksums, and a byte has changed.
     return RefusedError(
         "checkpoint.unreadable",
-        f"Spark cannot read the checkpoint of {generation.pipeline.name}, though nothing in it is seen to be"
-        f" torn: {root_sentence(cause)}",
+        f"Spark cannot read the checkpoint of {generation.pipeline.name}, although no damaged file was"
+        f" found: {said}",
         where=generation.storage.path(generation.path),
         do=copy_back(generation),
     )
 
 
 def without_spark(pipeline: Pipeline) -> MachineError:
-    """The JVM was killed under the run, or has ended itself."""
+    """Return the error for a JVM that was killed or exited during the run."""
     return MachineError(
         "spark.gone",
-        "Spark's JVM has ended in the middle of the run; memory may have run out",
+        "Spark's JVM ended during the run; it may have run out of memory",
         where=f"pipeline {pipeline.name}",
-        do="run again: a batch that was under way is replayed; if it stays, look at the machine's log"
-        " or raise `driver_memory` of the cluster in include/project.yaml",
+        do="run again: an interrupted batch is replayed; if it happens again, check the machine's log or"
+        " raise `driver_memory` of the cluster in include/project.yaml",
     )
 
 
 def stuck(pipeline: Pipeline, since: str) -> DrawdownError:
-    """Nothing of a run has ended for as long as its pipeline allows.
+    """Return the error for a run that made no progress for `stuck_after`.
 
     Args:
-        since: what has ended last.
+        since: the last thing that finished.
     """
     return DrawdownError(
         STUCK,
-        f"nothing of the run has ended for {pipeline.drain.stuck_after} since {since}: it was given up",
+        f"the run made no progress for {pipeline.drain.stuck_after} since {since} and was cancelled",
         where=f"pipeline {pipeline.name}",
-        do="look for code that waits forever (a function, a source, a lock of the sink), fix it and run"
-        " again: a batch that was under way is replayed; if it is only slow, raise `stuck_after` below"
+        do="look for code that waits forever (a function, a source, a lock in the sink), fix it and run"
+        " again: an interrupted batch is replayed; if it is only slow, raise `stuck_after` below"
         " `drain:` in pipeline.yaml",
     )
 
 
 def unexpected(pipeline: Pipeline, bug: BaseException) -> DrawdownError:
-    """A failure that has no name yet: still one error, with the class and the first line."""
+    """Return the error for a failure without an id: its class and its first line."""
     first = (str(bug).strip().splitlines() or [""])[0]
     return DrawdownError(
         UNEXPECTED,
         f"{type(bug).__name__}: {first}",
         where=f"pipeline {pipeline.name}",
-        do="run again: a batch that was under way is replayed; report it if it stays",
+        do="run again: an interrupted batch is replayed; report it if it happens again",
     )

@@ -1,7 +1,7 @@
-"""A pipeline's own StreamingQueryListener: listener.py of its folder hears of its query, and of no other.
+"""A pipeline's own StreamingQueryListener: listener.py in its folder receives the events of its query only.
 
-Spark tells all listeners of an application in one thread, after the commit. Here each hears in a thread
-of its own: it cannot hold a batch back, nor the listeners of others, and what it raises cannot fail a run.
+Spark calls all listeners of an application in one thread, after the commit. Here each listener has its own
+thread: it can delay neither a batch nor other listeners, and its errors cannot fail a run.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ _LAST_WORD_SECONDS = 10.0
 def listening(
     session: SparkSession, listener: StreamingQueryListener | None, report: Callable[[str], None]
 ) -> Iterator[None]:
-    """Let a listener hear the queries of this session, to their last event.
+    """Register a listener for the queries of this session, up to their last event.
 
     Args:
-        session: the query's own; a listener of another session would not hear it.
+        session: the query's own session; listeners of other sessions do not receive its events.
         report: receives one sentence when the listener raises for the first time.
     """
     if listener is None:
@@ -47,15 +47,18 @@ def listening(
     try:
         yield
     finally:
-        # Events are on their way still when the query has ended.
+        # Events can still arrive after the query has ended.
         if guarded.started and not guarded.ended.wait(_LAST_WORD_SECONDS):
-            report(f"the listener is busy {_LAST_WORD_SECONDS:.0f} s after its query still; the run goes on")
+            report(
+                f"the listener is busy {_LAST_WORD_SECONDS:.0f} s after its query ended; the run"
+                " continues without it"
+            )
         session.streams.removeListener(guarded)
         guarded.events.put(None)
 
 
 class _Guarded(StreamingQueryListener):
-    """Passes every event on, in order; the first error is reported, none reaches Spark."""
+    """Passes every event on, in order; reports the first error and lets none reach Spark."""
 
     def __init__(self, listener: StreamingQueryListener, report: Callable[[str], None]) -> None:
         self._listener = listener
@@ -92,12 +95,12 @@ class _Guarded(StreamingQueryListener):
             if not self._failed:
                 self._failed = True
                 self._report(
-                    f"the listener raised {type(cause).__name__} in {method}: {cause}; the run goes on"
+                    f"the listener raised {type(cause).__name__} in {method}: {cause}; the run continues"
                 )
 
 
 def listener_of(pipeline: Pipeline) -> StreamingQueryListener | None:
-    """An object of the class ``Listener`` in listener.py; None when the folder has no such file.
+    """Return an instance of ``Listener`` from listener.py; None when the folder has no listener.py.
 
     Raises:
         TransformError: ``listener.no-class`` or ``listener.raised``.
@@ -120,6 +123,7 @@ def listener_of(pipeline: Pipeline) -> StreamingQueryListener | None:
             "listener.no-class",
             f"listener.py of {pipeline.name} has no class {_CLASS} that is a StreamingQueryListener",
             where=str(path),
-            do=f"define `class {_CLASS}(StreamingQueryListener)`, made without arguments, or remove the file",
+            do=f"define `class {_CLASS}(StreamingQueryListener)`, whose constructor takes no arguments, or"
+            " remove the file",
         )
     return listener

@@ -1,7 +1,7 @@
-"""A pipeline's plan: what a drain would refuse, warn of and note, found without touching anything.
+"""A pipeline's plan: what the next drain would refuse, warn about and record. Nothing is written.
 
-`drawdown plan` prints it, and a drain begins with it: both say the same, and what is refused is refused
-before a folder, a table, a checkpoint or a record of it is made.
+`drawdown plan` prints it and every drain starts with it, so both agree, and a refusal comes before any
+folder, table, checkpoint or record is created.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from drawdown.checkpoint import CheckpointFiles
-from drawdown.drain.batch import EPOCH
 from drawdown.drain.listener import listener_of
 from drawdown.drain.reconcile import refuse_foreign_checkpoint, refuse_unpublished
 from drawdown.drain.uncounted import refuse_gaps
@@ -27,10 +26,10 @@ from drawdown.plan.fingerprint import spec_fingerprint
 from drawdown.plan.moved import refuse_moved
 from drawdown.query.checks.registry import examine
 from drawdown.query.checks.subject import Subject
-from drawdown.query.query import Query, build_query
-from drawdown.recovery.behind import refuse_older_metastore
-from drawdown.recovery.faults import sink_log
-from drawdown.rows.rejects import QUARANTINE_SCHEMA
+from drawdown.query.query import FirstBatch, Query, build_query
+from drawdown.recovery.repair.behind import refuse_older_metastore
+from drawdown.recovery.repair.faults import sink_log
+from drawdown.rows.quarantine_staging import QUARANTINE_SCHEMA
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.sinks.stage import SinkStage, sink_for
 from drawdown.sources.committed_offsets import CommittedOffsets
@@ -44,7 +43,9 @@ from drawdown.spark.query_failures import from_spark
 from drawdown.spark.session import query_session
 from drawdown.spark.versions import engine_versions
 from drawdown.spec import Pipeline
-from drawdown.spec.trigger import AVAILABLE_NOW, Trigger, is_asynchronous, is_uncounted
+from drawdown.spec.scheduling.trigger import AVAILABLE_NOW, Trigger, is_asynchronous, is_uncounted
+from drawdown.values.interval import EPOCH
+from drawdown.values.text import counted
 from drawdown.verdicts import Level, PlanVerdict
 from drawdown.workspace import Generation, Workspace
 
@@ -54,16 +55,16 @@ _Seen = TypeVar("_Seen")
 
 @dataclass(frozen=True)
 class PipelinePlan:
-    """What is known of a pipeline's next run.
+    """What the next run of a pipeline would do.
 
     Attributes:
-        generation: the one in use, or that which the first run makes.
-        fingerprint: what the checkpoint freezes of this spec, as far as it is known.
-        query: None when a source or the transform was refused.
-        losses: what is gone at Kafka sources that go on without it (failOnDataLoss: false).
-        trouble: files that are not what they should be, and what the run goes on with.
+        generation: the one in use, or the one that the first run creates.
+        fingerprint: the parts of this spec that the checkpoint freezes, as far as known.
+        query: None when a source or the transform was refused; ``errors`` says why.
+        losses: offsets that Kafka sources with failOnDataLoss: false will skip because they are gone.
+        trouble: damaged or changed files that the run tolerates.
         verdicts: everything found, refusals first.
-        errors: what a drain raises, the first of them first; empty when nothing is refused.
+        errors: what a drain raises, in order; empty when nothing is refused.
     """
 
     generation: Generation
@@ -75,14 +76,13 @@ class PipelinePlan:
     errors: tuple[DrawdownError, ...]
 
     def accepted(self) -> Query:
-        """The query, when nothing is refused.
+        """Return the query if nothing is refused.
 
         Raises:
             SpecError, RefusedError, SourceError, TransformError: the first refusal.
         """
-        if self.errors:
+        if self.query is None or self.errors:
             raise self.errors[0]
-        assert self.query is not None
         return self.query
 
 
@@ -92,10 +92,10 @@ def plan_pipeline(
     pipeline: Pipeline,
     trigger: Trigger = AVAILABLE_NOW,
 ) -> PipelinePlan:
-    """Look at a pipeline as its next drain will, or a watch; what a user can cause is in the plan.
+    """Plan the next drain or watch of a pipeline; every mistake a user can make becomes part of the plan.
 
     Raises:
-        RefusedError: ``rebuild.unfinished``: which generation is next is unknown.
+        RefusedError: ``rebuild.unfinished``: the next generation is unknown.
     """
     generation = Generation.of(workspace, pipeline)
     files = generation.files
@@ -117,7 +117,8 @@ def plan_pipeline(
     sink = sink_for(workspace, pipeline)
     trouble = troubled.of(lambda: _file_trouble(session, generation))
     trouble = trouble or FileTrouble()
-    query = built.of(lambda: build_query(session, generation, sink, late_before, trouble.aside, replays))
+    first = FirstBatch(late_before, trouble.aside, tuple(replays))
+    query = built.of(lambda: build_query(session, generation, sink, first))
     fingerprint = {
         **spec_fingerprint(pipeline),
         **(query.fingerprint if query else {}),
@@ -127,12 +128,12 @@ def plan_pipeline(
     if query is not None:
         losses = built.of(lambda: find_losses(generation)) or losses
         built.verdicts += losses.verdicts()
-    # A change is the likelier reason when the query cannot be built either.
+    # If the query cannot be built, a changed spec is the likelier reason.
     found.changes(generation.checkpoint, fingerprint)
     found.add(built)
     if query is not None:
         if not found.errors:
-            # Else it met the same file that cannot be read.
+            # Otherwise building the query failed on the same unreadable file.
             found.add(troubled)
         found.trouble(trouble)
         found.rules(Subject(pipeline, session, query.output, trigger))
@@ -159,21 +160,21 @@ def _refuse_other_tables(generation: Generation) -> None:
 
 
 def _refuse_not_renamed(generation: Generation) -> None:
-    """A renamed pipeline goes on with what it has; as a new one it would read everything again."""
+    """Refuse a `first_name:` without a checkpoint: as a new pipeline it would read everything again."""
     pipeline = generation.pipeline
     if pipeline.first_name is not None and generation.checkpoint is None:
         raise RefusedError(
             "rename.not-done",
-            f"{pipeline.name} says `first_name: {pipeline.first_name}`, and the metastore knows no checkpoint"
+            f"{pipeline.name} has `first_name: {pipeline.first_name}`, but the metastore has no checkpoint"
             f" of {pipeline.name}",
             where=str(pipeline.folder / "pipeline.yaml"),
-            do=f"drawdown rename OLD {pipeline.name} --why ..., with the name that it had until now; of a new"
-            " pipeline remove the key",
+            do=f"drawdown rename OLD {pipeline.name} --why ..., where OLD is its name until now; if the"
+            " pipeline is new, remove the key",
         )
 
 
 def _refuse_name_used(generation: Generation) -> None:
-    """A new pipeline by the first name of another would be taken for that by what is kept by name alone."""
+    """Refuse a new pipeline with another's first name: sinks would mistake it for the other."""
     pipeline, metastore = generation.pipeline, generation.metastore
     by_name = pipeline.sink.transactional or pipeline.sink.format in ("foreach", "foreach_batch")
     if generation.checkpoint is not None or not by_name:
@@ -183,8 +184,8 @@ def _refuse_name_used(generation: Generation) -> None:
         if pipeline.name_in_sink in first:
             raise RefusedError(
                 "rename.name-used",
-                f"{other} had the name {pipeline.name_in_sink} first, and its sink knows its batches by it:"
-                f" those of {pipeline.name} would be taken for the same, and left out",
+                f"{other} was first called {pipeline.name_in_sink}, and its sink still identifies its"
+                f" batches by that name: batches of {pipeline.name} would be mistaken for them and skipped",
                 where=str(pipeline.folder / "pipeline.yaml"),
                 do=f"give the folder {pipeline.folder.name} another name",
             )
@@ -192,14 +193,14 @@ def _refuse_name_used(generation: Generation) -> None:
 
 @dataclass
 class _Findings:
-    """Verdicts and errors as they are found; an error is a verdict too."""
+    """Collects verdicts and errors; every error is also a verdict."""
 
     pipeline: Pipeline
     verdicts: list[PlanVerdict] = field(default_factory=list)
     errors: list[DrawdownError] = field(default_factory=list)
 
     def of(self, look: Callable[[], _Seen]) -> _Seen | None:
-        """What a look gives; None when it ended with an error, which is then noted."""
+        """Return the result of a check; None if it raised, and then record the error."""
         try:
             return look()
         except DrawdownError as error:
@@ -209,17 +210,17 @@ class _Findings:
         return None
 
     def changes(self, checkpoint: Checkpoint | None, fingerprint: Mapping[str, Any]) -> None:
-        """What differs from the checkpoint."""
+        """Record what differs from the checkpoint."""
         if checkpoint is None:
             return
         found = changes(checkpoint.fingerprint, fingerprint)
-        self.verdicts += change_verdicts(found)
+        self.verdicts += change_verdicts(self.pipeline.name, found)
         error = refusal(self.pipeline, found)
         if error is not None:
             self.errors.append(error)
 
     def rules(self, subject: Subject) -> None:
-        """What the rules of examine/ say of the analysed query."""
+        """Record what the rules in query/checks/ find in the analysed query."""
         found = examine(subject)
         self.verdicts += found
         refused = [verdict for verdict in found if verdict.level == "refused"]
@@ -237,14 +238,14 @@ class _Findings:
     def targets(
         self, sink: SinkStage, quarantine: DeltaSink, query: Query, checkpoint: Checkpoint | None
     ) -> None:
-        """Whether sink and quarantine are this checkpoint's, or free."""
+        """Check that sink and quarantine belong to this checkpoint or to none."""
         identity = self.of(lambda: sink.check(sink.declared_schema() or query.schema, checkpoint))
         self.of(lambda: quarantine.check(QUARANTINE_SCHEMA, checkpoint))
         if identity is not None and not any(v.about == "sink" for v in self.verdicts):
             self.changes(checkpoint, {"sink.identity": identity})
 
     def trouble(self, trouble: FileTrouble) -> None:
-        """Files that are not what they should be."""
+        """Record damaged or changed files."""
         self.verdicts += trouble.verdicts
         for error in trouble.refusals:
             self._refused(error)
@@ -262,7 +263,7 @@ class _Findings:
 
 
 def pending_replays(generation: Generation, trigger: Trigger = AVAILABLE_NOW) -> list[QuarantineDecision]:
-    """Replays of set-aside rows whose batch is not committed: it is the next one.
+    """Return replays of quarantined rows whose batch is not committed yet; the next batch will contain them.
 
     Raises:
         RefusedError: ``quarantine.pending``: the trigger leaves batches to Spark's own sink.
@@ -274,7 +275,7 @@ def pending_replays(generation: Generation, trigger: Trigger = AVAILABLE_NOW) ->
     if pending and is_uncounted(pipeline, trigger):
         raise RefusedError(
             "quarantine.pending",
-            f"{sum(each.rows for each in pending)} row(s) of the quarantine wait for the next batch",
+            f"waiting for the next batch: {counted(sum(each.rows for each in pending), 'quarantined row')}",
             where=f"pipeline {pipeline.name}",
             do=f"`drawdown run {pipeline.name}` feeds them; then watch it",
         )
@@ -282,13 +283,14 @@ def pending_replays(generation: Generation, trigger: Trigger = AVAILABLE_NOW) ->
 
 
 def _late_before(files: CheckpointFiles) -> datetime | None:
-    """The watermark that judges the next run's first batch; None before there is any."""
+    """Return the watermark that decides lateness in the next run's first batch; None if there is none yet."""
     last = files.last_commit_batch()
     return None if last is None else EPOCH + timedelta(milliseconds=files.late_watermark(last + 1))
 
 
 def _file_trouble(session: SparkSession, generation: Generation) -> FileTrouble:
-    """See spark_trouble.py; before the first run, an inferred schema is that of the files there are."""
+    """Return the file trouble (spark_trouble.py); before the first run the schema is inferred from the
+    existing files."""
     pipeline, kept = generation.pipeline, {}
     if generation.checkpoint is not None:
         kept = found_schemas(session, generation)

@@ -1,4 +1,4 @@
-"""Settle the past: what earlier runs left behind is brought in line with Spark's commit log.
+"""Brings what earlier runs left behind in line with Spark's commit log.
 
 Spark's commit log is the truth. A batch in it is done; a batch that is noted in the metastore and not in
 it will be replayed, under the same id and with the same offsets.
@@ -12,47 +12,38 @@ from drawdown.metastore.records import UNPUBLISHED, Lease
 from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.publishing.dead_runs import close_dead_runs
 from drawdown.query.carriers import carried_sources, carrier_folder
-from drawdown.recovery.advice import copy_back, refuse_torn
+from drawdown.recovery.repair.advice import copy_back, refuse_torn
 from drawdown.sinks.stage import SelfStagingSink, SinkStage
+from drawdown.values.text import counted
 from drawdown.workspace import Generation
 
 
 def refuse_foreign_checkpoint(generation: Generation) -> None:
-    """The checkpoint folder and the metastore's record of it must know each other, and be whole.
+    """Refuse a checkpoint folder that does not match its metastore record, or is damaged.
 
     Raises:
-        RefusedError: ``checkpoint.unknown``, ``checkpoint.missing``; ``checkpoint.torn`` and
-            ``checkpoint.metadata-missing`` as `refuse_torn`.
+        RefusedError: ``checkpoint.unknown``; for damage as `refuse_torn`.
     """
-    name, files = generation.pipeline.name, generation.files
-    where = generation.storage.path(generation.path)
-    if generation.checkpoint is None and files.exists:
+    name = generation.pipeline.name
+    if generation.checkpoint is None and generation.files.exists:
         raise RefusedError(
             "checkpoint.unknown",
-            f"there is a checkpoint of {name} that this metastore knows nothing of",
-            where=where,
-            do="point `metastore:` of include/project.yaml at its own store; when that is lost:"
-            f" {copy_back(generation)}",
+            f"{name} has a checkpoint that is not in this metastore",
+            where=generation.storage.path(generation.path),
+            do="point `metastore:` in include/project.yaml at the metastore it was recorded in; if that is"
+            f" lost: {copy_back(generation)}",
         )
     refuse_torn(generation)
-    if generation.checkpoint is not None and not files.exists and generation.batches():
-        raise RefusedError(
-            "checkpoint.missing",
-            f"the checkpoint of {name} is gone, and its batches are in the sink: a new one would write every"
-            " row a second time",
-            where=where,
-            do=copy_back(generation),
-        )
 
 
 def refuse_unpublished(generation: Generation, sink: str) -> None:
-    """Batches that wait for their audit or publishing go to the sink that they were staged for.
+    """Refuse a changed sink while staged batches still wait for their audit or publish.
 
     Args:
         sink: as the fingerprint names it.
 
     Raises:
-        RefusedError: ``sink.unpublished``: the sink was changed, and there are such batches.
+        RefusedError: ``sink.unpublished``: the sink was changed while batches wait.
     """
     staged_for, pipeline = generation.fingerprint.get("sink", sink), generation.pipeline
     if staged_for == sink:
@@ -61,14 +52,16 @@ def refuse_unpublished(generation: Generation, sink: str) -> None:
     if waiting:
         raise RefusedError(
             "sink.unpublished",
-            f"{len(waiting)} batch(es) of {pipeline.name} wait to be published in its old sink, {staged_for}",
+            f"still to be published to the old sink: {counted(len(waiting), 'batch')} of {pipeline.name},"
+            f" {staged_for}",
             where=str(pipeline.folder / "pipeline.yaml"),
-            do="put the old sink back and run, release or discard them; then change it",
+            do="restore the old sink in pipeline.yaml; run, release or discard these batches; then change"
+            " the sink",
         )
 
 
 def reconcile(generation: Generation, lease: Lease) -> None:
-    """Reconcile the metastore with the commit log and drop carriers that were read."""
+    """Reconcile the metastore with the commit log and delete carriers that were read."""
     files, storage = generation.files, generation.storage
     last_commit = files.last_commit_batch()
     if last_commit is None:
@@ -78,7 +71,7 @@ def reconcile(generation: Generation, lease: Lease) -> None:
     complete_offsets(generation)
     generation.metastore.mark_committed(lease, generation.number, last_commit)
     if not files.unread:
-        # Every carrier was read by a committed batch: no replay needs it.
+        # A committed batch has read every carrier, so no replay needs them.
         for source in carried_sources(generation.pipeline):
             folder = carrier_folder(generation.pipeline, generation.number, source)
             for info in list(storage.list_files(f"{folder}/*.json")):
@@ -86,12 +79,10 @@ def reconcile(generation: Generation, lease: Lease) -> None:
 
 
 def clean_up_crashed_runs(generation: Generation, lease: Lease, sink: SinkStage) -> None:
-    """Close the changes that dead runs left open (see clean_up.py), then mark those runs as crashed.
+    """Close the changes that crashed runs left open (clean_up.py), then mark those runs as crashed.
 
-    Their records get the counts of the batches that they saw committed: every row is in one run's counts.
-
-    In this order: a run that is killed between the two leaves the marking, and with it the cleaning up,
-    to the next.
+    Their records get the counts of their committed batches, so that each row is in exactly one run's counts.
+    The order matters: if this run is killed in between, the next run still finds unmarked runs and cleans up.
     """
     pipeline, metastore = generation.pipeline, generation.metastore
     clean_up_changes(generation.workspace, lease, pipeline)
@@ -104,7 +95,7 @@ def clean_up_crashed_runs(generation: Generation, lease: Lease, sink: SinkStage)
         since_ms = int(min(run.started_at for run in dead if run.started_at).timestamp() * 1_000)
         known = [file for _, file in generation.staged_files(b.batch_id for b in generation.batches())]
         leftovers = sink.leftovers(known, since_ms)
-        # Asked behind the listing: a run that slept since would delete what its successor is writing.
+        # Checked after the listing: a run that has stalled since would delete what its successor is writing.
         for path in leftovers:
             metastore.check_lease(lease)
             generation.storage.delete(path)

@@ -1,4 +1,4 @@
-"""Who runs, and how to reach the caller; the same for drains, watches, replays and rebuilds."""
+"""Who runs, and callbacks to the caller; the same for drains, watches, replays and rebuilds."""
 
 from __future__ import annotations
 
@@ -14,21 +14,22 @@ from drawdown.metastore.records import Batch, Run, Verdict
 
 @dataclass(frozen=True)
 class RunContext:
-    """Who runs, and how to reach the caller.
+    """Who runs, and callbacks to the caller.
 
     Attributes:
-        application: of which the run is a part, as the metastore knows it.
-        origin: what is kept in the run record: dag_id, dag_run_id, try_number ..., or the command.
+        application: id in the metastore of the Spark application that the run is part of.
+        origin: kept in the run record: dag_id, dag_run_id, try_number ..., or the command.
         stop: set from outside to stop before the next batch writes.
         on_batch: called after each batch is noted, before Spark commits it.
         on_progress: called with each entry of ``Run.progress``, about a second after its batch.
         on_verdict: called after each audit, with the rows that were published.
-        on_notice: called with a sentence that a person should read.
-        on_open: called once there is a run record, with what closes it with an error, from any thread and by
-            the metastore alone.
+        on_notice: called with a sentence for the user.
+        on_open: called once the run record exists, with a function that closes the record with an error; it
+            works from any thread and uses only the metastore.
         on_query: called once the query runs, with its job group.
-        waiting: for the block the run waits for something that comes by itself: nothing is expected of it.
-        given_up: asks why nobody waits for the run any longer; it then ends before its next durable step.
+        waiting: pauses the stuck-run timer inside the block.
+        given_up: returns the error if the run was cancelled, else None; the run then ends before its next
+            durable step.
     """
 
     run_id: str
@@ -46,7 +47,7 @@ class RunContext:
     given_up: Callable[[], DrawdownError | None] = lambda: None
 
     def record(self, pipeline: str, kind: str = "drain", **asked: Any) -> Run:
-        """The record to open the run with; ``asked`` is kept in its origin too."""
+        """Return the record to open the run with; ``asked`` is added to its origin."""
         return Run(
             self.run_id,
             pipeline,

@@ -1,4 +1,4 @@
-"""The slice of a run: every committed batch that nobody has judged, audited, then published or held."""
+"""The slice: all committed batches that no audit has judged. It is audited, then published or held."""
 
 from __future__ import annotations
 
@@ -16,11 +16,12 @@ from drawdown.publishing import publish_passed, publish_quarantine
 from drawdown.query.query import Query
 from drawdown.sinks.stage import SinkStage
 from drawdown.spec import Pipeline
+from drawdown.values.text import counted
 from drawdown.workspace import Generation
 
 
 class AuditOutcome(Protocol):
-    """What an auditor says of a slice; see drawdown.quality."""
+    """An auditor's verdict on a slice; see drawdown.quality."""
 
     @property
     def outcome(self) -> Any: ...
@@ -37,10 +38,10 @@ Auditor = Callable[[DataFrame, Pipeline, int], AuditOutcome]
 
 @dataclass(frozen=True)
 class SliceAuditor:
-    """Audits and publishes what a run's batches have staged; steps 9 and 10 of a drain.
+    """Audits and publishes the staged batches; steps 9 and 10 of a drain.
 
     Attributes:
-        lease: asks for the current lease, and raises when it was lost.
+        lease: returns the current lease; raises when it is lost.
     """
 
     generation: Generation
@@ -50,11 +51,11 @@ class SliceAuditor:
     lease: Callable[[], Lease]
 
     def audit(self, run_id: str) -> Verdict:
-        """Judge every committed batch that nobody has judged; ``empty`` when there is none."""
+        """Audit every committed batch that has no verdict; ``empty`` when there is none."""
         generation, pipeline = self.generation, self.generation.pipeline
         slice_ = generation.batches(("committed",))
         ids = [batch.batch_id for batch in slice_]
-        # In complete mode each batch stages the whole result; a table is given the last one only.
+        # In complete mode each batch stages the whole result; a table receives only the last.
         of_a_table = pipeline.sink.readable and pipeline.sink.mode == "complete"
         judged = slice_[-1:] if of_a_table else slice_
         rows = sum(batch.counts.staged for batch in judged)
@@ -79,30 +80,31 @@ class SliceAuditor:
         return verdict
 
     def publish(self) -> int:
-        """Make visible what has passed and no held batch stands before; returns its rows."""
+        """Publish passed batches up to the first held one; returns the number of rows."""
         return publish_passed(self.generation, self.lease()).rows
 
     def check_held_deadlines(self, tell: Callable[[str], None]) -> list[dict[str, str]]:
-        """Notices of held slices whose term ends; raises AuditFailed ``slice.overdue`` when one is over."""
+        """Return notices for held slices near their deadline; raises AuditFailed ``slice.overdue`` after
+        one."""
         return check_held_deadlines(self.generation.workspace, self.generation.pipeline.name, tell)
 
     def waiting(self) -> str:
-        """What passed and is not published, because a batch before it is held; empty when there is none."""
+        """Describe the passed rows that wait behind a held batch; empty when there are none."""
         waiting, name = self.generation.batches(("passed",)), self.generation.pipeline.name
         if not waiting:
             return ""
         rows = sum(batch.counts.staged for batch in waiting)
         held = self.generation.batches(("held",))[0].batch_id
         return (
-            f"; {rows:,} row(s) that passed wait behind held batch {held}:"
-            f" `drawdown release {name}` or `drawdown discard {name}`"
+            f"; waiting behind held batch {held}: {counted(rows, 'passed row')}: `drawdown release {name}` or"
+            f" `drawdown discard {name}`"
         )
 
 
 def not_passed(pipeline: Pipeline, verdict: Verdict) -> AuditFailed:
-    """The error of a run whose slice was judged fail or error."""
+    """Return the error for a slice with verdict fail or error."""
     if pipeline.sink.publish == "direct":
-        state, do = "is visible already (publish: direct)", "fix the data; later runs are judged again"
+        state, do = "is already visible (publish: direct)", "fix the data; later runs are audited again"
     elif verdict.outcome == "fail":
         state = "is not published"
         do = f"`drawdown release {pipeline.name}` publishes the held rows as they are, `discard` drops them"
@@ -111,6 +113,6 @@ def not_passed(pipeline: Pipeline, verdict: Verdict) -> AuditFailed:
     return AuditFailed(
         f"audit.{verdict.outcome}",
         f"the slice of {pipeline.name} {state}: {verdict.text}",
-        where=f"batches {verdict.first_batch} to {verdict.last_batch}",
+        where=verdict.batches,
         do=do,
     )

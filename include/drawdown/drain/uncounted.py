@@ -1,8 +1,8 @@
-"""What a watch with Spark's own sink leaves behind, and how the next run goes on from it.
+"""What a watch with Spark's own sink leaves behind, and how the next run continues.
 
-Its batches were not noted one by one. The record of the watch says so, and the next run notes the last of
-them as a baseline: a published batch without counts. Only such a watch excuses batches that the
-metastore never heard of.
+The metastore has no record of its batches. The watch's run record says so, and the next run records the last
+batch as a baseline: published, without counts. In every other case, batches that are missing from the
+metastore are an error.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from drawdown.workspace import Generation
 
 
 def note_baseline(generation: Generation, lease: Lease) -> None:
-    """Note the last committed batch as the end of an uncounted watch, when there was one."""
+    """Record the last committed batch as the baseline after an uncounted watch, if there was one."""
     files, name = generation.files, generation.pipeline.name
     last, watch = files.last_commit_batch(), generation.metastore.uncounted_watch(name, generation.number)
     if last is None or watch is None:
@@ -34,11 +34,11 @@ def note_baseline(generation: Generation, lease: Lease) -> None:
 
 
 def complete_offsets(generation: Generation) -> None:
-    """Give the newest offset file the line of metadata that continuous processing leaves empty.
+    """Add the metadata line that continuous processing leaves empty to the newest offset file.
 
     Without it Spark 4.2 cannot start a micro-batch query there, although its guide says that any trigger
-    may follow any other: MicroBatchExecution makes its WatermarkTracker from that line. Such a query keeps
-    no state, so no setting in it matters; the offsets stay as they are.
+    may follow any other: MicroBatchExecution makes its WatermarkTracker from that line. A continuous query
+    keeps no state, so the settings in that line do not matter; the offsets do not change.
     """
     files, storage = generation.files, generation.storage
     newest = files.last_offset_batch()
@@ -47,7 +47,7 @@ def complete_offsets(generation: Generation) -> None:
     path = f"{generation.path}/offsets/{newest}"
     version, _, *offsets = storage.read_bytes(path).decode().split("\n")
     metadata = {"batchWatermarkMs": 0, "batchTimestampMs": int(time.time() * 1_000), "conf": {}}
-    # Hadoop's checksum of the old text would refuse the new one.
+    # Hadoop's checksum file belongs to the old content and would reject the new.
     checksum = f"{generation.path}/offsets/.{newest}.crc"
     if storage.exists(checksum):
         storage.delete(checksum)
@@ -55,7 +55,7 @@ def complete_offsets(generation: Generation) -> None:
 
 
 def refuse_gaps(generation: Generation) -> None:
-    """The last two offset files are of two batches that follow each other, or there is one.
+    """Refuse a checkpoint whose last two offset files are not of consecutive batches.
 
     Raises:
         RefusedError: ``checkpoint.gaps``: asynchronous progress tracking did not write every batch, and
@@ -69,6 +69,6 @@ def refuse_gaps(generation: Generation) -> None:
             f"the offsets of batch {last_two[1] - 1} of {name} were never written: the checkpoint"
             " comes from asynchronous progress tracking",
             where=generation.storage.path(generation.path),
-            do="say asyncProgressTrackingEnabled: true and asyncProgressTrackingCheckpointIntervalMs: 0 once"
-            f" more, `drawdown watch {name}` for two batches, then remove both",
+            do="set asyncProgressTrackingEnabled: true and asyncProgressTrackingCheckpointIntervalMs: 0"
+            f" again, run `drawdown watch {name}` for two batches, then remove both",
         )

@@ -1,7 +1,7 @@
 """A watch with Spark's own sink: continuous, real-time, or with asynchronous progress tracking.
 
 None of them can go through foreachBatch. So rows are not counted at the source boundary, nothing is
-audited, and a row may be written again after a stop. The checkpoint is the drains' own.
+audited, and a row may be written again after a stop. It uses the same checkpoint as the drains.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ _POLL_CONF = "spark.sql.streaming.continuous.executorPollIntervalMs", "2000"
 
 @dataclass
 class UncountedWatch(Drain):
-    """A run without a step of ours per batch; see drawdown.drain.uncounted for what comes after it."""
+    """A run without BatchStep; see drawdown.drain.uncounted for how the next run continues."""
 
     def _open(self) -> Opened:
         found = self.workspace.metastore.active_checkpoint(self.pipeline.name)
         if self.pipeline.sink.format == "memory" and found is not None:
             raise RefusedError(
                 "trigger.memory",
-                "Spark's own memory sink cannot go on from a checkpoint",
+                "Spark's memory sink cannot continue from a checkpoint",
                 where=f"pipeline {self.pipeline.name}",
                 do="watch it with the default trigger, or write to console or kafka",
             )
@@ -42,11 +42,14 @@ class UncountedWatch(Drain):
         number = opened.generation.number
         self.workspace.metastore.update_run(self.context.run_id, generation=number)
         self.context.on_notice(
-            "Spark's own sink writes: rows are not counted, checked or audited, and some come twice after a"
-            " stop" + (", and it needs a core per partition" if self.trigger.kind == "continuous" else "")
+            "Spark's own sink writes: rows"
+            " are not counted, checked or"
+            " audited, and some may be"
+            " written twice after a stop"
+            + (", and it needs a core per partition" if self.trigger.kind == "continuous" else "")
         )
         running = self._start(opened)
-        progress = self.tally.progress = RunProgress(running, opened.query.source_order)
+        progress = self.tally.progress = RunProgress(running, opened.query)
         try:
             while not running.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
                 self._look(progress)
@@ -74,7 +77,7 @@ class UncountedWatch(Drain):
             writer = writer.trigger(**self.trigger.arguments)  # type: ignore[arg-type]
         running = writer.start()
         if self.pipeline.sink.format == "memory":
-            # Where the rows of a counted run are too (sinks/test/stage_memory.py).
+            # The same view as in a counted run (sinks/test/stage_memory.py).
             query.session.table(self.pipeline.name).createOrReplaceGlobalTempView(self.pipeline.name)
         return running
 

@@ -1,8 +1,7 @@
-"""A watch: a run that goes on until it is asked to stop, on a developer's machine.
+"""A watch: a run on a developer's machine that continues until it is asked to stop.
 
-It takes the lease and goes on with the same checkpoint as the drains, batch by batch through the same
-steps; each batch is audited and published as soon as Spark has committed it. When it ends, the next drain
-goes on where it stopped.
+It takes the lease and uses the drains' checkpoint and steps; each batch is audited and published as soon as
+Spark has committed it. When it ends, the next drain continues where it stopped.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from drawdown.drain.uncounted_watch import UncountedWatch
 from drawdown.metastore.operations.runs import WATCH
 from drawdown.metastore.records import UNCOUNTED, Run
 from drawdown.spec import Pipeline
-from drawdown.spec.trigger import Trigger, is_uncounted
+from drawdown.spec.scheduling.trigger import Trigger, is_uncounted
 from drawdown.workspace import Workspace
 
 KIND = WATCH
@@ -40,13 +39,13 @@ def watch(
 ) -> Run:
     """Run a pipeline until ``context.stop`` is set, a batch fails, or an audit does not pass.
 
-    A continuous or real-time trigger, or asynchronous progress tracking, is left to Spark's own sink.
+    A continuous or real-time trigger, or asynchronous progress tracking, writes through Spark's own sink.
 
     Returns:
         The finished run record, state ``stopped``.
 
     Raises:
-        as `drain`; after an AuditFailed nothing was begun any more.
+        as `drain`; after an AuditFailed no further batch was started.
     """
     origin = {}
     kind: type[Drain] = Watch
@@ -63,7 +62,7 @@ def watch(
 
 @dataclass
 class Watch(Drain):
-    """A drain without an end; its bounds (``drain:``) are not asked."""
+    """A drain without an end; ignores the bounds in ``drain:``."""
 
     ending: threading.Event = field(default_factory=threading.Event)
 
@@ -88,7 +87,7 @@ class Watch(Drain):
         return ASKED_TO_STOP
 
     def _end_between_batches(self, files: CheckpointFiles, running: StreamingQuery) -> None:
-        """Let a batch under way come to its end; one that was only planned ends before it writes."""
+        """Let the current batch finish; a batch that is only planned stops before it writes."""
         self.ending.set()
         while running.isActive and files.unfinished:
             running.awaitTermination(_ENDING_SECONDS)  # type: ignore[arg-type]

@@ -1,7 +1,8 @@
-"""How long a held slice may wait: a warning in the second half of its term, a failing run after it.
+"""The deadline of a held slice: runs warn in the second half of its term and fail after it.
 
-Nothing is published or dropped when a term ends: only a person does that. The term (``held:`` of
-project.yaml) is by default a day shorter than what Delta's VACUUM spares: staged files are in no table yet.
+Nothing is published or dropped at the deadline: only a person does that. The default term (``held:`` in
+project.yaml) is a day shorter than the retention of Delta's VACUUM, because staged files are not in a table
+yet.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from datetime import datetime
 
 from drawdown.errors import AuditFailed
 from drawdown.metastore.records import HeldSlice
+from drawdown.values.text import counted, utc
 from drawdown.workspace import Workspace
 
 
@@ -30,7 +32,7 @@ class Term:
 
     @property
     def near(self) -> bool:
-        """Whether more than half of it is over."""
+        """Whether more than half of the term is over."""
         return self.now - self.since > (self.ends - self.since) / 2
 
     @property
@@ -38,8 +40,8 @@ class Term:
         """One sentence."""
         ended = "ended" if self.over else "ends"
         return (
-            f"{self.held} ({self.held.rows:,} rows) is held since {self.since:%Y-%m-%d %H:%M} UTC;"
-            f" its term {ended} {self.ends:%Y-%m-%d %H:%M} UTC"
+            f"{self.held} ({counted(self.held.rows, 'row')}) has been held since {utc(self.since)};"
+            f" its term {ended} {utc(self.ends)}"
         )
 
     @property
@@ -48,13 +50,13 @@ class Term:
         return f"drawdown release {pipeline} --why ..., or drawdown discard {pipeline} --why ..."
 
     def notice(self) -> dict[str, str]:
-        """As a run record keeps it."""
+        """Return the notice for the run record."""
         kind = "overdue" if self.over else "waits"
         return {"id": f"slice.{kind}", "what": self.text, "about": str(self.held), "do": self.do}
 
 
 def terms(workspace: Workspace, pipeline: str) -> list[Term]:
-    """Of every held slice of a pipeline, in order."""
+    """Return the term of every held slice of a pipeline, in order."""
     held = workspace.metastore.held_slices(pipeline)
     now = workspace.metastore.now() if held else None
     return [
@@ -77,7 +79,7 @@ def refuse_overdue(found: list[Term]) -> None:
 def check_held_deadlines(
     workspace: Workspace, pipeline: str, tell: Callable[[str], None]
 ) -> list[dict[str, str]]:
-    """Notices of the held slices that must be decided about soon; raises as `refuse_overdue`."""
+    """Return notices for held slices that need a decision soon; raises as `refuse_overdue`."""
     found = terms(workspace, pipeline)
     notices = [term.notice() for term in found if term.near]
     for notice in notices:

@@ -1,12 +1,12 @@
-"""Deciding about held slices: release publishes one as it is, discard drops it. Neither needs Spark.
+"""Decisions about held slices: release publishes a slice unchanged, discard drops it. Neither needs Spark.
 
-Both take the pipeline's lease and leave a run record that says who decided, and why. The checkpoint is
-not touched: what a held slice was made of is not read again.
+Both take the pipeline's lease and leave a run record with who decided, and why. The checkpoint is not
+touched: the input of a held slice is not read again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -16,18 +16,20 @@ from drawdown.metastore.records import Counts, HeldSlice, Lease, Run
 from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.publishing.publish import Published, is_visible, publish_held, publish_passed
 from drawdown.spec import Pipeline
+from drawdown.values.text import counted, utc
 from drawdown.workspace import Generation, Workspace
 
 Choice = Literal["release", "discard"]
+_PAST = {"release": "released", "discard": "discarded"}
 
 
 @dataclass(frozen=True)
 class Decision:
-    """What is decided about held slices of a pipeline, by whom and why.
+    """A decision about held slices of a pipeline: what, by whom and why.
 
     Attributes:
-        key: of the one slice it is about (`HeldSlice.key`); None: all that are held.
-        origin: what the run record keeps beside who and why.
+        key: `HeldSlice.key` of one slice; None: all held slices.
+        origin: what the run record keeps besides who and why.
     """
 
     choice: Choice
@@ -41,7 +43,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class Decided:
-    """What a decision came to: the batches that were held, their rows, and what is visible now."""
+    """The result of a decision: the batches that were held, their rows, and what is visible now."""
 
     batch_ids: tuple[int, ...]
     rows: int
@@ -49,13 +51,13 @@ class Decided:
 
 
 def decide(workspace: Workspace, pipeline: Pipeline, decision: Decision) -> Decided:
-    """Release or discard held slices of a pipeline, then publish what waited behind them.
+    """Release or discard held slices of a pipeline, then publish the batches that waited behind them.
 
     Raises:
         BusyError: a run holds the lease.
-        RefusedError: ``slice.none-held``; ``slice.decided``: somebody else was first; ``slice.out-of-order``:
-            an earlier slice is held; ``slice.visible``: a release of it died half-way.
-        SourceError: the sink cannot be reached; nothing is decided then, or the same call completes it.
+        RefusedError: ``slice.none-held``; ``slice.decided``: already decided; ``slice.out-of-order``: an
+            earlier slice is held; ``slice.visible``: an earlier release died half-way.
+        SourceError: the sink cannot be reached; nothing was decided, or repeating the call completes it.
     """
     lease = workspace.metastore.acquire(
         pipeline.name, decision.holder, decision.run_id, workspace.project.lease_ttl.delta
@@ -84,10 +86,13 @@ def decide(workspace: Workspace, pipeline: Pipeline, decision: Decision) -> Deci
         except DrawdownError as error:
             workspace.metastore.finish_run(decision.run_id, "failed", error=error.as_dict())
             raise
-        counts = Counts(published=published.rows)
-        generation = held[0].verdict.generation
         workspace.metastore.finish_run(
-            decision.run_id, "succeeded", generation=generation, counts=counts, batches=len(ids)
+            decision.run_id,
+            "succeeded",
+            generation=held[0].verdict.generation,
+            counts=Counts(published=published.rows),
+            batches=len(ids),
+            stop_reason=_what_was_done(decision.choice, held, published.rows),
         )
     finally:
         workspace.metastore.release(lease)
@@ -95,7 +100,7 @@ def decide(workspace: Workspace, pipeline: Pipeline, decision: Decision) -> Deci
 
 
 def decision_about(metastore: Metastore, pipeline: str, key: str) -> Run | None:
-    """The run record of the decision about a slice; None when nobody has decided."""
+    """Return the run record of the decision about a slice; None if there is no decision yet."""
     for run in metastore.runs_of_origin({}, pipeline=pipeline, kinds=get_args(Choice)):
         if run.state == "succeeded" and key in run.origin["slices"]:
             return run
@@ -103,13 +108,38 @@ def decision_about(metastore: Metastore, pipeline: str, key: str) -> Run | None:
 
 
 def decided_text(metastore: Metastore, pipeline: str, key: str) -> str:
-    """What became of a slice that is not held any more, in one sentence."""
+    """Describe in one sentence what happened to a slice that is no longer held."""
     run = decision_about(metastore, pipeline, key)
     if run is None:
-        return f"the slice of {pipeline} is not held any more"
-    past = {"release": "released", "discard": "discarded"}[run.kind]
-    at = f"{run.ended_at:%Y-%m-%d %H:%M:%S} UTC"
-    return f"the slice of {pipeline} was {past} by {run.origin['by']} at {at} ({run.origin['why']})"
+        return f"the slice of {pipeline} is no longer held"
+    at = utc(run.ended_at) if run.ended_at is not None else "an unknown time"
+    return (
+        f"the slice of {pipeline} was {_PAST[run.kind]} by {run.origin['by']} at {at} ({run.origin['why']})"
+    )
+
+
+def decision_text(run: Run) -> str:
+    """What a decision did, who made it and why; `run` is its record, which an older version left shorter."""
+    first, last = run.origin["batches"]
+    done = run.stop_reason or f"batches {first} to {last} {_PAST[run.kind]}"
+    return f"{run.pipeline}: {done}, by {run.origin['by']}: {run.origin['why']}"
+
+
+def decisions_on(metastore: Metastore, run: Run) -> list[str]:
+    """What was decided about the slices that the audit of a run has held, one sentence for each decision."""
+    decisions = metastore.runs_of_origin({}, pipeline=run.pipeline, kinds=get_args(Choice))
+    return [
+        decision_text(done)
+        for done in decisions
+        if done.state == "succeeded"
+        and any(key.startswith(f"{run.run_id}.") for key in done.origin["slices"])
+    ]
+
+
+def _what_was_done(choice: Choice, held: Sequence[HeldSlice], published: int) -> str:
+    rows = counted(sum(slice_.rows for slice_ in held), "row")
+    done = f"{rows} of {', '.join(map(str, held))} {_PAST[choice]}"
+    return f"{done}; {counted(published, 'row')} became visible" if published else done
 
 
 def _chosen(metastore: Metastore, pipeline: Pipeline, decision: Decision) -> list[HeldSlice]:
@@ -118,9 +148,9 @@ def _chosen(metastore: Metastore, pipeline: Pipeline, decision: Decision) -> lis
         if not held:
             raise RefusedError(
                 "slice.none-held",
-                f"{pipeline.name} holds no slice back",
+                f"{pipeline.name} has no held slice",
                 where=f"pipeline {pipeline.name}",
-                do=f"`drawdown runs {pipeline.name}` shows what its runs came to",
+                do=f"`drawdown runs {pipeline.name}` shows the results of its runs",
             )
         return held
     chosen = [slice_ for slice_ in held if slice_.key == decision.key]
@@ -129,12 +159,12 @@ def _chosen(metastore: Metastore, pipeline: Pipeline, decision: Decision) -> lis
             "slice.decided",
             decided_text(metastore, pipeline.name, decision.key),
             where=f"pipeline {pipeline.name}",
-            do=f"nothing was changed; `drawdown runs {pipeline.name}` shows what became of it",
+            do=f"nothing was changed; `drawdown runs {pipeline.name}` shows what happened to it",
         )
     if decision.choice == "release" and pipeline.sink.ordered and chosen[0] is not held[0]:
         raise RefusedError(
             "slice.out-of-order",
-            f"{held[0]} of {pipeline.name}, held before {chosen[0]}, waits for a decision too",
+            f"{held[0]} of {pipeline.name}, held before {chosen[0]}, also waits for a decision",
             where=f"pipeline {pipeline.name}",
             do=f"decide about {held[0]} first",
         )
@@ -149,7 +179,7 @@ def _carry_out(
     held: list[HeldSlice],
 ) -> Published:
     generation = Generation.of(workspace, pipeline)
-    # Before and after each: what a dead run left stands before it, what waited behind it.
+    # Before and after each: batches of a crashed run come before it, waiting batches after it.
     published = publish_passed(generation, lease)
     for slice_ in held:
         if choice == "release":
@@ -161,17 +191,17 @@ def _carry_out(
 
 
 def _discard(workspace: Workspace, lease: Lease, pipeline: Pipeline, held: HeldSlice) -> None:
-    # A release commits to the table first and notes it then: what it made visible cannot be discarded.
+    # A release commits to the table before it is recorded: what is visible cannot be discarded.
     if is_visible(workspace.project, pipeline, held):
         raise RefusedError(
             "slice.visible",
-            f"a release of {pipeline.name} has made {held} visible, or a part of it",
+            f"an unfinished release of {pipeline.name} has made {held} visible, completely or in part",
             where=f"pipeline {pipeline.name}",
             do=f"complete it: drawdown release {pipeline.name} --why ...",
         )
     generation = held.verdict.generation
     files = workspace.metastore.staged_files(pipeline.name, generation, held.batch_ids, table="output")
-    # Discarded first: files of a batch that could still be published must not go.
+    # Discarded first: a batch that can still be published must keep its files.
     workspace.metastore.discard_batches(lease, generation, held.batch_ids)
     storage = workspace.storage
     for _, file in files:

@@ -1,1 +1,1 @@
-"""What Spark's JVM runs on: Java, the locked jars, Drawdown's own few classes, the class archive."""
+"""What Spark's JVM needs: Java, the locked jars, Drawdown's own few classes, the class archive."""

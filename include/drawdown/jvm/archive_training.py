@@ -1,4 +1,4 @@
-"""The training run of the class archive: a tiny job that does once what drains do (run by spark-submit).
+"""The training run of the class archive: a tiny job that does what drains do (run by spark-submit).
 
 It works in the current folder, which the caller removes.
 """
@@ -19,7 +19,7 @@ KAFKA_CLASSES = (
 
 
 def main() -> None:
-    """A Delta write and read, a stateful streaming query over files, and Kafka's classes."""
+    """Write and read Delta, run a stateful streaming query over files, and load Kafka's classes."""
     from pyspark.sql import SparkSession
 
     spark = SparkSession.builder.appName("class-archive-training").getOrCreate()
@@ -57,7 +57,7 @@ def _stream(spark: SparkSession, here: Path) -> None:
 
 
 def _touch_kafka(spark: SparkSession) -> None:
-    """Loading a Kafka source reaches no broker; its clients are loaded by name."""
+    """Load a Kafka source, which contacts no broker, and its clients by name."""
     options = {"kafka.bootstrap.servers": "127.0.0.1:9", "subscribe": "nothing"}
     spark.readStream.format("kafka").options(**options).load().selectExpr("CAST(value AS STRING)")
     jvm: Any = spark._jvm

@@ -1,9 +1,9 @@
 """The class archive (AppCDS) of the driver JVM: Java maps it instead of loading and checking classes.
 
-Made by one training run at set-up, used by every later driver, dropped by Java itself when class path
-or version do not match: a missing or stale archive costs seconds, never a run. Classes are archived
-only when the *application* class loader loads them, so the connectors go onto the driver's class path
-(``spark.driver.extraClassPath``) in one fixed order; those of ``--jars`` have a loader of their own.
+One training run at set-up makes it, and every later driver uses it. Java ignores it when class path or
+version do not match: a missing or stale archive costs seconds, but never fails a run. Classes are archived
+only when the *application* class loader loads them, so the connectors are on the driver's class path
+(``spark.driver.extraClassPath``) in one fixed order; jars of ``--jars`` have their own loader.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FAILED = ".failed"
 TRAINING_TIMEOUT = 300.0
 """Seconds; long, because a busy machine may need several times what an idle one does."""
 CHEAP = "-XX:TieredStopAtLevel=1"
-"""What is archived does not depend on the compiler, and the training is too short for the better one."""
+"""The archive does not depend on the compiler, and the training is too short for the optimising one."""
 QUIET = "-Xlog:disable -Xlog:all=error:stderr"
 LATE = " ".join(
     f"-XX:Tier4{threshold}={30 * javas_own}"
@@ -36,16 +36,16 @@ LATE = " ".join(
         "BackEdgeThreshold": 40_000,
     }.items()
 )
-"""The optimising compiler waits until code is 30 times as hot as Java's defaults ask for (decision 20)."""
+"""The optimising compiler waits until code is 30 times as hot as by Java's defaults (decision 20)."""
 
 
 def driver_class_path(project_root: Path) -> str:
-    """All connector jars and our own, for ``spark.driver.extraClassPath``; MachineError ``jars.missing``."""
+    """Return all jars for ``spark.driver.extraClassPath``. Raises MachineError ``jars.missing``."""
     return os.pathsep.join(map(str, _connectors(project_root)))
 
 
 def driver_conf(project_root: Path) -> dict[str, str]:
-    """Spark settings of a driver: its class path and Java options."""
+    """Return the Spark settings of a driver: its class path and Java options."""
     return {
         "spark.driver.extraClassPath": driver_class_path(project_root),
         "spark.driver.extraJavaOptions": java_options(project_root),
@@ -53,28 +53,28 @@ def driver_conf(project_root: Path) -> dict[str, str]:
 
 
 def java_options(project_root: Path) -> str:
-    """Of a driver, or an executor with the same class path: when Java optimises, and the archive if any."""
+    """Return Java options of a driver, or an executor with the same class path: compiler and archive."""
     if archive := archive_path(project_root):
-        # Java drops an archive that does not fit; unless told otherwise it says so on standard output.
+        # Java ignores an archive that does not fit, and by default says so on standard output.
         return f"{LATE} -XX:SharedArchiveFile={archive} {QUIET}"
     return LATE
 
 
 def archive_path(project_root: Path) -> Path | None:
-    """The archive set-up made, None if there is none; whether it fits, Java checks when it maps it."""
+    """Return the archive that set-up made; None without one. Java checks whether it fits when it maps it."""
     return next(iter(_folder(project_root).glob("*.jsa")), None)
 
 
 def is_settled(project_root: Path) -> bool:
-    """Whether the training for this Java and these jars was done, or failed: it is not tried twice."""
+    """Whether the training for this Java and these jars was done or has failed: it is not tried twice."""
     wanted = _wanted(project_root)
     return wanted.exists() or wanted.with_suffix(FAILED).exists()
 
 
 def make_archive(project_root: Path) -> bool:
-    """Run the training and keep its archive instead of any other; whether there is one now.
+    """Run the training and keep its archive instead of any other; return whether there is one now.
 
-    What the training prints goes to standard output and error.
+    The training's output goes to standard output and error.
     """
     target = _wanted(project_root)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -100,7 +100,7 @@ def make_archive(project_root: Path) -> bool:
 
 
 def _training(project_root: Path, archive: Path) -> list[str]:
-    """By spark-submit, like the jobs the archive is for: the class path must be the very same."""
+    """Return the training's command, by spark-submit as for jobs: the class path must be identical."""
     conf = {
         "spark.driver.extraClassPath": driver_class_path(project_root),
         "spark.driver.extraJavaOptions": f"-XX:ArchiveClassesAtExit={archive} {CHEAP} {QUIET}",
@@ -122,7 +122,7 @@ def _training(project_root: Path, archive: Path) -> list[str]:
 
 
 def _wanted(project_root: Path) -> Path:
-    """Named by a hash of what Java checks when it maps an archive: its version, the jars' names and sizes."""
+    """Return the archive's path, with a hash of what Java checks: its version, the jars' names and sizes."""
     jars = [*_connectors(project_root), *sorted((spark_home() / "jars").glob("*.jar"))]
     parts = [require_java().version, *(f"{jar} {jar.stat().st_size}" for jar in jars)]
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

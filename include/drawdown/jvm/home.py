@@ -1,7 +1,7 @@
-"""Where set-up has put the jars and the class archive that a project runs on.
+"""Where set-up has put the jars and the class archive that a project uses.
 
-A project of its own, made by `drawdown init` outside the folder that `make setup` was run in, has none:
-it uses those of the installation, so that a set-up serves every project on the machine. `drawdown jars fetch`
+A separate project, made by `drawdown init` outside the folder where `make setup` was run, has none: it uses
+those of the installation, so that one set-up serves every project on the machine. `drawdown jars fetch`
 does for a wheel what `make setup` does for a checkout.
 """
 
@@ -19,9 +19,9 @@ HOME = "DRAWDOWN_HOME"
 
 
 def machine_root(project_root: Path, environment: Mapping[str, str] = os.environ) -> Path:
-    """The folder whose ``.drawdown`` to use: DRAWDOWN_HOME, the project itself, or the installation.
+    """Return the folder whose ``.drawdown`` to use: DRAWDOWN_HOME, the project itself, or the installation.
 
-    The project counts when set-up has been run in it. Whether all jars are there is for who uses them.
+    The project counts when set-up has been run in it. This does not check that all jars exist.
     """
     if named := environment.get(HOME):
         return Path(named).resolve()

@@ -1,7 +1,6 @@
-"""The Ivy that Spark carries (``org.apache.spark.util.MavenUtils``): fetches artifacts without Maven.
+"""The Ivy that Spark includes (``org.apache.spark.util.MavenUtils``): fetches artifacts without Maven.
 
-Whoever needs another repository than Spark's default sets Spark's own variable
-DEFAULT_ARTIFACT_REPOSITORY.
+To use another repository than Spark's default, set Spark's own variable DEFAULT_ARTIFACT_REPOSITORY.
 """
 
 from __future__ import annotations
@@ -16,9 +15,9 @@ from drawdown.errors import MachineError
 
 
 class Ivy:
-    """One JVM (the venv's pyspark, through Py4J) with a private Ivy home that is gone at the end.
+    """One JVM (the venv's pyspark, through Py4J) with a private Ivy home that is removed at the end.
 
-    Ivy talks on this process's standard output: run it where that goes into a log.
+    Ivy prints to this process's standard output: run it where that goes into a log.
     """
 
     def __init__(self, home: Path) -> None:
@@ -39,7 +38,7 @@ class Ivy:
         shutil.rmtree(self._home, ignore_errors=True)
 
     def resolve(self, coordinates: Iterable[str], *, transitive: bool = False) -> list[Path]:
-        """The files of these ``group:artifact:version``, with ``transitive`` also of all they need.
+        """Return the files of these ``group:artifact:version``, with ``transitive`` also their dependencies.
 
         Each is at ``<home>/jars/group_artifact-version.jar`` and, until the end, in ``<home>/cache``.
         Raises MachineError ``jars.unreachable`` with Ivy's words.

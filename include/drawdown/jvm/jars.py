@@ -1,4 +1,4 @@
-"""The jars Spark and the local broker run on: exactly those of ``jars.lock``, checked by SHA-256.
+"""The jars that Spark and the local broker use: exactly those of ``jars.lock``, checked by SHA-256.
 
 Every artifact is fetched by its exact coordinate, without following dependencies.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 from drawdown.errors import MachineError
 from drawdown.jvm.installation import how_to_set_up
 from drawdown.jvm.ivy import Ivy
+from drawdown.values.text import counted
 
 LOCK_FILE = Path(__file__).with_name("jars.lock")
 CONNECTORS = "jars"
@@ -31,28 +32,28 @@ class Jar:
 
     @property
     def file_name(self) -> str:
-        """``group_artifact-version.jar``: the name Ivy retrieves it under, so no two groups collide."""
+        """Return ``group_artifact-version.jar``, Ivy's name for it, by which groups do not collide."""
         group, artifact, version = self.coordinate.split(":")
         return f"{group}_{artifact}-{version}.jar"
 
     def path(self, state_dir: Path) -> Path:
-        """Where the jar is, below the project's ``.drawdown``."""
+        """Return the jar's path below the project's ``.drawdown``."""
         return state_dir / self.folder / self.file_name
 
 
-def read_lock(lock_file: Path = LOCK_FILE) -> list[Jar]:
-    """All jars of the lock file, in its order."""
-    entries = tomllib.loads(lock_file.read_text())["jar"]
+def read_lock() -> list[Jar]:
+    """Return all jars of the lock file, in its order."""
+    entries = tomllib.loads(LOCK_FILE.read_text())["jar"]
     return [Jar(**entry) for entry in entries]
 
 
 def jar_paths(state_dir: Path, folder: str) -> list[Path]:
-    """The jars of one folder, in the lock's order; MachineError ``jars.missing`` if one is not there."""
+    """Return the jars of one folder, in the lock's order; MachineError ``jars.missing`` if one is missing."""
     paths = [jar.path(state_dir) for jar in read_lock() if jar.folder == folder]
     if missing := [path for path in paths if not path.exists()]:
         raise MachineError(
             "jars.missing",
-            f"{len(missing)} of {len(paths)} jars are not there, {missing[0].name} first",
+            f"missing: {len(missing)} of {counted(len(paths), 'jar')}, {missing[0].name} first",
             where=str(missing[0].parent),
             do=how_to_set_up(),
         )
@@ -60,10 +61,10 @@ def jar_paths(state_dir: Path, folder: str) -> list[Path]:
 
 
 def check_jars(state_dir: Path, jars: Sequence[Jar]) -> list[Jar]:
-    """Hash every jar that is there and return those that are missing; jars of no lock line are removed.
+    """Hash every jar and return the missing ones; jars that are not in the lock are removed.
 
     Hashing all takes 0.1 s, so there is no stamp that could be wrong. Raises MachineError
-    ``jars.checksum`` for the first file with other content than the lock says, after removing it.
+    ``jars.checksum`` for the first file that differs from the lock, after removing it.
     """
     _remove_strangers(state_dir, jars)
     missing = [jar for jar in jars if not jar.path(state_dir).exists()]
@@ -79,7 +80,7 @@ def fetch_jars(state_dir: Path, jars: Sequence[Jar]) -> None:
     Raises MachineError ``jars.unreachable`` with Ivy's words, or ``jars.checksum``.
     """
     with Ivy(state_dir / "ivy") as ivy:
-        # One resolution a folder: in one, Ivy would evict all but one version of an artifact both need.
+        # One resolution per folder: in a common one, Ivy would keep one version of an artifact
         for folder in sorted({jar.folder for jar in jars}):
             wanted = [jar for jar in jars if jar.folder == folder]
             fetched = {path.name: path for path in ivy.resolve([jar.coordinate for jar in wanted])}
@@ -93,7 +94,7 @@ def fetch_jars(state_dir: Path, jars: Sequence[Jar]) -> None:
 def copy_jars(state_dir: Path, jars: Sequence[Jar], copies: Path) -> None:
     """Copy these jars from a folder and its sub-folders, each once its SHA-256 is right there.
 
-    Raises MachineError ``jars.no-copy`` if one is in none of them with the content that the lock says.
+    Raises MachineError ``jars.no-copy`` if one is not in any of them with the content in the lock.
     """
     for jar in jars:
         source = next((path for path in copies.rglob(jar.file_name) if sha256(path) == jar.sha256), None)
@@ -112,7 +113,7 @@ def copy_jars(state_dir: Path, jars: Sequence[Jar], copies: Path) -> None:
 
 
 def sha256(path: Path) -> str:
-    """Hex SHA-256 of a file."""
+    """Return the hex SHA-256 of a file."""
     with path.open("rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
@@ -131,7 +132,7 @@ def _verify(jar: Jar, path: Path) -> None:
 
 
 def _remove_strangers(state_dir: Path, jars: Sequence[Jar]) -> None:
-    """A jar of an earlier lock would put two versions of its classes on one class path."""
+    """Remove jars of earlier locks, which would put two versions of their classes on one class path."""
     known = {jar.path(state_dir) for jar in jars}
     for folder in {jar.folder for jar in jars}:
         for path in (state_dir / folder).glob("*.jar"):

@@ -1,6 +1,6 @@
-"""The Java that Spark and the broker run on: found as Spark finds it, checked, installed where allowed.
+"""The Java that Spark and the broker use: found as Spark finds it, checked, installed if allowed.
 
-Standard library only: used before the virtual environment exists.
+Standard library only, because it is used before the virtual environment exists.
 """
 
 from __future__ import annotations
@@ -18,6 +18,9 @@ OLDEST = 17
 VECTOR_MODULE = "jdk.incubator.vector"
 """Spark 4 adds this module on its command line; a runtime without it does not start."""
 
+_OPTIONS = ("JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "_JAVA_OPTIONS")
+"""Environment variables that every Java reads options from."""
+
 _INSTALL = (
     "install Java 17 or later, on Debian and Ubuntu: apt-get install openjdk-17-jre-headless "
     "(or default-jre-headless); or set JAVA_HOME to one"
@@ -33,9 +36,10 @@ class Java:
 
 
 def require_java() -> Java:
-    """The Java of JAVA_HOME, else of PATH: the order of Spark's launcher.
+    """Return the Java of JAVA_HOME, else of PATH, the order of Spark's launcher.
 
-    Raises MachineError ``java.missing``, ``java.home-wrong``, ``java.too-old`` or ``java.no-vector-module``.
+    Raises MachineError ``java.missing``, ``java.home-wrong``, ``java.options-wrong``, ``java.too-old``,
+    ``java.no-vector-module`` or ``java.broken``.
     """
     executable = _executable()
     command = [str(executable), "--add-modules", VECTOR_MODULE, "-version"]
@@ -44,7 +48,7 @@ def require_java() -> Java:
         if _major(version) < OLDEST:
             raise _too_old(executable, version)
         return Java(executable, version)
-    # Java 8 does not know --add-modules at all: ask again without it, to say what is wrong.
+    # Java 8 does not have --add-modules: run it again without, to find out what is wrong.
     plain = subprocess.run([str(executable), "-version"], capture_output=True, text=True, check=False)
     version = _version(plain.stderr)
     if version is not None and _major(version) < OLDEST:
@@ -56,11 +60,31 @@ def require_java() -> Java:
             where=str(executable),
             do=_INSTALL,
         )
+    if (options := _broken_options(executable)) is not None:
+        raise options
     raise MachineError(
         "java.broken",
         f"it does not say its version: {(plain.stderr or plain.stdout).strip()[:200] or 'no output'}",
         where=str(executable),
         do=_INSTALL,
+    )
+
+
+def _broken_options(executable: Path) -> MachineError | None:
+    """Return the error of a Java that only starts without the options of the environment."""
+    given = {name: value for name in _OPTIONS if (value := os.environ.get(name))}
+    without = {name: value for name, value in os.environ.items() if name not in _OPTIONS}
+    command = [str(executable), "-version"]
+    if not given or subprocess.run(command, capture_output=True, env=without, check=False).returncode:
+        return None
+    said = subprocess.run(command, capture_output=True, text=True, check=False)
+    lines = [line for line in (said.stderr or said.stdout).splitlines() if not line.startswith("Picked up ")]
+    return MachineError(
+        "java.options-wrong",
+        f"Java does not start with {' and '.join(f'{n}={v}' for n, v in given.items())}:"
+        f" {' '.join(lines)[:200] or 'it says nothing'}",
+        where=f"environment variable {', '.join(given)}",
+        do=f"unset {' '.join(given)}   # or correct what Java says of it",
     )
 
 
@@ -88,7 +112,7 @@ def _version(text: str) -> str | None:
 
 
 def _major(version: str) -> int:
-    """17 of ``17.0.15``, and 8 of ``1.8.0_402``: until Java 9 the first number was 1."""
+    """Return 17 for ``17.0.15``, and 8 for ``1.8.0_402``: before Java 9 the first number was 1."""
     numbers = [int(number) for number in re.findall(r"\d+", version)]
     return numbers[1] if numbers[0] == 1 and len(numbers) > 1 else numbers[0]
 

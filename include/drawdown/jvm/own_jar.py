@@ -1,8 +1,8 @@
 """The jar of Drawdown's own few Java classes, compiled at set-up: a file costs no process.
 
-Hadoop without its native library, which is in no package registry, starts ``chmod`` for every file and folder
-it makes on local storage, and ``readlink`` for what it renames. The compiler is Janino, which Spark has with
-it: set-up needs no JDK. A driver that is not on this machine has no such jar, and works as Hadoop does.
+Without its native library, which is in no package registry, Hadoop starts ``chmod`` for every file and folder
+that it creates on local storage, and ``readlink`` for renames. The compiler is Janino, which Spark includes,
+so set-up needs no JDK. A driver on another machine does not have this jar, and works as plain Hadoop does.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ LOCAL_FILES = {
     "spark.hadoop.fs.file.impl": "drawdown.LocalFiles",
     "spark.hadoop.fs.AbstractFileSystem.file.impl": "drawdown.LocalFilesContext",
 }
-"""Settings of an application all of whose processes have the jar on their class path."""
+"""Settings of an application whose processes all have the jar on their class path."""
 _LONG_AGO = (1980, 1, 1, 0, 0, 0)
 
 
 def own_jar(project_root: Path) -> Path:
-    """Where it is; MachineError ``jars.missing`` if it is not there."""
+    """Return the jar's path; MachineError ``jars.missing`` if it is missing."""
     path = _wanted(project_root)
     if not path.exists():
         raise MachineError(
@@ -41,15 +41,15 @@ def own_jar(project_root: Path) -> Path:
 
 
 def is_made(project_root: Path) -> bool:
-    """Whether there is one of these sources for this Spark."""
+    """Whether the jar of these sources for this Spark exists."""
     return _wanted(project_root).exists()
 
 
 def make_own_jar(project_root: Path) -> None:
-    """Compile and pack them instead of any other.
+    """Compile and pack the classes, replacing any other jar.
 
     Raises:
-        MachineError: ``java.*``, or ``setup.own-jar`` with the compiler's words.
+        MachineError: ``java.*``, or ``setup.own-jar`` with the compiler's message.
     """
     target = _wanted(project_root)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -113,12 +113,12 @@ def _files(gateway: Any, paths: list[Path]) -> Any:
 def _pack(classes: Path, target: Path) -> None:
     with zipfile.ZipFile(target, "w") as jar:
         for path in sorted(classes.rglob("*.class")):
-            # Without the time: the same sources make the same jar.
+            # Without the time, so that the same sources make the same jar.
             jar.writestr(zipfile.ZipInfo(str(path.relative_to(classes)), _LONG_AGO), path.read_bytes())
 
 
 def _wanted(project_root: Path) -> Path:
-    """Named by what it is made of: the sources, and the version of Hadoop they extend."""
+    """Return the jar's path, named by the sources and the version of Hadoop they extend."""
     hadoop = sorted(path.name for path in (spark_home() / "jars").glob("hadoop-client-*.jar"))
     parts = [*hadoop, *(path.read_text() for path in _sources())]
     key = hashlib.sha256("\n".join(parts).encode()).hexdigest()[:16]

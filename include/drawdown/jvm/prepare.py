@@ -1,6 +1,6 @@
-"""Brings a machine what Spark's JVM runs on: the locked jars, Drawdown's own jar, the driver's class archive.
+"""Install what Spark's JVM needs: the locked jars, Drawdown's own jar, the driver's class archive.
 
-`make setup` and `drawdown jars fetch` call it. Called again, it makes only what is missing.
+`make setup` and `drawdown jars fetch` call it. Called again, it adds only what is missing.
 """
 
 from __future__ import annotations
@@ -16,16 +16,17 @@ from drawdown.jvm.home import HOME
 from drawdown.jvm.jars import check_jars, copy_jars, fetch_jars, read_lock
 from drawdown.jvm.own_jar import is_made, make_own_jar
 from drawdown.jvm.spark_home import spark_home
+from drawdown.values.text import counted
 
 Step = Callable[[str, Path], AbstractContextManager[None]]
-"""Shows that a step with this text goes on, and sends what it prints to the end of this log."""
+"""Shows that a step with this text is running, and appends its output to this log."""
 
 
 def prepare(root: Path, step: Step, copies: Path | None = None) -> bool:
-    """Put everything below ``root/.drawdown``; False when the class archive was tried just now and failed.
+    """Put everything below ``root/.drawdown``; return False when the class archive has just failed.
 
-    Runs only start faster with a class archive, so its failure is no error: ``.drawdown/logs/archive.log``
-    says why, and it is not tried again.
+    A class archive only makes runs start faster, so its failure is no error: ``.drawdown/logs/archive.log``
+    has the reason, and it is not tried again.
 
     Args:
         copies: take the jars from this folder, not from the network.
@@ -38,7 +39,7 @@ def prepare(root: Path, step: Step, copies: Path | None = None) -> bool:
     logs = state_dir / "logs"
     _require_writable(state_dir)
     if missing := check_jars(state_dir, read_lock()):
-        with step(f"Fetching {len(missing)} jars", logs / "setup.log"):
+        with step(f"Fetching {counted(len(missing), 'jar')}", logs / "setup.log"):
             if copies is None:
                 fetch_jars(state_dir, missing)
             else:

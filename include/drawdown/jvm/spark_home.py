@@ -10,7 +10,7 @@ from drawdown.jvm.installation import how_to_install
 
 
 def spark_home() -> Path:
-    """The folder of pyspark, found without importing it; MachineError ``spark.missing``."""
+    """Return the folder of pyspark without importing it; MachineError ``spark.missing``."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
         raise MachineError("spark.missing", "pyspark is not installed", do=how_to_install("spark"))

@@ -1,23 +1,22 @@
-"""How a guard knows that a job has come to its end: a file that the job makes right before.
+"""The file by which a job tells its guard that it has finished, written right before it ends.
 
-An exit code does not say it. A transform that calls `os._exit(0)`, or a library that ends the process, leaves
-0 and no work done. Standard library only: the guard uses it.
+An exit code is not enough: a transform that calls `os._exit(0)`, or a library that ends the process, leaves
+exit code 0 with the work not done. Standard library only, because the guard uses it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 ANSWER = "DRAWDOWN_ANSWER"
-"""Environment variable: path of the file. Unset: nobody waits for it, as in a run by hand."""
+"""Environment variable: path of the file. Unset: nothing waits for it, for example in a manual run."""
 
 NONE = 1
-"""Exit code of an application that ended without it; a retry may do better."""
+"""Exit code of an application that ended without the file; a retry may succeed."""
 
 
-def note_answer(environment: Mapping[str, str] = os.environ) -> None:
-    """Say that what this process ends with is its own answer."""
-    if path := environment.get(ANSWER):
+def note_answer() -> None:
+    """Record that the exit code of this process is the job's own result."""
+    if path := os.environ.get(ANSWER):
         Path(path).touch()

@@ -1,4 +1,4 @@
-"""The cluster of one command: there when its Spark starts, gone when the command ends, however it ends."""
+"""The cluster of one command: started with its Spark, stopped when the command ends for any reason."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from drawdown.spec import Pipeline
 
 _SUBMIT_ARGUMENTS = "PYSPARK_SUBMIT_ARGS"
-"""Environment variable: what PySpark starts its JVM with, beside the settings of a session's builder."""
+"""Environment variable: arguments with which PySpark starts its JVM, besides a session builder's settings."""
 
 
 @contextmanager
@@ -25,13 +25,13 @@ def clustered(
     *,
     drains: bool,
 ) -> Iterator[Callable[[], dict[str, str]]]:
-    """A function that gives the settings of a session, and spins the cluster up when it is first called.
+    """Yield a function that returns the settings of a session, and starts the cluster when first called.
 
     Args:
         project: with its logins.
-        pipelines: of one cluster profile.
-        origin: of the runs, with `command_id`.
-        drains: whether what waits at the pipelines is what will be read.
+        pipelines: they share one cluster profile.
+        origin: the origin of the runs, with `command_id`.
+        drains: whether the command reads the pipelines' backlog.
     """
     from drawdown.launch.connection import from_environment
     from drawdown.launch.profile import ClusterRequest, on_cluster

@@ -1,6 +1,6 @@
-"""A master that is there already: where it is comes from an Airflow connection, in its provider's words.
+"""An existing master, whose address comes from an Airflow connection as the Spark provider reads it.
 
-The workers need not share a machine with the driver, so jars and this library travel with the application.
+The workers may run on other machines than the driver, so jars and this library are sent with the application.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ class SparkConnection:
 
     @property
     def master(self) -> str:
-        """As SparkSubmitHook._resolve_connection of the Spark provider puts it together."""
+        """Return the master's URL, built as in the Spark provider's SparkSubmitHook._resolve_connection."""
         whole = self.kind == "spark" and self.host and ("://" in self.host or not self.port)
         address = self.host if whole else f"{self.kind}://{self.host}"
         return f"{address}:{self.port}" if self.port else address
 
 
 def connected(project: Project, profile: ConnectionCluster, connection: SparkConnection) -> Settings:
-    """The settings of an application on that master; the driver runs here.
+    """Return the settings of an application on that master; the driver runs on this machine.
 
     Raises:
         SpecError: ``connection.master``, ``connection.deploy-mode``, ``connection.extra``.
@@ -57,10 +57,10 @@ def connected(project: Project, profile: ConnectionCluster, connection: SparkCon
     of_its_kind = {
         "spark.master": connection.master,
         "spark.jars": ",".join(map(str, jars)),
-        # Not as --py-files: those come first in the driver too, which needs more than the modules.
+        # Not as --py-files: those also come first in the driver, which needs more than the modules.
         "spark.files": str(library),
         "spark.executorEnv.PYTHONPATH": library.name,
-        # PySpark hands timestamps to Python code in the time zone of its process.
+        # PySpark passes timestamps to Python code in the time zone of its process.
         "spark.executorEnv.TZ": "UTC",
     }
     if connection.master == "yarn" and (queue := connection.extra.get("queue")):
@@ -69,7 +69,7 @@ def connected(project: Project, profile: ConnectionCluster, connection: SparkCon
 
 
 def from_environment(connection_id: str, environment: Mapping[str, str] = os.environ) -> SparkConnection:
-    """A connection as Airflow reads it from ``AIRFLOW_CONN_<ID>``: an address or JSON.
+    """Read a connection from ``AIRFLOW_CONN_<ID>`` as Airflow does: an address or JSON.
 
     Raises:
         SpecError: ``connection.missing``, ``connection.unreadable``.
@@ -107,7 +107,7 @@ def _from_json(connection_id: str, text: str) -> SparkConnection:
 
 
 def _from_address(connection_id: str, text: str) -> SparkConnection:
-    """Of the form ``type://host:port?key=value``, or with the whole master for a host."""
+    """Parse the form ``type://host:port?key=value``, or the form with the whole master as host."""
     kind, _, rest = text.partition("://")
     scheme, whole, behind = rest.partition("://")
     parts = urlsplit(f"//{behind if whole else rest}")
@@ -152,7 +152,7 @@ def _check(connection: SparkConnection) -> None:
 
 
 def _library(state_dir: Path) -> Path:
-    """This library as a file for executors that do not have it, made again when it has changed."""
+    """Return this library as a file for executors that lack it; it is written again after a change."""
     sources = sorted(_PACKAGE.rglob("*.py"))
     stamp = sha256("".join(f"{s} {s.stat().st_mtime_ns}" for s in sources).encode()).hexdigest()[:12]
     path = state_dir / "library" / f"drawdown-{stamp}.zip"

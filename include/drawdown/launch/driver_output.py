@@ -1,8 +1,8 @@
-"""The last lines of a driver that spark-submit has started.
+"""Keep the last lines of a driver that spark-submit started.
 
-Its JVM passes the driver's output on from a thread that it does not wait for once the driver has ended
-(org.apache.spark.deploy.PythonRunner): what is still in the pipe by then is lost, and that is the outcome
-of the run. So the driver stays until the pipe is empty.
+The JVM forwards the driver's output in a thread, and does not wait for it once the driver has ended
+(org.apache.spark.deploy.PythonRunner). Output that is still in the pipe is then lost, and it holds the result
+of the run. So the driver waits until the pipe is empty.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import time
 
 
 def wait_until_read(seconds: float = 5.0) -> None:
-    """Wait until everything printed so far has been read, if somebody reads, for at most `seconds`."""
+    """Wait until everything printed so far has been read, for at most `seconds`."""
     sys.stdout.flush()
     sys.stderr.flush()
     deadline = time.monotonic() + seconds
@@ -26,7 +26,7 @@ def wait_until_read(seconds: float = 5.0) -> None:
 
 
 def _unread(descriptor: int) -> int:
-    """Bytes in the pipe behind a descriptor (FIONREAD, pipe(7)); 0 for anything that is no pipe."""
+    """Return the bytes in the pipe of a descriptor (FIONREAD, pipe(7)); 0 for anything but a pipe."""
     try:
         if not stat.S_ISFIFO(os.fstat(descriptor).st_mode):
             return 0

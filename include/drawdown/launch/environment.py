@@ -1,8 +1,8 @@
-"""What of this process's environment reaches Spark's drivers and daemons.
+"""The part of this process's environment that Spark's drivers and daemons get.
 
 The task that starts them has Airflow's own keys and passwords in its environment, and a driver runs the
-code of pipelines: it gets what Java, Spark, Python and the locale need, what is Drawdown's, what
-project.yaml refers to (``${NAME}``) and what the project passes on (``pass_environment:``).
+code of pipelines. So it only gets what Java, Spark, Python and the locale need, Drawdown's own variables,
+what project.yaml refers to (``${NAME}``) and what the project passes on (``pass_environment:``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 from drawdown.spec.reading.environment import AIRFLOWS_OWN
 
 PASSED = "DRAWDOWN_PASSED_ENVIRONMENT"
-"""Names and patterns of the project, comma-separated, for a process that has not read project.yaml."""
+"""The project's names and patterns, comma-separated, for a process that has not read project.yaml."""
 
 _NEEDED = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "HOSTNAME", "PWD", "TERM",
@@ -28,12 +28,12 @@ _NEEDED = (
 
 
 def for_spark(environment: Mapping[str, str], passed: Iterable[str] | None = None) -> dict[str, str]:
-    """The part of an environment that Spark gets.
+    """Return the part of an environment that Spark gets.
 
     Args:
-        environment: of this process.
-        passed: names and patterns of the project; None: as ``DRAWDOWN_PASSED_ENVIRONMENT`` says. Where
-            that is not set either, nobody knows the project: all but Airflow's own is passed on.
+        environment: this process's environment.
+        passed: names and patterns of the project; None: as in ``DRAWDOWN_PASSED_ENVIRONMENT``. If that is
+            not set either, the project is unknown, and everything except Airflow's own is passed on.
     """
     if passed is None:
         said = environment.get(PASSED)

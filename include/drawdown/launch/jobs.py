@@ -1,4 +1,4 @@
-"""The jobs that Airflow submits to Spark: jobs/*.py of a project call one of these and do nothing else.
+"""The jobs that Airflow submits to Spark: each file in a project's jobs/ only calls one of these.
 
     spark-submit jobs/drain.py --project FOLDER --pipeline a --pipeline b --origin '{"dag_id": ...}'
     spark-submit jobs/replay.py --project FOLDER --pipeline NAME --from TIME --to TIME --origin '{...}'

@@ -1,4 +1,4 @@
-"""An application on this machine, driver and executors in one JVM: its settings, and a session of them."""
+"""An application on this machine, driver and executors in one JVM: its settings and its session."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def submit_conf(project: Project, cluster: Cluster) -> dict[str, str]:
-    """Settings for spark-submit's ``--conf`` or a session builder; ``spark.master`` is among them.
+    """Return settings for spark-submit's ``--conf`` or a session builder, including ``spark.master``.
 
-    For a profile of another kind: those of an application that only looks, and needs no cluster for it
+    For a profile of another kind: settings of an application that needs no cluster, because it only reads
     (`drawdown plan`, `state`, `test`).
 
     Raises:
@@ -27,16 +27,16 @@ def submit_conf(project: Project, cluster: Cluster) -> dict[str, str]:
 
 
 def local_profile(project: Project) -> Cluster:
-    """The profile `local`, as it is by default where the project has none of that name."""
+    """Return the project's profile `local`, or the default one if the project has none of that name."""
     return project.clusters.get("local", LocalCluster())
 
 
 @contextmanager
 def local_session(project: Project, cluster: Cluster, name: str) -> Iterator[SparkSession]:
-    """A session of `submit_conf` for the block.
+    """Open a session with the settings of `submit_conf` for the block.
 
     Args:
-        name: of the application.
+        name: the application's name.
 
     Raises:
         MachineError: ``jars.missing``; Spark does not start.

@@ -1,7 +1,7 @@
 """The settings of an application on a cluster profile of any kind.
 
-A standalone cluster that stands for the run (spun up by a task before it) is used; if none does, or none any
-more, one is spun up that lives as long as the application.
+A standalone cluster that an earlier task started for the run is used; if there is none, or it has ended, a
+cluster is started that lives as long as the application.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from drawdown.spec import ConnectionCluster, Project, RemoteCluster, SizedCluste
 
 @dataclass(frozen=True)
 class ClusterRequest:
-    """The run that a cluster is for, and what only its caller knows.
+    """The run that a cluster is for, and what only the caller knows.
 
     Attributes:
-        key: of the run; a cluster is found again by it.
-        by: who asked, for the record.
-        backlogs: what waits at each pipeline; asked only where the profile sizes by it. None where the run
-            reads something else.
+        key: the run's key, by which its cluster is found again.
+        by: who requested the run, for the record.
+        backlogs: returns what waits at each pipeline; called only if the profile sizes by it. None when the
+            run reads something else.
         look_up: finds an Airflow connection by its id.
     """
 
@@ -38,21 +38,21 @@ class ClusterRequest:
     look_up: Callable[[str], SparkConnection]
 
     def ask(self, profile: StandaloneCluster) -> Ask:
-        """For a cluster of the size that this run needs."""
+        """Return the request for a cluster of the size that this run needs."""
         return Ask(self.key, profile, self.workers(profile), self.by)
 
     def workers(self, profile: SizedCluster) -> int:
-        """How many of them this run needs."""
+        """Return how many workers this run needs."""
         fixed = isinstance(profile.workers, int)
         return workers_for(profile, None if fixed or self.backlogs is None else self.backlogs())
 
 
 @contextmanager
 def on_cluster(project: Project, name: str, run: ClusterRequest) -> Iterator[Settings]:
-    """The settings of an application that runs inside the block.
+    """Yield the settings of an application that runs inside the block.
 
     Args:
-        name: of the profile.
+        name: the profile's name.
 
     Raises:
         MachineError: ``cluster.not-up``, ``jars.missing``.

@@ -1,6 +1,6 @@
-"""The settings of an application: those on its command line, and those that no command line may show.
+"""The settings of an application: public ones on its command line, private ones in a file.
 
-Which they are depends on the profile's kind; what every kind has in common is here.
+They depend on the profile's kind; this is what every kind has in common.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from drawdown.spec import Cluster, Project
 
 LOGGING = Path(__file__).parents[1] / "spark" / "log4j2.properties"
 ON_THIS_MACHINE = {
-    # Else the host name is looked up, and every port is open to the network.
+    # By default, the host name is looked up and every port is open to the network.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     **LOCAL_FILES,
@@ -29,7 +29,7 @@ class Settings:
     """The settings of an application.
 
     Attributes:
-        conf: for spark-submit's ``--conf`` or a session builder; ``spark.master`` is among them.
+        conf: for spark-submit's ``--conf`` or a session builder, including ``spark.master``.
         private: a file of further settings, mode 0600, for spark-submit's ``--properties-file``.
     """
 
@@ -38,12 +38,12 @@ class Settings:
 
 
 def conf_of(project: Project, cluster: Cluster, of_its_kind: Mapping[str, str]) -> dict[str, str]:
-    """The settings of one kind with those of every application and the profile's own `conf`.
+    """Return the settings of one kind, of every application and of the profile's own `conf`.
 
     A setting of the profile's `conf` wins; its Java options come after ours.
 
     Args:
-        of_its_kind: with ``spark.master``.
+        of_its_kind: settings of the kind, including ``spark.master``.
 
     Raises:
         MachineError: ``jars.missing``.
@@ -54,22 +54,22 @@ def conf_of(project: Project, cluster: Cluster, of_its_kind: Mapping[str, str]) 
 
 
 def of_every_driver(cluster: Cluster) -> dict[str, str]:
-    """The settings that no kind of profile and no machine changes."""
+    """Return the settings that are the same for every kind of profile and every machine."""
     return {
         "spark.driver.memory": cluster.driver_memory,
-        # Nobody can look at the page of a driver that is gone in a minute; it costs a port and a second.
+        # Most drivers end too soon for anyone to open the page; it costs a port and a second.
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
 
 
 def logging(file: PurePath) -> str:
-    """The Java option that names the logging configuration."""
+    """Return the Java option that names the logging configuration."""
     return f"-Dlog4j2.configurationFile={file.as_uri()}"
 
 
 def with_profile(ours: Mapping[str, str], cluster: Cluster) -> dict[str, str]:
-    """Settings with those of the profile's `conf`, which win; its Java options come after ours."""
+    """Add the settings of the profile's `conf`, which win; its Java options come after ours."""
     theirs = {key: _text(value) for key, value in cluster.conf.items()}
     options = {
         key: " ".join(each[key] for each in (ours, theirs) if key in each)

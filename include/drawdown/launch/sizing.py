@@ -1,4 +1,4 @@
-"""How many workers a run gets: as many as the profile says, or as the backlog asks for, within bounds."""
+"""How many workers a run gets: the profile's number, or as many as the backlog needs, within bounds."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 from drawdown.spec import SizedCluster
 
 Backlogs = Iterable[Mapping[str, Mapping[str, Any]]]
-"""One a pipeline: per streaming source what waits there, see plan.findings.Finding."""
+"""One per pipeline: the backlog of each streaming source, see plan.findings.Finding."""
 
 
 def workers_for(profile: SizedCluster, backlogs: Backlogs | None) -> int:
-    """Workers for what waits at these pipelines.
+    """Return how many workers the backlog of these pipelines needs.
 
-    What waits is added up per unit over all sources, and the unit that asks for most decides. A source whose
-    backlog has none of the units that the profile names asks for `max`: it may be anything.
+    The backlog is added up per unit over all sources, and the unit that needs most workers decides. A source
+    whose backlog has none of the units that the profile names gets `max`: its size is unknown.
 
     Args:
-        backlogs: None for what reads something else, as a replay does: that may be anything too.
+        backlogs: None for a run that reads something else, such as a replay: its size is unknown too.
     """
     sizing = profile.workers
     if isinstance(sizing, int):

@@ -1,20 +1,20 @@
 """``python -m drawdown.launch.submit ARGUMENTS``: spark-submit that can be stopped cleanly.
 
-Takes the place of ``spark-submit`` for SparkSubmitOperator. Airflow signals a task's process group and
+SparkSubmitOperator calls it instead of ``spark-submit``. Airflow signals a task's process group and
 kills it 5 s later, which would end the JVM in the middle of a batch and leave the Python driver alive,
-or leave all of Spark alive when only the task is killed. So this process, the *front*, stays where it
-was started and does nothing but wait, while a *guard* (submit_guard.py) forked from it starts the real
-spark-submit in a session of its own, out of reach of those signals.
+or leave all of Spark alive when only the task is killed. So this process, the *front*, stays in the
+process group and only waits, while a *guard* (submit_guard.py) forked from it starts the real
+spark-submit in its own session, where those signals do not reach it.
 
 The guard holds the read end of a pipe of which the front has the only write end: closed by the front
 when it receives SIGTERM or SIGINT, and by the kernel when the front dies, it means stop. If the guard
 itself is killed, the front ends what it left behind.
 
-Standard library only, and no threads: it forks.
+Standard library only, and no threads, because it forks.
 
 Environment:
-    DRAWDOWN_STOP_GRACE: seconds the driver has to stop by itself (default 30).
-    DRAWDOWN_RUN_FOLDER: a private folder that belongs to this one run; removed when the run has ended.
+    DRAWDOWN_STOP_GRACE: seconds that the driver gets to stop by itself (default 30).
+    DRAWDOWN_RUN_FOLDER: a private folder of this run; removed when the run has ended.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ RUN_FOLDER = "DRAWDOWN_RUN_FOLDER"
 
 
 def main(arguments: list[str]) -> int:
-    """Run spark-submit with these arguments; the exit code is spark-submit's (128 + n for signal n)."""
+    """Run spark-submit with these arguments; return its exit code (128 + n for signal n)."""
     folder = Path(os.environ.get(RUN_FOLDER) or tempfile.mkdtemp(prefix="drawdown-submit-"))
     remove_left_over()
     scratch = Scratch.make()
@@ -69,7 +69,7 @@ def _let_go_when_asked_to_stop(held: int) -> None:
 
 
 def _end_what_the_guard_left(grace: float) -> None:
-    """The guard's end pulled the leash: wait as long as it would have, then kill."""
+    """Wait for the grace time, then kill: the guard has ended, which has closed the stop pipe."""
     deadline = time.monotonic() + grace
     while descendants() and time.monotonic() < deadline:
         reap()

@@ -1,4 +1,4 @@
-"""The metastore: what runs did, what is staged, judged and published, and who may write."""
+"""The metastore: what runs did, what is staged, audited and published, and who may write."""
 
 from drawdown.metastore.operations.leases import this_process
 from drawdown.metastore.store import Metastore

@@ -1,4 +1,4 @@
-"""The store's own clock, as an SQL expression: hosts that share a metastore need no common time."""
+"""The store's own clock as an SQL expression, so that hosts that share a metastore need no common time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from drawdown.metastore.columns import UtcTime
 
 
 class store_now(FunctionElement[datetime]):
-    """The present time, of type UtcTime."""
+    """The present time by the store's clock, of type UtcTime."""
 
     type = UtcTime()
     inherit_cache = True
@@ -32,5 +32,5 @@ def _postgresql(element: store_now, compiler: Any, **kw: Any) -> str:
 
 
 def read_clock(conn: Connection) -> datetime:
-    """The present time by the store's clock."""
+    """Return the present time by the store's clock."""
     return conn.execute(select(store_now())).scalar_one()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy import BigInteger, Dialect, Text
 from sqlalchemy.types import TypeDecorator
 
-EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from drawdown.values.interval import EPOCH
 
 
 def microseconds(moment: datetime) -> int:
-    """Since 1970 UTC."""
+    """Return microseconds since 1970 UTC."""
     return (moment - EPOCH) // timedelta(microseconds=1)
 
 
@@ -24,7 +24,7 @@ class UtcTime(TypeDecorator[datetime]):
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> int | None:
-        """Refuses a time without a zone (ValueError): guessing one would move a watermark."""
+        """Refuse a time without a zone (ValueError): guessing one would move a watermark."""
         if value is None:
             return None
         if value.tzinfo is None:

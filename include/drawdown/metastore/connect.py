@@ -1,4 +1,4 @@
-"""From a metastore URL to an SQLAlchemy engine whose failures are Drawdown's own errors."""
+"""Make an SQLAlchemy engine from a metastore URL; its failures become Drawdown's own errors."""
 
 from __future__ import annotations
 
@@ -17,26 +17,27 @@ WAIT_SECONDS = 15
 """How long a statement waits for another process's lock (SQLite: busy timeout, PostgreSQL: lock_timeout)."""
 
 WRITES = {"drawdown_begin": "BEGIN IMMEDIATE"}
-"""Execution options of a connection whose transaction takes the write lock at once (SQLite)."""
+"""Execution options for transactions that take the write lock at their start (SQLite)."""
 
 _CONNECTIONS_MORE = 30
-"""Beyond the five that are kept. Each pipeline of a group may need three at once: for its lease, for a
-transaction that waits for a lock, and to read inside it."""
+"""Connections beyond the five that the pool keeps. Each pipeline of a group may need three at once: for its
+lease, for a transaction that waits for a lock, and for reads inside it."""
 
 NO_TRANSACTION = {"drawdown_begin": ""}
-"""Execution options of a connection for a statement that SQLite allows outside transactions only."""
+"""Execution options for statements that SQLite only allows outside transactions."""
 
 
 def connect(url: str) -> Engine:
-    """The engine for ``url`` (sqlite:///FILE or postgresql://...). Creates a SQLite file's missing folder.
+    """Return the engine for ``url`` (sqlite:///FILE or postgresql://...).
 
-    Raises SpecError metastore.url. The file or server itself is first touched by the first statement.
+    Creates a SQLite file's missing folder. Only the first statement opens the file or contacts the server.
+    Raises SpecError metastore.url.
     """
     parsed = _parse(url)
     if parsed.get_backend_name() == "sqlite":
         engine = _sqlite(parsed)
     else:
-        # pre-ping: a server restarted between two batches costs a reconnect, not the run.
+        # pre-ping: after a restart of the server between two batches, a run reconnects instead of failing.
         engine = create_engine(
             _waiting(parsed, "connect_timeout").set(drivername="postgresql+psycopg"),
             pool_pre_ping=True,
@@ -50,7 +51,7 @@ def connect(url: str) -> Engine:
 
 
 def shown(url: URL) -> str:
-    """The address as errors may show it: without password and query, either can hold a secret."""
+    """Return the address for errors, without password and query, either of which can hold a secret."""
     return url.set(query={}).render_as_string(hide_password=True)
 
 
@@ -59,11 +60,13 @@ def _parse(url: str) -> URL:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):
-        # The text itself is not repeated: it may hold a password.
+        # The text itself is not shown: it may hold a password.
         raise SpecError("metastore.url", "the metastore's address is not a URL", do=do) from None
     backend = parsed.get_backend_name()
     if backend not in ("sqlite", "postgresql"):
-        raise SpecError("metastore.url", f"{backend} cannot be the metastore", where=shown(parsed), do=do)
+        raise SpecError(
+            "metastore.url", f"{backend} is not supported as metastore", where=shown(parsed), do=do
+        )
     if backend == "sqlite" and parsed.database in (None, "", ":memory:"):
         raise SpecError(
             "metastore.url", "a database in memory is lost after each process", where=shown(parsed), do=do
@@ -82,8 +85,8 @@ def _sqlite(url: URL) -> Engine:
             where=str(folder),
             do="give the metastore a folder this user may write to (metastore in include/project.yaml)",
         ) from e
-    # SQLite makes its file by the process's umask, and the files beside it with the same mode.
-    with contextlib.suppress(OSError):  # what is wrong with it is said when it is opened
+    # SQLite creates its file by the process's umask, and the files beside it with the same mode.
+    with contextlib.suppress(OSError):  # opening it reports what is wrong
         os.close(os.open(str(url.database), os.O_CREAT | os.O_EXCL, 0o600))
     engine = create_engine(
         _waiting(url, "timeout").set(drivername="sqlite+pysqlite"),
@@ -96,17 +99,17 @@ def _sqlite(url: URL) -> Engine:
 
 
 def _waiting(url: URL, parameter: str) -> URL:
-    """The URL with the driver's own waiting time, unless it sets one itself."""
+    """Add the driver's own waiting time to the URL, unless the URL sets one."""
     return url.set(query={parameter: str(WAIT_SECONDS), **url.query})
 
 
 def _leave_transactions_to_us(dbapi_connection: Any, record: object) -> None:
-    # Python's sqlite3 opens transactions late, on the first write: too late to be the only writer.
+    # Python's sqlite3 opens a transaction at the first write, which is too late to exclude other writers.
     dbapi_connection.isolation_level = None
 
 
 def _begin(conn: Connection) -> None:
-    # A transaction that reads first and then writes cannot wait for the lock (SQLITE_BUSY at once), so
+    # A transaction that first reads and then writes cannot wait for the lock (SQLITE_BUSY at once), so
     # writers take it at the start.
     statement = conn.get_execution_options().get("drawdown_begin", "BEGIN")
     if statement:
@@ -114,7 +117,7 @@ def _begin(conn: Connection) -> None:
 
 
 def _bound_waits(dbapi_connection: Any, record: object) -> None:
-    # A holder that is frozen in the middle of a transaction loses it, else its row lock would stay forever.
+    # A client that freezes in a transaction loses its connection, else its row lock would stay forever.
     with dbapi_connection.cursor() as cursor:
         cursor.execute(f"SET lock_timeout = '{WAIT_SECONDS}s'")
         cursor.execute("SET idle_in_transaction_session_timeout = '60s'")
@@ -122,7 +125,7 @@ def _bound_waits(dbapi_connection: Any, record: object) -> None:
 
 
 def _as_own_error(context: ExceptionContext, place: str) -> DrawdownError | None:
-    """The error a user can act on, or None: then it is a bug and stays what it is."""
+    """Return an error that a user can act on; None for a bug, whose exception stays as it is."""
     cause = context.original_exception
     name = getattr(cause, "sqlite_errorname", None)
     if name is not None:
@@ -138,7 +141,7 @@ def _locked(place: str) -> SourceError:
         "metastore.locked",
         "another process keeps the metastore locked",
         where=place,
-        do="try again; if it stays so, end the process that has a transaction open in it",
+        do="try again; if it happens again, end the process with an open transaction in it",
     )
 
 
@@ -170,7 +173,10 @@ def _of_sqlite(name: str, place: str) -> DrawdownError | None:
 
 
 def _of_postgresql(sqlstate: str | None, lines: list[str], place: str) -> DrawdownError | None:
-    """By https://www.postgresql.org/docs/current/errcodes-appendix.html; no sqlstate: no connection."""
+    """Classify a failure by https://www.postgresql.org/docs/current/errcodes-appendix.html.
+
+    Without a sqlstate there was no connection.
+    """
     if sqlstate is None or sqlstate[:2] in ("08", "28", "53", "57", "58", "3D", "25"):
         return SourceError(
             "metastore.unreachable",

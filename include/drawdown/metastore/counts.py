@@ -1,4 +1,4 @@
-"""Counts as the columns that runs and batches share."""
+"""Counts as columns, which runs and batches share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NAMES = tuple(f.name for f in fields(Counts))
 
 
 def to_columns(values: Mapping[str, Any]) -> dict[str, Any]:
-    """A record's fields as column values: ``counts`` becomes one column per count."""
+    """Return a record's fields as column values: ``counts`` becomes one column per count."""
     columns = dict(values)
     if "counts" in columns:
         columns |= asdict(columns.pop("counts"))
@@ -21,7 +21,7 @@ def to_columns(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def from_columns(row: Mapping[Any, Any]) -> dict[str, Any]:
-    """A row's columns as a record's fields: the reverse of ``to_columns``."""
+    """Return a row's columns as a record's fields, the reverse of ``to_columns``."""
     columns = dict(row)
     columns["counts"] = Counts(*(columns.pop(name) for name in NAMES))
     return columns

@@ -19,8 +19,8 @@ _LOOK_SECONDS = 0.5
 class LeaseHeartbeat:
     """Renews a lease three times per time-to-live, until the block ends; then releases it.
 
-    A beat that fails because the store is away for a moment is tried again at the next beat. The
-    lease is not trusted blindly anyway: every stage and publish checks its epoch (Metastore.fenced).
+    When the store cannot be reached for a moment, the next beat tries again. Writing is safe without it:
+    every stage and publish checks the lease's epoch (Metastore.fenced).
     """
 
     def __init__(self, metastore: Metastore, lease: Lease, ttl: timedelta) -> None:
@@ -47,7 +47,7 @@ class LeaseHeartbeat:
             self._metastore.release(self.lease)
 
     def check(self) -> None:
-        """Raise the RefusedError of a lost lease, if it was lost."""
+        """Raise RefusedError if the lease was lost."""
         if self._lost is not None:
             raise self._lost
 
@@ -66,7 +66,7 @@ class LeaseHeartbeat:
 def wait_for_lease(
     metastore: Metastore, name: str, holder: str, run_id: str, ttl: timedelta, stop: threading.Event
 ) -> Iterator[LeaseHeartbeat]:
-    """A lease of this name for the block, after whoever has it: what is done under it is done in turn.
+    """Wait for the lease of this name and hold it for the block, so that work under it is done in turn.
 
     Raises:
         BusyError: asked to stop while waiting.

@@ -1,9 +1,9 @@
-"""Which schema a metastore has, and the one way to change it.
+"""The schema of a metastore, and the only way to change it.
 
-Opening changes nothing: a store of another schema is used as it is when this program can, else refused. Who
-opens an empty database first makes a store of this program's schema. Only `upgrade` migrates, in one
-transaction that is also the lock (SQLite: BEGIN IMMEDIATE; PostgreSQL: an advisory lock), so a process
-killed in the middle leaves what was there before.
+Opening does not migrate: a store with another schema is used as it is if this program can, else refused. In
+an empty database, opening creates a store with this program's schema. Only `upgrade` migrates, in one
+transaction that is also the lock (SQLite: BEGIN IMMEDIATE; PostgreSQL: an advisory lock), so a process that
+is killed in the middle leaves the store unchanged.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from drawdown.metastore.tables import VERSION_TABLE
 
 _ADVISORY_LOCK = 0x6472_6177  # "draw"
 _OLDEST = "oldest_program"
-"""A column beside Alembic's own: the last revision that a program must know to go on with the store."""
+"""A column beside Alembic's own: the newest revision that a program must know to use the store."""
 _VERSION = table(VERSION_TABLE, column("version_num"), column(_OLDEST))
 
 
 def prepare(engine: Engine) -> None:
-    """Makes a store of an empty database; reads one row of any other, and writes nothing.
+    """Create the store in an empty database; in any other, only read one row.
 
     Raises MachineError metastore.older, metastore.newer and metastore.foreign.
     """
@@ -47,9 +47,9 @@ def prepare(engine: Engine) -> None:
 
 
 def upgrade(engine: Engine) -> tuple[str | None, str]:
-    """Migrates to this program's schema; gives the revision of before (None: it was empty) and that of now.
+    """Migrate to this program's schema; return the revisions before (None: it was empty) and after.
 
-    A newer store that this program can use stays what it is.
+    A newer store that this program can use stays as it is.
 
     Raises MachineError metastore.newer and metastore.foreign, before anything is changed.
     """
@@ -66,9 +66,9 @@ def _look(engine: Engine) -> str | None:
 
 
 def _revision(conn: Connection) -> str | None:
-    """The revision the store is at; None when it is empty. What this program cannot use is refused."""
+    """Return the store's revision, None when it is empty. Refuses a store that this program cannot use."""
     where = shown(conn.engine.url)
-    # One look: between two, another process may have made all tables.
+    # Read the names once: between two reads, another process may create all tables.
     names = sorted(inspect(conn).get_table_names())
     if VERSION_TABLE not in names:
         if names:
@@ -77,15 +77,15 @@ def _revision(conn: Connection) -> str | None:
                 "metastore.foreign",
                 f"the database holds tables of something else ({some})",
                 where=where,
-                do="give Drawdown a database, or a PostgreSQL schema, of its own (metastore in "
-                "include/project.yaml)",
+                do="give Drawdown its own database or PostgreSQL schema (`metastore:` in"
+                " include/project.yaml)",
             )
         return None
     found = conn.execute(select(_VERSION.c.version_num)).scalar()
     if found is not None and found not in migrations.REVISIONS and not _may_go_on(conn):
         raise MachineError(
             "metastore.newer",
-            f"the metastore has schema {found}; this program knows up to {migrations.HEAD}",
+            f"the metastore has schema {found}; this program supports up to {migrations.HEAD}",
             where=where,
             do="upgrade drawdown on this machine to the version that the others run",
         )
@@ -93,16 +93,16 @@ def _revision(conn: Connection) -> str | None:
 
 
 def _may_go_on(conn: Connection) -> bool:
-    """Whether who has migrated the store noted that a program as old as this one can go on with it."""
+    """Whether the newer program that migrated the store recorded that this older one can still use it."""
     if all(each["name"] != _OLDEST for each in inspect(conn).get_columns(VERSION_TABLE)):
         return False
     return conn.execute(select(_VERSION.c[_OLDEST])).scalar() in migrations.REVISIONS
 
 
 def _write_ahead(engine: Engine) -> None:
-    """Switches the file to WAL, so that readers never wait for the writer; the file remembers it.
+    """Switch the file to WAL, so that readers never wait for the writer; the file keeps this mode.
 
-    SQLite does not let two processes wait for each other here (SQLITE_BUSY at once), hence the loop.
+    SQLite does not wait for another process here (SQLITE_BUSY at once), hence the loop.
     """
     deadline = time.monotonic() + WAIT_SECONDS
     while True:
@@ -117,24 +117,24 @@ def _write_ahead(engine: Engine) -> None:
 
 
 def _migrate(engine: Engine, before: str | None) -> None:
-    """Brings a store that is at this revision to HEAD, once, however many processes ask at the same time."""
+    """Migrate a store at this revision to HEAD, once, even if several processes try at the same time."""
     if engine.dialect.name == "sqlite":
         _write_ahead(engine)
     with engine.connect().execution_options(**WRITES) as conn, conn.begin():
         if engine.dialect.name == "postgresql":
             conn.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _ADVISORY_LOCK})
-        # Another process may have been faster, with whatever program.
+        # Another process may have been faster, and run another version.
         if _revision(conn) == before:
             _upgrade(conn)
             _note_oldest_program(conn)
 
 
 def _upgrade(conn: Connection) -> None:
-    # Imported here: Alembic takes longer to import than a whole open() takes.
+    # Imported here: importing Alembic takes longer than a whole open().
     from alembic import command
     from alembic.config import Config
 
-    # Its lines about revisions would stand in the log of whoever opens the store first.
+    # Without this, the first process to open the store would log Alembic's lines about revisions.
     logging.getLogger("alembic").setLevel(logging.WARNING)
     config = Config()
     config.set_main_option("script_location", str(Path(__file__).parent / "migrations").replace("%", "%%"))
@@ -143,7 +143,7 @@ def _upgrade(conn: Connection) -> None:
 
 
 def _note_oldest_program(conn: Connection) -> None:
-    # A program asks for it before it knows the schema: it is no matter of a revision.
+    # Not part of a revision: a program reads this column before it knows the schema.
     if all(each["name"] != _OLDEST for each in inspect(conn).get_columns(VERSION_TABLE)):
         conn.execute(text(f"ALTER TABLE {VERSION_TABLE} ADD COLUMN {_OLDEST} TEXT"))
     conn.execute(update(_VERSION).values({_OLDEST: migrations.oldest_program()}))

@@ -1,7 +1,7 @@
 """What the metastore keeps, as plain immutable records.
 
-All times are timezone-aware UTC datetimes. Where a record says that the store sets one, it is by the
-metastore's own clock, and what a caller puts there is ignored.
+All times are timezone-aware UTC datetimes. When a record says that the store sets a time, it uses the
+metastore's own clock and ignores the caller's value.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ ChangeState = Literal["open", "committed", "given-up"]
 
 @dataclass(frozen=True, slots=True)
 class Counts:
-    """Rows accounted for at the source boundary, and what became of them (rows; late_groups: groups).
+    """Rows counted at the source boundary, and what happened to them (rows; late_groups: groups).
 
-    ``duplicates``: rows that a deduplication dropped; known of a run, not of each of its batches.
-    ``sessionless``: rows that belong to no window or session, because their event time is NULL, or their
-    computed gap zero, negative or NULL.
-    ``lost``: offsets of Kafka sources that were gone before a run could read them, so not among ``read``.
-    ``replayed``: rows that came from the quarantine into a batch; not among ``read`` and ``fed`` again.
+    ``duplicates``: rows that a deduplication dropped; known for a run, not for each of its batches.
+    ``sessionless``: rows without a window or session, because their event time is NULL, or their computed
+    gap is zero, negative or NULL.
+    ``lost``: Kafka offsets that were deleted before a run could read them, so not in ``read``.
+    ``replayed``: rows that came from the quarantine into a batch; not in ``read`` and ``fed`` again.
     """
 
     read: int = 0
@@ -53,7 +53,7 @@ class Counts:
 
     @property
     def balanced(self) -> bool:
-        """Every row read is malformed, too far in the future, quarantined, or fed to the transform."""
+        """Whether every row read was malformed, too far in the future, quarantined, or fed to the query."""
         return self.read == self.malformed + self.future + self.quarantined + self.fed
 
 
@@ -61,7 +61,7 @@ class Counts:
 class Lease:
     """The right to write a pipeline's checkpoint; a greater ``epoch`` fences every smaller one.
 
-    ``side``: a rebuild writes the shadow generation under a lease of its own.
+    ``side``: a rebuild writes the shadow generation under its own lease.
     """
 
     pipeline: str
@@ -74,21 +74,21 @@ class Lease:
 
     @property
     def name(self) -> str:
-        """What tells it from other leases."""
+        """Return the name that identifies the lease."""
         return lease_name(self.pipeline, self.side)
 
 
 def lease_name(pipeline: str, side: Side) -> str:
-    """Of the lease of one side of a pipeline."""
+    """Return the name of the lease of one side of a pipeline."""
     return pipeline if side == "live" else f"{pipeline}#rebuild"
 
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """One numbered generation of a pipeline's checkpoint and what of the spec is frozen in it.
+    """One numbered generation of a pipeline's checkpoint, and the part of the spec that is fixed in it.
 
-    ``state``: live, in use; shadow, of a rebuild; swapping, a shadow, and leaving, one in use, while a swap
-    or a roll back is under way; retired. ``rebuild``: of one that a rebuild made, what is known of that.
+    ``state``: live (in use), shadow (of a rebuild), retired; during a swap or a roll back, swapping (a
+    shadow) and leaving (the one in use). ``rebuild``: facts about the rebuild that made it, if one did.
     """
 
     pipeline: str
@@ -102,8 +102,8 @@ class Checkpoint:
 
 
 FINGERPRINT_FORMAT = 1
-"""What a fingerprint's keys and values mean; noted in it as ``format``, one without it is older: 0. Raised
-with each change after which a program of before would compare what it does not understand."""
+"""The format of a fingerprint, stored in it as ``format``; 0 when that key is missing. Increase it with each
+change after which an older program would compare values that it does not understand."""
 
 UNCOUNTED = "uncounted"
 """Key in the origin of a run: why its batches are not counted."""
@@ -113,15 +113,16 @@ UNCOUNTED = "uncounted"
 class Run:
     """One attempt to drain, replay or rebuild.
 
-    ``origin`` says who asked (dag_id, dag_run_id, try_number, logical_date, or the command line);
+    ``origin`` says what started it (dag_id, dag_run_id, try_number, logical_date, or the command line);
     ``error`` has the keys id, what, where, do; ``progress`` keeps the last entries only; ``notices``,
     each with the keys id, what, about, do, are warnings: the run continued, but somebody should look.
     ``started_at`` and ``ended_at`` are set by the store.
 
-    ``application``: the SparkApplication it ran in; None of a run of before these were noted, and of what
-    needs none (a release). ``usage``: its share of that, None until it has ended or when that was killed:
-    ``us`` of the application's time, ``idle_us`` of these in which none of its runs went on, ``cpu_us``
-    (microseconds); ``cores``, ``memory`` (bytes), ``peak``, ``start_us`` and ``price`` as of the application.
+    ``application``: the SparkApplication it ran in; None for runs of versions that did not record it, and
+    for runs without Spark (a release). ``usage``: its share of the application, None until that has ended or
+    if it was killed: ``us`` of the application's time, ``idle_us`` of these in which none of its runs was
+    active, ``cpu_us`` (microseconds); ``cores``, ``memory`` (bytes), ``peak``, ``start_us`` and ``price`` are
+    the application's.
     """
 
     run_id: str
@@ -144,10 +145,16 @@ class Run:
     application: str | None = None
     usage: dict[str, Any] | None = None
 
+    @property
+    def counted(self) -> bool:
+        """Whether ``counts`` and ``batches`` are known: they are written when a run ends, except for a watch
+        with Spark's own sink."""
+        return self.state != "running" and UNCOUNTED not in self.origin
+
 
 @dataclass(frozen=True, slots=True)
 class Newest:
-    """A pipeline's newest run that reads; the last watermark known, and when one succeeded last."""
+    """A pipeline's newest run that reads, the last known watermark, and when such a run last succeeded."""
 
     run: Run
     watermark: datetime | None
@@ -156,13 +163,14 @@ class Newest:
 
 @dataclass(frozen=True, slots=True)
 class SparkApplication:
-    """One process that ran pipelines: what its cluster profile asked for, and what it used.
+    """One process that ran pipelines: what its cluster profile requested, and what it used.
 
     ``memory`` is bytes of the driver and the executors; ``price``: currency, core_hour, gb_hour (decimal
-    text), None when the profile has none. ``started_at`` is when its first process began, ``seen_at`` the
-    last that was heard of it, ``ended_at`` None of one that goes on or was killed: then the others are None
-    too. ``start_us``: until Spark was up, None when none was started; ``idle_us``: while none of its runs
-    went on; ``cpu_us``: user and system time; ``peak_bytes``: the processes' greatest sizes, added up.
+    text), None when the profile has none. ``started_at`` is when its first process began, ``seen_at`` its
+    last sign of life; ``ended_at`` is None while it runs or if it was killed: then the following are None
+    too. ``start_us``: time until Spark was up, None when Spark was not started; ``idle_us``: time in which
+    none of its runs was active; ``cpu_us``: user and system time; ``peak_bytes``: the sum of the processes'
+    greatest sizes.
     """
 
     application_id: str
@@ -181,7 +189,7 @@ class SparkApplication:
 
 @dataclass(frozen=True, slots=True)
 class RunUsage:
-    """What a run's cost is computed from; ``rows``: rows read. See Run and SparkApplication."""
+    """The values from which a run's cost is computed; ``rows``: rows read. See Run and SparkApplication."""
 
     run_id: str
     pipeline: str
@@ -196,7 +204,7 @@ class RunUsage:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """One micro-batch: what it read (Spark's offsets per source), what it staged, how far it got."""
+    """One micro-batch: what it read (Spark's offsets per source), what it staged, and its status."""
 
     pipeline: str
     generation: int
@@ -214,7 +222,7 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class FileMark:
-    """What tells whether a file that a batch reads is still the same: bytes, milliseconds since 1970 UTC."""
+    """Shows whether a file that a batch reads is still the same: bytes, milliseconds since 1970 UTC."""
 
     size: int
     mtime_ms: int
@@ -222,7 +230,7 @@ class FileMark:
 
 @dataclass(frozen=True, slots=True)
 class StagedFile:
-    """One file a batch staged, size in bytes; ``action`` is its Delta add action, {} for other files."""
+    """One file that a batch staged, size in bytes; ``action`` is its Delta add action, {} for other files."""
 
     table: StagedTable
     path: str
@@ -233,9 +241,9 @@ class StagedFile:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What an audit said of a slice, batches first_batch to last_batch; the store sets ``created_at``.
+    """The outcome of the audit of a slice, batches first_batch to last_batch; the store sets ``created_at``.
 
-    ``measures`` is what later slices are compared with, name to number; {} where nothing was measured.
+    ``measures``, by name, are numbers with which later slices are compared; {} when nothing was measured.
     """
 
     pipeline: str
@@ -249,18 +257,27 @@ class Verdict:
     created_at: datetime | None = None
     measures: dict[str, Any] = field(default_factory=dict)
 
+    @property
+    def batches(self) -> str:
+        """Its batches in words."""
+        return _span(self.first_batch, self.last_batch)
+
+
+def _span(first: int, last: int) -> str:
+    return f"batch {first}" if first == last else f"batches {first} to {last}"
+
 
 @dataclass(frozen=True, slots=True)
 class QuarantineDecision:
-    """What was decided about rows of a quarantine: to replay them with one batch, or to drop them; or that
-    the replay of an interval (``interval``) brings them from the sources, see `Change`.
+    """A decision about rows of a quarantine: replay them with one batch, drop them, or leave them to the
+    replay of an interval (``interval``), which reads them from the sources again, see `Change`.
 
-    ``keys_path``, relative to the storage root: a parquet file with the row keys that it covers.
-    ``feeds``: of a replay by source what goes into batch ``batch_id``, which is planned at ``planned_ms``
+    ``keys_path``, relative to the storage root: a parquet file with the row keys that the decision covers.
+    ``feeds``, for a replay, by source: what goes into batch ``batch_id``, planned at ``planned_ms``
     (milliseconds since 1970 UTC): ``path``, ``rows``, ``late`` rows and the ``greatest`` event time
-    (microseconds since 1970 UTC, or None). ``origin`` says by whom and why, and how rows were chosen and
-    patched. Of an interval ``decision_id`` is the id of its change, which tells whether the decision holds,
-    and ``batch_id`` the last batch that readers saw then. The store sets ``decided_at``.
+    (microseconds since 1970 UTC, or None). ``origin`` says who decided and why, and how rows were chosen and
+    patched. For an interval, ``decision_id`` is the id of its change, which shows whether the decision is
+    valid, and ``batch_id`` the last batch that readers saw then. The store sets ``decided_at``.
     """
 
     decision_id: str
@@ -278,7 +295,7 @@ class QuarantineDecision:
 
 @dataclass(frozen=True, slots=True)
 class HeldSlice:
-    """Batches that one verdict holds back, in order, and that verdict."""
+    """Batches that one verdict holds, in order, and that verdict."""
 
     verdict: Verdict
     batches: tuple[Batch, ...]
@@ -289,27 +306,26 @@ class HeldSlice:
 
     @property
     def rows(self) -> int:
-        """Rows that the batches staged."""
+        """Return how many rows the batches staged."""
         return sum(batch.counts.staged for batch in self.batches)
 
     @property
     def key(self) -> str:
-        """One of its own for every slice that is ever held, whatever is rewound."""
+        """Return a key that is unique among all slices that were ever held, even after a rewind."""
         return f"{self.verdict.run_id}.{self.batches[0].batch_id}"
 
     def __str__(self) -> str:
-        first, last = self.batch_ids[0], self.batch_ids[-1]
-        return f"batch {first}" if first == last else f"batches {first} to {last}"
+        return _span(self.batch_ids[0], self.batch_ids[-1])
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One change of a sink's table, noted before its first file is written; see drawdown.changes.
+    """One change of a sink's table, recorded before its first file is written; see drawdown.changes.
 
     ``scope`` says what it changes: ``batches`` (ids), ``interval`` (two ISO times), ``generation`` or
-    ``version``. ``based_on``: the version of a Delta table that it was decided on, None for other sinks.
-    ``place``: the folder that all its files are in, relative to the storage root; None when the sink's own
-    library names them. ``lease`` and ``epoch``: the right it is made under. The store sets both times.
+    ``version``. ``based_on``: the version of a Delta table from which it was planned, None for other sinks.
+    ``place``: the folder of all its files, relative to the storage root; None when the sink's own library
+    names them. ``lease`` and ``epoch``: the lease under which it is made. The store sets both times.
     """
 
     change_id: str

@@ -1,8 +1,8 @@
-"""Shares of what a Spark application asked for and used, by run: whole numbers that add up exactly.
+"""Divide what a Spark application requested and used among its runs, in whole numbers that add up exactly.
 
-Every microsecond of the application belongs, in equal parts, to the runs that are going on in it; those in
-which none is (Spark starts or ends, a preflight looks) belong to all its runs in equal parts. Processor time
-is a run's own where Spark's tasks tell whose it was; the rest goes by the shares of the time.
+Every microsecond of the application is divided equally among the runs that are active in it; time without an
+active run (while Spark starts or ends, or in a preflight) is divided equally among all its runs. Processor
+time of Spark tasks goes to their run; the rest is divided by the shares of the time.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from drawdown.metastore.records import SparkApplication
 
 @dataclass(frozen=True, slots=True)
 class TimeSpan:
-    """When a run went on, microseconds since 1970 UTC."""
+    """When a run was active, microseconds since 1970 UTC."""
 
     run_id: str
     start_us: int
@@ -28,7 +28,7 @@ class TimeSpan:
 
 @dataclass(frozen=True, slots=True)
 class TimeShare:
-    """Microseconds of the application that are a run's, and those among them in which no run went on."""
+    """A run's microseconds of the application, and those among them in which no run was active."""
 
     us: int
     idle_us: int
@@ -41,13 +41,13 @@ def usages(
     cpu_us: int | None = None,
     task_us: Mapping[str, int] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """What `Run.usage` keeps of each run of an application.
+    """Return the value of `Run.usage` for each run of an application.
 
     Args:
-        end: of the application, or the last that was heard of it.
-        runs: run id to start and end; a run without an end goes on to that of the application.
-        cpu_us: processor time of the application; None when it is not known.
-        task_us: of it, what tasks of each run are known to have taken.
+        end: the end of the application, or its last sign of life.
+        runs: start and end by run id; a run without an end lasts until the application's end.
+        cpu_us: processor time of the application; None when it is unknown.
+        task_us: by run id, the part of it that is known to be used by the run's tasks.
     """
     start = microseconds(application.started_at)
     spans = [TimeSpan(run, microseconds(a), microseconds(b or end)) for run, (a, b) in runs.items()]
@@ -68,7 +68,7 @@ def usages(
 
 
 def time_shares(start: int, end: int, spans: Sequence[TimeSpan]) -> dict[str, TimeShare]:
-    """The application's time from `start` to `end`, shared; what a span has outside of it does not count."""
+    """Divide the application's time from `start` to `end`; parts of spans outside it do not count."""
     spans = [TimeSpan(s.run_id, *(min(max(t, start), end) for t in (s.start_us, s.end_us))) for s in spans]
     if not spans:
         return {}
@@ -86,10 +86,10 @@ def time_shares(start: int, end: int, spans: Sequence[TimeSpan]) -> dict[str, Ti
 
 
 def cpu_shares(total: int, own: Mapping[str, int], weights: Mapping[str, int]) -> dict[str, int]:
-    """What each run has of its own, and a part of the rest by weight.
+    """Return each run's own time plus a part of the rest by weight.
 
-    The kernel counts in ticks and Spark in nanoseconds: where a run's own add up to more than the total,
-    they are the weights.
+    The kernel counts in ticks and Spark in nanoseconds: when the runs' own times add up to more than the
+    total, they serve as the weights.
     """
     own = {run: own.get(run, 0) for run in weights}
     rest = total - sum(own.values())
@@ -100,9 +100,9 @@ def cpu_shares(total: int, own: Mapping[str, int], weights: Mapping[str, int]) -
 
 
 def apportioned(total: int, weights: Mapping[str, int]) -> dict[str, int]:
-    """A whole number in parts as the weights, without a remainder (largest remainders first).
+    """Divide a whole number in proportion to weights without a remainder (largest remainders first).
 
-    In equal parts where nothing has a weight.
+    The parts are equal when all weights are 0.
     """
     if not any(weights.values()):
         weights = dict.fromkeys(weights, 1)

@@ -1,64 +1,89 @@
-"""The metastore's front: opens the store, and gives each operation one transaction.
+"""The metastore's API: opens the store, and runs each operation in one transaction.
 
 Everything that belongs to a checkpoint is written under its lease: the transaction first locks and checks
 the lease's row, so a stale holder changes nothing (RefusedError lease.lost). Any call can raise SourceError
-metastore.locked or metastore.unreachable, or MachineError metastore.full; then nothing of it was written.
+metastore.locked or metastore.unreachable, or MachineError metastore.full; then the call wrote nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from sqlalchemy import Connection, Engine
 
 from drawdown.errors import BusyError, RefusedError
+from drawdown.metastore import operations
 from drawdown.metastore.clock import read_clock
 from drawdown.metastore.connect import WRITES, connect
 from drawdown.metastore.migrate import prepare, upgrade
-from drawdown.metastore.operations import (
-    batches,
-    changes,
-    checkpoints,
-    decisions,
-    generations,
-    leases,
-    moving,
-    names,
-    read_files,
-    runs,
-    verdicts,
-)
 from drawdown.metastore.operations.applications import Applications, heard_of
 from drawdown.metastore.records import (
     Batch,
-    BatchStatus,
     Change,
-    ChangeState,
     Checkpoint,
-    FileMark,
     HeldSlice,
     Lease,
-    Newest,
     QuarantineDecision,
     Run,
     RunState,
     Side,
     StagedFile,
-    StagedTable,
     Verdict,
 )
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def reading(operation: Callable[Concatenate[Connection, P], R]) -> Callable[Concatenate[Metastore, P], R]:
+    """Make the operation a method that runs in its own transaction and writes nothing."""
+
+    @wraps(operation)
+    def method(store: Metastore, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with store._engine.begin() as conn:
+            return operation(conn, *args, **kwargs)
+
+    return method
+
+
+def writing(operation: Callable[Concatenate[Connection, P], R]) -> Callable[Concatenate[Metastore, P], R]:
+    """Make the operation a method that runs in its own transaction and needs no lease."""
+
+    @wraps(operation)
+    def method(store: Metastore, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with store._writer.begin() as conn:
+            return operation(conn, *args, **kwargs)
+
+    return method
+
+
+def under_lease(
+    operation: Callable[Concatenate[Connection, str, P], R],
+) -> Callable[Concatenate[Metastore, Lease, P], R]:
+    """Make the operation on the lease's pipeline a method that runs in a fenced transaction.
+
+    The method also raises RefusedError lease.lost.
+    """
+
+    @wraps(operation)
+    def method(store: Metastore, lease: Lease, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        with store.fenced(lease) as conn:
+            return operation(conn, lease.pipeline, *args, **kwargs)
+
+    return method
 
 
 class Metastore:
     """Runs, batches, staged files, leases, checkpoints, maxima and verdicts of all pipelines of a project.
 
-    Safe for several processes and threads. Do not carry an open one across a fork. It speaks of one side
-    of each pipeline: of the generation in use, or, as `of_rebuilds`, of a rebuild's; each has its lease.
+    Safe for several processes and threads. Do not use an open one after a fork. It works on one side of
+    each pipeline: the generation in use or, with `of_rebuilds`, a rebuild's; each side has its own lease.
     """
 
     def __init__(self, engine: Engine, side: Side = "live") -> None:
@@ -68,14 +93,14 @@ class Metastore:
 
     @property
     def of_rebuilds(self) -> Metastore:
-        """The same open store, speaking of the shadow generations."""
+        """Return the same open store for the shadow generations."""
         return Metastore(self._engine, "shadow")
 
     @classmethod
     def open(cls, url: str) -> Self:
-        """Opens the store at ``url`` (sqlite:///FILE or postgresql://...); makes it when there is none.
+        """Open the store at ``url`` (sqlite:///FILE or postgresql://...); create it if it does not exist.
 
-        An older store is not migrated: only `upgrade` does that.
+        An older store is not migrated; only `upgrade` does that.
 
         Raises SpecError metastore.url; SourceError metastore.unreachable, metastore.locked; MachineError
         metastore.foreign (holds something else), metastore.older, metastore.newer, metastore.unreachable,
@@ -91,10 +116,10 @@ class Metastore:
 
     @staticmethod
     def upgrade(url: str) -> tuple[str | None, str]:
-        """Migrates the store at ``url`` to this program's schema; makes it when there is none.
+        """Migrate the store at ``url`` to this program's schema; create it if it does not exist.
 
-        Returns its revisions before (None: there was no store) and now. Raises what `open` does, but for
-        metastore.older.
+        Returns its revisions before (None: there was no store) and after. Raises the errors of `open`,
+        except metastore.older.
         """
         engine = connect(url)
         try:
@@ -103,7 +128,7 @@ class Metastore:
             engine.dispose()
 
     def close(self) -> None:
-        """Closes the connections; leases taken stay in force until released or expired."""
+        """Close the connections; leases stay in force until they are released or expire."""
         self._engine.dispose()
 
     def __enter__(self) -> Self:
@@ -114,384 +139,221 @@ class Metastore:
     ) -> None:
         self.close()
 
-    def now(self) -> datetime:
-        """The present time by the store's clock."""
-        with self._engine.begin() as conn:
-            return read_clock(conn)
+    now = reading(read_clock)
 
     # Leases
 
     def acquire(self, pipeline: str, holder: str, run_id: str, ttl: timedelta) -> Lease:
-        """Takes a pipeline's lease with the next epoch. Raises BusyError lease.held while another has it."""
+        """Take a pipeline's lease with the next epoch. Raises BusyError lease.held while it is held."""
         with self._writer.begin() as conn:
-            outcome = leases.acquire(conn, pipeline, holder, run_id, ttl, self._side)
+            outcome = operations.leases.acquire(conn, pipeline, holder, run_id, ttl, self._side)
         if isinstance(outcome, BusyError):
             raise outcome
         return outcome
 
     def renew(self, lease: Lease, ttl: timedelta) -> Lease:
-        """Gives the lease a new term from now. Raises RefusedError lease.lost."""
+        """Give the lease a new term from now. Raises RefusedError lease.lost."""
         with self.fenced(lease) as conn:
             heard_of(conn, lease.run_id)
-            return leases.renew(conn, lease, ttl)
+            return operations.leases.renew(conn, lease, ttl)
 
-    def release(self, lease: Lease) -> None:
-        """Gives the lease back; no error when it was lost meanwhile."""
-        with self._writer.begin() as conn:
-            leases.release(conn, lease)
+    release = writing(operations.leases.release)
 
     def holder_of(self, pipeline: str) -> Lease | None:
-        """The lease in force, None when the pipeline is free."""
+        """Return the lease in force; None when the pipeline is free."""
         with self._engine.begin() as conn:
-            return leases.holder_of(conn, pipeline, self._side)
+            return operations.leases.holder_of(conn, pipeline, self._side)
 
     @contextmanager
     def fenced(self, lease: Lease) -> Iterator[Connection]:
-        """One transaction that holds the lease's row: commits at the end, rolls back on an error.
+        """Run a transaction that locks the lease's row; it commits at the end and rolls back on an error.
 
-        Raises RefusedError lease.lost when the lease was released or taken over. A lease that expired and
-        that nobody took may still be used: the epoch decides.
+        Raises RefusedError lease.lost when the lease was released or taken over. An expired lease that was
+        not taken over may still be used: the epoch decides.
         """
         with self._writer.begin() as conn:
-            leases.check(conn, lease)
+            operations.leases.check(conn, lease)
             yield conn
 
     def check_lease(self, lease: Lease) -> None:
-        """Raises RefusedError lease.lost when the lease was released or taken over; takes no lock."""
+        """Raise RefusedError lease.lost when the lease was released or taken over; takes no lock."""
         with self._engine.begin() as conn:
-            leases.check(conn, lease, lock=False)
+            operations.leases.check(conn, lease, lock=False)
 
     # Changes of sinks' tables
 
     def begin_change(self, lease: Lease, change: Change) -> Change:
-        """Notes a change as under way, before any file of it is written. Raises RefusedError lease.lost."""
+        """Record a change as open, before any of its files is written. Raises RefusedError lease.lost."""
         with self.fenced(lease) as conn:
-            return changes.begin(conn, lease, change)
+            return operations.changes.begin(conn, lease, change)
 
-    def end_changes(self, change_ids: Iterable[str], state: ChangeState) -> None:
-        """Closes open changes. Needs no lease: the sink has said what became of them."""
-        with self._writer.begin() as conn:
-            changes.end(conn, change_ids, state)
-
-    def open_changes(self, pipeline: str) -> list[Change]:
-        """The changes of a pipeline's tables that nobody has closed, oldest first."""
-        with self._engine.begin() as conn:
-            return changes.read_open(conn, pipeline)
-
-    def states_of_changes(self, change_ids: Iterable[str]) -> dict[str, ChangeState]:
-        """What became of these changes; those that are not in the register are left out."""
-        with self._engine.begin() as conn:
-            return changes.read_states(conn, change_ids)
+    end_changes = writing(operations.changes.end)
+    open_changes = reading(operations.changes.read_open)
+    states_of_changes = reading(operations.changes.read_states)
 
     # Checkpoints
 
     def create_checkpoint(
         self, lease: Lease, generation: int, path: str, fingerprint: dict[str, Any]
     ) -> Checkpoint:
-        """Notes a generation; the same again is no error. Raises RefusedError checkpoint.exists."""
+        """Record a generation; recording it again is no error. Raises RefusedError checkpoint.exists."""
         with self.fenced(lease) as conn:
-            return checkpoints.create(conn, lease.pipeline, generation, path, fingerprint, self._side)
+            return operations.checkpoints.create(
+                conn, lease.pipeline, generation, path, fingerprint, self._side
+            )
 
-    def set_query_id(self, lease: Lease, generation: int, query_id: str) -> None:
-        """Notes Spark's query id, once. Raises RefusedError checkpoint.query-changed."""
-        with self.fenced(lease) as conn:
-            checkpoints.set_query_id(conn, lease.pipeline, generation, query_id)
-
-    def update_fingerprint(self, lease: Lease, generation: int, fingerprint: dict[str, Any]) -> None:
-        """Replaces a generation's fingerprint. Raises LookupError when there is no such generation."""
-        with self.fenced(lease) as conn:
-            checkpoints.update_fingerprint(conn, lease.pipeline, generation, fingerprint)
+    set_query_id = under_lease(operations.checkpoints.set_query_id)
+    update_fingerprint = under_lease(operations.checkpoints.update_fingerprint)
 
     def active_checkpoint(self, pipeline: str) -> Checkpoint | None:
-        """The generation in use, None before the first run. Raises RefusedError rebuild.unfinished."""
+        """Return the generation in use; None before the first run. Raises RefusedError rebuild.unfinished."""
         with self._engine.begin() as conn:
-            return checkpoints.active(conn, pipeline, self._side)
+            return operations.checkpoints.active(conn, pipeline, self._side)
 
-    def generations(self, pipeline: str) -> list[Checkpoint]:
-        """All generations that there ever were, oldest first."""
-        with self._engine.begin() as conn:
-            return checkpoints.read(conn, pipeline)
+    generations = reading(operations.checkpoints.read)
 
     def next_generation(self, pipeline: str) -> int:
-        """The number of the generation that is made next; none comes twice."""
+        """Return the number of the next generation; no number is used twice."""
         return max((each.generation for each in self.generations(pipeline)), default=0) + 1
 
     def change_generations(self, lease: Lease, changes: Mapping[int, Mapping[str, Any]]) -> None:
-        """Writes ``state``, ``rebuild`` or ``fingerprint`` of some generations, all at once."""
+        """Change ``state``, ``rebuild`` or ``fingerprint`` of several generations in one transaction."""
         with self.fenced(lease) as conn:
             for generation, values in changes.items():
-                checkpoints.change(conn, lease.pipeline, generation, **values)
+                operations.checkpoints.change(conn, lease.pipeline, generation, **values)
 
-    def maxima(self, pipeline: str, generation: int) -> dict[str, datetime]:
-        """Source name to the greatest event time it has shown."""
-        with self._engine.begin() as conn:
-            return checkpoints.read_maxima(conn, pipeline, generation)
-
-    def export_generation(self, pipeline: str, generation: int) -> dict[str, list[dict[str, Any]]]:
-        """Everything that belongs to a generation (batches, files, maxima), as JSON-ready rows by table."""
-        with self._engine.begin() as conn:
-            return generations.export(conn, pipeline, generation)
-
-    def replace_generation(
-        self, lease: Lease, generation: int, rows: dict[str, list[dict[str, Any]]], last_batch: int
-    ) -> None:
-        """Puts exported rows in place of a generation's; what was published or discarded up to
-        ``last_batch`` stays so."""
-        with self.fenced(lease) as conn:
-            generations.replace(conn, lease.pipeline, generation, rows, last_batch)
-
-    def forget_batches(self, lease: Lease, generation: int, last_batch: int) -> None:
-        """Forgets every batch behind ``last_batch``: a rewound checkpoint plans their ids again."""
-        with self.fenced(lease) as conn:
-            generations.cut(conn, lease.pipeline, generation, last_batch)
+    maxima = reading(operations.checkpoints.read_maxima)
+    export_generation = reading(operations.generations.export)
+    replace_generation = under_lease(operations.generations.replace)
+    forget_batches = under_lease(operations.generations.cut)
 
     # Batches
 
     def note_batch(
         self, lease: Lease, batch: Batch, files: Sequence[StagedFile], maxima: Mapping[str, datetime]
     ) -> None:
-        """Notes a batch, its files and event times, over what an earlier attempt noted for its id.
+        """Record a batch, its files and event times, over what an earlier attempt recorded for its id.
 
         The batch's epoch is the lease's; maxima only grow. Raises RefusedError batch.published.
         """
         _same_pipeline(lease, batch.pipeline)
         with self.fenced(lease) as conn:
-            batches.note(conn, replace(batch, epoch=lease.epoch), files)
-            checkpoints.raise_maxima(conn, lease.pipeline, batch.generation, maxima)
+            operations.batches.note(conn, replace(batch, epoch=lease.epoch), files)
+            operations.checkpoints.raise_maxima(conn, lease.pipeline, batch.generation, maxima)
 
-    def mark_committed(self, lease: Lease, generation: int, last_batch: int) -> None:
-        """staged -> committed up to ``last_batch``, the last batch in Spark's commit log."""
-        with self.fenced(lease) as conn:
-            batches.mark_committed(conn, lease.pipeline, generation, last_batch)
+    mark_committed = under_lease(operations.batches.mark_committed)
 
     def mark_published(
         self, lease: Lease, generation: int, batch_ids: Iterable[int], change_ids: Iterable[str] = ()
     ) -> None:
-        """passed or held (a person released it) -> published, by these changes, which are closed with it.
+        """Change passed or held (after a release) -> published, and close the changes that published them.
 
         Raises RefusedError batch.unjudged.
         """
         with self.fenced(lease) as conn:
             ids = list(batch_ids)
-            batches.mark_published(conn, lease.pipeline, generation, ids)
-            runs.note_published(conn, lease.run_id, generation, ids)
-            changes.end(conn, change_ids, "committed")
+            operations.batches.mark_published(conn, lease.pipeline, generation, ids)
+            operations.runs.note_published(conn, lease.run_id, generation, ids)
+            operations.changes.end(conn, change_ids, "committed")
 
-    def discard_batches(self, lease: Lease, generation: int, batch_ids: Iterable[int]) -> None:
-        """Any status but published -> discarded. Raises RefusedError batch.published."""
-        with self.fenced(lease) as conn:
-            batches.discard(conn, lease.pipeline, generation, batch_ids)
+    discard_batches = under_lease(operations.batches.discard)
+    batch = reading(operations.batches.read_one)
+    batches = reading(operations.batches.read)
+    staged_files = reading(operations.batches.read_files)
 
-    def batch(self, pipeline: str, generation: int, batch_id: int) -> Batch | None:
-        """One batch, None when nothing noted it."""
-        with self._engine.begin() as conn:
-            return batches.read_one(conn, pipeline, generation, batch_id)
+    # Files that sources have read
 
-    def batches(
-        self,
-        pipeline: str,
-        generation: int,
-        statuses: Iterable[BatchStatus] | None = None,
-        *,
-        first_batch: int = 0,
-    ) -> list[Batch]:
-        """Batches by id, of some statuses or all, from ``first_batch`` on. Reads only what it returns."""
-        with self._engine.begin() as conn:
-            return batches.read(conn, pipeline, generation, statuses, first_batch)
-
-    def staged_files(
-        self, pipeline: str, generation: int, batch_ids: Iterable[int], table: StagedTable | None = None
-    ) -> list[tuple[int, StagedFile]]:
-        """Pairs of batch id and file, ordered by batch id, table and path."""
-        with self._engine.begin() as conn:
-            return batches.read_files(conn, pipeline, generation, batch_ids, table)
-
-    # Files that sources gave
-
-    def note_read_files(
-        self, lease: Lease, generation: int, source: str, files: Mapping[str, FileMark]
-    ) -> None:
-        """Keeps what files, by path, looked like when a batch read them, over what was kept of them."""
-        with self.fenced(lease) as conn:
-            read_files.note(conn, lease.pipeline, generation, source, files)
-
-    def forget_read_files(self, lease: Lease, generation: int, source: str, paths: Collection[str]) -> None:
-        """Forget these files, so that their current content is accepted at the next read."""
-        with self.fenced(lease) as conn:
-            read_files.forget(conn, lease.pipeline, generation, source, paths)
-
-    def read_files(
-        self, pipeline: str, generation: int, source: str, paths: Collection[str] | None = None
-    ) -> dict[str, FileMark]:
-        """What is kept of these files of a source, or of all; a file of before it was kept is not in it."""
-        with self._engine.begin() as conn:
-            return read_files.read(conn, pipeline, generation, source, paths)
-
-    def move_files(self, lease: Lease, generation: int, roots: Iterable[tuple[str, str]]) -> int:
-        """Let paths of files below one root be below another, by pairs of both; how many were."""
-        with self.fenced(lease) as conn:
-            return moving.move_files(conn, lease.pipeline, generation, roots)
+    note_read_files = under_lease(operations.read_files.note)
+    forget_read_files = under_lease(operations.read_files.forget)
+    read_files = reading(operations.read_files.read)
+    move_files = under_lease(operations.moving.move_files)
 
     # Names
 
-    def names(self) -> set[str]:
-        """The pipelines that there is a checkpoint or a run of, whether they are in the project or not."""
-        with self._engine.begin() as conn:
-            return names.known(conn)
-
-    def rename(self, lease: Lease, new: str, roots: Iterable[tuple[str, str]]) -> None:
-        """Lets all of the lease's pipeline be another's, at once; its leases are free then.
-
-        Paths that begin with one of `roots` begin with the other of the pair. Raises BusyError lease.held.
-        """
-        with self.fenced(lease) as conn:
-            names.rename(conn, lease.pipeline, new, roots)
-
-    def forget(self, lease: Lease) -> int:
-        """Forgets all of the lease's pipeline, its leases too; how many rows. Raises BusyError lease.held."""
-        with self.fenced(lease) as conn:
-            return names.forget(conn, lease.pipeline)
+    names = reading(operations.names.known)
+    rename = under_lease(operations.names.rename)
+    forget = under_lease(operations.names.forget)
 
     # Decisions about rows of a quarantine
 
     def note_decision(self, lease: Lease, decision: QuarantineDecision) -> QuarantineDecision:
-        """Keeps what was decided; from here on the rows that it covers are not open any more."""
+        """Record a decision; the rows that it covers are no longer open."""
         _same_pipeline(lease, decision.pipeline)
         with self.fenced(lease) as conn:
-            return decisions.note(conn, decision)
+            return operations.decisions.note(conn, decision)
 
-    def decisions(self, pipeline: str) -> list[QuarantineDecision]:
-        """All decisions about a pipeline's quarantine, oldest first."""
-        with self._engine.begin() as conn:
-            return decisions.read(conn, pipeline)
-
-    def executed_replays(self, pipeline: str) -> set[str]:
-        """Decisions to replay rows whose batch has been executed."""
-        with self._engine.begin() as conn:
-            return decisions.read_executed(conn, pipeline)
-
-    def replays(self, pipeline: str, generation: int, *, first_batch: int) -> list[QuarantineDecision]:
-        """The replays whose rows go into batches of a generation, from ``first_batch`` on."""
-        with self._engine.begin() as conn:
-            return decisions.read_replays(conn, pipeline, generation, first_batch)
+    decisions = reading(operations.decisions.read)
+    executed_replays = reading(operations.decisions.read_executed)
+    replays = reading(operations.decisions.read_replays)
 
     # Verdicts
 
     def record_verdict(self, lease: Lease, verdict: Verdict) -> Verdict:
-        """Keeps a verdict; committed batches of its range become passed (pass, warn, empty), held (fail)."""
+        """Record a verdict; committed batches of its range become passed (pass, warn, empty), held (fail)."""
         _same_pipeline(lease, verdict.pipeline)
         with self.fenced(lease) as conn:
-            return verdicts.record(conn, verdict)
+            return operations.verdicts.record(conn, verdict)
 
-    def verdicts(self, pipeline: str, limit: int = 50) -> list[Verdict]:
-        """The last verdicts, newest first."""
-        with self._engine.begin() as conn:
-            return verdicts.read(conn, pipeline, limit)
+    verdicts = reading(operations.verdicts.read)
 
     def verdict_of(self, run: Run) -> Verdict | None:
-        """The last verdict of a run, however old; None when it judged no slice."""
+        """Return the last verdict of a run of any age; None when no slice was audited."""
         return next(iter(self.verdicts_of(run, limit=1)), None)
 
-    def verdicts_of(self, run: Run, limit: int = 50) -> list[Verdict]:
-        """The last verdicts of a run, however old, newest first; a watch has one for each slice."""
-        with self._engine.begin() as conn:
-            return verdicts.read_of(conn, run.pipeline, run.run_id, limit)
-
-    def slice_history(self, pipeline: str, wanted: Mapping[str, int]) -> list[dict[str, Any]]:
-        """Measures of published slices, newest first, with which the next is compared.
-
-        Args:
-            wanted: by measure how many of its last values.
-        """
-        with self._engine.begin() as conn:
-            return verdicts.published_measures(conn, pipeline, wanted)
+    verdicts_of = reading(operations.verdicts.read_of)
+    slice_history = reading(operations.verdicts.published_measures)
 
     def held_slices(self, pipeline: str) -> list[HeldSlice]:
-        """What of the generation in use waits for a person to release or discard it, in order."""
+        """Return the slices of the generation in use that wait for a release or discard, in order."""
         with self._engine.begin() as conn:
-            checkpoint = checkpoints.active(conn, pipeline, self._side)
+            checkpoint = operations.checkpoints.active(conn, pipeline, self._side)
             if checkpoint is None:
                 return []
-            held = batches.read(conn, pipeline, checkpoint.generation, ("held",), 0)
-            return verdicts.slices(conn, pipeline, held)
+            held = operations.batches.read(conn, pipeline, checkpoint.generation, ("held",))
+            return operations.verdicts.slices(conn, pipeline, held)
 
     # Runs
 
     @property
     def applications(self) -> Applications:
-        """What Spark applications asked for and used."""
+        """Return the operations on Spark applications: what they requested and used."""
         return Applications(self._engine, self._writer)
 
-    def start_run(self, run: Run) -> Run:
-        """Writes a run as running, now; needs no lease, so a refused run leaves a record too."""
-        with self._writer.begin() as conn:
-            return runs.start(conn, run)
+    start_run = writing(operations.runs.start)
 
     def update_run(self, run_id: str, **values: Any) -> Run:
-        """Writes fields of a run, not its identity, state or times. Raises RefusedError run.unknown."""
+        """Change fields of a run, except identity, state and times. Raises RefusedError run.unknown."""
         with self._writer.begin() as conn:
-            runs.change(conn, run_id, values)
-            return _known(runs.read_one(conn, run_id), run_id)
+            operations.runs.change(conn, run_id, values)
+            return _known(operations.runs.read_one(conn, run_id), run_id)
 
     def finish_run(self, run_id: str, state: RunState, **values: Any) -> Run:
-        """Closes a run with its last fields, now; one closed already stays as it is. Returns the record."""
+        """Close a run with its last fields, now, and return the record; a closed run stays as it is."""
         with self._writer.begin() as conn:
-            runs.finish(conn, run_id, state, values)
+            operations.runs.finish(conn, run_id, state, values)
             heard_of(conn, run_id)
-            return _known(runs.read_one(conn, run_id), run_id)
+            return _known(operations.runs.read_one(conn, run_id), run_id)
 
     def crash_runs(self, lease: Lease) -> list[Run]:
-        """Closes the pipeline's runs that a dead holder left running; returns them, oldest first."""
+        """Close the pipeline's runs that a dead holder left running; return them, oldest first."""
         with self.fenced(lease) as conn:
-            return runs.crash_others(conn, lease.pipeline, lease.run_id, self._side)
+            return operations.runs.crash_others(conn, lease.pipeline, lease.run_id, self._side)
 
     def open_runs(self, pipeline: str) -> list[Run]:
-        """The runs under this side's lease that say they are running."""
+        """Return the runs under this side's lease whose state is running."""
         with self._engine.begin() as conn:
-            return runs.read_open(conn, pipeline, self._side)
+            return operations.runs.read_open(conn, pipeline, self._side)
 
-    def crash_replays(self, run: Run) -> None:
-        """Closes every open replay of the same interval as crashed; the caller has the interval's lease."""
-        with self._writer.begin() as conn:
-            runs.crash_replays(conn, run)
-
-    def run(self, run_id: str) -> Run | None:
-        """One run, None when there is none of that id."""
-        with self._engine.begin() as conn:
-            return runs.read_one(conn, run_id)
-
-    def last_published(self, pipeline: str) -> datetime | None:
-        """When a run last made rows visible; when the first run began if none has, None before it."""
-        with self._engine.begin() as conn:
-            return runs.last_published(conn, pipeline)
-
-    def uncounted_watch(self, pipeline: str, generation: int) -> Run | None:
-        """The newest uncounted watch over a generation that began after the run of its last noted batch."""
-        with self._engine.begin() as conn:
-            return runs.read_uncounted(conn, pipeline, generation)
-
-    def runs(self, pipeline: str | None = None, limit: int = 50) -> list[Run]:
-        """The last runs of a pipeline, or of all, newest first."""
-        with self._engine.begin() as conn:
-            return runs.read(conn, pipeline, limit)
-
-    def newest(self, pipeline: str) -> Newest | None:
-        """The newest run that reads, and what runs of before it have left; None before the first."""
-        with self._engine.begin() as conn:
-            return runs.read_newest(conn, pipeline)
-
-    def runs_that_published(self, pipeline: str, since: datetime | None = None) -> list[Run]:
-        """The runs, begun at `since` or later, that made batches of their own or of others visible, oldest
-        first; none of before that was noted."""
-        with self._engine.begin() as conn:
-            return runs.read_published(conn, pipeline, since)
-
-    def runs_of_origin(
-        self, origin: Mapping[str, Any], *, pipeline: str | None = None, kinds: Collection[str] = ()
-    ) -> list[Run]:
-        """Every run, however old, whose origin has these values, newest first; of these kinds, or of all."""
-        with self._engine.begin() as conn:
-            return runs.read_by_origin(conn, origin, pipeline, kinds)
+    crash_replays = writing(operations.runs.crash_replays)
+    run = reading(operations.runs.read_one)
+    published_at = reading(operations.runs.published_at)
+    last_published = reading(operations.runs.last_published)
+    uncounted_watch = reading(operations.runs.read_uncounted)
+    runs = reading(operations.runs.read)
+    recent_runs = reading(operations.runs.read_recent)
+    newest = reading(operations.runs.read_newest)
+    runs_that_published = reading(operations.runs.read_published)
+    runs_of_origin = reading(operations.runs.read_by_origin)
 
 
 def _known(run: Run | None, run_id: str) -> Run:
@@ -505,6 +367,6 @@ def _known(run: Run | None, run_id: str) -> Run:
 
 
 def _same_pipeline(lease: Lease, pipeline: str) -> None:
-    # Replays of intervals have leases of their own, behind a #.
+    # Replays of intervals have their own leases, named with a # after the pipeline.
     if lease.pipeline.partition("#")[0] != pipeline:
         raise ValueError(f"the lease of {lease.pipeline} does not cover {pipeline}")

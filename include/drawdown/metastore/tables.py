@@ -29,7 +29,7 @@ leases = Table(
     Column("renewed_at", UtcTime, nullable=False),
     Column("expires_at", UtcTime, nullable=False),
     Column("released", Boolean, nullable=False),
-    # Of the holder, as lease_holders.py notes it; with the epoch, for which alone it holds.
+    # The holder as lease_holders.py describes it, with the only epoch for which it is valid.
     Column("process", JsonText),
 )
 
@@ -86,9 +86,9 @@ runs = Table(
     Column("notices", JsonText, nullable=False),
     Column("application", Text),
     Column("usage", JsonText),
-    # Of its origin what tells which DAG run or command asked for it (runs.request_of).
+    # The part of the origin that identifies the DAG run or command (runs.request_of).
     Column("request", Text),
-    # The page of runs, of one pipeline or all; and the runs a dead holder left open.
+    # For lists of runs, of one pipeline or all, and for runs that a dead holder left open.
     Index("ix_runs_started", "started_at", "run_id"),
     Index("ix_runs_pipeline_started", "pipeline", "started_at", "run_id"),
     Index("ix_runs_pipeline_state", "pipeline", "state"),
@@ -111,7 +111,7 @@ batches = Table(
     Column("by_source", JsonText, nullable=False),
     Column("status", Text, nullable=False),
     Column("verdict", Text),
-    # A drain asks for the few unsettled batches; without this it would read the pipeline's whole history.
+    # A drain reads the few unpublished batches; without this it would read the pipeline's whole history.
     Index("ix_batches_status", "pipeline", "generation", "status", "batch_id"),
 )
 
@@ -199,6 +199,6 @@ changes = Table(
     Column("state", Text, nullable=False),
     Column("begun_at", UtcTime, nullable=False),
     Column("ended_at", UtcTime),
-    # Who takes a lease asks what its dead holders left open.
+    # A new holder of a lease reads what dead holders left open.
     Index("ix_changes_pipeline_state", "pipeline", "state"),
 )

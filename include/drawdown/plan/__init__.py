@@ -1,1 +1,1 @@
-"""Verdicts before anything runs."""
+"""Finds out, before anything runs, what a run would refuse or warn about."""

@@ -1,8 +1,8 @@
-"""Which changes a person may accept for a checkpoint: other words of another version for the same operators.
+"""Which changes a person may accept: the same operators, described differently by another version.
 
-A version of Spark or Drawdown may write an expression in another way; then state that means the same looks
-changed. Nobody can tell that from the words alone, so all of this must hold: a version has changed, nothing
-else of the spec has, and the operators name the same functions, columns and types in the same order.
+Another version of Spark or Drawdown may print an expression differently, so that unchanged state looks
+changed. The text alone does not prove that. So three things must hold: a version changed, nothing else in the
+spec changed, and the operators name the same functions, columns and types in the same order.
 """
 
 from __future__ import annotations
@@ -18,22 +18,23 @@ from drawdown.spec import Pipeline
 
 _OPERATORS = ("state.kept", "state.operators")
 _WORD = re.compile(r"[a-z_][\w.]*")
-# An optimiser adds and leaves out casts.
+# Optimisers add and remove casts.
 _NO_MEANING = frozenset({"cast", "as"})
 
 
 def accepted(pipeline: Pipeline, before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
-    """The checkpoint's fingerprint with the operators in the words of now.
+    """Return the checkpoint's fingerprint with the operators as this version describes them.
 
     Raises:
-        RefusedError: ``accept.nothing``: it fits as it is; ``accept.meaning``: more than words changed.
+        RefusedError: ``accept.nothing``: it already fits; ``accept.meaning``: more than the description
+            changed.
     """
     found = changes(before, now)
     refused = [change for change in found if not change.allowed]
     if not refused:
         raise RefusedError(
             "accept.nothing",
-            f"{pipeline.name} fits its checkpoint as it is",
+            f"{pipeline.name} already fits its checkpoint",
             where=str(pipeline.folder / "pipeline.yaml"),
             do=f"drawdown run {pipeline.name}",
         )
@@ -41,7 +42,7 @@ def accepted(pipeline: Pipeline, before: Mapping[str, Any], now: Mapping[str, An
     if more:
         raise RefusedError(
             "accept.meaning",
-            f"not only versions and the words of operators changed in {pipeline.name}: {more}",
+            f"{pipeline.name}: more changed than versions and how they describe operators: {more}",
             where=str(pipeline.folder / "pipeline.yaml"),
             do=remedy(pipeline.name),
         )
@@ -49,17 +50,17 @@ def accepted(pipeline: Pipeline, before: Mapping[str, Any], now: Mapping[str, An
 
 
 def _more_than_words(found: list[SpecChange], before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """What changed beside them; empty when nothing did."""
+    """Return what else changed; empty when nothing did."""
     harmless = [change for change in found if change.allowed and change.key in ("versions", "format")]
     others = [change for change in found if change not in harmless and change.key not in _OPERATORS]
     if others:
         return "; ".join(map(str, others))
     if before.get("versions") == now.get("versions"):
-        return "the versions are the same, so the query is another"
+        return "the versions are the same, so the query itself changed"
     meant = [change for change in found if _words(change.before) != _words(change.now)]
     return "; ".join(str(change) for change in meant if change.key in _OPERATORS)
 
 
 def _words(operators: Any) -> list[str]:
-    """Names of functions, columns and types, in their order."""
+    """Return the names of functions, columns and types, in order."""
     return [word for word in _WORD.findall(json.dumps(operators).lower()) if word not in _NO_MEANING]

@@ -1,7 +1,7 @@
-"""Changes between two runs of a pipeline: which of them a checkpoint takes.
+"""Which changes between two runs of a pipeline its checkpoint accepts.
 
 Source of the list: "Recovery Semantics after Changes in a Streaming Query" of Spark's Structured Streaming
-guide, and Spark's OffsetSeqMetadata (settings kept in the offset log). Where the guide calls an effect
+guide, and Spark's OffsetSeqMetadata (settings kept in the offset log). If the guide calls an effect
 unpredictable or ill-defined, the change is refused.
 """
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from drawdown.errors import RefusedError
-from drawdown.plan import kept_state
+from drawdown.plan import state_fit
 from drawdown.spec import Pipeline
 from drawdown.verdicts import PlanVerdict
 
@@ -23,10 +23,10 @@ _FOREACH = frozenset({"foreach", "foreach_batch"})
 
 @dataclass(frozen=True)
 class SpecChange:
-    """One noted value that differs from the checkpoint's.
+    """A recorded value that differs from the checkpoint's.
 
     Attributes:
-        why: the reason, in the words of Spark's guide.
+        why: the reason, as Spark's guide states it.
     """
 
     key: str
@@ -36,7 +36,7 @@ class SpecChange:
     why: str
 
     def __str__(self) -> str:
-        # Keys are keys together: both lists whole.
+        # A key consists of all its columns, so both lists are shown in full.
         whole = self.key == "sink.keys"
         before, now = (_text(self.before), _text(self.now)) if whole else _differing(self.before, self.now)
         return f"{self.key} was {before} and is now {now}"
@@ -57,22 +57,22 @@ def _other_sink(before: str, now: str) -> tuple[bool, str]:
     """Sinks are ``format target``."""
     old, new = before.split()[0], now.split()[0]
     if old in _FILES and new in _FILES:
-        return False, "another sink or output directory would lack every row written so far"
+        return False, "a new sink or output directory would lack all rows written so far"
     if new == "postgres" and old == "postgres":
-        return False, "another table would lack every row written so far"
+        return False, "a new table would lack all rows written so far"
     if new == "kafka" and old == "kafka":
-        return True, "changes of the output topic are allowed; it gets the new rows only"
+        return True, "the output topic may change; it gets only new rows"
     if new == "kafka" and old in _FILES:
-        return True, "a file sink may become a Kafka sink; Kafka gets the new rows only"
+        return True, "a file sink may become a Kafka sink; Kafka gets only new rows"
     if new in _FILES and old == "kafka":
         return False, "a Kafka sink cannot become a file sink"
     if {old, new} <= _FOREACH | {"kafka"}:
-        return True, "a Kafka sink may become foreach and the other way round; it gets the new rows only"
+        return True, "a Kafka sink may become foreach and vice versa; it gets only new rows"
     return False, f"a {old} sink cannot become a {new} sink"
 
 
 def _other_state_options(before: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[bool, str]:
-    """Those that Spark keeps in the offset log stay what they were, whatever a later run says."""
+    """Settings that Spark keeps in the offset log stay fixed; later runs cannot change them."""
     changed = {key for key in {**before, **now} if before.get(key) != now.get(key)}
     if changed & _IN_OFFSET_LOG:
         return False, _FROZEN
@@ -84,27 +84,27 @@ def _other_keys(before: list[str], now: list[str]) -> tuple[bool, str]:
         return True, "the order of the keys makes no difference"
     return (
         False,
-        "rows that were published as different ones would be overwritten, or stand beside each other",
+        "rows that were published as different rows would be overwritten or duplicated",
     )
 
 
 def _other_kept(before: list[Any], now: list[Any]) -> tuple[bool, str]:
-    if kept_state.fits(before, now):
-        return True, "what is in state is read as what it was"
+    if state_fit.fits(before, now):
+        return True, "the stored state is read with its old meaning"
     return False, _STATE
 
 
 def _other_versions(before: Mapping[str, str], now: Mapping[str, str]) -> tuple[bool, str]:
     if _numbers(now.get("spark", "")) < _numbers(before.get("spark", "")) and "spark" in now:
         return False, (
-            "an older Spark does not know all that a newer one has written; run it with that one, or restore"
-            " a snapshot of before the upgrade"
+            "an older Spark cannot read everything that a newer one wrote; use the newer version, or"
+            " restore a snapshot from before the upgrade"
         )
-    return True, "the state goes on in the formats that its first run fixed"
+    return True, "the state keeps the formats of its first run"
 
 
 def _numbers(version: str) -> list[int]:
-    """Of 4.2.0: 4, 2 and 0."""
+    """Return 4, 2 and 0 for 4.2.0."""
     return [int(each) for each in re.findall(r"\d+", version)[:3]]
 
 
@@ -119,43 +119,43 @@ _IN_OFFSET_LOG = frozenset({
     "rocksdb.mergeOperatorVersion",
     "rowChecksum.enabled",
 })  # fmt: skip
-_FROZEN = "it is fixed in the checkpoint by the first run"
+_FROZEN = "the first run fixed it in the checkpoint"
 
 _KINDS: Mapping[str, _Judge] = {
     r"sources\.[^.]+": _refused(_SOURCES),
     r"sources\.[^.]+\.options": _allowed("rate limits and reading options may change"),
-    r"sources\.[^.]+\.schema": _allowed("the columns read may change while state and sink take the output"),
-    r"sources\.[^.]+\.watermark": _allowed("rows of the next batches are judged by it; state stays"),
-    "source_order": _refused("Spark knows sources by their place in the query"),
-    "transform": _allowed("filters, projections and function bodies may change; state stays as it is"),
-    "sink": _other_sink,
-    "sink.name": _refused("the sink knows by it which batches it has: keep `first_name:` as it was"),
-    "sink.mode": _refused("rows written in one output mode do not go on in another"),
-    "sink.keys": _other_keys,
-    "sink.options": _allowed("it holds for the files written from now on"),
-    "sink.schema": _allowed(
-        "the sink takes rows of another schema; a Delta table is given the columns it lacks"
+    r"sources\.[^.]+\.schema": _allowed(
+        "the columns read may change as long as state and sink accept the output"
     ),
-    "sink.identity": _refused("the target was replaced by another one of the same name"),
+    r"sources\.[^.]+\.watermark": _allowed("the next batches use it; state is kept"),
+    "source_order": _refused("Spark identifies sources by their position in the query"),
+    "transform": _allowed("filters, projections and function bodies may change; state is kept"),
+    "sink": _other_sink,
+    "sink.name": _refused("the sink identifies its batches by it: restore the old `first_name:`"),
+    "sink.mode": _refused("rows written in one output mode cannot be continued in another"),
+    "sink.keys": _other_keys,
+    "sink.options": _allowed("it applies to files written from now on"),
+    "sink.schema": _allowed("the sink accepts a changed schema; a Delta table gets the missing columns"),
+    "sink.identity": _refused("the target was replaced by a different one with the same name"),
     "state.operators": _refused(_STATE),
     "state.kept": _other_kept,
     "state.provider": _refused(_FROZEN),
     "state.partitions": _refused(_FROZEN),
     "state.options": _other_state_options,
-    "conf": _allowed("it holds from the next run on"),
+    "conf": _allowed("it applies from the next run on"),
     "watermark_policy": _refused(_FROZEN),
     "time_zone": _refused(_FROZEN),
     "versions": _other_versions,
-    "format": _allowed("what an older version has noted is read as what it was"),
+    "format": _allowed("data of an older version is read in its old format"),
 }
 
 
 def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[SpecChange]:
-    """What differs, in the order of `now`; sources that are gone come last.
+    """Return what differs, in the order of `now`; removed sources come last.
 
-    A key that only one side has is unknown on the other (an older checkpoint, a part of a fingerprint), but
-    for the sources themselves, where both sides know any. What is in state is compared as it is kept; the
-    operators of the analysed plan only where an older checkpoint knows no more.
+    A key on one side only is unknown on the other (an older checkpoint, a partial fingerprint), except for
+    sources when both sides have any. State is compared by what is kept in it; the operators of the analysed
+    plan are compared only if an older checkpoint recorded nothing else.
     """
     source = re.compile(r"sources\.[^.]+").fullmatch
     compared = any(map(source, before)) and any(map(source, now))
@@ -170,8 +170,8 @@ def changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[SpecChang
     return found
 
 
-def change_verdicts(found: list[SpecChange]) -> Iterator[PlanVerdict]:
-    """Each change as a verdict, with both values."""
+def change_verdicts(name: str, found: list[SpecChange]) -> Iterator[PlanVerdict]:
+    """Yield each change of the pipeline `name` as a verdict, with both values."""
     for change in found:
         if change.allowed:
             yield PlanVerdict(
@@ -179,22 +179,23 @@ def change_verdicts(found: list[SpecChange]) -> Iterator[PlanVerdict]:
             )
         else:
             yield PlanVerdict(
-                "refused", "checkpoint.changed", f"{change}: {change.why}", do=remedy(), about=change.key
+                "refused", "checkpoint.changed", f"{change}: {change.why}", do=remedy(name), about=change.key
             )
 
 
 def remedy(name: str = "NAME") -> str:
-    """What to do about a change that the checkpoint does not take."""
+    """Return the remedy for a change that the checkpoint does not accept."""
     return (
-        "undo the change; or put the new version into the folder `next/` inside the pipeline's and"
-        " `drawdown rebuild start` it (Delta sinks); or make a new pipeline folder with a sink of its own;"
-        " or, when only versions of Spark or Drawdown and the words of operators changed,"
-        f" `drawdown checkpoint accept {name} --why ...`"
+        "undo the change; or put the new version into the folder `next/` inside the pipeline's folder and"
+        " run `drawdown rebuild start` (Delta sinks); or make a new pipeline folder with its own sink; or,"
+        " if only the versions of Spark or Drawdown and their descriptions of operators changed, `drawdown"
+        f" checkpoint accept {name} --why ...`"
     )
 
 
 def refusal(pipeline: Pipeline, found: list[SpecChange]) -> RefusedError | None:
-    """One error ``checkpoint.changed`` that names every change which the checkpoint cannot take."""
+    """Return one ``checkpoint.changed`` error with every change that the checkpoint cannot accept, or
+    None."""
     refused = [change for change in found if not change.allowed]
     if not refused:
         return None
@@ -212,7 +213,7 @@ def _judge(key: str) -> _Judge:
 
 
 def _differing(before: Any, now: Any) -> tuple[str, str]:
-    """Both values as text; of two mappings or two lists, what only one of them has."""
+    """Return both values as text; of two mappings or lists only the differences."""
     before, now = _sentences(before), _sentences(now)
     if isinstance(before, Mapping) and isinstance(now, Mapping):
         keys = [key for key in {**before, **now} if before.get(key) != now.get(key)]
@@ -223,9 +224,9 @@ def _differing(before: Any, now: Any) -> tuple[str, str]:
 
 
 def _sentences(value: Any) -> Any:
-    """Operators in words; other values as they are."""
+    """Return operators as sentences, other values unchanged."""
     if isinstance(value, list) and all(isinstance(each, Mapping) for each in value):
-        return [kept_state.said(each) for each in value]
+        return [state_fit.said(each) for each in value]
     return value
 
 

@@ -1,22 +1,22 @@
-"""Who reads a pipeline's table: whom a replay tells, with its command, and whom a swap gives rows again."""
+"""Finds the readers of a pipeline's table: after a replay they get a notice, after a swap rows again."""
 
 from __future__ import annotations
 
 from drawdown.brokers.offsets import lower_case_options
 from drawdown.plan.readers import Readers
 from drawdown.spec import Pipeline, Project, iter_pipelines
-from drawdown.spec.order import upstreams
+from drawdown.spec.project_wide.order import upstreams
 from drawdown.values.interval import Interval, shown
 from drawdown.workspace import Workspace
 
 
 def offers_downstream(project: Project, pipeline: Pipeline, interval: Interval) -> list[dict[str, str]]:
-    """A notice for the run record of each pipeline that reads this one: `id`, `what`, `about`, `do`."""
+    """Return a run-record notice per pipeline that reads this one: `id`, `what`, `about`, `do`."""
     others = [each for each in iter_pipelines(project) if isinstance(each, Pipeline)]
     return [
         {
             "id": "replay.downstream",
-            "what": f"{other.name} reads what was replaced, and is as it was",
+            "what": f"{other.name} reads the replaced rows and was not recomputed",
             "about": other.name,
             "do": _do(other, interval),
         }
@@ -31,17 +31,17 @@ def _do(other: Pipeline, interval: Interval) -> str:
     command = (
         f"`drawdown rebuild start {other.name}`"
         if other.sink.format == "delta"
-        else "in a new pipeline folder with a sink of its own"
+        else "in a new pipeline folder with its own sink"
     )
-    return f"{other.name} has no `replay:`; add it, or compute everything again: {command}"
+    return f"{other.name} has no `replay:`; add it, or recompute everything: {command}"
 
 
 def streaming_readers(workspace: Workspace, pipeline: Pipeline, table_id: str) -> list[str]:
-    """Pipelines that have read a table as a stream of appended rows, by what their checkpoints say.
+    """Return the pipelines whose checkpoints show that they read a table as a stream of appended rows.
 
-    A commit that takes rows away tells them nothing, or stops them until they say `skipChangeCommits`; one
-    that reads the table's change feed sees the change, and is not listed. A reader whose checkpoint cannot
-    be read is listed when its spec names the table.
+    A commit that removes rows does not reach them, or stops them until they set `skipChangeCommits`. Readers
+    of the table's change feed see the change and are not listed. A reader whose checkpoint cannot be read is
+    listed when its spec names the table.
     """
     specs = {each.name: each for each in iter_pipelines(workspace.project) if isinstance(each, Pipeline)}
     readers = Readers.of(workspace)
@@ -52,7 +52,8 @@ def streaming_readers(workspace: Workspace, pipeline: Pipeline, table_id: str) -
 
 
 def streaming_readers_of_files(workspace: Workspace, pipeline: Pipeline) -> list[str]:
-    """Pipelines that stream a file sink's folder and have drained before: what was read has no table's id."""
+    """Pipelines that stream a file sink's folder and have drained before; file offsets contain no table
+    id."""
     if pipeline.sink.path is None:
         return []
     return sorted(
@@ -66,7 +67,7 @@ def streaming_readers_of_files(workspace: Workspace, pipeline: Pipeline) -> list
 
 
 def _feeds(reader: Pipeline, pipeline: Pipeline) -> list[bool]:
-    """Of each of its sources on the pipeline's table, whether it reads the change feed."""
+    """Return, per source on the pipeline's table, whether it reads the change feed."""
     return [
         str(lower_case_options(source).get("readchangefeed", False)).lower() == "true"
         for source in reader.sources.values()

@@ -1,7 +1,7 @@
-"""Whether what waits fits the bounds of one drain, estimated before the run.
+"""Estimates, before a run, whether the backlog fits the bounds of one drain.
 
-The number of batches follows from the source's own limit per trigger, their time from those of earlier runs.
-It is an estimate: a batch of another size takes another time, and what arrives meanwhile is not in it.
+The number of batches follows from the source's limit per trigger, their duration from earlier runs. Batches
+of other sizes and data that arrives meanwhile are not considered.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Literal
 from drawdown.metastore.records import Run
 from drawdown.sources.findings import backlog_size
 from drawdown.spec import Pipeline
+from drawdown.values.text import counted
 
 Fits = Literal["yes", "no", "unknown"]
 _LIMITS = {
@@ -29,8 +30,8 @@ class DrainFit:
 
     Attributes:
         fits: whether one drain would empty the backlog.
-        batches: how many it needs; None when that cannot be known.
-        seconds: how long they take; None when no earlier run tells.
+        batches: how many it needs; None if unknown.
+        seconds: how long they take; None if no earlier run shows it.
         why: one sentence.
     """
 
@@ -50,29 +51,29 @@ def drain_fit(pipeline: Pipeline, backlog: Mapping[str, Mapping[str, Any]], runs
     bounds = pipeline.drain
     if bounds.max_batches is None and bounds.max_duration is None:
         return DrainFit(
-            "yes", batches, seconds, "`drain:` sets no bound: a run goes on until nothing is left"
+            "yes", batches, seconds, "the next run processes the whole backlog (`drain:` sets no limit)"
         )
     if batches is None:
-        why = f"how many batches {', '.join(unknown)} needs cannot be known before Spark plans them"
+        why = f"the number of batches for {', '.join(unknown)} is unknown until Spark plans them"
         return DrainFit("unknown", batches, seconds, why)
     if bounds.max_batches is not None and batches > bounds.max_batches:
         why = f"it needs {batches:,} batches and `drain.max_batches` is {bounds.max_batches:,}"
         return DrainFit("no", batches, seconds, f"{why}: the rest is left for the next run")
     if bounds.max_duration is None or not batches:
-        return DrainFit("yes", batches, seconds, f"it needs {batches:,} batch(es)")
+        return DrainFit("yes", batches, seconds, f"it needs {counted(batches, 'batch')}")
     if seconds is None:
-        why = "no earlier run tells how long a batch takes, so `drain.max_duration` cannot be judged"
+        why = "no earlier run shows how long a batch takes, so `drain.max_duration` cannot be judged"
         return DrainFit("unknown", batches, seconds, why)
-    estimate = f"{batches:,} batch(es) take about {seconds:,.0f} s, and `drain.max_duration` is"
+    estimate = f"about {seconds:,.0f} s for {counted(batches, 'batch')}, and `drain.max_duration` is"
     limit = bounds.max_duration
-    # The bound is asked before each batch: the last one may begin just within it.
+    # The bound is checked before each batch, so the last one may start just within it.
     if seconds - seconds / batches >= limit.delta.total_seconds():
         return DrainFit("no", batches, seconds, f"{estimate} {limit.text}: the rest is left for the next run")
     return DrainFit("yes", batches, seconds, f"{estimate} {limit.text}")
 
 
 def _batches(pipeline: Pipeline, name: str, found: Mapping[str, Any]) -> int | None:
-    """Of one source; None where only Spark can tell."""
+    """Return the number of batches for one source; None if only Spark can tell."""
     size = backlog_size(found)
     if size is None:
         return None
@@ -80,7 +81,7 @@ def _batches(pipeline: Pipeline, name: str, found: Mapping[str, Any]) -> int | N
     if not waiting:
         return 0
     if unit not in _LIMITS:
-        # A version of a Delta table may be any number of files.
+        # One version of a Delta table can have any number of files.
         return None
     given = pipeline.sources[name].options
     needed = [
@@ -92,7 +93,7 @@ def _batches(pipeline: Pipeline, name: str, found: Mapping[str, Any]) -> int | N
 
 
 def _seconds_of_a_batch(runs: Iterable[Run]) -> float | None:
-    """The median of those that read something."""
+    """Return the median duration of the batches that read rows."""
     took = [
         entry["duration_ms"].get("triggerExecution", 0) / 1_000
         for run in runs

@@ -1,26 +1,31 @@
-"""The fingerprint: what of a spec is noted with a checkpoint, so that the next run can tell what changed.
+"""The fingerprint: the parts of a spec recorded with a checkpoint, so that the next run sees changes.
 
-What a change to each part means is in changes.py. The engine adds what only the analysed query shows:
-``source_order``, ``state.operators``, ``state.kept`` and ``sink.schema``; and what only a run shows:
-``sink.identity``, ``versions`` and ``state.formats``.
+changes.py defines what a change to each part means. The query adds what only the analysed plan shows:
+``source_order``, ``state.operators``, ``state.kept`` and ``sink.schema``; and a run adds ``sink.identity``,
+``versions`` and ``state.formats``.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+from collections.abc import Mapping
 from typing import Any
 
 from drawdown.metastore.records import FINGERPRINT_FORMAT
 from drawdown.spec import Pipeline, Source
+
+_LOOKED_AT = "looked_at"
+"""Key of a checkpoint's fingerprint: a changed spec that a run found to fit, with no batch under it yet."""
 
 # Which records a source reads.
 _IDENTITY_OPTIONS = ("subscribe", "subscribePattern", "assign")
 
 
 def spec_fingerprint(pipeline: Pipeline) -> dict[str, Any]:
-    """The part that the spec alone tells, as flat keys and JSON-ready values.
+    """Return the part that follows from the spec alone, as flat keys and JSON-ready values.
 
-    ``sources.NAME`` stands for every streaming source, so that one more or one less is a change; any other
+    ``sources.NAME`` stands for every streaming source, so that adding or removing one is a change; any other
     key that an older checkpoint lacks is unknown there, not changed.
     """
     frozen: dict[str, Any] = {}
@@ -43,6 +48,16 @@ def spec_fingerprint(pipeline: Pipeline) -> dict[str, Any]:
         "watermark_policy": pipeline.watermark_policy,
         "time_zone": "UTC",
     }
+
+
+def looked_at(before: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The checkpoint's fingerprint, with the note that a run has compared this spec with it and goes on."""
+    return {**before, _LOOKED_AT: _digest(json.dumps(spec, sort_keys=True))}
+
+
+def is_looked_at(before: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
+    """Whether `looked_at` has noted this very spec."""
+    return looked_at(before, spec) == before
 
 
 def _identity(source: Source) -> str:

@@ -1,4 +1,4 @@
-"""A storage root that is not where it was: every file would be new to the checkpoint, and come again."""
+"""Refuses a moved storage root: to the checkpoint every file would be new and be read again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from drawdown.storage import Glob, Storage
 
 
 def refuse_moved(pipeline: Pipeline, storage: Storage, files: CheckpointFiles, sink_log: str | None) -> None:
-    """Look at the newest entry of each log of files.
+    """Check the newest entry of each log of files.
 
     Args:
         sink_log: the folder of a file sink's log, relative to the storage root.
@@ -41,16 +41,16 @@ def logs_of_files(storage: Storage, files: CheckpointFiles, sink_log: str | None
 def _refuse(pipeline: Pipeline, storage: Storage, path: str) -> None:
     raise RefusedError(
         "storage.moved",
-        f"{pipeline.name} has read and written files below another storage root, such as {path}: all that is"
-        f" below {storage.root} would be new to it, and come again",
+        f"{pipeline.name} has read and written files below another storage root (for example {path}): every"
+        f" file below {storage.root} would be new to it and be read again",
         where=str(pipeline.folder),
-        do=f"set `storage_root:` back; or, when the storage was copied here with all that is in it:"
-        f" `drawdown checkpoint move {pipeline.name} --from {_old_root(pipeline, path)}`",
+        do="restore `storage_root:`; or, if the whole storage was copied here: `drawdown checkpoint move"
+        f" {pipeline.name} --from {_old_root(pipeline, path)}`",
     )
 
 
 def _old_root(pipeline: Pipeline, path: str) -> str:
-    """What stands before a path of the pipeline, as far as one can be recognised."""
+    """Return the part of a path before the pipeline's own, as far as it can be recognised."""
     paths = [pipeline.sink.path, *(source.path for source in pipeline.sources.values()), OWN]
     for folder in (glob.prefix for each in paths if each for glob in Glob.parse(each)):
         before, found, _ = path.rpartition(f"/{folder}/")

@@ -1,8 +1,8 @@
-"""Preflight: is there anything for a drain to do? Answered without Spark, and with yes on any doubt.
+"""Preflight: does a drain have work? Answered without Spark, and with yes on any doubt.
 
-A run with nothing new then costs no Spark start. It only reads: listings, the checkpoint's files, a
-broker's offsets, a Delta table's version, the metastore. It does not say what a drain would refuse:
-it lets the drain start and say so.
+So a run without new data starts no Spark. It only reads: listings, the checkpoint's files, a broker's
+offsets, a Delta table's version, the metastore. It does not look for refusals: a changed spec is a reason to
+start, and the drain reports what it refuses. Only a source that cannot be read at all ends a run here.
 """
 
 from __future__ import annotations
@@ -12,16 +12,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drawdown.checkpoint import plain_path
-from drawdown.errors import DrawdownError
+from drawdown.errors import DrawdownError, SourceError
 from drawdown.kinds import code_at
 from drawdown.layout import carriers_of
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import BatchStatus, Checkpoint
+from drawdown.plan.changes import changes
+from drawdown.plan.fingerprint import is_looked_at, spec_fingerprint
 from drawdown.sources.committed_offsets import CommittedOffsets, SourceProgress
+from drawdown.sources.existing_path import UNREADABLE
 from drawdown.sources.findings import SourceFinding
 from drawdown.sources.registry import SOURCES
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
+from drawdown.values.text import counted
 from drawdown.workspace import Workspace
 
 _UNPUBLISHED: tuple[BatchStatus, ...] = ("staged", "committed", "passed")
@@ -33,28 +37,33 @@ class Preflight:
 
     Attributes:
         work: whether a drain should start.
-        reasons: why, one sentence each; empty when there is nothing to do.
-        backlog: per streaming source what waits there, see `SourceFinding`.
+        reasons: why, one sentence each; empty when there is no work.
+        backlog: the backlog per streaming source, see `SourceFinding`.
         settled_ms: until when a run should wait, see `SourceFinding`.
+        error: why a run cannot start whatever waits; None when it can.
     """
 
     work: bool
     reasons: list[str] = field(default_factory=list)
     backlog: dict[str, dict[str, Any]] = field(default_factory=dict)
     settled_ms: int = 0
+    error: SourceError | None = None
 
 
 def preflight(
     workspace: Workspace,
     pipeline: Pipeline,
 ) -> Preflight:
-    """Whether a pipeline has anything to drain, audit or publish. Raises nothing that a user can cause."""
+    """Find out whether a pipeline has anything to drain, audit or publish. User mistakes raise nothing."""
     reasons: list[str] = []
     backlog: dict[str, dict[str, Any]] = {}
     settled_ms = 0
+    unreadable: SourceError | None = None
     try:
         storage = workspace.storage
         checkpoint = workspace.metastore.active_checkpoint(pipeline.name)
+        changed = list(_changed(pipeline, checkpoint))
+        reasons += changed
         reasons += _unfinished_business(workspace.metastore, pipeline, checkpoint)
         past = CommittedOffsets.read(storage, checkpoint)
         reasons += past.reasons
@@ -70,10 +79,30 @@ def preflight(
             finding = _look(workspace, pipeline, name, past)
         except DrawdownError as error:
             finding = SourceFinding((f"in doubt: {error.what}",))
-        reasons += [f"{name}: {reason}" for reason in finding.reasons]
+            if isinstance(error, SourceError) and error.id in UNREADABLE:
+                unreadable = unreadable or error
+                finding = SourceFinding((f"cannot be read ({error.id})",))
+        reasons += [f"source {name}: {reason}" for reason in finding.reasons]
         backlog[name] = finding.backlog
         settled_ms = max(settled_ms, finding.settled_ms)
-    return Preflight(bool(reasons), reasons, backlog, settled_ms)
+    # Of a spec that has changed, a drain says first what the checkpoint does not take.
+    return Preflight(bool(reasons), reasons, backlog, settled_ms, None if changed else unreadable)
+
+
+def _changed(pipeline: Pipeline, checkpoint: Checkpoint | None) -> Iterator[str]:
+    """A change that no run has compared with the checkpoint, and that may be refused: it is said at once.
+
+    What every checkpoint takes (rate limits, `conf:`) waits for data. Of a transform only Spark can tell what
+    it keeps in state.
+    """
+    if checkpoint is None:
+        return
+    before, now = checkpoint.fingerprint, spec_fingerprint(pipeline)
+    found = changes(before, now)
+    keys = [change.key for change in found if not change.allowed or change.key == "transform"]
+    if keys and not is_looked_at(before, now):
+        what = ", ".join(keys)
+        yield f"{what} changed since the last batch: the run checks whether the checkpoint takes it"
 
 
 def _unfinished_business(
@@ -83,19 +112,19 @@ def _unfinished_business(
         left = metastore.batches(pipeline.name, checkpoint.generation, _UNPUBLISHED)
         held = metastore.batches(pipeline.name, checkpoint.generation, ("held",))
         if held and pipeline.sink.publish == "audited" and pipeline.sink.ordered:
-            # What passed behind a held batch waits for a person, not for a run.
+            # Passed batches behind a held one wait for a person, not for a run.
             left = [b for b in left if b.status != "passed" or b.batch_id < held[0].batch_id]
         if left:
-            yield f"{len(left)} batch(es) are staged and not yet judged or published"
+            yield f"staged but not yet audited or published: {counted(len(left), 'batch')}"
     if metastore.holder_of(pipeline.name) is None:
         for run in metastore.open_runs(pipeline.name):
-            yield f"run {run.run_id} died without a word"
+            yield f"run {run.run_id} died without closing its record"
 
 
 def _pending_carriers(
     storage: Storage, pipeline: Pipeline, checkpoint: Checkpoint | None, past: CommittedOffsets
 ) -> Iterator[str]:
-    """Carriers that a dead run wrote and no batch has read (query/carriers.py writes them)."""
+    """Yield carriers that a crashed run wrote and no batch has read (query/carriers.py writes them)."""
     if checkpoint is None:
         return
     folder = carriers_of(pipeline.name, checkpoint.generation)
@@ -105,38 +134,38 @@ def _pending_carriers(
             waiting.setdefault(info.relative.split("/")[-2], set()).add(plain_path(info.path))
     for source, paths in sorted(waiting.items()):
         if paths - {file.path for file in past.seen(f"{source}#carrier")}:
-            yield f"a carrier of {source} is not read yet"
+            yield f"a carrier of {source} has not been read yet"
 
 
 def _pending_replays(metastore: Metastore, past: CommittedOffsets) -> Iterator[str]:
-    """Replays of set-aside rows whose command died before their batch was committed."""
+    """Yield replays of quarantined rows whose command died before their batch was committed."""
     if past.checkpoint is None or past.files is None:
         return
     first = (past.files.last_commit_batch() or 0) + 1
     of = past.checkpoint.pipeline, past.checkpoint.generation
     rows = sum(each.rows for each in metastore.replays(*of, first_batch=first))
     if rows:
-        yield f"{rows} row(s) of the quarantine wait for the next batch"
+        yield f"waiting for the next batch: {counted(rows, 'quarantined row')}"
 
 
 def _unknown_batch(metastore: Metastore, past: CommittedOffsets) -> Iterator[str]:
-    """A committed batch that the metastore does not know: the next run says what is to be done."""
+    """Yield a committed batch that is not in the metastore: the next run says how to fix it."""
     last = past.files.last_commit_batch() if past.files is not None else None
     if past.checkpoint is None or last is None:
         return
     of = past.checkpoint.pipeline, past.checkpoint.generation
     if metastore.batch(*of, last) is None and metastore.uncounted_watch(*of) is None:
-        yield f"batch {last} was committed, and the metastore does not know it"
+        yield f"batch {last} was committed, but is not in the metastore"
 
 
 def _look(workspace: Workspace, pipeline: Pipeline, name: str, past: CommittedOffsets) -> SourceFinding:
     if past.source_order and name not in past.source_order:
         return SourceFinding(("is not in the checkpoint",))
     if past.differs(name):
-        return SourceFinding(("its readings in the transform are not equally far",))
+        return SourceFinding(("the transform reads it twice, with different offsets",))
     format = pipeline.sources[name].format
     backlog = SOURCES[format].backlog
     if backlog is None:
-        return SourceFinding((f"only Spark can tell what a {format} source has",))
+        return SourceFinding((f"only Spark can tell whether a {format} source has data",))
     finding: SourceFinding = code_at(backlog)(SourceProgress(workspace, pipeline, name, past))
     return finding

@@ -1,7 +1,7 @@
-"""Who reads which Delta table of the project, and from which version on: as the readers' checkpoints say.
+"""Finds who reads which Delta table of the project and from which version, in the readers' checkpoints.
 
-Not by their specs: a pipeline whose spec is broken today goes on tomorrow. Source:
-org.apache.spark.sql.delta.sources.DeltaSourceOffset (Delta 4.4): ``reservoirId`` is the table's id; behind a
+Specs are not used: a pipeline whose spec is broken today may run again tomorrow. Source:
+org.apache.spark.sql.delta.sources.DeltaSourceOffset (Delta 4.4): ``reservoirId`` is the table's id; after a
 whole version the offset names the next one (``reservoirVersion``).
 """
 
@@ -21,11 +21,11 @@ from drawdown.workspace import Workspace
 
 @dataclass(frozen=True)
 class Readers:
-    """What the pipelines of a project have still to read of Delta tables.
+    """The versions of Delta tables that a project's pipelines still have to read.
 
     Attributes:
-        needed: by the table's id the oldest version that each reader needs.
-        unknown: readers for which that is unknown, and why.
+        needed: by table id, the oldest version that each reader needs.
+        unknown: readers for which this is unknown, and why.
     """
 
     needed: dict[str, dict[str, int]] = field(default_factory=dict)
@@ -53,7 +53,7 @@ def _positions(workspace: Workspace, name: str) -> Iterator[tuple[str, int]]:
     copied = workspace.storage.list_files(f"{snapshots_of(name)}/*/checkpoint/metadata")
     for path in (*paths, *(info.relative.removesuffix("/metadata") for info in copied)):
         files = CheckpointFiles(workspace.storage, path)
-        # A batch that is planned reads on from the one that is committed.
+        # A planned batch continues from the committed one.
         for batch in {files.last_commit_batch(), files.last_offset_batch()} - {None}:
             for offset in files.offsets(int(str(batch))).offsets:
                 if isinstance(offset, dict) and "reservoirId" in offset:
@@ -61,5 +61,5 @@ def _positions(workspace: Workspace, name: str) -> Iterator[tuple[str, int]]:
 
 
 def _oldest(offset: dict[str, Any]) -> int:
-    """The version before the one to go on with: its replay reads it whole, a change feed compares with it."""
+    """Return the version before the next one: a replay reads it whole, and a change feed compares with it."""
     return max(int(offset["reservoirVersion"]) - 1, 0)

@@ -1,4 +1,4 @@
-"""How large the state of a pipeline is: rows as its last run saw them, bytes as they lie on storage."""
+"""Measures a pipeline's state: rows from its last run, bytes on storage."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from drawdown.metastore.records import Checkpoint, Run
+from drawdown.metastore.state_rows import state_rows
 from drawdown.storage import Storage
 
 
 @dataclass(frozen=True)
 class StateSize:
-    """Rows after the last batch that a run record tells of, or None; files and bytes of all kept versions."""
+    """Rows after the last batch in a run record, None when unknown; files and bytes of all kept versions."""
 
     rows: int | None
     bytes: int
@@ -29,5 +30,5 @@ def state_size(storage: Storage, checkpoint: Checkpoint | None, runs: Sequence[R
     found = [info.size for info in storage.walk(f"{checkpoint.path}/state")]
     own = (run for run in runs if run.generation == checkpoint.generation and run.progress)
     last = next((run.progress[-1] for run in own), None)
-    rows = None if last is None else sum(operator["rows"] for operator in last["operators"])
+    rows = None if last is None else state_rows(last["operators"])
     return StateSize(rows, sum(found), len(found))

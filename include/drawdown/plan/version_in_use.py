@@ -1,4 +1,4 @@
-"""Which version of a pipeline counts: the folder's, or that in `next/`, the one that a rebuild makes."""
+"""Which version of a pipeline is in use: the folder's, or the one in `next/` for a rebuild."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from drawdown.workspace import Workspace
 
 
 def wanted(project: Project, name: str) -> Pipeline:
-    """The version that a rebuild makes: that in `next/`, or else the folder's own. Raises SpecError."""
+    """Return the version to rebuild: `next/` if it exists, else the folder's own. Raises SpecError."""
     return load_next(project, name) or load_pipeline(project, name)
 
 
 def in_use(workspace: Workspace, pipeline: Pipeline) -> Pipeline:
-    """The version that the live generation is drained with: the folder's, or after a swap that in `next/`.
+    """Return the version for draining the live generation: the folder's, or after a swap `next/`.
 
-    Once `next/` has been moved to the folder, or holds a version after that, the folder's fits better.
+    Once `next/` was moved into the folder, or holds a later version, the folder's fits better.
 
     Raises:
-        SpecError: that in `next/` is wrong. RefusedError: ``rebuild.unfinished``.
+        SpecError: the version in `next/` is invalid. RefusedError: ``rebuild.unfinished``.
     """
     if pipeline.is_next:
-        # What was in use before a roll back says nothing of now.
+        # The version in use before a roll back no longer counts.
         pipeline = load_pipeline(workspace.project, pipeline.name)
     live = workspace.metastore.active_checkpoint(pipeline.name)
     if live is None or not live.rebuild.get("from_next"):

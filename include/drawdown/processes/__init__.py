@@ -1,1 +1,1 @@
-"""Processes of this machine: what a run has started, what it used, and the folders that only it may read."""
+"""Processes of this machine: what a run started and used, and the folders that only it may read."""

@@ -15,8 +15,8 @@ from drawdown.errors import MachineError
 
 GUARD = Path(__file__).with_name("guard.py")
 AFTER_GRACE = 60.0
-"""Seconds a guard may take beyond its grace before it is killed itself. Nobody then ends what it guards, so a
-busy machine must not come to that."""
+"""Seconds a guard may take beyond its grace before it is killed itself. Then nothing ends what it guards, so
+this is long enough for a busy machine."""
 
 
 class Background:
@@ -33,7 +33,7 @@ class Background:
         self._guard: subprocess.Popen[bytes] | None = None
 
     def start(self, command: Sequence[str], env: Mapping[str, str], *, detached: bool = False) -> None:
-        """Start the command; raises MachineError ``machine.running`` if it runs already."""
+        """Start the command. Raises MachineError ``machine.running`` if it already runs."""
         if (pid := self.pid()) is not None:
             raise MachineError(
                 "machine.running",
@@ -55,23 +55,23 @@ class Background:
         self.pid_file.write_text(f"{self._guard.pid} {_started_at(self._guard.pid)}\n")
 
     def pid(self) -> int | None:
-        """The guard's process id while it lives, also when another process started it."""
+        """Return the guard's process id while it is alive, even if another process started it; else None."""
         if self._guard is not None and self._guard.poll() is not None:
             return None
         try:
             pid, started = self.pid_file.read_text().split()
         except (OSError, ValueError):
             return None
-        # Process ids are used again: only the one that started at the noted time is ours.
+        # Process ids are reused: only the process that started at the recorded time is ours.
         return int(pid) if _started_at(int(pid)) == started else None
 
     def ask_to_stop(self) -> None:
-        """Begin the end without waiting for it, so that several can end at the same time."""
+        """Ask the command to end without waiting for it, so that several can end at the same time."""
         if (pid := self.pid()) is not None:
             os.kill(pid, signal.SIGTERM)
 
     def stop(self) -> None:
-        """End the command and all it started, and wait until nothing is left; harmless when not running."""
+        """End the command and all it started, and wait until nothing is left; no error if it does not run."""
         self.ask_to_stop()
         if (pid := self.pid()) is not None:
             deadline = time.monotonic() + self.grace + AFTER_GRACE
@@ -97,16 +97,19 @@ class Background:
             )
 
 
-def last_lines(log: Path, count: int = 5) -> str:
-    """The last non-empty lines of a log, joined by `` | ``, for an error's text."""
+def last_lines(log: Path) -> str:
+    """Return the last five non-empty lines of a log, joined by `` | ``, for an error's text."""
     with suppress(OSError):
         lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-        return " | ".join(lines[-count:]) or "(its log is empty)"
+        return " | ".join(lines[-5:]) or "(its log is empty)"
     return "(it wrote no log)"
 
 
 def _started_at(pid: int) -> str | None:
-    """Start time in clock ticks since boot (field 22 of proc(5) stat); None if gone or a zombie."""
+    """Return the start time in clock ticks since boot (field 22 of proc(5) stat); None if gone or a zombie.
+
+    psutil adds the boot time, which changes when the clock is corrected.
+    """
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:

@@ -1,7 +1,7 @@
 """Everything a process ever started: adopted, found and killed (Linux).
 
-A process group or a session is not enough: pyspark.daemon makes a group of its own, and anything may
-call setsid. A "child subreaper" (prctl(2)) becomes the parent of whatever loses its parent below it.
+A process group or a session is not enough: pyspark.daemon makes its own group, and any process may call
+setsid. A "child subreaper" (prctl(2)) becomes the parent of every descendant that loses its parent.
 """
 
 from __future__ import annotations
@@ -31,35 +31,32 @@ def adopt_orphans() -> None:
 
 
 def kill_descendants() -> None:
-    """SIGKILL until none is left: a process may have been forked between looking and killing."""
+    """SIGKILL until none is left: a process may be forked between the search and the kill."""
     while found := descendants():
-        for pid in found:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        time.sleep(0.02)
+        _kill(found)
         reap()
     reap()
 
 
 def kill_marked(name: str, value: str) -> None:
-    """SIGKILL until no process is left that was started with this in its environment, whoever its parent is.
+    """SIGKILL until no process is left that was started with this in its environment, whatever its parent.
 
-    Collects none of them: the caller may have other children.
+    Does not wait for them as children, because the caller may have other children.
     """
     while found := _marked(name, value):
-        for pid in found:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                continue
-        time.sleep(0.02)
+        _kill(found)
+
+
+def _kill(found: list[int]) -> None:
+    for pid in found:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    time.sleep(0.02)
 
 
 def _marked(name: str, value: str) -> list[int]:
-    """Zombies have no environment any more; what belongs to others cannot be read."""
-    import psutil  # here: a guard does without it, and starts in milliseconds
+    """Return the marked processes, without zombies, which have no environment, and other users' processes."""
+    import psutil  # imported here: a guard does not need it, and must start in milliseconds
 
     found = []
     for process in psutil.process_iter():

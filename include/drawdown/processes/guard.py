@@ -1,9 +1,9 @@
-"""Runs one command and ends it together with everything it ever started.
+"""Run one command, and end it together with everything it ever started.
 
 ``python -I guard.py GRACE OWNER|DETACHED COMMAND...`` (standard library only: a guard must start in
 milliseconds and stay small). A process group or session is not enough here: Airflow puts tasks into
-groups of their own and spark-submit runs in a session of its own. So the guard makes itself the
-"child subreaper" (prctl(2)): whatever loses its parent below it becomes its child, and nothing escapes.
+their own groups and spark-submit runs in its own session. So the guard makes itself the "child
+subreaper" (prctl(2)): every descendant that loses its parent becomes its child, and none escapes.
 
 The family ends when the command ends, when the guard is sent SIGTERM, and, with OWNER, when standard
 input reaches its end: the owner holds the other end of that pipe, so the kernel closes it however the
@@ -32,7 +32,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def main(arguments: list[str]) -> int:
-    """Run the command until one of the three ends; the exit code is the command's (128 + n for signal n)."""
+    """Run the command until one of the three ends; return the command's exit code (128 + n for signal n)."""
     grace, owner, command = float(arguments[0]), arguments[1] == "OWNER", arguments[2:]
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
     wakeup = wakeup_on(signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
 
 def end_family(first: int, grace: float) -> None:
-    """SIGTERM to the command, after ``grace`` seconds to all its descendants, then SIGKILL."""
+    """Send SIGTERM to the command, after ``grace`` seconds to all its descendants, then SIGKILL."""
     _send(signal.SIGTERM, [first] if first in descendants() else [])
     if _gone_within(grace):
         return
@@ -59,9 +59,9 @@ def end_family(first: int, grace: float) -> None:
 
 
 def descendants() -> list[int]:
-    """Process ids below this one, read from ``/proc/*/stat``; zombies are reaped, not listed."""
+    """Return the process ids below this one, from ``/proc/*/stat``; zombies are reaped, not listed."""
     children: dict[int, list[int]] = defaultdict(list)
-    # Not "[0-9]*/stat": the glob itself would look at a process that has just ended, and raise.
+    # Not "[0-9]*/stat": that glob would read a process that has just ended, and raise.
     for process in Path("/proc").glob("[0-9]*"):
         try:
             # The name (field 2) may hold spaces and brackets: count from the last bracket.
@@ -79,7 +79,7 @@ def descendants() -> list[int]:
 
 
 def wakeup_on(*signals: int) -> int:
-    """A descriptor that receives the number of every signal: one place to wait for all of them."""
+    """Return a descriptor that receives the number of every signal, to wait for all of them in one place."""
     read_end, write_end = os.pipe()
     os.set_blocking(read_end, False)
     os.set_blocking(write_end, False)
@@ -90,12 +90,12 @@ def wakeup_on(*signals: int) -> int:
 
 
 def end_with_parent() -> None:
-    """In a child that was just forked: have the kernel kill it when the thread that forked it ends."""
+    """Call in a new child: have the kernel kill it when the thread that forked it ends."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _wait(first: int, wakeup: int, owner: bool) -> int | None:
-    """Block until the command ends (its exit code) or somebody asks to stop (None)."""
+    """Block until the command ends (return its exit code) or a stop is requested (return None)."""
     selector = selectors.DefaultSelector()
     selector.register(wakeup, selectors.EVENT_READ)
     if owner:
@@ -112,7 +112,7 @@ def _wait(first: int, wakeup: int, owner: bool) -> int | None:
 
 
 def reap() -> dict[int, int]:
-    """Collect every child that has ended: process id -> exit code (128 + n for signal n)."""
+    """Collect every child that has ended; return the exit codes (128 + n for signal n) by process id."""
     ended: dict[int, int] = {}
     while True:
         try:

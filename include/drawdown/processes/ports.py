@@ -11,7 +11,7 @@ _ANSWERS_WITHIN = 5.0
 
 
 def free_ports(count: int) -> list[int]:
-    """``count`` different ports that nothing listens on now; another process may still take one."""
+    """Return ``count`` different ports that nothing listens on now; another process may still take one."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -20,8 +20,10 @@ def free_ports(count: int) -> list[int]:
 
 
 def listen_and_connect() -> None:
-    """Raises OSError when processes of this machine cannot reach each other: its loopback interface is down,
-    or this user may open no port. A port can be bound even then."""
+    """Raise OSError when processes of this machine cannot connect to each other.
+
+    The loopback interface is down, or this user may not open a port. Binding a port can work even then.
+    """
     with socket.create_server((LOOPBACK, 0)) as server:
         socket.create_connection(server.getsockname(), timeout=_ANSWERS_WITHIN).close()
 

@@ -9,10 +9,10 @@ _PRIVATE = 0o700
 
 
 def private_folder(folder: Path) -> Path:
-    """Make the folder if it is missing; one of ours that others may read is closed to them."""
+    """Make the folder if it is missing, and close one of ours that others may read."""
     folder.mkdir(parents=True, exist_ok=True, mode=_PRIVATE)
     found = folder.stat()
-    # mkdir leaves a folder alone that is there already: before, set-up made it for everybody.
+    # mkdir does not change an existing folder, and earlier versions of set-up made it readable for all.
     if found.st_mode & 0o077 and found.st_uid == os.geteuid():
         folder.chmod(_PRIVATE)
     return folder

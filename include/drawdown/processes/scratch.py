@@ -1,11 +1,11 @@
-"""The temporary folder of one application: Spark's folders, native libraries, what Python code puts aside.
+"""The temporary folder of one application: Spark's folders, native libraries, files of Python code.
 
-Spark removes its own when it ends in order, and nothing when it is killed. So every application gets a
-folder in the system's temporary folder that somebody who outlives it removes: the guard of a submitted one
-(launch/submit_guard.py), the command itself when it ends; else the next application, or upkeep.
+Spark removes its folders after a regular end, but not when it is killed. So every application gets a folder
+in the system's temporary folder that another process removes: the guard of a submitted application
+(launch/submit_guard.py), or the command itself when it ends; else the next application, or upkeep.
 
-A folder is in use while its lock is held or a process lives that was started with it in its environment.
-At module level standard library only: the guard uses it.
+A folder is in use while its lock is held, or while a process is alive that was started with it in its
+environment. At module level standard library only, because the guard uses it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 SCRATCH = "DRAWDOWN_SCRATCH"
-"""Environment variable of every process of an application: its folder."""
+"""Environment variable of every process of an application: the application's folder."""
 
 _PREFIX = "drawdown-run-"
 _LOCK = "lock"
 _BEING_MADE = 60.0
-"""Seconds that a folder without a lock may be one that is only being made."""
+"""Seconds during which a folder without a lock may still be in creation."""
 
 _own: list[Scratch] = []
 _elsewhere: list[str] = []
@@ -38,8 +38,8 @@ class Scratch:
     """A folder of mode 0700 for one application.
 
     Attributes:
-        lock: descriptor that holds the folder until it is closed, with those that forked processes have.
-        further: folders that belong to it: one in each that SPARK_LOCAL_DIRS names.
+        lock: descriptor that holds the folder until it is closed, as are its copies in forked processes.
+        further: folders that belong to it: one in each folder that SPARK_LOCAL_DIRS names.
     """
 
     path: Path
@@ -48,7 +48,7 @@ class Scratch:
 
     @classmethod
     def make(cls) -> Scratch:
-        """A new one, in the folder that TMPDIR names."""
+        """Make a new folder, in the folder that TMPDIR names."""
         path = Path(tempfile.mkdtemp(prefix=_PREFIX))
         lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -58,8 +58,8 @@ class Scratch:
         return cls(path, lock, further)
 
     def environment(self, environment: Mapping[str, str]) -> dict[str, str]:
-        """What makes Python and, through spark-submit, a driver's JVM use it."""
-        # Not JDK_JAVA_OPTIONS, of which every JVM tells. Spark's own folders are in java.io.tmpdir, too.
+        """Return an environment in which Python and, through spark-submit, a driver's JVM use the folder."""
+        # Not JDK_JAVA_OPTIONS, which every JVM prints. Spark's own folders are in java.io.tmpdir, too.
         options = f"{environment.get('SPARK_SUBMIT_OPTS', '')} -Djava.io.tmpdir={self.path}".strip()
         found = {SCRATCH: str(self.path), "TMPDIR": str(self.path), "SPARK_SUBMIT_OPTS": options}
         if self.further:
@@ -67,13 +67,13 @@ class Scratch:
         return found
 
     def remove(self) -> None:
-        """Remove it with all it holds; harmless when it is gone."""
+        """Remove the folder with its content; a missing folder is no error."""
         for folder in (*self.further, self.path):
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def own_scratch() -> Scratch:
-    """The one of this process, made when it is first asked for and removed when the process ends."""
+    """Return this process's folder, made at the first call and removed when the process ends."""
     if not _own:
         remove_left_over()
         scratch, pid = Scratch.make(), os.getpid()
@@ -91,7 +91,7 @@ def own_scratch() -> Scratch:
 
 @contextlib.contextmanager
 def starting_spark() -> Iterator[None]:
-    """A JVM that is started in the block uses the scratch folder of this process."""
+    """Make a JVM that is started in the block use this process's scratch folder."""
     given = own_scratch().environment(os.environ)
     before = {name: os.environ.get(name) for name in given}
     os.environ.update(given)
@@ -106,26 +106,26 @@ def starting_spark() -> Iterator[None]:
 
 
 def name_in_use() -> str | None:
-    """Name of the folder with which all that this process's Spark consists of was started; None: no Spark."""
+    """Return the name of the folder with which this process's Spark was started; None without Spark."""
     if given := os.environ.get(SCRATCH):
         return Path(given).name
     return _own[0].path.name if _own else None
 
 
 def note_master(master: str) -> None:
-    """Keep in mind on what this process's Spark runs; ``local`` is all in processes of this machine."""
+    """Remember the master of this process's Spark; with ``local`` all processes are on this machine."""
     if not master.startswith("local"):
         _elsewhere.append(master)
 
 
 def works_elsewhere() -> bool:
-    """Whether processes may work for this one that were not started with its folder."""
+    """Whether processes that were not started with the folder may work for this process."""
     foreign = "PYSPARK_GATEWAY_PORT" in os.environ and SCRATCH not in os.environ
     return foreign or bool(_elsewhere)
 
 
 def left_over() -> list[Path]:
-    """Folders of this user's applications that are gone, of which nothing was removed."""
+    """Return folders that this user's ended applications have left behind."""
     found = []
     started_with: set[str] | None = None
     for place in {_temporary(), *_local_dirs()}:
@@ -137,7 +137,7 @@ def left_over() -> list[Path]:
 
 
 def remove_left_over() -> list[Path]:
-    """Remove the folders of applications that are gone; returns them."""
+    """Remove the folders of ended applications; return them."""
     found = left_over()
     for path in found:
         shutil.rmtree(path, ignore_errors=True)
@@ -145,13 +145,13 @@ def remove_left_over() -> list[Path]:
 
 
 def _is_free(path: Path) -> bool:
-    """Whether nobody holds it, as far as its lock says."""
+    """Whether a folder's lock is free."""
     try:
         stat = path.lstat()
         if stat.st_uid != os.geteuid() or path.is_symlink():
             return False
         first = _temporary() / path.name
-        # One of SPARK_LOCAL_DIRS goes with the one in the temporary folder.
+        # A folder in SPARK_LOCAL_DIRS belongs to the one of the same name in the temporary folder.
         if first != path and first.exists():
             return _is_free(first)
         descriptor = os.open(path / _LOCK, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -169,7 +169,7 @@ def _is_free(path: Path) -> bool:
 
 
 def _scratches_in_use() -> set[str]:
-    """Names of the folders that a living process was started with, whoever its parent is."""
+    """Return the names of the folders with which living processes were started."""
     import psutil
 
     found = set()
@@ -181,14 +181,14 @@ def _scratches_in_use() -> set[str]:
 
 
 def names_in(environment: bytes) -> set[str]:
-    """Names of the folders in an environment as /proc shows it."""
+    """Return the names of the folders in an environment as /proc shows it."""
     mark = f"{SCRATCH}=".encode()
     parts = environment.split(b"\0")
     return {Path(os.fsdecode(part[len(mark) :])).name for part in parts if part.startswith(mark)}
 
 
 def _temporary() -> Path:
-    """The folder in which those of applications are, also when this process is in one of them."""
+    """Return the parent of the applications' folders, even if this process's temporary folder is one."""
     there = Path(tempfile.gettempdir())
     return there.parent if there.name.startswith(_PREFIX) else there
 

@@ -1,6 +1,6 @@
-"""What a process and all below it have used of the machine so far, read from /proc (Linux, proc(5)).
+"""What a process and its descendants have used of the machine so far, from /proc (Linux, proc(5)).
 
-psutil gives neither the age to the tick (its boot time is of whole seconds) nor the peak of the memory.
+psutil gives neither the age to the tick (its boot time is in whole seconds) nor the peak of the memory.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True, slots=True)
 class TreeUse:
-    """Read at one moment.
+    """The use of a process tree at one moment.
 
     Attributes:
-        age_us: microseconds since the topmost process began.
-        cpu_us: user and system time, microseconds, to the kernel's tick (10 ms): of every process that is
-            there, and of those that have ended and were waited for.
-        peak_bytes: the most memory that each process there has ever held at once (VmHWM), added up. So it
-            is never less than what all held together, and may be more.
+        age_us: microseconds since the root process began.
+        cpu_us: user and system time, microseconds, to the kernel's tick (10 ms): of every existing process,
+            and of ended ones that were waited for.
+        peak_bytes: the sum of the greatest memory that each existing process ever held (VmHWM). It is never
+            less than the greatest memory of all together, and may be more.
     """
 
     age_us: int
@@ -40,7 +40,7 @@ class _Process:
 
 
 def use_of(root: int) -> TreeUse | None:
-    """What the tree below process ``root``, itself included, has used; None when it is gone."""
+    """Return what the tree of process ``root``, itself included, has used; None when it is gone."""
     processes, children = _all()
     if root not in processes:
         return None
@@ -51,7 +51,7 @@ def use_of(root: int) -> TreeUse | None:
 
 
 def tree_of(root: int) -> list[int]:
-    """Ids of process ``root`` and of all below it."""
+    """Return the ids of process ``root`` and its descendants."""
     return _tree(root, _all()[1])
 
 
@@ -65,10 +65,10 @@ def _tree(root: int, children: Mapping[int, Sequence[int]]) -> list[int]:
 
 
 def _all() -> tuple[dict[int, _Process], dict[int, list[int]]]:
-    """Every process by id, and the ids of its children."""
+    """Return every process by id, and the ids of its children."""
     processes: dict[int, _Process] = {}
     children: dict[int, list[int]] = defaultdict(list)
-    # Not "[0-9]*/stat": the glob itself would look at a process that has just ended, and raise.
+    # Not "[0-9]*/stat": that glob would read a process that has just ended, and raise.
     for process in _PROC.glob("[0-9]*"):
         try:
             # The name (field 2) may hold spaces and brackets: count from the last bracket.
@@ -76,7 +76,7 @@ def _all() -> tuple[dict[int, _Process], dict[int, list[int]]]:
         except OSError:
             continue
         pid = int(process.name)
-        # utime, stime, cutime and cstime: what was waited for counts with its parent.
+        # utime, stime, cutime and cstime: children that were waited for count with their parent.
         processes[pid] = _Process(sum(map(int, fields[11:15])), int(fields[19]))
         children[int(fields[1])].append(pid)
     return processes, children
@@ -87,5 +87,5 @@ def _peak_bytes(pid: int) -> int:
         status = (_PROC / str(pid) / "status").read_text()
     except OSError:
         return 0
-    # A process that has ended, and one of the kernel, has no such line.
+    # Ended processes and those of the kernel do not have this line.
     return next((int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM:")), 0)

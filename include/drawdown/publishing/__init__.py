@@ -1,4 +1,4 @@
-"""Making judged slices visible. Needs no Spark, so an Airflow task does it in well under a second."""
+"""Publishes audited slices. Needs no Spark, so an Airflow task does it in well under a second."""
 
 from drawdown.publishing.publish import Published, publish_batch, publish_passed, publish_quarantine
 

@@ -1,14 +1,14 @@
-"""What a holder of a lease left under way is brought to its end by the next holder, before it does anything.
+"""Closes the changes that an earlier lease holder left open, before the next holder does anything.
 
-Each change of a table is in the register before its first file is written. Who takes a lease finds those
-that older holders of it left open, and closes each in the one way that its kind has:
+Each change of a table is registered before its first file is written. A new lease holder finds the changes
+that older holders left open and closes each, depending on its kind:
 
-- a drain staged files in a folder of its own: what no batch has noted and no version names goes;
-- any other change is one commit: the sink is asked whether it has it. If not, the sink is fenced, so that a
-  holder who only slept cannot make it any more.
+- a drain staged files in its own folder: files that no batch recorded and no table version names are deleted;
+- any other change is one commit: ask the sink whether it was made. If not, fence the sink, so that an older
+  holder that only stalled can no longer make it.
 
-The times of files decide nothing. What the register does not list, older files and those of others, is
-left alone here: upkeep removes what nobody names once it is older than its retention.
+File times do not matter. Files that are not in the register (older ones, other people's) are not touched
+here: upkeep removes unreferenced files after their retention.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from drawdown.storage import Storage
 from drawdown.workspace import Workspace
 
 _ATTEMPTS = 5
-"""A fence that a commit came in between of is made again: an older holder has few commits left to make."""
+"""A fence that lost against a concurrent commit is tried again; an older holder has few commits left."""
 
 
 def clean_up_changes(workspace: Workspace, lease: Lease, pipeline: Pipeline) -> list[Change]:
     """Close every change that an older holder of this lease left open.
 
     Returns:
-        Those changes.
+        The closed changes.
 
     Raises:
-        SourceError: a sink does not answer; the same call may be made again.
+        SourceError: a sink does not answer; the call can be repeated.
         RefusedError: ``lease.lost``.
     """
     left = [
@@ -72,19 +72,19 @@ def _closed(workspace: Workspace, lease: Lease, pipeline: Pipeline, change: Chan
             ):
                 target.fence(lease)
         except ChangedMeanwhileError:
-            # A holder who was not dead has made a commit since the look: perhaps this one.
+            # An older holder that was still alive has committed since the check: perhaps this change.
             continue
-        # Or right before the fence, in a sink that does not say so.
+        # Or right before the fence, in a sink that does not report it.
         again = target_of(workspace.project, pipeline, change.table)
         return "committed" if again is not None and again.holds(change, app_id) else "given-up"
-    raise AssertionError("the last attempt returns or raises")
+    raise AssertionError("unreachable: the last attempt returns or raises")
 
 
 def remove_unnoted(storage: Storage, change: Change, noted: Iterable[StagedFile]) -> int:
-    """Remove the files of a finished drain that no batch and no version names; returns how many.
+    """Remove a finished drain's files that no batch and no table version names; returns the number removed.
 
     Args:
-        noted: files of batches of its generation; those that are elsewhere do not matter.
+        noted: files recorded for batches of its generation; files in other folders do not matter.
     """
     assert change.place is not None
     infos = list(storage.walk(change.place))
@@ -95,14 +95,14 @@ def remove_unnoted(storage: Storage, change: Change, noted: Iterable[StagedFile]
         return len(gone)
     for info in gone:
         storage.delete(info.relative)
-    # The log of staging.py's table; a folder with a log of its own would be taken for somebody's table.
+    # The log of staging.py's table: a folder with a Delta log would be mistaken for a user's table.
     storage.delete(f"{change.place}/_delta_log")
     return len(gone)
 
 
 def _named(storage: Storage, change: Change) -> set[str]:
-    """What the table's versions name since the drain began, whatever the metastore knows (an older copy of
-    it may have been restored)."""
+    """Return the files that table versions name since the drain began, independent of the metastore (which
+    may be a restored older copy)."""
     assert change.place is not None
     folder = change.place.rsplit("/", 2)[0]
     if change.based_on is None or not DeltaTableFiles(storage.path(folder)).exists():

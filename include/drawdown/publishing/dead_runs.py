@@ -1,4 +1,4 @@
-"""Runs that died: their records are closed with the counts of what they saw committed."""
+"""Closes the records of crashed runs with the counts of their committed batches."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from drawdown.metastore.records import Checkpoint, Counts, Lease
 
 
 def close_dead_runs(metastore: Metastore, lease: Lease, checkpoint: Checkpoint) -> None:
-    """Mark the open runs of the lease's side as crashed, but for the lease's own.
+    """Mark the open runs under this lease's name as crashed, except the lease's own run.
 
-    Every row is in one run's counts. No file is touched.
+    Each row ends up in exactly one run's counts. No file is touched.
 
     Args:
-        checkpoint: the generation that they ran in.
+        checkpoint: the generation in which they ran.
     """
     name, generation = checkpoint.pipeline, checkpoint.generation
     dead = [run for run in metastore.open_runs(name) if run.run_id != lease.run_id]

@@ -1,8 +1,8 @@
 """Publish: passed batches become visible in order, each table in one commit.
 
-No lock of the metastore is held meanwhile, so a commit may take as long as it needs. It is fenced by the sink
-itself (see Target), and idempotent: the sink remembers the last batch under a transaction id that names the
-pipeline and the checkpoint's generation. When nobody knows whether a commit was made, the sink is asked.
+No metastore lock is held meanwhile, so a commit may take any time. The sink itself fences it (see Target) and
+makes it idempotent: it keeps the last batch under a transaction id of pipeline and checkpoint generation. If
+the outcome of a commit is unknown, the sink is asked.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from drawdown.spec import Pipeline, Project
 from drawdown.workspace import Generation, Workspace
 
 _ATTEMPTS = 5
-"""A commit that another one came in between of is made again; others are a replay's, or a person's."""
+"""A commit that lost against a concurrent one (a replay's, a person's) is tried again."""
 
 
 @dataclass(frozen=True)
 class Published:
-    """What one publish made visible."""
+    """What a publish made visible."""
 
     batch_ids: tuple[int, ...] = ()
     rows: int = 0
@@ -45,12 +45,12 @@ class Published:
 
 
 def publish_passed(generation: Generation, lease: Lease) -> Published:
-    """Publish every passed batch that no held batch stands before (``ordered: false``: every one).
+    """Publish passed batches up to the first held one (``ordered: false``: all passed batches).
 
-    With direct publishing the batches are visible already, held ones too; here they are only noted.
+    With direct publishing all batches, even held ones, are already visible; here they are only recorded.
 
     Raises:
-        RefusedError: ``lease.lost`` when another run holds the pipeline by now.
+        RefusedError: ``lease.lost`` when another run has taken the lease.
         SourceError: the sink cannot be reached.
     """
     pipeline = generation.pipeline
@@ -62,7 +62,7 @@ def publish_passed(generation: Generation, lease: Lease) -> Published:
 
 
 def publish_held(workspace: Workspace, lease: Lease, pipeline: Pipeline, held: HeldSlice) -> Published:
-    """Publish a held slice: a person has released it.
+    """Publish a held slice after a person released it.
 
     Raises:
         RefusedError, SourceError: as publish_passed.
@@ -71,7 +71,7 @@ def publish_held(workspace: Workspace, lease: Lease, pipeline: Pipeline, held: H
 
 
 def is_visible(project: Project, pipeline: Pipeline, held: HeldSlice) -> bool:
-    """Whether readers of the sink see anything of it, whatever the metastore has noted so far.
+    """Ask the sink whether readers see any of the held rows, independent of the metastore.
 
     Raises:
         SourceError: the sink cannot be reached.
@@ -84,14 +84,14 @@ def is_visible(project: Project, pipeline: Pipeline, held: HeldSlice) -> bool:
 
 
 def _once(pipeline: Pipeline, held: HeldSlice) -> str | None:
-    """An id for the release alone, in a sink where later batches may have become visible before."""
+    """Return a separate transaction id for a release in a sink where later batches may already be visible."""
     if pipeline.sink.format != "delta" or pipeline.sink.mode != "append":
         return None
     return f"{transaction_id(pipeline.name_in_sink, held.verdict.generation, 'output')}/held/{held.key}"
 
 
 def publish_batch(workspace: Workspace, lease: Lease, pipeline: Pipeline, batch: Batch) -> None:
-    """Direct publishing: one batch becomes visible as soon as it is staged, and is judged later.
+    """Publish one batch as soon as it is staged (direct publishing); it is audited later.
 
     Raises:
         RefusedError, SourceError: as publish_passed.
@@ -106,8 +106,8 @@ def publish_quarantine(
     pipeline: Pipeline,
     batches: Sequence[Batch],
 ) -> Published:
-    """Make the rejected rows of committed batches visible, whatever the verdict on the rest."""
-    # Late rows are fed, and kept as well where a source says so.
+    """Publish the rejected rows of committed batches, independent of the verdict on the rest."""
+    # Late rows are fed to the query; they are kept as well if a source asks for it.
     late = any(s.watermark and s.watermark.late == "keep" for s in pipeline.sources.values())
     rejected = [b for b in batches if b.counts.read != b.counts.fed or (late and b.counts.late)]
     with durable("quarantine.publish"):
@@ -133,7 +133,7 @@ def _publish(
     with durable("publish.commit"):
         change = _commit(workspace, lease, pipeline, "output", batches, once).change
     if pipeline.sink.staged_apart:
-        # Before the note: a publish that dies in between is tried again, and removes them again.
+        # Before the record is written: a publish that dies in between is repeated and removes them again.
         remove_merged(workspace, pipeline.name, generation, ids)
     with durable("publish.note"):
         workspace.metastore.mark_published(lease, generation, ids, [change] if change else ())
@@ -142,7 +142,7 @@ def _publish(
 
 @dataclass(frozen=True)
 class _Committed:
-    """What one commit made visible, and its entry in the register; nothing when all of it was there."""
+    """What one commit made visible, and its registered change; empty if everything was already visible."""
 
     batch_ids: tuple[int, ...] = ()
     rows: int = 0
@@ -158,7 +158,7 @@ def _commit(
     once: str | None = None,
 ) -> _Committed:
     if not batches or target_of(workspace.project, pipeline, table) is None:
-        # A sink that shows its batches itself has done it: only the metastore is behind.
+        # The sink has already made its batches visible; only the metastore is behind.
         return _Committed()
     generation = batches[0].generation
     keys = _noted_keys(workspace.metastore, pipeline, generation)
@@ -196,11 +196,11 @@ def _commit(
             if not _is_in(workspace.project, pipeline, table, change, app_id):
                 raise
         return _Committed(tuple(new), sum(file.rows for _, file in files), change.change_id)
-    raise AssertionError("the last attempt returns or raises")
+    raise AssertionError("unreachable: the last attempt returns or raises")
 
 
 def _is_in(project: Project, pipeline: Pipeline, table: StagedTable, change: Change, app_id: str) -> bool:
-    """Whether a commit was made whose outcome never came; False also where the sink does not answer."""
+    """Whether a commit with unknown outcome was made; False also if the sink does not answer."""
     target = target_of(project, pipeline, table)
     with suppress(SourceError):
         return target is not None and target.holds(change, app_id)
@@ -208,9 +208,9 @@ def _is_in(project: Project, pipeline: Pipeline, table: StagedTable, change: Cha
 
 
 def _noted_keys(metastore: Metastore, pipeline: Pipeline, generation: int) -> list[str] | None:
-    """The keys under which a generation's batches were staged, whatever the spec says by now.
+    """Return the keys that a generation's batches were staged with, even if the spec has changed since.
 
-    None where an older Drawdown did not note them.
+    None if an older Drawdown version did not record them.
     """
     every = metastore.generations(pipeline.name)
     keys: list[str] | None = next(

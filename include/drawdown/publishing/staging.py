@@ -1,4 +1,4 @@
-"""What a run stages, as changes in the register: begun before its first file, closed when the run ends."""
+"""Registers what a run stages: one change per table, begun before its first file and closed at the end."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from drawdown.workspace import Generation
 
 @dataclass(frozen=True)
 class Staging:
-    """The changes of one run, a table each.
+    """The changes of one run, one per table.
 
     Attributes:
-        first_batch: no batch before it is of this run.
+        first_batch: the first batch that this run can write.
     """
 
     generation: Generation
@@ -30,7 +30,7 @@ class Staging:
     def begin(
         cls, generation: Generation, lease: Lease, sinks: Sequence[SinkStage], first_batch: int
     ) -> Staging:
-        """Begin a change for every sink that stages, and let it stage in the change's place.
+        """Begin a change for every sink that stages, and point the sink at the change's folder.
 
         Raises:
             RefusedError: ``lease.lost``.
@@ -48,9 +48,9 @@ class Staging:
         return cls(generation, begun, first_batch)
 
     def end(self, lease: Lease) -> None:
-        """Remove what no batch has noted, such as Delta's empty files, and close the changes.
+        """Remove files that no batch recorded (Delta's empty files, for example) and close the changes.
 
-        What cannot be done now, the next holder of the lease does.
+        What fails here is left to the next lease holder.
         """
         generation = self.generation
         with suppress(DrawdownError):

@@ -1,1 +1,1 @@
-"""Data quality: the audit of a slice, and what it found."""
+"""Data quality: audits a slice and reports the findings."""

@@ -1,13 +1,13 @@
 """The audit: a pipeline's expectations, run by Great Expectations on exactly the slice.
 
-Two looks at the slice, because jobs are what an audit costs. The first asks only which
-expectations hold, and takes the counts and aggregates of all of them in one pass (one_pass.py). The second
-runs only the expectations that failed, for their observed value and at most three rows. Great
-Expectations' own choice of verbosity would fetch sample values for every expectation, held or not. Then the
-slice is measured, and compared with the slices published before it (drift.py).
+The slice is read at most twice, because Spark jobs dominate the cost of an audit. The first pass asks only
+which expectations hold and computes all their counts and aggregates together (one_pass.py). The second runs
+only the expectations that failed, for their observed value and at most three rows: Great Expectations' own
+result formats would fetch samples for every expectation, failed or not. Then the slice is measured and
+compared with earlier published slices (drift.py).
 
-The slice is not cached: it is parquet, of which a job reads the columns it needs, and caching it took
-longer than all jobs of an audit together (measured with 100 thousand and 5 million rows).
+The slice is not cached: it is Parquet, so each job reads only the columns it needs, and caching took longer
+than all jobs of an audit together (measured with 100 thousand and 5 million rows).
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ from drawdown.quality.outcome import AuditOutcome
 from drawdown.quality.queries import judge_queries
 from drawdown.quality.report import describe
 from drawdown.spec.history import values_needed
+from drawdown.values.text import counted
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult
@@ -48,15 +49,15 @@ _WITH_SAMPLES = {
     "include_unexpected_rows": True,
 }
 
-# Great Expectations has registries of the whole process, and a group drains pipelines in several threads.
+# Great Expectations' registries are process-wide, and a group drains pipelines in several threads.
 _ONE_AT_A_TIME = threading.Lock()
 _audited = ""
-"""The pipeline whose audit has the lock."""
+"""The pipeline whose audit holds the lock."""
 _LOOK_SECONDS = 0.5
 
 Waits = Callable[[str], AbstractContextManager[Callable[[str], None]]]
-"""Given the pipeline whose audit is waited for, a block for the wait. What it gives is called again and again
-with the pipeline that is audited then, and raises BusyError when that audit will never end."""
+"""Opens a block for a wait on another pipeline's audit. It yields a function that is called repeatedly with
+the pipeline being audited, and raises BusyError if that audit will never end."""
 
 
 @contextmanager
@@ -70,31 +71,31 @@ def _no_history(pipeline: str, wanted: Mapping[str, int]) -> list[dict[str, Any]
 
 @dataclass(frozen=True)
 class GxAuditor:
-    """Judges slices; holds nothing between them, so one serves all pipelines of a process.
+    """Audits slices. Stateless, so one instance serves all pipelines of a process.
 
     Attributes:
-        past: gives the measures of a pipeline's published slices, newest first, that have so many of the
-            last values of each measure.
-        waits: hears that an audit waits for that of another pipeline.
+        past: returns the measures of a pipeline's published slices, newest first, enough for the given number
+            of values of each measure.
+        waits: called when an audit has to wait for another pipeline's.
     """
 
     past: Callable[[str, Mapping[str, int]], list[dict[str, Any]]] = _no_history
     waits: Waits = _patiently
 
     def __call__(self, slice: DataFrame, pipeline: Pipeline, rows: int) -> AuditOutcome:
-        """The verdict on ``slice``.
+        """Audit ``slice``.
 
         Raises:
-            BusyError: whoever is audited before will never end: nothing was judged.
+            BusyError: the audit before this one will never end; nothing was judged.
 
         Args:
             slice: the staged rows as a batch DataFrame with the sink's columns.
-            pipeline: its ``quality`` without the rules is what is checked.
-            rows: how many rows the slice has, known from staging; no job counts them again.
+            pipeline: everything in its ``quality`` except the row rules is checked.
+            rows: how many rows the slice has, known from staging, so that no job counts them again.
         """
         if rows and not pipeline.quality.audits:
             return AuditOutcome(
-                "pass", text=f"pass: no expectations are declared; {rows:,} rows not examined"
+                "pass", text=f"pass: no expectations are declared; {counted(rows, 'row')} not examined"
             )
         try:
             return self._judge(slice, pipeline, rows)
@@ -103,8 +104,8 @@ class GxAuditor:
         except DrawdownError as error:
             return AuditOutcome("error", text=f"error: {error}")
         except Exception as error:  # noqa: BLE001
-            # Great Expectations, Spark and users' SQL meet here, and what they raise has no common
-            # base. The rows are staged and safe; a drain that died now would only hide why.
+            # Great Expectations, Spark and users' SQL meet here, and their exceptions have no common base
+            # class. The rows are staged and safe; letting the drain die here would only hide the reason.
             cause = first_line(str(error)) or "no further text"
             return AuditOutcome("error", text=f"error: audit.crashed: {type(error).__name__}: {cause}")
 
@@ -112,13 +113,13 @@ class GxAuditor:
         history = pipeline.quality.history
         past = self.past(pipeline.name, values_needed(history)) if history else []
         if rows == 0:
-            # A maximum of no rows fails in Great Expectations. Only time goes on without rows.
+            # Great Expectations fails on the maximum of no rows. Only freshness can be judged without rows.
             results = judge_history(history, {}, past)
             outcome = _outcome(results)
             if outcome == "pass":
                 return AuditOutcome("empty", results, "empty: the slice has no rows")
             if outcome == "fail":
-                outcome = "warn"  # there is no row that could be held
+                outcome = "warn"  # without rows there is nothing to hold
             return AuditOutcome(outcome, results, describe(outcome, results, rows))
         results = _examine(slice, pipeline, rows, self.waits) if pipeline.quality.expectations else []
         results += judge_queries(slice, pipeline.quality.queries, pipeline.sample_gate)
@@ -144,12 +145,12 @@ def _alone(pipeline: str, waits: Waits) -> Iterator[None]:
 
 def _examine(slice: DataFrame, pipeline: Pipeline, rows: int, waits: Waits) -> list[dict[str, Any]]:
     expectations = build_expectations(pipeline)
+    from drawdown.quality.gx_validation import QuietValidator, look
     from drawdown.quality.one_pass import OnePassEngine
-    from drawdown.quality.validation import QuietValidator, look
 
     with _alone(pipeline.name, waits):
         _use_utc()
-        # Of several rows of a key the slice has the latest: fewer than were staged.
+        # The slice keeps only the latest row per key, so it can have fewer rows than were staged.
         engine = OnePassEngine(slice, None if pipeline.sink.keys else rows)
         validator = QuietValidator(engine, slice)
         seen = look(validator, expectations, _HOLDS_OR_NOT)
@@ -162,7 +163,7 @@ def _examine(slice: DataFrame, pipeline: Pipeline, rows: int, waits: Waits) -> l
 
 
 def _use_utc() -> None:
-    """PySpark hands timestamps over in the process's own time zone, without saying which.
+    """Set the process time zone to UTC: PySpark returns timestamps without a zone, in the process's own.
 
     Some expectations compare them in Python, with times from quality.yaml, which are UTC.
     """
@@ -175,7 +176,7 @@ def _failed(result: ExpectationValidationResult) -> bool:
 
 
 def _outcome(results: list[dict[str, Any]]) -> Outcome:
-    """error before fail before warn: an audit that could not see everything has not judged the slice.
+    """Return the worst outcome: error, then fail, then warn. An audit with errors has not judged the slice.
 
     Great Expectations knows severities too, but they do not change its success, and a missing
     column would read as a mere warning.

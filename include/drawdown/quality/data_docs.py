@@ -1,8 +1,8 @@
-"""Data Docs: a page for each judged slice and an index over the last ones, as files in the storage root.
+"""Data Docs: one page per audited slice and an index of the latest, as files in the storage root.
 
-The pages are written here and not by Great Expectations' site builder: that one renders its index from every
-validation ever kept, so each run would cost more than the one before. Here a run writes one page and an index
-that is made of file names alone, and removes what is older than the last :data:`KEPT`.
+Great Expectations' site builder is not used: it renders its index from every stored validation, so each run
+would cost more than the last. Here a run writes one page and an index made from file names alone, and removes
+pages beyond the last :data:`KEPT`.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from drawdown.metastore.records import Verdict
 from drawdown.storage import Storage
 
 KEPT = 50
-"""Pages kept per pipeline: two days of hourly runs, and few enough to list at each run. Every verdict stays
-in the metastore."""
+"""Pages kept per pipeline: two days of hourly runs, and few enough to list in each run. The metastore keeps
+every verdict."""
 
 _PAGE = """<!doctype html>
 <html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>
@@ -29,14 +29,14 @@ th, td {{ padding: .3rem .7rem; border-bottom: 1px solid #ccc; text-align: left;
 
 
 def docs_folder(pipeline: str) -> str:
-    """Where a pipeline's pages are, in the storage root; ``index.html`` is the one to open."""
+    """Return the folder of a pipeline's pages in the storage root; open its ``index.html``."""
     return data_docs_of(pipeline)
 
 
 def write_docs(storage: Storage, verdict: Verdict) -> None:
-    """Adds the verdict's page, removes pages beyond the last KEPT, and writes the index again.
+    """Write the verdict's page, remove pages beyond the last KEPT and rewrite the index.
 
-    A slice without rows of which nothing was judged has no page.
+    An empty slice without judged expectations gets no page.
 
     Raises:
         DrawdownError: the storage cannot be written.
@@ -61,12 +61,12 @@ def _index(pipeline: str, pages: list[str]) -> str:
         link = f'<a href="{escape(page)}">{escape(run)}</a>'
         rows.append(f'<tr><td>{link}</td><td>{int(batch)}</td><td class="{outcome}">{outcome}</td></tr>')
     head = "<tr><th>run</th><th>last batch</th><th>verdict</th></tr>"
-    body = f"<p>The last {len(pages)} slices that were judged.</p><table>{head}{''.join(rows)}</table>"
+    body = f"<p>The last {len(pages)} audited slices.</p><table>{head}{''.join(rows)}</table>"
     return _PAGE.format(title=escape(f"Data Docs: {pipeline}"), body=body)
 
 
 def _page(verdict: Verdict) -> str:
-    where = f"run {verdict.run_id}, batches {verdict.first_batch} to {verdict.last_batch}"
+    where = f"run {verdict.run_id}, {verdict.batches}"
     head = "".join(
         f"<th>{column}</th>" for column in ("expectation", "holds", "severity", "expected", "found", "sample")
     )

@@ -1,14 +1,13 @@
-"""`history:` of quality.yaml, judged by Great Expectations on a small pandas frame made of the history.
+"""Judges `history:` of quality.yaml with Great Expectations, on a small pandas frame of past measures.
 
-One row for each earlier slice, oldest first, and one for this one; one column for each measure. With m the
-median of the last `runs` earlier slices, this slice's value has to be within
+The frame has one row per earlier slice, oldest first, then this one; one column per measure. With m the
+median of the last `runs` earlier slices, this slice's value must be within
 
     ratio: [low, high]     low * m  to  high * m
     difference: d          m - d    to  m + d
 
-and a greatest time (of this slice or an earlier one) not older than `max_age`. One odd slice does not move
-a median, as it does a mean and its deviation. Fewer slices than `runs` are no history yet: nothing is
-judged by them.
+and a greatest time (of this slice or an earlier one) not older than `max_age`. Unlike a mean, a median is not
+moved by one odd slice. With fewer slices than `runs` nothing is judged yet.
 """
 
 from __future__ import annotations
@@ -33,30 +32,29 @@ _THIS = "this_slice"
 def judge_history(
     history: Sequence[HistoryExpectation], measured: dict[str, Any], past: Sequence[dict[str, Any]]
 ) -> list[dict[str, Any]]:
-    """One entry per expectation, as :class:`~drawdown.quality.outcome.AuditOutcome` describes them.
+    """Return one entry per expectation, as :class:`~drawdown.quality.outcome.AuditOutcome` describes.
 
-    ``type`` is the measure, and ``kwargs`` say what it was compared with: the keys of quality.yaml and
-    ``median``, ``min_value``, ``max_value``. An entry with the key ``unjudged``, a text, holds for now.
+    ``type`` is the measure, and ``kwargs`` what it was compared with: the keys of quality.yaml and
+    ``median``, ``min_value``, ``max_value``. An entry with the key ``unjudged`` (a text) counts as passed.
 
     Args:
-        measured: of this slice; {} when it has no rows, then only freshness is judged.
-        past: of the slices published before, newest first.
+        measured: measures of this slice; {} when it has no rows: then only freshness is judged.
+        past: measures of earlier published slices, newest first.
     """
     entries: dict[int, dict[str, Any]] = {}
     bounds: dict[int, tuple[float | None, float | None]] = {}
     for at, one in enumerate(history):
         entries[at] = _entry(one)
         values = past_values(past, one.key)
-        if one.measure == "freshness":
+        if one.max_age is not None:
             if not values and measured.get(one.key) is None:
-                entries[at]["unjudged"] = "no slice has shown a time yet"
+                entries[at]["unjudged"] = "no slice has had a timestamp yet"
             else:
-                assert one.max_age is not None
                 bounds[at] = (None, one.max_age.delta.total_seconds())
         elif not measured:
             entries[at]["unjudged"] = "the slice has no rows"
         elif len(values) < one.runs:
-            entries[at]["unjudged"] = f"{len(values)} of the {one.runs} published slices it needs"
+            entries[at]["unjudged"] = f"{len(values)} of {one.runs} published slices needed"
         else:
             median = _median(values[: one.runs])
             low, high = bounds[at] = _around(one, median)
@@ -114,14 +112,14 @@ def _results(
     measured: dict[str, Any],
     past: Sequence[dict[str, Any]],
 ) -> dict[int, Any]:
-    """Great Expectations' results by position, of what there are bounds for."""
+    """Return Great Expectations' results by position, for the measures with bounds."""
     if not bounds:
         return {}
     gx.load()
     import pandas as pd
     from great_expectations.execution_engine.pandas_execution_engine import PandasExecutionEngine
 
-    from drawdown.quality.validation import QuietValidator, look
+    from drawdown.quality.gx_validation import QuietValidator, look
 
     slices = [*reversed(past), measured]
     frame = pd.DataFrame({_THIS: [False] * len(past) + [True]})
@@ -141,7 +139,7 @@ def _expectation(at: int, one: HistoryExpectation, low: float | None, high: floa
     )
     from great_expectations.expectations.row_conditions import Column
 
-    # The youngest time of all slices; of a measure, the one value of this slice. One that is None fails.
+    # For freshness the latest time of all slices; for other measures this slice's value. None fails.
     here = None if one.measure == "freshness" else Column(_THIS) == True  # noqa: E712
     return ExpectColumnMinToBeBetween(
         column=str(at), min_value=low, max_value=high, row_condition=here, meta={POSITION: at}

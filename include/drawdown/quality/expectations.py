@@ -1,4 +1,4 @@
-"""From quality.yaml's expectations to Great Expectations' own, refused by name when they are wrong."""
+"""Converts quality.yaml's expectations to Great Expectations', and rejects wrong ones by name."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from drawdown.errors import SpecError
 from drawdown.quality import gx
+from drawdown.static_checks.places import QUALITY, Places
 from drawdown.values.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -17,12 +18,12 @@ if TYPE_CHECKING:
     from drawdown.spec import Pipeline
 
 POSITION = "position"
-"""Key of an expectation's place in quality.yaml in its ``meta``: results come back unordered."""
+"""The ``meta`` key for an expectation's position in quality.yaml: results come back unordered."""
 
 OUTSIDE_THE_SLICE = frozenset(
     {"expect_query_results_to_match_comparison", "expect_table_row_count_to_equal_other_table"}
 )
-"""Types that compare with another table; an expectation sees the slice and nothing else."""
+"""Types that compare with another table; an expectation sees only the slice."""
 
 NOT_ON_SPARK = frozenset(
     {
@@ -49,23 +50,22 @@ RESERVED = frozenset(
         "windows",
     }
 )
-"""Arguments that every type has and that say how to run or report it; the audit sets them.
-
-``result_format`` above all: COMPLETE copies every unexpected row into the report.
+"""Arguments of every type that control how it runs and reports; the audit sets them. The critical one is
+``result_format``: COMPLETE copies every unexpected row into the report.
 """
 
 
 def validate_expectations(pipeline: Pipeline) -> None:
-    """Checks every expectation's type and arguments; needs no Spark, but imports Great Expectations.
+    """Check every expectation's type and arguments; imports Great Expectations, but needs no Spark.
 
     Raises:
-        SpecError: an unknown type or argument (naming the nearest), one missing, or a wrong value.
+        SpecError: an unknown type or argument (with the closest match), a missing one, or a wrong value.
     """
     build_expectations(pipeline)
 
 
 def build_expectations(pipeline: Pipeline) -> list[Expectation]:
-    """The pipeline's expectations as Great Expectations runs them, in order.
+    """Return the pipeline's expectations as Great Expectations objects, in order.
 
     Raises:
         SpecError: see :func:`validate_expectations`.
@@ -73,11 +73,15 @@ def build_expectations(pipeline: Pipeline) -> list[Expectation]:
     if not pipeline.quality.expectations:
         return []
     gx.load()
-    where = str(pipeline.folder / "quality.yaml")
+    places = Places(pipeline)
     return [
-        _build(spec, position, f"{where}, expectation {position + 1} ({spec.id})")
+        _build(spec, position, _place(places, spec, position))
         for position, spec in enumerate(pipeline.quality.expectations)
     ]
+
+
+def _place(places: Places, spec: ExpectationSpec, position: int) -> str:
+    return f"{places.key(QUALITY, 'expectations', position)}, expectation {position + 1} ({spec.id})"
 
 
 def _build(spec: ExpectationSpec, position: int, where: str) -> Expectation:
@@ -109,7 +113,7 @@ def _kind(name: str, where: str) -> type[Expectation]:
     if name in OUTSIDE_THE_SLICE:
         raise SpecError(
             "quality.outside-the-slice",
-            f"{name} compares with another table, and an expectation sees the slice only",
+            f"{name} compares with another table, but an expectation sees only the slice",
             where=where,
             do="write it under `queries:`: SQL over the slice and the static sources",
         )
@@ -118,7 +122,7 @@ def _kind(name: str, where: str) -> type[Expectation]:
             "quality.not-on-spark",
             f"Great Expectations cannot run {name} on Spark",
             where=where,
-            do="say it with a regular expression: " + ", ".join(sorted(n for n in known if "_regex" in n)),
+            do="use a regular expression instead: " + ", ".join(sorted(n for n in known if "_regex" in n)),
         )
     if name not in known:
         raise SpecError(
@@ -132,15 +136,15 @@ def _kind(name: str, where: str) -> type[Expectation]:
 
 
 def _refuse_sql_for_a_column(kwargs: Mapping[str, Any], name: str, where: str) -> None:
-    """Great Expectations puts the names of some columns into SQL as they are."""
+    """Refuse column names that are not plain: Great Expectations pastes some of them into SQL."""
     for key, value in kwargs.items():
         columns = value if isinstance(value, list) else [value]
         if key.startswith("column") and any(c in str(column) for column in columns for c in "()`"):
             raise SpecError(
                 "quality.bad-argument",
-                f"{name}: {key} is not the name of a column: {value}",
+                f"{name}: {key} is not a column name: {value}",
                 where=where,
-                do="give the transform's output a column of a plain name, and name that",
+                do="add a column with a plain name to the transform's output and use that",
             )
 
 
@@ -151,7 +155,7 @@ def _refuse_unknown(kwargs: Iterable[str], arguments: list[str], name: str, wher
                 "quality.reserved-argument",
                 f"{name}: {key} is set by the audit",
                 where=where,
-                do="remove it from kwargs; severity (fail | warn) and name stand beside kwargs",
+                do="remove it from kwargs; `severity` (fail | warn) and `name` go beside `kwargs`",
             )
         if key not in arguments:
             raise SpecError(
@@ -163,7 +167,7 @@ def _refuse_unknown(kwargs: Iterable[str], arguments: list[str], name: str, wher
 
 
 def _first_complaint(error: Any) -> str:
-    """One line of a pydantic (v1) error: the argument and what is wrong with it."""
+    """Return one line of a pydantic (v1) error: the argument and what is wrong."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"] if part != "__root__")
     return f"{place}: {first['msg']}" if place else str(first["msg"])

@@ -1,4 +1,4 @@
-"""From one Great Expectations result to one entry of a verdict."""
+"""Converts one Great Expectations result to one entry of a verdict."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MAX_EXCEPTION_CHARACTERS = 500
 
 
 def finding(spec: ExpectationSpec, result: ExpectationValidationResult, gate: SampleGate) -> dict[str, Any]:
-    """The entry that :class:`~drawdown.quality.outcome.AuditOutcome` describes, JSON-serialisable."""
+    """Return the entry that :class:`~drawdown.quality.outcome.AuditOutcome` describes, JSON-serialisable."""
     found = result.result or {}
     judged = spec.columns
     shown = gate.shows_all(judged, judged)
@@ -36,7 +36,7 @@ def finding(spec: ExpectationSpec, result: ExpectationValidationResult, gate: Sa
 
 
 def _samples(found: dict[str, Any], gate: SampleGate, judged: list[str]) -> list[Any]:
-    """Rows where the expectation judges rows, else single values; of both what may be shown."""
+    """Return sample rows if the expectation judges rows, else single values; only what may be shown."""
     rows = found.get("unexpected_rows")
     if rows is None:
         rows = found.get("partial_unexpected_list") or []
@@ -47,14 +47,14 @@ def _samples(found: dict[str, Any], gate: SampleGate, judged: list[str]) -> list
 def _shown(sample: Any, gate: SampleGate, judged: list[str]) -> Any:
     if isinstance(sample, dict):
         return gate.row(sample, judged)
-    # A value alone is of the column that is judged.
+    # A single value comes from the judged column.
     return sample if judged and gate.shows_all(judged, judged) else None
 
 
 def exception_text(result: ExpectationValidationResult) -> str | None:
-    """First line of what was raised while the expectation was evaluated, None if nothing was."""
+    """Return the first line of the exception raised while evaluating; None if there was none."""
     info = result.exception_info or {}
-    # One report, or one per metric that failed.
+    # One report, or one per failed metric.
     reports = [info] if "raised_exception" in info else list(info.values())
     for report in reports:
         if report.get("raised_exception", True):
@@ -63,8 +63,8 @@ def exception_text(result: ExpectationValidationResult) -> str | None:
 
 
 def first_line(text: str) -> str:
-    """The first line that says something, cut to a length people read."""
+    """Return the first informative line, cut to a readable length."""
     lines = [line.strip().removeprefix(": ") for line in text.splitlines() if line.strip()]
-    # Py4J puts the name of a call before the JVM's own exception.
+    # Py4J puts the call's name before the JVM's exception.
     telling = [line for line in lines if not line.startswith("An error occurred while calling o")]
     return (telling or lines or [""])[0][:MAX_EXCEPTION_CHARACTERS]

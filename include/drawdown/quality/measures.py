@@ -1,4 +1,4 @@
-"""What a slice is measured by, to be compared with slices before and after it: one aggregate over it."""
+"""Measures a slice in one aggregate, for comparison with earlier and later slices."""
 
 from __future__ import annotations
 
@@ -19,17 +19,19 @@ _TIMES = (TimestampType, TimestampNTZType, DateType)
 
 
 def measure(slice: DataFrame, pipeline: Pipeline, rows: int) -> dict[str, Any]:
-    """The measures that the pipeline's `history:` names, by ``HistoryExpectation.key``.
+    """Return the measures that the pipeline's `history:` names, by ``HistoryExpectation.key``.
 
     volume: rows, as staged. null_rate: share of rows, 0 to 1. mean: of the values that are not NULL or
     NaN. distinct_count: distinct values that are not NULL. freshness: the greatest time, microseconds
-    since 1970 UTC. None where there is no value. Columns are read only where a measure names them.
+    since 1970 UTC. None where there is no value. Only columns that a measure names are read.
 
     Raises:
         SpecError: ``history.unknown-column``, ``history.wrong-type``.
     """
     asked = {one.key: one for one in pipeline.quality.history}
-    of_columns = {key: _aggregate(slice, one, pipeline) for key, one in asked.items() if one.column}
+    of_columns = {
+        key: _aggregate(slice, one, one.column, pipeline) for key, one in asked.items() if one.column
+    }
     measured: dict[str, Any] = {"volume": rows} if "volume" in asked else {}
     if of_columns:
         (row,) = slice.agg(*of_columns.values()).collect()
@@ -37,17 +39,16 @@ def measure(slice: DataFrame, pipeline: Pipeline, rows: int) -> dict[str, Any]:
     return measured
 
 
-def _aggregate(slice: DataFrame, one: HistoryExpectation, pipeline: Pipeline) -> Column:
-    assert one.column is not None
+def _aggregate(slice: DataFrame, one: HistoryExpectation, name: str, pipeline: Pipeline) -> Column:
     kinds: dict[str, DataType] = {field.name: field.dataType for field in slice.schema}
-    if one.column not in kinds:
+    if name not in kinds:
         raise SpecError(
             "history.unknown-column",
-            f"{one.id}: the sink has no column {one.column}",
+            f"{one.id}: the sink has no column {name}",
             where=str(pipeline.folder / "quality.yaml"),
-            do=did_you_mean(one.column, sorted(kinds)),
+            do=did_you_mean(name, sorted(kinds)),
         )
-    kind, column = kinds[one.column], F.col(one.column)
+    kind, column = kinds[name], F.col(name)
     match one.measure:
         case "mean" if isinstance(kind, NumericType):
             number = column.cast("double")
@@ -60,7 +61,7 @@ def _aggregate(slice: DataFrame, one: HistoryExpectation, pipeline: Pipeline) ->
             return F.avg(F.when(column.isNull(), 1.0).otherwise(0.0))
     raise SpecError(
         "history.wrong-type",
-        f"{one.id}: there is no {one.measure} of {kind.simpleString()}",
+        f"{one.id}: {one.measure} does not work on {kind.simpleString()}",
         where=str(pipeline.folder / "quality.yaml"),
         do=_NEEDS[one.measure],
     )
@@ -74,6 +75,6 @@ _NEEDS = {
 
 
 def past_values(past: Sequence[dict[str, Any]], key: str) -> list[float]:
-    """The values of a measure in earlier slices, as given; slices that did not have it are left out."""
+    """Return a measure's values in earlier slices, in the given order, without slices that lack it."""
     found = (measures.get(key) for measures in past)
     return [value for value in found if isinstance(value, int | float)]

@@ -1,11 +1,11 @@
-"""Great Expectations' Spark engine, made to take every aggregate of an audit in one pass over the slice.
+"""Great Expectations' Spark engine, changed to compute all aggregates of an audit in one pass.
 
-Its own engine resolves metrics in rounds, as each becomes ready, and each round and each kind of filter
-is a Spark job. This one puts off what needs a job until nothing else is ready, then computes together:
-aggregates of columns, counts of unexpected rows (of one column, of pairs and of lists of columns, under a
-``row_condition`` too), and whether a column has no value twice. The values are what Great Expectations'
-own jobs give, and judging them is left to it. What does not fit (quantiles, sets of distinct values, SQL)
-is computed as it always is, and so is everything when the one pass fails: that tells whose fault it was.
+The original resolves metrics in rounds, as they become ready; each round and each kind of filter is a Spark
+job. This one defers whatever needs a job until nothing else is ready, then computes together aggregates of
+columns, counts of unexpected rows (of one column, of pairs and of lists of columns, under a ``row_condition``
+too), and whether a column has no value twice. The values equal those of Great Expectations' own jobs, and it
+still judges them. Other metrics (quantiles, sets of distinct values, SQL) are computed by the original
+engine, and so is everything if the one pass fails: its error then names the failing expectation.
 
 Import it after :func:`drawdown.quality.gx.load`.
 """
@@ -35,7 +35,7 @@ _PARTS = frozenset(suffix.value for suffix in MetricPartialFunctionTypeSuffixes)
 _COUNT = ".unexpected_count"
 _FILTERED = ".filtered_row_count"
 _UNIQUE = frozenset({"column_values.unique", "compound_columns.unique"})
-# ignore_row_if of pairs and of lists of columns: how the columns' being NULL is combined.
+# ignore_row_if for pairs and lists of columns: how their NULL checks combine.
 _MISSING = {
     "both_values_are_missing": and_,
     "all_values_are_missing": and_,
@@ -46,16 +46,16 @@ _NONE_MISSING = ("neither", "never")
 
 
 class OnePassEngine(SparkDFExecutionEngine):
-    """See this module's page.
+    """See the module docstring.
 
     Args:
-        slice: what is judged.
-        rows: how many rows it has; None when that is not known and a job has to count them.
+        slice: the rows to judge.
+        rows: how many rows it has; None if a job has to count them.
     """
 
     def __init__(self, slice: DataFrame, rows: int | None) -> None:
-        # persist would cache the slice and never release it. The query's own session: in the root
-        # session SQL expectations would not find the slice's view.
+        # persist would cache the slice and never release it. The query's own session: SQL expectations would
+        # not find the slice's view in the root session.
         super().__init__(spark=slice.sparkSession, persist=False)
         self._rows = rows
         self._taken: dict[Any, Any] = {}
@@ -67,7 +67,7 @@ class OnePassEngine(SparkDFExecutionEngine):
         metrics: dict[Any, Any] | None = None,
         runtime_configuration: dict[str, Any] | None = None,
     ) -> dict[Any, Any]:
-        """The values of some of the metrics; the caller asks again for the others."""
+        """Return the values of some of the metrics; the caller asks again for the rest."""
         ready = list(metrics_to_resolve)
         so_far = metrics or {}
         if known := self._known(ready):
@@ -81,7 +81,7 @@ class OnePassEngine(SparkDFExecutionEngine):
         return values
 
     def _known(self, ready: list[MetricConfiguration]) -> dict[Any, Any]:
-        """What needs no look at the rows, or was computed for another validation of the same slice."""
+        """Return the values that need no rows, or are known from another validation of the same slice."""
         known = {metric.id: self._taken[metric.id] for metric in ready if metric.id in self._taken}
         if self._rows is not None:
             for metric in ready:
@@ -92,9 +92,10 @@ class OnePassEngine(SparkDFExecutionEngine):
         return known
 
     def _take(self, ready: list[MetricConfiguration], metrics: dict[Any, Any]) -> dict[Any, Any]:
-        """One Spark job for all of the metrics that have an aggregate; empty when none has, or it failed."""
+        """Compute all metrics that have an aggregate in one Spark job; empty if there are none or it
+        failed."""
         try:
-            # Always in the same order: Spark compiles an aggregate once, and knows it again by its text.
+            # Always in the same order: Spark caches compiled aggregates by their text.
             ordered = sorted(ready, key=lambda metric: str(metric.id))
             columns = {metric.id: self._aggregate(metric, metrics) for metric in ordered}
             asked = {id: column for id, column in columns.items() if column is not None}
@@ -106,14 +107,14 @@ class OnePassEngine(SparkDFExecutionEngine):
         taken = {id: convert_to_json_serializable(data=row[at]) for at, id in enumerate(asked)}
         for metric in ready:
             if _is_unique(metric) and taken.get(metric.id):
-                # How many rows share their value, this does not tell: left to Great Expectations.
+                # This does not tell how many rows share their value: left to Great Expectations.
                 self._not_unique.add(metric.id)
                 del taken[metric.id]
         self._taken |= taken
         return taken
 
     def _aggregate(self, metric: MetricConfiguration, metrics: dict[Any, Any]) -> Column | None:
-        """The metric as an aggregate over the whole slice; None where it has to be computed apart."""
+        """Return the metric as an aggregate over the slice; None if it must be computed separately."""
         _, provider = get_metric_provider(metric.metric_name, self)
         parts = self._get_computed_metric_evaluation_dependencies_by_metric_name(metric, metrics)
         if provider is None:
@@ -125,7 +126,7 @@ class OnePassEngine(SparkDFExecutionEngine):
         if _is_unique(metric):
             return None if metric.id in self._not_unique else self._repeated(domain)
         if "column" in domain:
-            # Counted apart only where the condition is a window.
+            # Computed separately only if the condition is a window.
             return None
         if metric.metric_name.endswith(_FILTERED):
             return F.count(self._within(domain, F.lit(1)))
@@ -134,7 +135,7 @@ class OnePassEngine(SparkDFExecutionEngine):
         return None
 
     def _bundled(self, metric: MetricConfiguration, part: Any, metrics: dict[Any, Any]) -> Column | None:
-        """What Great Expectations takes as an aggregate too, but in a job for each filter."""
+        """Return a metric that Great Expectations also aggregates, but in one job per filter."""
         aggregate, domain, _ = part
         if self._filter(domain) is None:
             return aggregate  # type: ignore[no-any-return]
@@ -143,31 +144,31 @@ class OnePassEngine(SparkDFExecutionEngine):
         if metric.metric_name.endswith(_COUNT):
             of = metric.metric_dependencies["metric_partial_fn"].metric_dependencies["unexpected_condition"]
             condition = metrics[of.id][0]
-            # NULL where the filter leaves no row, as a sum over no rows is.
+            # NULL if the filter leaves no row, like a sum over no rows.
             return F.sum(self._within(domain, F.when(condition, 1).otherwise(0)))
         return None
 
     def _repeated(self, domain: dict[str, Any]) -> Column:
-        """How many more values than distinct values: 0 when none comes twice."""
+        """Return the count of values minus distinct values: 0 when all are unique."""
         names = [domain["column"]] if "column" in domain else domain["column_list"]
         value = self._within(domain, F.col(names[0]) if "column" in domain else F.struct(*names))
         return F.count(value) - F.count_distinct(value)
 
     def _within(self, domain: dict[str, Any], value: Column) -> Column:
-        """The value in rows of the domain, NULL elsewhere (and not computed there)."""
+        """Return the value in rows of the domain; NULL (and not computed) elsewhere."""
         within = self._filter(domain)
         return value if within is None else F.when(within, value)
 
     def _apply_row_condition_filter(
         self, data: DataFrame, row_condition: Any, domain_kwargs: dict[str, Any]
     ) -> DataFrame:
-        """As Great Expectations does it, but no condition asks a query."""
+        """Filter like Great Expectations, but refuse conditions with a subquery."""
         seen = _Filters(data)
         super()._apply_row_condition_filter(seen, row_condition, domain_kwargs)  # type: ignore[arg-type]
         return reduce(DataFrame.filter, seen.conditions, data)
 
     def _filter(self, domain: dict[str, Any]) -> Column | None:
-        """What ``get_domain_records`` filters the slice by, None when it takes all rows."""
+        """Return the filter of ``get_domain_records``; None if it takes all rows."""
         seen = _Filters(self.dataframe)
         if condition := _row_condition(domain):
             super()._apply_row_condition_filter(seen, condition, domain)  # type: ignore[arg-type]
@@ -181,9 +182,9 @@ class OnePassEngine(SparkDFExecutionEngine):
 
 
 class _Filters:
-    """Stands in for a DataFrame, and keeps what it is filtered by.
+    """Stands in for a DataFrame and records its filters.
 
-    Great Expectations has several ways from a ``row_condition`` to SQL: all of them end here.
+    Great Expectations turns a ``row_condition`` into SQL in several ways; all end here.
     """
 
     def __init__(self, frame: DataFrame) -> None:
@@ -192,17 +193,17 @@ class _Filters:
         self._session = frame.sparkSession
 
     def filter(self, condition: Column | str) -> _Filters:
-        """Raises GreatExpectationsError when the condition asks a query."""
+        """Record a filter; raises GreatExpectationsError if the condition contains a subquery."""
         if isinstance(condition, str):
             if asks_a_query(self._session, condition):
-                raise GreatExpectationsError(f"the row_condition asks a query: {condition}")
+                raise GreatExpectationsError(f"the row_condition contains a subquery: {condition}")
             condition = F.expr(condition)
         self.conditions.append(condition)
         return self
 
 
 def _needs_no_job(metric: MetricConfiguration) -> bool:
-    """Facts of the schema, and the parts that aggregates are put together from."""
+    """Whether the metric is a schema fact or a part that aggregates are built from."""
     name = metric.metric_name
     return name in _NEED_NO_JOB or name.rpartition(".")[2] in _PARTS
 

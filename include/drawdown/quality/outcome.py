@@ -1,4 +1,4 @@
-"""What an audit concluded of a slice."""
+"""An audit's verdict on a slice."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class AuditOutcome:
             severity (fail | warn), success, observed, unexpected_count, unexpected_percent (of the
             values that are not null), samples (at most three rows), exception (text or None).
         text: the same for people, on several lines.
-        measures: of the slice, as later slices are compared with it: ``HistoryExpectation.key`` to a number
-            (rows, a share from 0 to 1, microseconds since 1970 UTC), or None where there is no value.
+        measures: measures of the slice for later comparison: ``HistoryExpectation.key`` to a number (rows, a
+            share from 0 to 1, microseconds since 1970 UTC), or None where there is no value.
     """
 
     outcome: Outcome

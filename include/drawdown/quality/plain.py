@@ -13,17 +13,17 @@ MAX_CHARACTERS = 200
 
 
 def plain(value: Any, max_items: int | None = MAX_ITEMS) -> Any:
-    """``value`` as what ``json.dumps(..., allow_nan=False)`` takes.
+    """Return ``value`` in a form that ``json.dumps(..., allow_nan=False)`` accepts.
 
-    Times become ISO 8601 text, decimals and NaN or infinite floats text (JSON has no exact form of
-    them), binary hexadecimal. Text is cut at 200 characters and a sequence after ``max_items``
-    (None: never), because an observed value can be every distinct value of a column.
+    Times become ISO 8601 text, decimals and NaN or infinite floats text (JSON cannot represent them exactly),
+    binary hexadecimal. Text is cut at 200 characters and a sequence after ``max_items`` (None: never),
+    because an observed value can contain every distinct value of a column.
     """
     match value:
         case None | bool() | int():
             return value
         case float():
-            # float() also turns numpy's subclass into Python's own.
+            # float() also converts numpy's subclass to Python's float.
             return float(value) if math.isfinite(value) else str(float(value))
         case str():
             return value if len(value) <= MAX_CHARACTERS else value[:MAX_CHARACTERS] + "…"
@@ -34,7 +34,7 @@ def plain(value: Any, max_items: int | None = MAX_ITEMS) -> Any:
         case bytes() | bytearray():
             return plain("0x" + bytes(value).hex())
         case Mapping():
-            # Keys are columns here, and a row is shown whole.
+            # Keys are columns, and a row is shown in full.
             return {str(key): plain(item, max_items) for key, item in value.items()}
     if hasattr(value, "asDict"):  # pyspark's Row, which is also a tuple
         return plain(value.asDict(), max_items)

@@ -1,4 +1,4 @@
-"""`queries:` of quality.yaml: SQL over the slice, whose rows are the unexpected ones."""
+"""Judges `queries:` of quality.yaml: SQL over the slice that returns the unexpected rows."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from drawdown.spec.samples import SampleGate
 
 
 def judge_queries(slice: DataFrame, queries: list[SliceQuery], gate: SampleGate) -> list[dict[str, Any]]:
-    """One entry per query, as :class:`~drawdown.quality.outcome.AuditOutcome` describes them.
+    """Return one entry per query, as :class:`~drawdown.quality.outcome.AuditOutcome` describes.
 
-    A query that holds costs one Spark job; one that does not, another for at most three rows.
+    A query that passes costs one Spark job; a failed one costs a second, for at most three rows.
     """
     if not queries:
         return []
@@ -47,6 +47,7 @@ def _entry(query: SliceQuery, unexpected: DataFrame, gate: SampleGate) -> dict[s
 
 
 def _named(sql: str) -> set[str]:
-    """What the query names: the columns that it judges are among it, and none that only a `*` brings."""
+    """Return the identifiers in the query: they include the judged columns, but none that only `*`
+    selects."""
     without_texts = re.sub(r"'(?:[^'\\\\]|\\\\.)*'", " ", sql)
     return {*re.findall(r"\w+", without_texts), *re.findall(r"`([^`]+)`", without_texts)}

@@ -1,4 +1,4 @@
-"""A verdict as text for people: what did not hold, what was expected, what was there."""
+"""Formats a verdict as text: what failed, what was expected, what was found."""
 
 from __future__ import annotations
 
@@ -7,15 +7,18 @@ from typing import Any
 
 from drawdown.metastore.records import Outcome
 from drawdown.spec.quality import columns_named
+from drawdown.values.text import counted
 
 MAX_ROW_CHARACTERS = 500
 
 
 def describe(outcome: Outcome, results: list[dict[str, Any]], rows: int) -> str:
-    """A summary line, then a paragraph for every expectation that did not hold or was not judged."""
+    """Return a summary line, then a paragraph per expectation that failed or was not judged."""
     judged = [entry for entry in results if "unjudged" not in entry]
     bad = [entry for entry in judged if not entry["success"]]
-    lines = [f"{outcome}: {len(judged) - len(bad)} of {len(judged)} expectations hold on {rows:,} rows"]
+    part = f"{len(bad) or len(judged)} of {counted(len(judged), 'expectation')}"
+    count = f"{part} {'failed' if bad else 'passed'}"
+    lines = [f"{outcome}: {count} ({counted(rows, 'row')} checked)"]
     for entry in bad:
         lines += _paragraph(entry)
     lines += [f"- {e['name']}: not judged yet: {e['unjudged']}" for e in results if "unjudged" in e]

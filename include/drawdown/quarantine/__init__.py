@@ -1,1 +1,1 @@
-"""Rows that were set aside: what they are, replaying those that pass now, dropping the rest."""
+"""Quarantined rows: reading them, replaying those that pass now, dropping the rest."""

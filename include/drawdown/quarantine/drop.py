@@ -1,6 +1,6 @@
-"""Dropping set-aside rows: a decision that nobody wants them, under the lease, with a run record. No Spark.
+"""Drops quarantined rows: a decision under the lease, with a run record. Needs no Spark.
 
-The rows stay in the Delta table, where they can be read; they are not open any more and no replay takes them.
+The rows stay in the Delta table, where they can be read; they are no longer open and no replay includes them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from drawdown.fault_points import durable
 from drawdown.metastore.records import Lease, QuarantineDecision, Run
 from drawdown.quarantine.rows import Choice, SetAside, folder_of, set_aside, write_keys
 from drawdown.spec import Pipeline
+from drawdown.values.text import counted
 from drawdown.workspace import Workspace
 
 KIND = "quarantine-drop"
@@ -24,7 +25,7 @@ class Drop:
     """Which rows are dropped, by whom and why.
 
     Attributes:
-        shown: keys of the rows that somebody has agreed to; None: nobody was asked, all that fit are meant.
+        shown: keys of the rows that a person has confirmed; None: no confirmation, all matching rows.
     """
 
     choice: Choice
@@ -36,13 +37,13 @@ class Drop:
 
 
 def droppable(workspace: Workspace, pipeline: Pipeline, choice: Choice) -> list[SetAside]:
-    """The chosen rows that nothing was decided about. Raises as `set_aside`."""
+    """Return the chosen rows without a decision. Raises as `set_aside`."""
     rows = set_aside(workspace, pipeline)
     return [row for row in rows if row.state in _DROPPABLE and choice.fits(row)]
 
 
 def drop(workspace: Workspace, pipeline: Pipeline, asked: Drop) -> int:
-    """Drop the chosen rows that nothing was decided about; how many. None is no error, and leaves no record.
+    """Drop the chosen rows without a decision; returns how many. Zero is not an error and leaves no record.
 
     Raises:
         BusyError: a run holds the lease.
@@ -54,7 +55,7 @@ def drop(workspace: Workspace, pipeline: Pipeline, asked: Drop) -> int:
     try:
         rows = droppable(workspace, pipeline, asked.choice)
         if asked.shown is not None:
-            # What was set aside since the question was asked is not in the answer.
+            # Rows quarantined after the confirmation are not included.
             rows = [row for row in rows if row.key in asked.shown]
         if not rows:
             return 0
@@ -67,7 +68,9 @@ def drop(workspace: Workspace, pipeline: Pipeline, asked: Drop) -> int:
         except DrawdownError as error:
             workspace.metastore.finish_run(asked.run_id, "failed", error=error.as_dict())
             raise
-        workspace.metastore.finish_run(asked.run_id, "succeeded", stop_reason=f"{len(rows):,} row(s) dropped")
+        workspace.metastore.finish_run(
+            asked.run_id, "succeeded", stop_reason=f"{counted(len(rows), 'row')} dropped"
+        )
     finally:
         workspace.metastore.release(lease)
     return len(rows)

@@ -1,7 +1,7 @@
-"""The quarantine of an older Drawdown, whose text may hold bytes that are no UTF-8.
+"""The quarantine of an older Drawdown, whose text may contain bytes that are not UTF-8.
 
-Spark writes such text, and every reader of Arrow's refuses a table that has some. Its files are read one by
-one here: text comes with replacement characters, and the bytes of the record as `raw`, as they are kept now.
+Spark writes these bytes, but Arrow's readers refuse the table. Its files are read one by one here: text gets
+replacement characters, and `raw` the record's bytes, as in current tables.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _RECORD, _RAW = "payload", "raw"
 
 
 def content_of(storage: Storage, table: DeltaTableFiles, columns: Sequence[str]) -> pa.Table:
-    """As `DeltaTableFiles.content`, of a table with such text, too.
+    """Like `DeltaTableFiles.content`, but also reads tables with invalid UTF-8.
 
     Raises:
         SourceError: ``sink.unreadable``: it cannot be read for another reason.
@@ -38,7 +38,7 @@ def content_of(storage: Storage, table: DeltaTableFiles, columns: Sequence[str])
 
 
 def compact(storage: Storage, table: DeltaTableFiles, change: Change) -> tuple[int, int]:
-    """As `DeltaTableFiles.compact`; a table with such text is written again, as everybody can read it.
+    """As `DeltaTableFiles.compact`; a table with invalid text is rewritten as valid UTF-8.
 
     Raises:
         SourceError: ``sink.unreadable``, ``sink.unwritable``.

@@ -1,7 +1,7 @@
-"""The keys by which decisions name rows of a quarantine: a hash of all that tells a row from another.
+"""The keys by which decisions name quarantined rows: a hash of everything that distinguishes a row.
 
-The key of a row is forever: files of decisions hold it. Most are made in Arrow, many times faster than one
-by one; of a row whose text JSON writes otherwise than by itself, in quotation marks, `_key` alone knows it.
+A row's key never changes, because decision files contain it. Most keys are computed in Arrow, which is many
+times faster; only `_key` handles rows whose text JSON would escape.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""The rows of a quarantine as people see them: what each is, and whether it is open, replayed or dropped.
+"""Reads quarantined rows: their content, and whether each is open, replayed or dropped.
 
-Read from the Delta table by delta-rs, without Spark, into this process's memory. Nothing in the table is
-ever changed: what became of a row is kept as decisions in the metastore, each with a file of the row keys
-that it covers. A key is made of all that tells a row from another; rows that are alike in all of it share
-one, and every choice takes them together.
+Read from the Delta table by delta-rs, without Spark, into this process's memory. The table never changes:
+decisions in the metastore, each with a file of row keys, record what happened to the rows. A key covers
+everything that distinguishes a row; identical rows share one key and are always chosen together.
 """
 
 from __future__ import annotations
@@ -32,10 +31,10 @@ from drawdown.workspace import Workspace
 RowState = Literal["open", "fed", "replaying", "replayed", "dropped"]
 STATES: Mapping[RowState, str] = {
     "open": "waits for a decision",
-    "fed": "a late row: the transform was given it when it came, this is a copy",
-    "replaying": "goes into a batch or an interval that is not committed yet: the next run completes it",
-    "replayed": "went into a batch later on, or the replay of its interval brought it from the source",
-    "dropped": "somebody decided that it is not wanted",
+    "fed": "a late row: a copy, the transform has received the row itself",
+    "replaying": "is part of a batch or interval that is not committed yet: the next run completes it",
+    "replayed": "went into a later batch, or into the replay of its interval",
+    "dropped": "dropped by a decision",
 }
 _BETWEEN = "\x1f"
 """Between the reasons of a row when they are one text: no name in YAML holds it."""
@@ -101,7 +100,7 @@ class Alike:
 
 @dataclass(frozen=True)
 class Choice:
-    """Which rows are meant: those that fit every kind of filter that is given, by any of its values.
+    """A selection of rows: values of one filter combine with OR, different filters with AND.
 
     Attributes:
         files: whole names or last parts of them.
@@ -122,13 +121,13 @@ class Choice:
 
     @property
     def said(self) -> dict[str, Any]:
-        """As a run record keeps it."""
+        """Return the selection for the run record."""
         named = {"rules": self.rules, "batches": self.batches, "files": self.files}
         return {name: list(values) for name, values in named.items() if values}
 
 
 def set_aside(workspace: Workspace, pipeline: Pipeline) -> list[SetAside]:
-    """Every visible row of a pipeline's quarantine, oldest batch first.
+    """Return every visible row of a pipeline's quarantine, oldest batch first.
 
     Raises:
         RefusedError: ``quarantine.none``: there is no table yet.
@@ -145,10 +144,9 @@ def set_aside(workspace: Workspace, pipeline: Pipeline) -> list[SetAside]:
 
 
 def counted(workspace: Workspace, pipeline: Pipeline, choice: Choice) -> list[Alike]:
-    """How many of the rows of `set_aside` that are chosen are alike in what people count them by.
+    """Count the chosen rows of `set_aside`, grouped by the attributes that the listing shows.
 
-    Counted by Arrow; of the columns only those are read that tell what a row counts for. Raises as
-    `set_aside`.
+    Uses Arrow and reads only the columns needed for counting. Raises as `set_aside`.
     """
     import pyarrow as pa
     import pyarrow.compute as pc
@@ -185,7 +183,7 @@ def _table(project: Project, pipeline: Pipeline) -> DeltaTableFiles:
     if not table.exists():
         raise RefusedError(
             "quarantine.none",
-            f"{pipeline.name} has no quarantine: it has never run",
+            f"{pipeline.name} has no quarantine yet: it has never run",
             where=table.uri,
             do=f"`drawdown run {pipeline.name}`",
         )
@@ -281,7 +279,7 @@ def _covered(workspace: Workspace, pipeline: Pipeline) -> dict[str, tuple[RowSta
 
 
 def forgotten_replays(project: Project, pipeline: Pipeline, known: Collection[str]) -> dict[str, str]:
-    """Replays of intervals that brought rows of the quarantine, which an older copy of the metastore forgot.
+    """Find interval replays with quarantined rows that a restored older metastore does not know.
 
     The keys of these rows were written before the replay, and the table's own log says whether it was made.
 

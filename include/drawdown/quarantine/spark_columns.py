@@ -1,4 +1,4 @@
-"""The columns of set-aside rows, back from the text that the quarantine keeps, patched where that is asked.
+"""Restores the columns of quarantined rows from the stored text, and applies patches.
 
 A row that the parser could read comes back as it was (``parsed``; of an older table, where it is JSON, the
 payload), and a patch sees its columns with their types. A record that it could not read is parsed again, by
@@ -39,18 +39,18 @@ def parse_patch(session: SparkSession, given: Sequence[str]) -> dict[str, str]:
     patch = {}
     for text in given:
         column, _, expression = (part.strip() for part in text.partition("="))
-        said = "" if column and expression else "it is not of the form column = expression"
+        said = "" if column and expression else "it does not have the form column = expression"
         try:
             if "${" in expression:
-                said = "SQL takes no variables"
+                said = "variables are not allowed"
             if not said and asks_a_query(session, expression):
-                said = "it asks a query"
+                said = "it contains a subquery"
         except PySparkException as cause:
             said = spark_sentence(cause)
         if said:
             raise SpecError(
                 "quarantine.patch",
-                f"{text!r} is no patch: {said}",
+                f"{text!r} is not a patch: {said}",
                 where="--set",
                 do='write an expression over the row\'s own columns: --set "delay = cast(delay as int)"',
             )

@@ -1,12 +1,12 @@
 """Replay of a quarantine: rows that now pass go through the live transform, once (decision 0011).
 
  1  take the lease; complete a replay that died, if there is one, and do nothing else
- 2  refuse when the next batch has an attempt behind it already: its rows are what they were
- 3  judge the open rows again, patched: by the boundary, the rules and the watermark of now
- 4  note, in one fenced transaction, which rows go into which batch: from here on they are not open
- 5  plan that batch and drain: it is executed with them, audited and published as any other
+ 2  refuse if the next batch was already attempted: its rows are fixed
+ 3  judge the open rows again, with patches, by the current boundary, rules and watermark
+ 4  record, in one fenced transaction, which rows go into which batch: from here on they are not open
+ 5  plan that batch and drain: it is executed with them, audited and published like any other
 
-The rows are in when Spark's commit log has their batch, and in each attempt at it they are the same.
+The rows are in once Spark's commit log has their batch; every attempt at it has the same rows.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ from drawdown.spark.sentences import spark_sentence
 from drawdown.spec import Pipeline
 from drawdown.spec.query_settings import BATCHES_TO_RETAIN
 from drawdown.values.nearest import did_you_mean
+from drawdown.values.text import counted
 from drawdown.workspace import Workspace
 
 KIND = QUARANTINE_REPLAY
@@ -60,7 +61,7 @@ _FATES = {MALFORMED: "malformed", FUTURE: "future", RULED_OUT: "ruled out", DRIF
 
 @dataclass(frozen=True)
 class ReplayRequest:
-    """Which rows are to be replayed, and how they are fixed.
+    """Which rows to replay, and how to patch them.
 
     Attributes:
         patch: each ``column = expression``.
@@ -74,7 +75,7 @@ class ReplayRequest:
 
 @dataclass(frozen=True)
 class Judged:
-    """What became of the chosen rows.
+    """The result of judging the chosen rows.
 
     Attributes:
         feeds: as `QuarantineDecision` keeps them, of the sources that have rows to feed.
@@ -89,7 +90,7 @@ class Judged:
     @property
     def said(self) -> str:
         late = sum(feed["late"] for feed in self.feeds.values())
-        parts = [f"{len(self.taken):,} row(s) pass" + (f", {late:,} of them late" if late else "")]
+        parts = [f"passed: {counted(len(self.taken), 'row')}" + (f", {late:,} of them late" if late else "")]
         parts += [f"{count:,} stay open ({why})" for why, count in self.left.items()]
         return "; ".join(parts)
 
@@ -102,16 +103,16 @@ def replay(
     context: RunContext,
     asked: ReplayRequest,
 ) -> Run:
-    """Replay the chosen open rows that pass now; the steps are this module's page.
+    """Replay the chosen open rows that pass now, in the steps of this module's docstring.
 
     Returns:
-        The finished run record: ``counts.replayed``, and in ``origin`` what was asked and came of it.
+        The finished run record: ``counts.replayed``, and in ``origin`` the request and its result.
 
     Raises:
         BusyError: another run holds the lease.
-        SpecError, TransformError: the patch is no expression over the rows' columns.
+        SpecError, TransformError: the patch is not an expression over the rows' columns.
         RefusedError: ``quarantine.none``, ``quarantine.unfinished``, and as a drain.
-        AuditFailed: the rows went in, and the slice that they came to is held.
+        AuditFailed: the rows went in, but their slice is held.
     """
     origin = {**context.origin, **asked.choice.said, "set": list(asked.patch)}
     return under_lease(
@@ -131,7 +132,7 @@ def judge_only(
     asked: ReplayRequest,
     run_id: str,
 ) -> Judged:
-    """What a replay would take now; nothing is left behind. Raises as `replay`."""
+    """Return what a replay would include now; leaves nothing behind. Raises as `replay`."""
     folder = scratch_of(pipeline.name, run_id)
     try:
         plan = plan_pipeline(root, workspace, pipeline)
@@ -142,7 +143,7 @@ def judge_only(
 
 @dataclass
 class QuarantineReplay(Drain):
-    """A drain whose first batch takes rows of the quarantine."""
+    """A drain whose first batch includes quarantined rows."""
 
     asked: ReplayRequest = field(default_factory=ReplayRequest)
     origin: dict[str, Any] = field(default_factory=dict)
@@ -154,10 +155,12 @@ class QuarantineReplay(Drain):
         pending = pending_replays(plan.generation)
         if pending:
             rows = sum(each.rows for each in pending)
-            self.context.on_notice(f"an earlier replay died: its {rows} row(s) go in now, and no others")
+            self.context.on_notice(
+                f"an earlier replay died: only its rows are replayed now: {counted(rows, 'row')}"
+            )
             return super().run()
         batch_id = self._next_batch(plan)
-        # No replay of an interval commits meanwhile: it would bring rows that are judged here, too.
+        # No interval replay may commit meanwhile: it would also include rows that are judged here.
         ttl, of = self.workspace.project.lease_ttl.delta, (self.context.holder, self.context.run_id)
         turn = f"{self.pipeline.name}#replay"
         with wait_for_lease(self.workspace.metastore, turn, *of, ttl, self.context.stop) as replays:
@@ -176,7 +179,7 @@ class QuarantineReplay(Drain):
         return super().run()
 
     def _next_batch(self, plan: PipelinePlan) -> int:
-        """The batch that takes the rows: no attempt at it may have got so far that its rows are known."""
+        """Return the batch that takes the rows; no earlier attempt may have fixed its rows."""
         generation = plan.generation
         last = generation.files.last_commit_batch()
         if generation.checkpoint is None or last is None:
@@ -189,7 +192,7 @@ class QuarantineReplay(Drain):
         if generation.batch(last + 1) or self.sink.holds(generation.number, last + 1):
             raise RefusedError(
                 "quarantine.unfinished",
-                f"a run died in batch {last + 1} of {self.pipeline.name}, and its rows are known already",
+                f"a run died in batch {last + 1} of {self.pipeline.name}, whose rows are already fixed",
                 where=self.workspace.storage.path(generation.path),
                 do=f"`drawdown run {self.pipeline.name}` completes it; then replay",
             )
@@ -214,7 +217,7 @@ class QuarantineReplay(Drain):
             self.workspace.metastore.note_decision(self.heartbeat.lease, decision)
 
     def _sweep(self, plan: PipelinePlan) -> None:
-        """Rows that died before they were noted, and those of batches that Spark has forgotten."""
+        """Remove files of replays that died before recording them, and of batches that Spark has purged."""
         decisions = {
             each.decision_id: each for each in self.workspace.metastore.decisions(self.pipeline.name)
         }
@@ -245,7 +248,8 @@ def _judge(
     storage = workspace.storage
     rows = set_aside(workspace, pipeline)
     chosen = [row for row in rows if row.state == "open" and asked.choice.fits(row)]
-    # A file whose columns drifted was read by the wrong ones: only who names the reason takes it as it is.
+    # A file with drifted columns was read with the wrong ones: its rows are replayed only if the reason is
+    # named.
     drifted = DRIFT not in asked.choice.rules
     skipped = [row for row in chosen if drifted and DRIFT in row.reasons]
     left: Counter[str] = Counter({DRIFT: len(skipped)} if skipped else {})
@@ -297,7 +301,7 @@ def _written(plan: PipelinePlan, name: str, frame: DataFrame, path: str, with_la
             "quarantine.patch-failed",
             f"the patch fails on a row of source {name}: {spark_sentence(cause)}",
             where="--set",
-            do="choose rows that it fits (--rule, --batch, --file), or write try_cast; nothing was replayed",
+            do="choose matching rows (--rule, --batch, --file), or use try_cast; nothing was replayed",
         ) from None
     return query.session.read.parquet(path)
 

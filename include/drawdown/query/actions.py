@@ -1,7 +1,7 @@
-"""Actions on a stream inside a transform: count(), show(), collect() ..., and what to write instead.
+"""Errors for actions on a stream inside a transform (count(), show(), collect() ...): what to write instead.
 
-A stream has no rows until a query runs it. Spark answers all of them with one sentence; this names the one
-that was called.
+A stream has no rows until a query runs it. Spark refuses all of them with the same sentence; this error names
+the action that was called.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from drawdown.spec import Pipeline
 _CONDITIONS = ("_LEGACY_ERROR_TEMP_3102", "CALL_ON_STREAMING_DATASET_UNSUPPORTED")
 
 _RETURN_IT = "return the frame: its rows go to the sink; `drawdown test` compares them with expected ones"
-_WRITES = "return the frame: `sink:` says where its rows go"
+_WRITES = "return the frame: `sink:` decides where its rows go"
 _NOT_KEPT = "remove it: each batch is computed from its own rows, and state is kept by stateful operators"
 _BY_ROWS = "use functions of DataFrames, or mapInPandas"
 _INSTEAD: Mapping[str, str] = {
@@ -35,7 +35,7 @@ _INSTEAD: Mapping[str, str] = {
 
 
 def action_refused(pipeline: Pipeline, where: str, cause: PySparkException) -> TransformError | None:
-    """The error ``transform.action`` when Spark refused an action on a stream; else None.
+    """Return the error ``transform.action`` when Spark refused an action on a stream; else None.
 
     Args:
         where: file and line of the transform that called it.
@@ -52,18 +52,18 @@ def action_refused(pipeline: Pipeline, where: str, cause: PySparkException) -> T
 
 
 def query_refused(pipeline: Pipeline, where: str) -> TransformError:
-    """The error ``transform.action`` for a transform that started a query of its own."""
+    """Return the error ``transform.action`` for a transform that started a query of its own."""
     return TransformError(
         "transform.action",
         f"the transform of {pipeline.name} calls writeStream.start(): its query would run beside the drain,"
         " without a lease, an audit or a record",
         where=where,
-        do="return the frame: `sink:` says where its rows go; a second output is a second pipeline",
+        do="return the frame: `sink:` decides where its rows go; a second output is a second pipeline",
     )
 
 
 def _called(trace: TracebackType | None, transform: str) -> str:
-    """The first function of pyspark's below the last line of the transform's own file."""
+    """Return the first pyspark function that the last line of the transform's own file called."""
     name = ""
     while trace is not None:
         code = trace.tb_frame.f_code

@@ -1,10 +1,10 @@
-"""A pipeline's transform over bounded data, for replays and tests; the live checkpoint is not touched.
+"""Run a pipeline's transform over bounded data, for replays and tests, without touching the live checkpoint.
 
-As a batch query where its operators allow it, else as a stream over a scratch checkpoint that is removed
-afterwards (examine/bounded_way.py says which, and `drawdown plan` shows it). The two differ from a drain in
-one thing each: a batch query also gives the windows that are still open at the end of the data, and neither
-drops a row as late, because all rows are there at once. So give them more rows than the interval that is
-asked for, on both sides, and keep of the output what lies in it.
+It runs as a batch query if its operators allow it, else as a stream over a scratch checkpoint that is removed
+afterwards (checks/bounded_way.py decides, and `drawdown plan` shows it). Both differ from a drain: neither
+drops a row as late, because all rows arrive at once, and a batch query also returns the windows that are
+still open at the end of the data. So give them more rows than the wanted interval on both sides, and keep the
+part of the output that is in the interval.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _BATCH = "_dd_batch"
 def bounded_output(
     session: SparkSession, project: Project, pipeline: Pipeline, frames: Mapping[str, DataFrame]
 ) -> Iterator[DataFrame]:
-    """The rows that the transform makes of these rows, readable until the context ends.
+    """Yield the rows that the transform makes of these rows, readable until the context ends.
 
     Args:
         session: a `query_session` of the pipeline; the frames are of this session.
@@ -81,7 +81,7 @@ def _streamed(
     storage: Storage,
     folder: str,
 ) -> DataFrame:
-    """The same rows through files, as a stream that ends with them; its batches are one parquet table."""
+    """Write the rows to files and run the transform as a stream over them until they are read."""
     streams = dict(frames)
     for name in pipeline.streaming_sources:
         path = storage.path(f"{folder}/{name}")
@@ -113,7 +113,7 @@ def _streamed(
 
 
 def last_of_keys(rows: DataFrame, pipeline: Pipeline, number: str) -> DataFrame:
-    """What a sink of the pipeline's mode would hold after batches with these numbers, without the numbers."""
+    """Return what a sink in the pipeline's mode would hold after these batches, without the batch numbers."""
     if pipeline.sink.mode == "append" or (pipeline.sink.mode == "update" and not pipeline.sink.keys):
         return rows.drop(number)
     keys = [F.col(f"`{key}`") for key in pipeline.sink.keys]

@@ -1,10 +1,10 @@
-"""Carriers: watermarks that survive from run to run when sources arrive in different runs.
+"""Carriers: keep each source's watermark from run to run when sources get data in different runs.
 
 Spark keeps only the global watermark in a checkpoint. With two watermarked sources of which only one
 has new data in each run, the other counts as 1970 (WatermarkTracker, policy min), so no window ever
 closes and state only grows. A carrier is a hidden one-row file stream, unioned into its source before
-withWatermark, that says again the greatest event time the source has ever shown; it is filtered out
-right behind it. Nothing of Spark's own is edited.
+withWatermark, that repeats the greatest event time the source has ever shown; it is filtered out
+right after withWatermark. Nothing of Spark's own is changed.
 """
 
 from __future__ import annotations
@@ -26,27 +26,29 @@ SUFFIX = "#carrier"
 
 
 def carried_sources(pipeline: Pipeline) -> tuple[str, ...]:
-    """The sources that need a carrier: all watermarked ones, when there are at least two.
+    """Return the sources that need a carrier: all watermarked ones, when there are at least two.
 
-    A carrier is one more source in the checkpoint, so the answer may depend on nothing but the spec.
+    A carrier is one more source in the checkpoint, so the answer may depend only on the spec.
     """
     watermarked = tuple(pipeline.watermarked_sources)
     return watermarked if len(watermarked) > 1 else ()
 
 
 def carrier_folder(pipeline: Pipeline, generation: int, source: str) -> str:
-    """Where a source's carriers lie, relative to the storage root."""
+    """Return the folder of a source's carriers, relative to the storage root."""
     return f"{carriers_of(pipeline.name, generation)}/{source}"
 
 
 def carrier_files(storage: Storage, pipeline: Pipeline, generation: int, source: str) -> str:
-    """A source's carriers as Spark reads them: a pattern, which may match nothing, so that a query can be
-    analysed before its folder is made."""
+    """Return the path pattern by which Spark reads a source's carriers.
+
+    A pattern may match nothing, so a query can be analysed before the folder exists.
+    """
     return f"{storage.path(carrier_folder(pipeline, generation, source))}/*.json"
 
 
 def write_carriers(generation: Generation, run_id: str) -> None:
-    """One carrier file per source for this run; WatermarkTracker starts empty in every session."""
+    """Write a carrier file per source for this run: WatermarkTracker starts empty in every session."""
     pipeline, storage = generation.pipeline, generation.storage
     maxima = generation.metastore.maxima(pipeline.name, generation.number)
     for source in carried_sources(pipeline):
@@ -60,10 +62,10 @@ def write_carriers(generation: Generation, run_id: str) -> None:
 def with_watermark(
     session: SparkSession, frame: DataFrame, source: Source, carrier_path: str | None
 ) -> DataFrame:
-    """The frame under its declared watermark; same columns.
+    """Return the frame with its declared watermark and the same columns.
 
     Args:
-        carrier_path: where the source's carriers are (`carrier_files`), or None when the pipeline needs none.
+        carrier_path: the path of the source's carriers (`carrier_files`); None when the pipeline needs none.
     """
     if source.watermark is None:
         return frame
@@ -80,10 +82,10 @@ def with_watermark(
     both = frame.withColumn(_FLAG, F.lit(False)).unionByName(
         carriers.select(*empty, F.lit(True).alias(_FLAG))
     )
-    # A filter that does not name the event-time column is pushed below withWatermark, and no carrier would
-    # be seen there: neither this one's nor, with all its other columns null, a filter of the transform or the
-    # `is not null` that Spark infers from a join's keys. Nothing is pushed past a filter that is not
-    # deterministic (Optimizer: CombineFilters, PushPredicateThroughNonJoin); this one is always true.
+    # Spark pushes a filter that does not name the event-time column below withWatermark, where it would drop
+    # the carrier: this filter itself, or, as the carrier's other columns are null, a filter of the transform
+    # or the `is not null` that Spark infers from a join's keys. Spark pushes nothing past a nondeterministic
+    # filter (Optimizer: CombineFilters, PushPredicateThroughNonJoin); spark_partition_id() makes this one so.
     return (
         both.withWatermark(column, delay)
         .where(f"not ({_FLAG} and `{column}` is not null) and spark_partition_id() >= 0")

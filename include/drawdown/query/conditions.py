@@ -1,49 +1,96 @@
-"""Conditions on rows, of rules and of expectations: refused before anything is read when they do more."""
+"""Conditions of rules and expectations: refused, before anything is read, unless they test a single row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from drawdown.errors import TransformError
 from drawdown.spark.sentences import spark_sentence
 from drawdown.spark.sql_gate import asks_a_query
 from drawdown.spec import Pipeline
+from drawdown.static_checks.places import QUALITY, Places
 
 
 def refuse_wide_conditions(session: SparkSession, pipeline: Pipeline) -> None:
-    """A rule and a ``row_condition`` judge a row by the row: no queries in them.
+    """Refuse a rule or a ``row_condition`` with a subquery: it may use nothing but the row.
 
     Raises:
         TransformError: ``rule.subquery``, ``expectation.subquery``; ``rule.refused``,
-            ``expectation.refused``: it is no SQL.
+            ``expectation.refused``: it is not valid SQL.
     """
-    where = str(pipeline.folder / "quality.yaml")
-    for kind, name, condition in _conditions(pipeline):
+    places = Places(pipeline)
+    for kind, name, path, condition in _conditions(pipeline):
         try:
             wide = asks_a_query(session, condition)
         except PySparkException as cause:
             raise TransformError(
                 f"{kind}.refused",
                 f"Spark refused the {kind} {name} of {pipeline.name}: {spark_sentence(cause)}",
-                where=where,
+                where=places.key(QUALITY, *path),
                 do=f"fix it: {condition[:200]!r} is to be one SQL condition over the columns of a row",
             ) from None
         if wide:
             raise TransformError(
                 f"{kind}.subquery",
                 f"the {kind} {name} of {pipeline.name} asks a query: {condition}",
-                where=where,
+                where=places.key(QUALITY, *path),
                 do="judge a row by its own columns; compare with another table in the transform,"
                 " or under `queries:`",
             )
 
 
-def _conditions(pipeline: Pipeline) -> Iterator[tuple[str, str, str]]:
-    for rule in pipeline.quality.rules:
-        yield "rule", rule.name, rule.check
-    for expectation in pipeline.quality.expectations:
+def refuse_unfit_conditions(session: SparkSession, pipeline: Pipeline, schema: StructType) -> None:
+    """A ``row_condition`` chooses among the rows of the sink, by their columns.
+
+    Raises:
+        TransformError: ``expectation.refused``
+    """
+    for kind, name, path, condition in _conditions(pipeline):
+        if kind != "expectation":
+            continue
+        try:
+            session.createDataFrame([], schema).where(condition)
+        except PySparkException as cause:
+            raise TransformError(
+                "expectation.refused",
+                f"Spark refused the row_condition of {name} of {pipeline.name}: {spark_sentence(cause)}",
+                where=Places(pipeline).key(QUALITY, *path),
+                do="correct it; it sees the columns of the sink",
+            ) from None
+
+
+def refused_rule(pipeline: Pipeline, source: str, rows: DataFrame, cause: PySparkException) -> TransformError:
+    """The error of the rule of a source that Spark does not take over these rows."""
+    for index, rule in enumerate(pipeline.quality.rules):
+        if rule not in pipeline.rules_of(source):
+            continue
+        try:
+            rows.where(rule.check)
+        except PySparkException as own:
+            return _rule_refused(pipeline, f"rule {rule.name}", ("rules", index, "check"), own)
+    return _rule_refused(pipeline, f"a rule of source {source}", ("rules",), cause)
+
+
+def _rule_refused(
+    pipeline: Pipeline, rule: str, path: tuple[str | int, ...], cause: PySparkException
+) -> TransformError:
+    return TransformError(
+        "rule.refused",
+        f"Spark refused {rule} of {pipeline.name}: {spark_sentence(cause)}",
+        where=Places(pipeline).key(QUALITY, *path),
+        do="fix the rule: its `check` is one SQL condition over the columns of the source",
+    )
+
+
+def _conditions(pipeline: Pipeline) -> Iterator[tuple[str, str, tuple[str | int, ...], str]]:
+    """Kind, name, place in quality.yaml, and SQL."""
+    for index, rule in enumerate(pipeline.quality.rules):
+        yield "rule", rule.name, ("rules", index, "check"), rule.check
+    for index, expectation in enumerate(pipeline.quality.expectations):
         if expectation.row_condition is not None:
-            yield "expectation", expectation.id, expectation.row_condition
+            path = ("expectations", index, "kwargs", "row_condition")
+            yield "expectation", expectation.id, path, expectation.row_condition

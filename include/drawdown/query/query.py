@@ -1,9 +1,9 @@
-"""The query of a pipeline: its sources, boundaries, watermarks, carriers and transform put together."""
+"""The query of a pipeline, assembled from its sources, boundaries, watermarks, carriers and transform."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -16,7 +16,7 @@ from drawdown.errors import SpecError, TransformError
 from drawdown.metastore.records import QuarantineDecision
 from drawdown.query.carriers import SUFFIX, carried_sources, carrier_files, with_watermark
 from drawdown.query.checks.plan_tree import Node
-from drawdown.query.conditions import refuse_wide_conditions
+from drawdown.query.conditions import refuse_unfit_conditions, refuse_wide_conditions, refused_rule
 from drawdown.query.session_gaps import count_sessionless
 from drawdown.query.slice_queries import prepare_queries
 from drawdown.query.state.kept_state import kept_state
@@ -29,9 +29,27 @@ from drawdown.sources.files.spark_inference import found_schemas
 from drawdown.sources.reader import read_static, read_stream
 from drawdown.sources.spark_columns import SYSTEM_COLUMNS
 from drawdown.spark.declared_schema import in_declared_order
-from drawdown.spark.sentences import spark_sentence
 from drawdown.spec import Pipeline, Project
+from drawdown.static_checks.judged_columns import check_judged_columns
+from drawdown.static_checks.places import Places
+from drawdown.static_checks.relation import Relation
+from drawdown.values.column import Column
 from drawdown.workspace import Generation
+
+
+@dataclass(frozen=True)
+class FirstBatch:
+    """What the first batch of the next run goes by, beside the sources.
+
+    Attributes:
+        late_before: the watermark that judges it.
+        aside: by source, the files whose rows go to the quarantine.
+        replays: decisions whose quarantined rows go into it.
+    """
+
+    late_before: datetime | None = None
+    aside: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    replays: tuple[QuarantineDecision, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,8 +61,8 @@ class Query:
         source_order: source names as Spark numbers them in the checkpoint; carriers end in SUFFIX.
         operators: the stateful operators of the analysed plan.
         kept: what they keep in state, see kept_state.py.
-        inferred: schemas of the sources that declare none, for the first run to keep.
-        replays: whose rows of the quarantine go into the first batch.
+        inferred: schemas of the sources that declare none, for the first run to store.
+        replays: decisions whose quarantined rows go into the first batch.
     """
 
     session: SparkSession
@@ -59,12 +77,12 @@ class Query:
 
     @property
     def stops_early(self) -> bool:
-        """Whether a batch may end without having read all of its rows."""
+        """Whether a batch may end before it has read all of its rows."""
         return any(operator.name == "GlobalLimit" for operator in self.operators)
 
     @property
     def fingerprint(self) -> dict[str, Any]:
-        """What only the analysed query tells of the fingerprint (plan/fingerprint.py)."""
+        """Return the part of the fingerprint that needs the analysed query (plan/fingerprint.py)."""
         return {
             "source_order": list(self.source_order),
             "state.operators": [operator.keeps for operator in self.operators],
@@ -73,20 +91,8 @@ class Query:
         }
 
 
-def build_query(
-    session: SparkSession,
-    generation: Generation,
-    sink: SinkStage,
-    late_before: datetime | None,
-    aside: Mapping[str, Sequence[str]],
-    replays: Sequence[QuarantineDecision] = (),
-) -> Query:
-    """Analyse the whole query of a generation's pipeline without starting it; makes nothing.
-
-    Args:
-        late_before: the watermark that judges the first batch.
-        aside: by source the files whose rows are set aside.
-        replays: whose rows go into the first batch.
+def build_query(session: SparkSession, generation: Generation, sink: SinkStage, first: FirstBatch) -> Query:
+    """Analyse the whole query of a generation's pipeline without starting it; creates nothing.
 
     Raises:
         SpecError, SourceError, TransformError: see sources.py and transforms.py.
@@ -94,7 +100,7 @@ def build_query(
     """
     project, pipeline = generation.project, generation.pipeline
     refuse_wide_conditions(session, pipeline)
-    boundaries = _boundaries(pipeline, late_before, aside)
+    boundaries = _boundaries(pipeline, first)
     inferred = found_schemas(session, generation)
     frames: dict[str, DataFrame] = {}
     for name, source in pipeline.sources.items():
@@ -103,10 +109,12 @@ def build_query(
             continue
         raw = read_stream(session, project, pipeline, name, inferred.get(name))
         fed = _observed(pipeline, boundaries[name], raw)
-        fed = add_replayed_rows(session, generation.storage, name, fed, replays)
+        fed = add_replayed_rows(session, generation.storage, name, fed, first.replays)
         frames[name] = with_watermark(session, fed, source, _carrier_path(generation, name))
     result = in_declared_order(run_transform(session, pipeline, frames), sink.declared_schema(), pipeline)
     schema = result.schema
+    refuse_unfit_conditions(session, pipeline, schema)
+    _refuse_unknown_columns(pipeline, schema)
     prepare_queries(session, pipeline, schema, frames)
     result = count_sessionless(session, result)
     if not pipeline.sink.staged:
@@ -117,14 +125,14 @@ def build_query(
     _refuse_unused(pipeline, order)
     operators = stateful_operators(Node(plan))
     kept = kept_state(result, pipeline.sink.mode) if operators else ()
-    return Query(session, result, schema, boundaries, order, operators, inferred, kept, tuple(replays))
+    return Query(session, result, schema, boundaries, order, operators, inferred, kept, first.replays)
 
 
 def plain_output(session: SparkSession, project: Project, pipeline: Pipeline) -> DataFrame:
-    """The output of the transform right over its sources, without boundaries, watermarks and carriers.
+    """Return the output of the transform directly over its sources, without boundaries, watermarks, carriers.
 
     Raises:
-        as `build_query`, which has looked at the pipeline before.
+        the errors of `build_query`, which has checked the pipeline before.
     """
     frames = {}
     for name in pipeline.streaming_sources:
@@ -133,15 +141,13 @@ def plain_output(session: SparkSession, project: Project, pipeline: Pipeline) ->
     return run_transform(session, pipeline, frames)
 
 
-def _boundaries(
-    pipeline: Pipeline, late_before: datetime | None, aside: Mapping[str, Sequence[str]]
-) -> dict[str, Boundary]:
+def _boundaries(pipeline: Pipeline, first: FirstBatch) -> dict[str, Boundary]:
     boundaries = {}
     for name, source in pipeline.streaming_sources.items():
         mark = source.watermark
         furthest = mark.max_future.delta if mark is not None and mark.max_future is not None else None
         boundaries[name] = Boundary(
-            name, source, pipeline.rules_of(name), furthest, late_before, aside.get(name, ())
+            name, source, pipeline.rules_of(name), furthest, first.late_before, first.aside.get(name, ())
         )
     return boundaries
 
@@ -150,18 +156,20 @@ def _observed(pipeline: Pipeline, boundary: Boundary, raw: DataFrame) -> DataFra
     try:
         return boundary.observe(raw)
     except PySparkException as cause:
-        raise TransformError(
-            "rule.refused",
-            f"Spark refused a rule of source {boundary.name} of {pipeline.name}: {spark_sentence(cause)}",
-            where=str(pipeline.folder / "quality.yaml"),
-            do="fix the rule: its `check` is one SQL condition over the columns of the source",
-        ) from None
+        raise refused_rule(pipeline, boundary.name, raw, cause) from None
 
 
 def _carrier_path(generation: Generation, name: str) -> str | None:
     if name not in carried_sources(generation.pipeline):
         return None
     return carrier_files(generation.storage, generation.pipeline, generation.number, name)
+
+
+def _refuse_unknown_columns(pipeline: Pipeline, schema: StructType) -> None:
+    """Raise SpecError ``spec.unknown-column`` for an expectation on a column that the output lacks."""
+    rows = Relation.of(Column(field.name, "") for field in schema.fields)
+    for error in check_judged_columns(pipeline, rows, Places(pipeline)):
+        raise error
 
 
 def _refuse_not_streaming(pipeline: Pipeline, output: DataFrame) -> None:
@@ -175,11 +183,11 @@ def _refuse_not_streaming(pipeline: Pipeline, output: DataFrame) -> None:
 
 
 def _source_order(plan: Any) -> tuple[str, ...]:
-    """Source names in the order in which MicroBatchExecution numbers the streaming leaves.
+    """Return source names in the order in which MicroBatchExecution numbers the streaming leaves.
 
-    A transform may use a source twice. Where Spark keeps one relation for both (a union), the name comes
-    twice and the second has no folder in ``sources/``; where it makes another (a self-join), the
-    second is ``name@1`` and is read on its own (MicroBatchExecution.logicalPlan, Spark 4.2).
+    A transform may use a source twice. If Spark keeps one relation for both (a union), the name is listed
+    twice and the second has no folder in ``sources/``; if it makes another relation (a self-join), the
+    second is ``name@1`` and is read separately (MicroBatchExecution.logicalPlan, Spark 4.2).
     """
     order: list[str] = []
     relations: list[tuple[Any, str]] = []
@@ -188,7 +196,7 @@ def _source_order(plan: Any) -> tuple[str, ...]:
     def walk(node: Any, inside: str | None) -> None:
         inside = boundary_name(node) or inside
         children = [node.children().apply(i) for i in range(node.children().size())]
-        # What a common table expression reads is counted where it is defined, not where it is used.
+        # Sources of a common table expression count where it is defined, not where it is used.
         is_source = node.nodeName() != "CTERelationRef" and not is_replayed(node)
         if not children and node.isStreaming() and is_source:
             name = inside if inside is not None else carriers_of[-1] + SUFFIX
@@ -212,7 +220,7 @@ def _refuse_unused(pipeline: Pipeline, order: tuple[str, ...]) -> None:
     if unused:
         raise SpecError(
             "transform.unused-source",
-            f"{pipeline.transform} of {pipeline.name} does not use the source(s) {', '.join(unused)}",
+            f"{pipeline.transform} of {pipeline.name} does not use {', '.join(unused)} of its sources",
             where=str(pipeline.folder / "pipeline.yaml"),
             do="use them in the transform, or remove them from `sources:`",
         )

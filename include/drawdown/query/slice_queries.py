@@ -1,4 +1,4 @@
-"""`queries:` of quality.yaml: checked before anything is made, and given the tables they compare with."""
+"""`queries:` of quality.yaml: check them before anything is created, and give them the static tables."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from drawdown.spark.sentences import spark_sentence
 from drawdown.spark.sql_gate import executes, more_than_a_query
 from drawdown.spec import Pipeline
 from drawdown.spec.quality import SLICE
+from drawdown.static_checks.places import QUALITY, Places
 
 
 def prepare_queries(
     session: SparkSession, pipeline: Pipeline, schema: StructType, frames: Mapping[str, DataFrame]
 ) -> None:
-    """Analyse each query over an empty slice, and leave the static sources as views for the audit.
+    """Analyse each query over an empty slice, and register the static sources as views for the audit.
 
     Raises:
         TransformError: ``query.command``, ``query.streaming``, ``query.refused``.
@@ -30,14 +31,16 @@ def prepare_queries(
             frames[name].createOrReplaceTempView(name)
     session.createDataFrame([], schema).createOrReplaceTempView(SLICE)
     try:
-        for query in pipeline.quality.queries:
-            _analyse(session, pipeline, query.name, query.unexpected)
+        for index in range(len(pipeline.quality.queries)):
+            _analyse(session, pipeline, index)
     finally:
         session.catalog.dropTempView(SLICE)
 
 
-def _analyse(session: SparkSession, pipeline: Pipeline, name: str, text: str) -> None:
-    where = str(pipeline.folder / "quality.yaml")
+def _analyse(session: SparkSession, pipeline: Pipeline, index: int) -> None:
+    query = pipeline.quality.queries[index]
+    name, text = query.name, query.unexpected
+    where = Places(pipeline).key(QUALITY, "queries", index, "unexpected")
     try:
         more = more_than_a_query(session, text)
         frame = None if more else session.sql(text)

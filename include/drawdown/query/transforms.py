@@ -1,4 +1,4 @@
-"""Transforms: the user's SQL or Python, from named source frames to one output frame."""
+"""Run the user's SQL or Python, from named source frames to one output frame."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from drawdown.spec import Pipeline
 
 
 def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str, DataFrame]) -> DataFrame:
-    """The output frame.
+    """Return the transform's output frame.
 
     SQL sees every source as a temporary view of its name; Python gets them as a dict:
     ``transform(sources: dict[str, DataFrame]) -> DataFrame``.
@@ -71,8 +71,8 @@ def _more_than_a_query(pipeline: Pipeline, where: str, name: str) -> TransformEr
         "transform.command",
         f"the transform of {pipeline.name} is more than a query: {name}",
         where=where,
-        do="write one SELECT over the sources; `sink:` says where its rows go, and a transform.py"
-        " may hold a function of your own",
+        do="write one SELECT over the sources; `sink:` decides where its rows go; for your own function"
+        " use transform.py",
     )
 
 

@@ -1,4 +1,4 @@
-"""The comparison of a rebuild with what is live, as lines that a person decides by."""
+"""Formats the comparison of a rebuild with the live output, for a person to decide."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _SAID = ("nulls", "distinct", "min", "max", "sum")
 
 
 def comparison_lines(comparison: Mapping[str, Any]) -> list[str]:
-    """One line a fact: counts first, then columns; without any row.
+    """Return one line per fact: counts first, then columns; no rows.
 
     Args:
         comparison: as drawdown.rebuild.spark_comparison makes it.
@@ -24,7 +24,7 @@ def _lines(of: Mapping[str, Any]) -> Iterator[str]:
     yield f"compared: {of['compared']} (live: version {of['live_version']} of the table)"
     yield f"rows: {rows['live']:,} live, {rows['shadow']:,} rebuilt"
     what = "rows" if of["changed"] is None else "keys"
-    changed = "" if of["changed"] is None else f", {of['changed']:,} with other rows"
+    changed = "" if of["changed"] is None else f", {of['changed']:,} with different rows"
     yield f"{what}: {of['only_live']:,} only live, {of['only_shadow']:,} only rebuilt{changed}"
     yield f"dropped as late: {late['live']:,} live, {late['shadow']:,} rebuilt"
     for how, names in of["columns"].items():
@@ -32,8 +32,8 @@ def _lines(of: Mapping[str, Any]) -> Iterator[str]:
             yield f"columns {how}: {', '.join(names)}"
     if readers := of.get("readers"):
         yield (
-            f"streamed by {', '.join(readers)}: a swap is refused when either side has read further by then,"
-            " and a roll back once rows were drained after it: those would come to them twice, or never"
+            f"streamed by {', '.join(readers)}: a swap is refused if one side has read further by then, and"
+            " a roll back once more rows were drained: readers would get these rows twice, or never"
         )
     live, shadow = of["aggregates"]["live"], of["aggregates"]["shadow"]
     for column in live:
@@ -44,7 +44,7 @@ def _lines(of: Mapping[str, Any]) -> Iterator[str]:
 
 
 def sample_lines(comparison: Mapping[str, Any]) -> list[str]:
-    """The rows that differ, as far as they were kept."""
+    """Return the sample of differing rows."""
     return [
         f"  {_SIDES[each['side']]}, {each['times']} more: {json.dumps(each['row'], ensure_ascii=False)}"
         for each in comparison["sample"]

@@ -1,7 +1,7 @@
-"""What a rebuild is made of: which version of a pipeline, how much of a source at a time, which files.
+"""Plans a rebuild: the pipeline version, the batch bounds of each source, and lost files.
 
-A rebuild reads from the beginning. Its batches are no larger than the largest that the live query has taken,
-and come in the order in which Spark lists files: oldest first.
+A rebuild reads from the beginning. Its batches are at most as large as the largest of the live query, and in
+Spark's listing order: oldest files first.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from drawdown.brokers.client import no_answer
 from drawdown.brokers.offsets import Partition, flat, is_lossy, lower_case_options, topic_ids, topic_offsets
@@ -28,25 +29,42 @@ from drawdown.workspace import Workspace
 _BOUNDS = {"kafka": ("maxOffsetsPerTrigger",)} | dict.fromkeys(
     FILE_FORMATS, ("maxFilesPerTrigger", "maxBytesPerTrigger")
 )
-"""By format the options that bound a batch; the first is the one that a rebuild sets."""
+"""Per format, the options that bound a batch; a rebuild sets the first."""
 
 
 def steps(workspace: Workspace, live: Checkpoint, pipeline: Pipeline) -> dict[str, dict[str, int]]:
-    """By source the option that bounds a batch, where the spec has none: the most that a live batch took."""
+    """Return per source the option that bounds a batch, if the spec has none: the size of the largest live
+    batch."""
     past = CommittedOffsets.read(workspace.storage, live)
     found: dict[str, dict[str, int]] = {}
     for name, source in pipeline.streaming_sources.items():
-        bounds = _BOUNDS.get(source.format, ())
-        given = lower_case_options(source)
-        if not bounds or any(bound.lower() in given for bound in bounds) or name not in past.source_order:
+        bound = _missing_bound(source)
+        if bound is None or name not in past.source_order:
             continue
         if source.format == "kafka":
             most = _most_offsets(workspace.metastore, live, past.source_order.index(name))
         else:
             most = max(Counter(file.log_offset for file in past.seen(name)).values(), default=0)
         if most:
-            found[name] = {bounds[0]: most}
+            found[name] = {bound: most}
     return found
+
+
+def without_steps(fingerprint: Mapping[str, Any], pipeline: Pipeline) -> dict[str, Any]:
+    """Return the fingerprint of a shadow without what `steps` added: once it is live, drains have other
+    bounds."""
+    own = dict(fingerprint)
+    for name, source in pipeline.streaming_sources.items():
+        key, bound = f"sources.{name}.options", _missing_bound(source)
+        if bound is not None and key in own:
+            own[key] = {option: value for option, value in own[key].items() if option != bound}
+    return own
+
+
+def _missing_bound(source: Source) -> str | None:
+    """Return the option with which a rebuild bounds its batches; None if the spec does, or nothing can."""
+    bounds, given = _BOUNDS.get(source.format, ()), lower_case_options(source)
+    return None if any(bound.lower() in given for bound in bounds) else next(iter(bounds), None)
 
 
 def _most_offsets(metastore: Metastore, live: Checkpoint, number: int) -> int:
@@ -61,9 +79,9 @@ def _most_offsets(metastore: Metastore, live: Checkpoint, number: int) -> int:
 def gone_files(
     storage: Storage, reader: Checkpoint, other: Checkpoint | None, pipeline: Pipeline
 ) -> Mapping[str, Sequence[str]]:
-    """By source the files that `reader` has read, `other` has not, and that are not there any more.
+    """Return per source the files that `reader` has read, `other` has not, and that no longer exist.
 
-    Sources that are others in `pipeline` than `reader` knows are left out: nobody expects the same rows.
+    Sources that differ in `pipeline` from what `reader` knows are left out: their rows differ anyway.
 
     Raises:
         FileNotFoundError, RefusedError, SourceError: as list_source_files.
@@ -82,9 +100,9 @@ def gone_files(
 
 
 def read_apart(project: Project, live: Checkpoint, shadow: Checkpoint, pipeline: Pipeline) -> str | None:
-    """What one of both generations has read, or let go of, and the other has not; None when they are equal.
+    """Describe what only one of the two generations has read or finished; None if they are equal.
 
-    Sources that are others in `pipeline` than `live` knows are left out: nobody expects the same rows.
+    Sources that differ in `pipeline` from what `live` knows are left out: their rows differ anyway.
     """
     storage = Storage(project.storage_root)
     one, other = CommittedOffsets.read(storage, live), CommittedOffsets.read(storage, shadow)
@@ -96,12 +114,12 @@ def read_apart(project: Project, live: Checkpoint, shadow: Checkpoint, pipeline:
             return f"source {name}"
     stateful = all(each.fingerprint.get("state.operators") for each in (live, shadow))
     if stateful and _let_go(one) != _let_go(other):
-        return "event times that are finished with"
+        return "finished event times"
     return None
 
 
 def _how_far(past: CommittedOffsets, kind: str, name: str) -> object:
-    """How far a source was read, as both generations say it alike."""
+    """Return a source's progress in a form that is comparable between generations."""
     if kind in FILE_FORMATS:
         return {file.path for file in past.read_files(name)}
     if kind == "kafka":
@@ -120,7 +138,7 @@ def _let_go(past: CommittedOffsets) -> int:
 def gone_offsets(workspace: Workspace, reader: Checkpoint, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
     """Source, and of what: `reader` has read of it what is not there any more, also of topics made again.
 
-    A source that says ``failOnDataLoss: false`` does without it.
+    Sources with ``failOnDataLoss: false`` accept the loss.
 
     Raises:
         SourceError: the broker does not answer.
@@ -140,7 +158,7 @@ def gone_offsets(workspace: Workspace, reader: Checkpoint, pipeline: Pipeline) -
             raise no_answer(broker, "source.broker", f"source {name} of {pipeline.name}", cause) from None
         again = {topic for noted in read.ids for topic in made_again(noted, ids)}
         for topic in sorted(again):
-            yield name, f"topic {topic}, which was made again,"
+            yield name, f"topic {topic}, which was recreated,"
         first = flat(past.kafka_start(name))
         for (topic, number), end in read.ends.items():
             begins, ends = found.earliest.get((topic, number), end), found.latest.get((topic, number), 0)
@@ -169,9 +187,9 @@ def _read(metastore: Metastore, reader: Checkpoint, name: str, past: CommittedOf
 
 
 def other_tables(storage: Storage, reader: Checkpoint, pipeline: Pipeline) -> Iterator[str]:
-    """The Delta sources whose table `reader` has read and that was made again since.
+    """Yield the Delta sources whose table was recreated after `reader` read it.
 
-    One that says ``failOnDataLoss: false`` does without the rows of the old table.
+    Sources with ``failOnDataLoss: false`` accept the loss of the old table's rows.
     """
     offsets = CommittedOffsets.read(storage, reader).offsets_of(pipeline)
     same = dict(_same_sources(reader, pipeline))
@@ -181,7 +199,7 @@ def other_tables(storage: Storage, reader: Checkpoint, pipeline: Pipeline) -> It
 
 
 def _same_sources(reader: Checkpoint, pipeline: Pipeline) -> Iterator[tuple[str, Source]]:
-    """The streaming sources that are none other than `reader` knows: else nobody expects the same rows."""
+    """Yield the streaming sources that are the same as for `reader`; others have different rows anyway."""
     now = spec_fingerprint(pipeline)
     for name, source in pipeline.streaming_sources.items():
         if reader.fingerprint.get(f"sources.{name}") == now[f"sources.{name}"]:

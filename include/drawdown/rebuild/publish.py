@@ -2,14 +2,14 @@
 
 A swap, under the leases of drains, of rebuilds and of replays' commits:
 
- 1  look whether anything refuses it
- 2  note that it is under way, and which version of each table is before it
+ 1  check whether anything refuses it
+ 2  record that it is in progress, with each table's version before it
  3  the quarantine's commit, then the output's: from here on readers see the new generation
- 4  note that the new generation is live and the old one retired
+ 4  record that the new generation is live and the old one retired
 
-Killed anywhere between 2 and 4, every other command is refused, and the same command again goes on by what
-the tables' logs say; when it cannot, `discard` takes a swap back, and `approve` a roll back. A roll back has
-the same steps the other way round.
+If it is killed between 2 and 4, every other command is refused and running the same command again continues
+from the tables' logs; if it cannot, `discard` undoes a swap, and `approve` a roll back. A roll back has the
+same steps in reverse.
 """
 
 from __future__ import annotations
@@ -27,6 +27,7 @@ from drawdown.layout import generation_folders
 from drawdown.metastore.records import Change, ChangeKind, Checkpoint, GenerationState, Lease, Run
 from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.publishing.dead_runs import close_dead_runs
+from drawdown.rebuild.plan import without_steps
 from drawdown.rebuild.refusals import (
     REBUILD_OLD,
     last_batch,
@@ -42,6 +43,7 @@ from drawdown.sinks.locations import output_uri, quarantine_uri
 from drawdown.sinks.staging_folder import staging_folder
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
+from drawdown.values.text import counted
 from drawdown.workspace import Workspace
 
 KINDS: Mapping[str, str] = {
@@ -49,15 +51,15 @@ KINDS: Mapping[str, str] = {
     "discard": "rebuild-discard",
     "rollback": "rebuild-rollback",
 }
-"""Of the run records, by what was asked."""
+"""Kinds of run records, by decision."""
 
 
 @dataclass(frozen=True)
 class RebuildDecision:
-    """What is to become of a rebuild, by whom and why; `origin`: what the run record keeps beside that.
+    """A decision about a rebuild, by whom and why; `origin`: what else the run record keeps.
 
     Attributes:
-        about: `rebuild_id` of what was shown to whoever decided; None: whichever rebuild there is.
+        about: `rebuild_id` of the rebuild that was shown for the decision; None: the current one.
     """
 
     choice: Literal["approve", "discard", "rollback"]
@@ -70,13 +72,13 @@ class RebuildDecision:
 
 
 def end_rebuild(workspace: Workspace, pipeline: Pipeline, asked: RebuildDecision) -> Run:
-    """Do what is asked; the run record says what came of it.
+    """Carry out the decision; the run record describes the result.
 
     Args:
-        pipeline: the version that the rebuild makes, or has made.
+        pipeline: the rebuilt version.
 
     Raises:
-        BusyError: a drain, a rebuild or the commit of a replay is under way.
+        BusyError: a drain, a rebuild or the commit of a replay is in progress.
         RefusedError: ``rebuild.none``, ``rebuild.another``, and see refusals.py; nothing is changed.
         SourceError: a table cannot be reached; the same call completes it.
     """
@@ -116,7 +118,7 @@ def _leases(workspace: Workspace, name: str, asked: RebuildDecision) -> Iterator
 
 @dataclass(frozen=True)
 class _Ending:
-    """The three ways; each gives the generation it was about, and what happened, in a sentence."""
+    """The three decisions; each returns its generation and a sentence about what happened."""
 
     workspace: Workspace
     pipeline: Pipeline
@@ -125,7 +127,7 @@ class _Ending:
     shadow_lease: Lease
 
     def clean_up(self, replay_lease: Lease) -> None:
-        """Close what died under any of the leases; a shadow's changes are of its own tables."""
+        """Close changes of crashed holders of any of the leases; a shadow's changes are in its own tables."""
         for lease in (self.lease, replay_lease):
             clean_up_changes(self.workspace, lease, self.pipeline)
         if (shadow := self._found("shadow")) is not None:
@@ -159,11 +161,12 @@ class _Ending:
             raise
         # Of the table that is drained into from now on.
         identity = {"sink.identity": DeltaTableFiles(tables[-1].uri).table_id}
+        fingerprint = {**without_steps(shadow.fingerprint, self.pipeline), **identity}
         with durable("rebuild.note"):
             self._note(
                 {
                     before["generation"]: {"state": "retired"},
-                    shadow.generation: {"state": "live", "fingerprint": {**shadow.fingerprint, **identity}},
+                    shadow.generation: {"state": "live", "fingerprint": fingerprint},
                 }
             )
         return shadow.generation, (
@@ -215,11 +218,11 @@ class _Ending:
             )
         return before["generation"], (
             f"generation {before['generation']} is live again, and the table as it was in version"
-            f" {before['output']}; what was drained since the swap is read again"
+            f" {before['output']}; data that was drained since the swap is read again"
         )
 
     def _stay(self, leaving: Checkpoint) -> tuple[int, str]:
-        """A roll back that was cut off is taken back: its generation stays live."""
+        """Undo an interrupted roll back: its generation stays live."""
         gone = self._undo(leaving, "rolled-back")
         self._note({leaving.generation: {"state": "live"}})
         return leaving.generation, f"generation {leaving.generation} stays live{_missing(gone)}"
@@ -240,7 +243,7 @@ class _Ending:
             )
         remove_shadow(self.workspace.project, self._as_shadow(shadow), shadow.generation)
         return shadow.generation, (
-            f"generation {shadow.generation} is not wanted; its files are gone{_missing(gone)}"
+            f"generation {shadow.generation} was discarded; its files are deleted{_missing(gone)}"
         )
 
     def _undo(self, checkpoint: Checkpoint, what: Undone) -> list[str]:
@@ -264,7 +267,7 @@ class _Ending:
                 table.refuse_going_back(live.rebuild["before"][table.table], do)
 
     def _close_dead_runs(self, live: Checkpoint, shadow: Checkpoint | None = None) -> None:
-        """What a dead run of one generation left must not be looked for while another is in use."""
+        """Leftovers of one generation's crashed run must not be searched while another is in use."""
         close_dead_runs(self.workspace.metastore, self.lease, live)
         if shadow is not None:
             close_dead_runs(self.workspace.metastore.of_rebuilds, self.shadow_lease, shadow)
@@ -277,8 +280,8 @@ class _Ending:
                 "rebuild.none",
                 f"there is no rebuild of {name} to {self.asked.choice}",
                 where=f"pipeline {name}",
-                do=f"`drawdown rebuild start {name}` makes one; `drawdown runs {name}` shows what became of"
-                " the last",
+                do=f"`drawdown rebuild start {name}` starts one; `drawdown runs {name}` shows what happened"
+                " to the last",
             )
         return shadow
 
@@ -301,7 +304,7 @@ class _Ending:
 
     @contextmanager
     def _changing(self, table: ShadowTable, kind: ChangeKind) -> Iterator[Begin]:
-        """The table's change in the register: open until the block has ended without an error."""
+        """Register the table's change; it stays open until the block ends without an error."""
         begun: list[Change] = []
 
         def begin(based_on: int) -> Change:
@@ -317,11 +320,15 @@ class _Ending:
 
 
 def _missing(gone: list[str]) -> str:
-    return f"; rows of {len(gone)} file(s) of the quarantine are missing, such as {gone[0]}" if gone else ""
+    return (
+        f"; rows of {counted(len(gone), 'file')} of the quarantine are missing, for example {gone[0]}"
+        if gone
+        else ""
+    )
 
 
 def remove_shadow(project: Project, shadow: Pipeline, generation: int) -> None:
-    """Remove all files of a shadow that was never swapped in; again is no error."""
+    """Remove all files of a shadow that was never swapped in; can be repeated."""
     storage = Storage(project.storage_root)
     tables = (storage.relative(uri(project, shadow)) for uri in (output_uri, quarantine_uri))
     for folder in (*generation_folders(shadow.name, generation), *tables, staging_folder(shadow)):

@@ -1,4 +1,4 @@
-"""What refuses a rebuild: before anything of it is made, and before it is swapped in."""
+"""The checks of a rebuild, before it starts and before it is swapped in."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from drawdown.rebuild.plan import gone_files, gone_offsets, other_tables, read_a
 from drawdown.sinks.locations import output_uri
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
+from drawdown.values.text import counted
 from drawdown.workspace import Workspace
 
 REBUILD_OLD = "put the old version of the pipeline into its folder `next/` and rebuild it"
-"""The way back that needs nothing of the old generation."""
+"""The way back that does not need the old generation."""
 _STARTS = frozenset({"startingoffsets", "startingversion"})
 
 
 def live_of(metastore: Metastore, pipeline: str) -> Checkpoint:
-    """The generation in use. Raises RefusedError ``rebuild.nothing-live``, ``rebuild.unfinished``."""
+    """Return the generation in use. Raises RefusedError ``rebuild.nothing-live``, ``rebuild.unfinished``."""
     live = metastore.active_checkpoint(pipeline)
     if live is None:
         raise _refused(
@@ -38,10 +39,10 @@ def refuse_rebuild(
     workspace: Workspace,
     pipeline: Pipeline,
 ) -> None:
-    """Look whether a rebuild of the live generation can be made; touches nothing.
+    """Check whether the live generation can be rebuilt; changes nothing.
 
     Args:
-        pipeline: the version that is wanted.
+        pipeline: the version to rebuild.
 
     Raises:
         RefusedError: ``rebuild.nothing-live``, ``rebuild.sink``, ``rebuild.other-sink``,
@@ -53,9 +54,9 @@ def refuse_rebuild(
     if pipeline.sink.format != "delta":
         raise _refused(
             pipeline.name, "sink",
-            f"{pipeline.name} writes to a {pipeline.sink.format} sink, where no commit can put one output in"
-            " place of another",
-            "make a new pipeline folder with a sink of its own, and let readers move to it",
+            f"{pipeline.name} writes to a {pipeline.sink.format} sink, which cannot replace one output by"
+            " another in one commit",
+            "make a new pipeline folder with its own sink, and move the readers to it",
         )  # fmt: skip
     is_now = f"{pipeline.sink.format} {pipeline.sink.target}", pipeline.sink.mode
     was = live.fingerprint.get("sink"), live.fingerprint.get("sink.mode")
@@ -63,9 +64,9 @@ def refuse_rebuild(
     if is_now != was or table.partition_by != list(pipeline.sink.partition_by):
         raise _refused(
             pipeline.name, "other-sink",
-            f"the version of {pipeline.name} that is wanted has another sink, mode or partitioning than the"
-            f" table that it is to take the place of ({was[0]}, {was[1]})",
-            "keep `path:`, `mode:` and `partition_by:`; or make a new pipeline folder with a sink of its own",
+            f"the new version of {pipeline.name} differs in sink, mode or partitioning from the table that"
+            f" it should replace ({was[0]}, {was[1]})",
+            "keep `path:`, `mode:` and `partition_by:`; or make a new pipeline folder with its own sink",
         )  # fmt: skip
     _refuse_latest(pipeline)
     shadow = workspace.metastore.of_rebuilds.active_checkpoint(pipeline.name)
@@ -78,32 +79,33 @@ def refuse_rebuild(
 
 
 def _refuse_after_a_failed_audit(metastore: Metastore, shadow: Checkpoint) -> None:
-    """Nobody decides about a slice of a rebuild: what failed would never be swapped in."""
+    """Refuse to continue after a failed audit: a rebuild's slices cannot be released, so it could never be
+    swapped in."""
     if failed := metastore.batches(shadow.pipeline, shadow.generation, {"held"}):
         name = shadow.pipeline
         raise _refused(
             name, "audit-failed",
             f"batches {failed[0].batch_id} to {failed[-1].batch_id} of the rebuild of {name} did not pass"
-            " their audit, which ended it",
-            f"`drawdown rebuild discard {name} --why ...`, fix what is wanted, and start it again",
+            " their audit, so the rebuild ended",
+            f"`drawdown rebuild discard {name} --why ...`, fix the new version, and start it again",
         )  # fmt: skip
 
 
 def rebuild_id(shadow: Checkpoint) -> str:
-    """Names a rebuild as it was compared: another generation or comparison has another."""
+    """Return the id of a rebuild and its comparison; another generation or comparison has another id."""
     compared = json.dumps(shadow.rebuild.get("comparison"), sort_keys=True)
     return f"{shadow.generation}-{hashlib.sha256(compared.encode()).hexdigest()[:12]}"
 
 
 def refuse_another(shadow: Checkpoint, about: str | None) -> None:
-    """Raises RefusedError ``rebuild.another``: a decision is about another rebuild, or another comparison."""
+    """Raises RefusedError ``rebuild.another``: the decision is about another rebuild or comparison."""
     if about in (None, rebuild_id(shadow)):
         return
     name = shadow.pipeline
     raise _refused(
         name, "another",
-        f"the decision is about rebuild {about} of {name}, and there is {rebuild_id(shadow)} now: it was made"
-        " or compared again",
+        f"the decision is about rebuild {about} of {name}, but the current one is {rebuild_id(shadow)}: it"
+        " was started or compared again",
         f"`drawdown rebuild show {name}` shows it; decide about that",
     )  # fmt: skip
 
@@ -120,7 +122,8 @@ def refuse_swap(workspace: Workspace, pipeline: Pipeline, live: Checkpoint, shad
     last = last_batch(workspace.metastore, shadow)
     if comparison is None or comparison["shadow_batch"] != last:
         raise _refused(
-            name, "not-compared", f"generation {shadow.generation} of {name} is not drained and compared yet",
+            name, "not-compared", f"generation {shadow.generation} of {name} has not been drained and"
+                                  " compared yet",
             f"drawdown rebuild start {name}",
         )  # fmt: skip
     refuse_more_late(name, comparison["late"])
@@ -137,11 +140,11 @@ def refuse_swap(workspace: Workspace, pipeline: Pipeline, live: Checkpoint, shad
     if readers and (apart := read_apart(workspace.project, live, shadow, pipeline)):
         raise _refused(
             name, "readers",
-            f"{', '.join(readers)} read(s) the table of {name} as a stream, and the live query and generation"
-            f" {shadow.generation} have not read the same ({apart}): what lies between would come twice, or"
-            " never",
-            f"`drawdown run {name}`, then `drawdown rebuild start {name}`, and approve before the next drain"
-            " (with the version that is wanted in `next/`, so that the live query can run)",
+            f"the table of {name} is read as a stream by {', '.join(readers)}, and the live query and"
+            f" generation {shadow.generation} have read different data ({apart}): readers would get the rows"
+            " in between twice, or never",
+            f"`drawdown run {name}`, then `drawdown rebuild start {name}`, and approve before the next"
+            " drain (keep the new version in `next/`, so that the live query can run)",
         )  # fmt: skip
 
 
@@ -149,7 +152,7 @@ def readers_of(
     workspace: Workspace,
     pipeline: Pipeline,
 ) -> list[str]:
-    """The pipelines that stream the table in use; see `streaming_readers`."""
+    """Return the pipelines that stream the live table; see `streaming_readers`."""
     table = DeltaTableFiles(output_uri(workspace.project, pipeline))
     return streaming_readers(workspace, pipeline, table.table_id)
 
@@ -159,16 +162,16 @@ def refuse_more_late(pipeline: str, late: dict[str, int]) -> None:
     if late["shadow"] > late["live"]:
         raise _refused(
             pipeline, "more-late",
-            f"the rebuild of {pipeline} dropped {late['shadow']:,} rows as late, the live query"
+            f"the rebuild of {pipeline} dropped {counted(late['shadow'], 'row')} as late, the live query"
             f" {late['live']:,}",
-            f"when late rows have come since the last drain: `drawdown run {pipeline}`, then `drawdown"
-            f" rebuild start {pipeline}`; else discard it, and raise `maxFilesPerTrigger` (or what bounds its"
-            " batches) in the version that is wanted: fewer, larger batches drop less",
+            f"if late rows have arrived since the last drain: `drawdown run {pipeline}`, then `drawdown"
+            f" rebuild start {pipeline}`; else discard it, and raise `maxFilesPerTrigger` (or what bounds"
+            " its batches) in the new version: fewer, larger batches drop fewer rows",
         )  # fmt: skip
 
 
 def refuse_roll_back(workspace: Workspace, pipeline: Pipeline, live: Checkpoint) -> Checkpoint:
-    """The generation that a roll back of `live` makes live again.
+    """Return the generation that a roll back of `live` makes live again.
 
     Raises:
         RefusedError: ``rebuild.not-swapped``, ``rebuild.pruned``, ``rebuild.files-gone``,
@@ -178,7 +181,7 @@ def refuse_roll_back(workspace: Workspace, pipeline: Pipeline, live: Checkpoint)
     if before is None:
         raise _refused(
             pipeline.name, "not-swapped",
-            f"generation {live.generation} of {pipeline.name} did not come by a swap",
+            f"generation {live.generation} of {pipeline.name} was not swapped in",
             f"`drawdown checkpoint rewind {pipeline.name}` goes back within a generation",
         )  # fmt: skip
     old = refuse_pruned(workspace, live, REBUILD_OLD)
@@ -187,15 +190,16 @@ def refuse_roll_back(workspace: Workspace, pipeline: Pipeline, live: Checkpoint)
     if readers and last_batch(workspace.metastore, live) > live.rebuild["comparison"]["shadow_batch"]:
         raise _refused(
             pipeline.name, "readers",
-            f"{', '.join(readers)} read(s) the table of {pipeline.name} as a stream, and generation"
-            f" {old.generation} would bring what was drained since the swap a second time",
+            f"the table of {pipeline.name} is read as a stream by {', '.join(readers)}, and generation"
+            f" {old.generation} would send the rows drained since the swap a second time",
             REBUILD_OLD,
         )  # fmt: skip
     return old
 
 
 def refuse_pruned(workspace: Workspace, live: Checkpoint, do: str) -> Checkpoint:
-    """The generation before a swap. Raises RefusedError ``rebuild.pruned`` without its record or files."""
+    """Return the generation before a swap. Raises RefusedError ``rebuild.pruned`` without its record or
+    files."""
     number = live.rebuild["before"]["generation"]
     there = {each.generation: each for each in workspace.metastore.generations(live.pipeline)}
     if number not in there or not CheckpointFiles(workspace.storage, there[number].path).exists:
@@ -209,7 +213,7 @@ def refuse_pruned(workspace: Workspace, live: Checkpoint, do: str) -> Checkpoint
 
 
 def last_batch(metastore: Metastore, checkpoint: Checkpoint) -> int:
-    """The last batch that is noted of a generation, -1 for none."""
+    """Return the last recorded batch of a generation, -1 for none."""
     noted = metastore.batches(checkpoint.pipeline, checkpoint.generation)
     return max((batch.batch_id for batch in noted), default=-1)
 
@@ -220,8 +224,8 @@ def _refuse_waiting(metastore: Metastore, checkpoint: Checkpoint, do: Callable[[
         held = any(batch.status == "held" for batch in waiting)
         raise _refused(
             checkpoint.pipeline, "waiting",
-            f"{len(waiting)} batch(es) of generation {checkpoint.generation} of {checkpoint.pipeline}, from"
-            f" batch {waiting[0].batch_id} on, are {'held' if held else 'not published yet'}",
+            f"{counted(len(waiting), 'batch')} of {checkpoint.pipeline}, generation {checkpoint.generation},"
+            f" from batch {waiting[0].batch_id} on, are {'held' if held else 'not published yet'}",
             f"first {do(held)}",
         )  # fmt: skip
 
@@ -231,9 +235,10 @@ def _refuse_gone(project: Project, pipeline: Pipeline, reader: Checkpoint, other
     for source, files in gone.items():
         raise _refused(
             pipeline.name, "files-gone",
-            f"{len(files)} of the files that source {source} of {pipeline.name} has given are gone, such as"
-            f" {files[-1]}: generation {other.generation if other else 'that is wanted'} could not read them",
-            "bring them back from a copy or their archive: no drain reads them again",
+            f"{len(files)} of the files that source {source} of {pipeline.name} has read are gone, for"
+            f" example {files[-1]}: generation {other.generation if other else 'that is wanted'} could not"
+            " read them",
+            "restore them from a copy or their archive; drains will not read them again",
         )  # fmt: skip
 
 
@@ -241,9 +246,10 @@ def _refuse_gone_offsets(workspace: Workspace, pipeline: Pipeline, live: Checkpo
     for source, where in gone_offsets(workspace, live, pipeline):
         raise _refused(
             pipeline.name, "offsets-gone",
-            f"source {source} of {pipeline.name}: {where} no longer has all that the live query has read",
-            "accept their loss with `options: {failOnDataLoss: false}` in the version that is wanted: what"
-            " they gave is missing then",
+            f"source {source} of {pipeline.name}: {where} no longer has everything that the live query has"
+            " read",
+            "accept the loss with `options: {failOnDataLoss: false}` in the new version; those rows will"
+            " be missing",
         )  # fmt: skip
 
 
@@ -251,10 +257,10 @@ def _refuse_other_tables(project: Project, pipeline: Pipeline, live: Checkpoint)
     for source in other_tables(Storage(project.storage_root), live, pipeline):
         raise _refused(
             pipeline.name, "other-table",
-            f"the table of source {source} of {pipeline.name} was deleted and made again since the live query"
-            " read it: it does not have those rows",
-            "bring the old table back, or accept their loss with `options: {failOnDataLoss: false}` in the"
-            " version that is wanted: what they gave is missing then",
+            f"the table of source {source} of {pipeline.name} was recreated after the live query read it"
+            " and does not contain those rows",
+            "restore the old table, or accept the loss with `options: {failOnDataLoss: false}` in the new"
+            " version; those rows will be missing",
         )  # fmt: skip
 
 
@@ -264,9 +270,9 @@ def _refuse_latest(pipeline: Pipeline) -> None:
             if option.lower() in _STARTS and str(value).lower() == "latest":
                 raise _refused(
                     pipeline.name, "starts-latest",
-                    f"source {name} of {pipeline.name} says `{option}: latest`: a rebuild would begin behind"
-                    " all that is there",
-                    f"say in the version that is wanted from where on it is to read, or remove `{option}`",
+                    f"source {name} of {pipeline.name} says `{option}: latest`: a rebuild would start after"
+                    " all existing data",
+                    f"set the start in the new version, or remove `{option}`",
                 )  # fmt: skip
 
 

@@ -1,8 +1,8 @@
 """Two outputs compared: rows, keys, columns and a sample of what differs.
 
-With a time column only rows are compared that are not newer than the newest of either side: what one of them
-is further with is no difference. Rows are compared by the columns that both sides have with the same type, as
-multisets: a row that comes twice on one side differs.
+With a time column only rows are compared up to the newest time that both sides have, so being further ahead
+does not count as a difference. Rows are compared by the columns with equal type on both sides, as multisets:
+a row that occurs twice on one side only is a difference.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ComparedTable:
 
 
 def compare(live: ComparedTable, shadow: ComparedTable, sink: Sink, gate: SampleGate) -> dict[str, Any]:
-    """What differs, as JSON-ready values.
+    """Compare two tables; returns JSON-ready values.
 
     Returns:
         ``compared``: a sentence, which rows; ``columns``: added, removed, retyped; ``rows``: live, shadow;
@@ -100,7 +100,7 @@ def _common_ground(
 
 
 def _differing(live: DataFrame, shadow: DataFrame, types: Mapping[str, DataType]) -> DataFrame:
-    """Each distinct row that one side has more often, with by how much: positive for live."""
+    """Return each distinct row that one side has more often, and the difference: positive for live."""
     columns = [_comparable(name, kind) for name, kind in types.items()]
     plus, minus = F.lit(1).alias(_NET), F.lit(-1).alias(_NET)
     both = live.select(*columns, plus).unionAll(shadow.select(*columns, minus))
@@ -119,10 +119,9 @@ def _counts(differing: DataFrame, keys: Sequence[str]) -> dict[str, int | None]:
             "changed": found.get((True, True), 0),
         }
     net = F.col(_NET)
-    row = differing.agg(
+    [row] = differing.agg(
         F.sum(F.greatest(net, F.lit(0))).alias(_LIVE), F.sum(F.greatest(-net, F.lit(0))).alias(_SHADOW)
-    ).first()
-    assert row is not None
+    ).collect()
     return {"only_live": int(row[_LIVE] or 0), "only_shadow": int(row[_SHADOW] or 0), "changed": None}
 
 
@@ -147,7 +146,7 @@ def _aggregates(
 ) -> dict[str, dict[str, Any]]:
     """By column: nulls, and as far as its type has them distinct (approximate), min, max and sum, as text.
 
-    A minimum and a maximum are values of a row: they are asked for where those may be shown.
+    Minimum and maximum are row values, so they are computed only if these may be shown.
     """
     asked: dict[tuple[str, str], Column] = {}
     for name in names:
@@ -161,8 +160,7 @@ def _aggregates(
             asked[name, "sum"] = F.sum(column).cast("string")
     if not asked:
         return {}
-    row = frame.agg(*[each.alias(f"a{number}") for number, each in enumerate(asked.values())]).first()
-    assert row is not None
+    [row] = frame.agg(*[each.alias(f"a{number}") for number, each in enumerate(asked.values())]).collect()
     found: dict[str, dict[str, Any]] = {name: {} for name in names}
     for (name, what), value in zip(asked, row, strict=True):
         found[name][what] = value

@@ -1,13 +1,13 @@
 """A rebuild: a new generation of a pipeline's checkpoint, drained from the beginning beside the live one.
 
- 1  look what refuses it, before anything is made
- 2  note what the live generation has made visible by now
- 3  drain as any run does, into tables below those in use, under a lease of its own
- 4  compare both outputs, and note it with the generation
- 5  refuse what dropped more late rows than the live query
+ 1  check the refusals, before anything is written
+ 2  record what the live generation has published so far
+ 3  drain like any run, into tables below the live ones, under a separate lease
+ 4  compare both outputs, and record the result with the generation
+ 5  refuse a rebuild that dropped more late rows than the live query
 
-The same again goes on where it stopped. Drains of the live generation go on meanwhile; rebuild/publish.py
-swaps the new one in.
+Running it again continues where it stopped. Drains of the live generation continue meanwhile;
+rebuild/publish.py swaps the new one in.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ def rebuild(
     auditor: Auditor,
     context: RunContext,
 ) -> Run:
-    """Drain a shadow of the pipeline and compare it; the steps are this module's page.
+    """Drain a shadow of the pipeline and compare it, in the steps of this module's docstring.
 
     Args:
-        pipeline: the version that is wanted.
+        pipeline: the version to rebuild.
 
     Returns:
         The finished run record, of kind ``rebuild``.
@@ -65,7 +65,7 @@ def rebuild(
     basis = RebuildBasis(live, uri, DeltaTableFiles(uri).version, last_batch(workspace.metastore, live))
 
     def judge(rows: DataFrame, of: Pipeline, count: int) -> AuditOutcome:
-        # Slices of a rebuild are no next ones of the history, and the history is not compared with them.
+        # Slices of a rebuild do not belong to the history, so they are not compared with it.
         return auditor(rows, of.judged_alone(), count)
 
     return under_lease(
@@ -80,7 +80,7 @@ def rebuild(
 
 @dataclass(frozen=True)
 class RebuildBasis:
-    """What the live generation had made visible when the rebuild's drain began: what both are compared by."""
+    """What the live generation had published when the rebuild's drain began; the basis of the comparison."""
 
     live: Checkpoint
     uri: str
@@ -90,7 +90,8 @@ class RebuildBasis:
 
 @dataclass
 class Rebuild(Drain):
-    """A drain of the shadow generation; it ends where the sources ended when it began, without a bound."""
+    """A drain of the shadow generation; it ends at the sources' end as of its start; it has no other
+    bound."""
 
     basis: RebuildBasis = field(kw_only=True)
 
@@ -103,8 +104,8 @@ class Rebuild(Drain):
             name = self.pipeline.name
             raise AuditFailed(
                 f"audit.{verdict.outcome}",
-                f"what the rebuild of {name} has drained did not pass: {verdict.text}",
-                where=f"batches {verdict.first_batch} to {verdict.last_batch} of the rebuild",
+                f"the rebuild of {name} did not pass its audit: {verdict.text}",
+                where=f"{verdict.batches} of the rebuild",
                 do=f"`drawdown rebuild discard {name} --why ...`, fix what is wanted, and start it again",
             )
         return verdict

@@ -1,1 +1,1 @@
-"""Recovery by command: what is wrong with a checkpoint, and the ways back. Needs no Spark."""
+"""Recovery commands: find faults in a checkpoint and go back. Needs no Spark."""

@@ -1,4 +1,4 @@
-"""The mark that a command of several steps leaves in a checkpoint, until it has come to its end."""
+"""The mark that a command with several steps leaves in a checkpoint until it has finished."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from drawdown.workspace import Generation
 
 
 def mark(generation: Generation, name: str, given: str) -> None:
-    """From here on no run starts, and its refusal names the command.
+    """Set the mark: from now on no run starts, and its refusal names the command.
 
     Args:
         name: one of MARKS.
-        given: what the command was given behind the pipeline's name.
+        given: the command's arguments after the pipeline's name.
     """
     with durable("recovery.mark"):
         generation.storage.write_atomic(f"{generation.path}/{name}", given.encode())
 
 
 def unmark(generation: Generation) -> None:
-    """The checkpoint is whole: it has gone back at least as far as any command that was cut off wanted."""
+    """Remove the mark: the checkpoint is consistent, at least as far back as any interrupted command asked
+    for."""
     for name in MARKS:
         generation.storage.delete(f"{generation.path}/{name}")

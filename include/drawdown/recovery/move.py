@@ -1,13 +1,13 @@
-"""Move: a storage root was copied to another place; the checkpoint and the metastore name files there now.
+"""Move: updates file paths in checkpoint and metastore after the storage root was copied.
 
 Of every generation:
 
-1  refuse when rows that wait were not copied
-2  the metastore's paths, and the times of files that the copy has changed, in one transaction each
-3  the logs of files, entry by entry, the newest last: from its first line on until then no run starts
-   (storage.moved), and the same command again completes it
+1  refuse if unpublished rows were not copied
+2  update the metastore's paths, and the file times that the copy changed, in one transaction each
+3  rewrite the logs of files, entry by entry, the newest last: until then no run starts (storage.moved), and
+   running the command again completes it
 
-Offsets, state and a Delta table name no absolute paths.
+Offsets, state and Delta tables contain no absolute paths.
 """
 
 from __future__ import annotations
@@ -20,24 +20,25 @@ from drawdown.checkpoint.roots import moved, spellings
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import UNPUBLISHED, FileMark, Lease
 from drawdown.plan.moved import logs_of_files
-from drawdown.recovery.faults import sink_log
+from drawdown.recovery.repair.faults import sink_log
 from drawdown.storage import Glob, Storage
 from drawdown.workspace import Generation
 
 
 @dataclass(frozen=True)
 class Moved:
-    """How many lines of logs and rows of the metastore name files in the new root now."""
+    """How many log lines and metastore rows were updated."""
 
     lines: int
     rows: int
 
 
 def move(generation: Generation, old: str, current: Callable[[], Lease]) -> Moved:
-    """Let all that named files below `old` name them below the project's storage root.
+    """Change all file paths below `old` to paths below the project's storage root.
 
     Raises:
-        RefusedError: ``move.nothing``: no file is named there; ``move.not-copied``: a staged one is not here.
+        RefusedError: ``move.nothing``: no path is below it; ``move.not-copied``: a staged file is missing
+            here.
         SourceError: the storage cannot be reached.
     """
     old, new = Storage(old).root, generation.storage.root
@@ -56,22 +57,23 @@ def move(generation: Generation, old: str, current: Callable[[], Lease]) -> Move
     if not lines and not rows:
         raise RefusedError(
             "move.nothing",
-            f"{generation.pipeline.name} names no file below {old}, in its checkpoint or in the metastore",
+            f"{generation.pipeline.name} has no file paths below {old}, neither in its checkpoint nor in"
+            " the metastore",
             where=generation.storage.path(generation.path),
-            do=f"`drawdown plan {generation.pipeline.name}` says which root they name, if it is another",
+            do=f"`drawdown plan {generation.pipeline.name}` shows the root that they use, if it differs",
         )
     return Moved(lines, rows)
 
 
 def _every(generation: Generation) -> list[Generation]:
-    """That of a rebuild, and what a roll back needs, too; the live one is the last."""
+    """Return all generations, including a rebuild's and those for a roll back; the live one is last."""
     there = generation.metastore.generations(generation.pipeline.name)
     others = [each for each in there if each != generation.checkpoint]
     return [*(replace(generation, checkpoint=each) for each in others), generation]
 
 
 def _refuse_uncopied(generation: Generation, old: str) -> None:
-    """Rows that wait for their audit or a decision are nowhere else."""
+    """Refuse if staged rows were not copied: rows that wait for an audit or a decision exist only once."""
     storage, waiting = generation.storage, generation.batches(UNPUBLISHED)
     for _, file in generation.staged_files(batch.batch_id for batch in waiting):
         for before, after in spellings(old, storage.root):
@@ -79,14 +81,15 @@ def _refuse_uncopied(generation: Generation, old: str) -> None:
             if file.path.startswith(before) and not storage.exists(storage.relative(here)):
                 raise RefusedError(
                     "move.not-copied",
-                    f"rows of {generation.pipeline.name} that wait to be published were not copied",
+                    f"unpublished rows of {generation.pipeline.name} were not copied",
                     where=here,
-                    do="copy all that was below the old root, `_drawdown` too, then move again",
+                    do="copy everything below the old root, including `_drawdown`, then run the command"
+                    " again",
                 )
 
 
 def _take_new_sink(generation: Generation, old: str, current: Callable[[], Lease]) -> None:
-    """A folder of files is known by where it is."""
+    """Record a file sink's new folder: it is identified by its path."""
     fingerprint = generation.checkpoint.fingerprint if generation.checkpoint else {}
     sink = str(fingerprint.get("sink.identity", ""))
     for before, after in spellings(old, generation.storage.root):
@@ -96,7 +99,7 @@ def _take_new_sink(generation: Generation, old: str, current: Callable[[], Lease
 
 
 def _take_new_times(generation: Generation, current: Callable[[], Lease]) -> None:
-    """A copy may have another time of change; a file of the same size is taken for the same."""
+    """Record the new modification times: a copied file of the same size counts as the same."""
     storage = generation.storage
     for name, source in generation.pipeline.sources.items():
         marks = generation.metastore.read_files(generation.pipeline.name, generation.number, name)

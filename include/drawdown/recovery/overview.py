@@ -1,4 +1,4 @@
-"""Show: what is in a checkpoint, and what the metastore says beside it."""
+"""Show: the content of a checkpoint, and the metastore's view of it."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ from typing import Any
 
 from drawdown.checkpoint import StateFiles
 from drawdown.errors import DrawdownError
-from drawdown.recovery.faults import shown_batches
+from drawdown.recovery.repair.faults import shown_batches
 from drawdown.recovery.snapshots import snapshots
 from drawdown.storage import Storage
 from drawdown.workspace import Generation
 
 
 def overview(generation: Generation) -> dict[str, Any]:
-    """JSON-ready; what cannot be read says why instead, so that a torn checkpoint can be shown, too.
+    """Return JSON-ready facts; unreadable parts contain the reason, so that a damaged checkpoint can be
+    shown, too.
 
     Keys: pipeline, generation, generations (their numbers on storage), path, query_id, planned and committed
     (``kept`` batch ids as [first, last], ``last``), sources (name to offset after the last planned batch),
@@ -63,7 +64,7 @@ def _offsets(generation: Generation) -> dict[str, Any]:
     names = generation.checkpoint.fingerprint.get("source_order", []) if generation.checkpoint else []
     if len(names) != len(offsets):
         return offsets
-    # One source can be read twice, and has two offsets then.
+    # A source that is read twice has two offsets.
     shown = [n if Counter(names)[n] == 1 else f"{n} ({i})" for i, n in enumerate(names)]
     return dict(zip(shown, offsets.values(), strict=True))
 

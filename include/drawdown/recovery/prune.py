@@ -1,11 +1,11 @@
-"""Prune: remove what no restart needs, under the lease, so that no writer is at work.
+"""Prune: removes what a restart does not need, under the lease, so that no writer is active.
 
-- log entries and state that Spark would have purged: older than its minBatchesToRetain newest batches;
-- checksums and half-written files that belong to nothing;
-- folders of retired generations, and what they have left below the tables, but for the generation that a
-  roll back would make live again;
-- rows that wait apart from the target and that no batch waits for;
-- snapshots, and copies that repairs kept aside, but for the newest; snapshots that were cut off.
+- log entries and state that Spark would purge: older than its minBatchesToRetain newest batches;
+- orphaned checksums and half-written files;
+- folders of retired generations and their leftovers below the tables, except the generation that a roll back
+  would make live again;
+- staged rows outside the target that no batch needs;
+- snapshots and copies made by repairs, except the newest; interrupted snapshots.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NUMBERED = re.compile(r"(?:checkpoint|carriers|schema)-(\d+)")
 
 @dataclass(frozen=True)
 class Pruned:
-    """What is gone: paths relative to the storage root with their bytes, by what they were."""
+    """What was removed: paths relative to the storage root with their bytes, by type."""
 
     removed: dict[str, list[FileInfo]]
 
@@ -49,11 +49,11 @@ class Pruned:
 def prune(
     generation: Generation, current: Callable[[], Lease], *, keep: int, previous: bool = False
 ) -> Pruned:
-    """Remove what the module's page lists.
+    """Remove what the module docstring lists.
 
     Args:
-        keep: so many of the newest snapshots, and of the copies of repairs, stay.
-        previous: also what a roll back of the last swap needs.
+        keep: the number of newest snapshots, and of copies made by repairs, to keep.
+        previous: also remove what a roll back of the last swap needs.
 
     Raises:
         SourceError: the storage cannot be reached.
@@ -70,10 +70,10 @@ def prunable(
     previous: bool = False,
     named: Callable[[str], set[str]] = lambda table: DeltaTableFiles(table).referenced(),
 ) -> Pruned:
-    """What `prune` would remove.
+    """Return what `prune` would remove.
 
     Args:
-        named: of a table's address the absolute paths of its files that stay.
+        named: by table address, the absolute paths of files to keep.
     """
     found = {
         "batches": list(_old_batches(generation)),
@@ -90,7 +90,7 @@ def prunable(
 
 
 def remove(generation: Generation, found: Pruned, current: Callable[[], Lease]) -> None:
-    """Remove what `prunable` has found."""
+    """Remove what `prunable` found."""
     storage = generation.storage
     for infos in found.removed.values():
         for info in infos:
@@ -99,7 +99,7 @@ def remove(generation: Generation, found: Pruned, current: Callable[[], Lease]) 
 
 
 def _first_kept(generation: Generation) -> int:
-    """The oldest batch that Spark itself would keep."""
+    """Return the oldest batch that Spark itself would keep."""
     retain = int(generation.pipeline.conf.get(_RETAIN, BATCHES_TO_RETAIN))
     committed = generation.files.last_commit_batch()
     return 0 if committed is None else max(committed + 1 - max(retain, 2), 0)
@@ -114,7 +114,8 @@ def _old_batches(generation: Generation) -> Iterator[FileInfo]:
 
 
 def _old_state(generation: Generation) -> Iterator[FileInfo]:
-    """Versions before what the oldest kept batch starts from, and RocksDB's files that no kept one names."""
+    """Yield state versions older than the oldest kept batch needs, and RocksDB files that no kept version
+    names."""
     first = _first_kept(generation)
     for store in StateFiles.read(generation.storage, generation.path).stores.values():
         bases = [version for version in store.whole if version <= first + 1]
@@ -122,7 +123,7 @@ def _old_state(generation: Generation) -> Iterator[FileInfo]:
             continue
         base = max(bases)
         for version, info in store.files():
-            # The changes that led to a whole state are as old as it, and nothing starts from them.
+            # A snapshot contains all changes up to its version, so loading needs only later ones.
             if version < base or (version == base and info in store.changes.get(base, ())):
                 yield info
         kept = [info for version in store.whole if version >= base for info in store.whole[version]]
@@ -143,7 +144,7 @@ def _leftovers(generation: Generation) -> Iterator[FileInfo]:
 
 
 def _main(checksum: str) -> str:
-    """The file that a checksum is of."""
+    """Return the file that a checksum belongs to."""
     folder, _, name = checksum.rpartition("/")
     return f"{folder}/{name.removeprefix('.').removesuffix('.crc')}"
 
@@ -176,14 +177,14 @@ def _retired(generation: Generation, previous: bool) -> list[int]:
 def _left_below(
     storage: Storage, table: str, shadow: Pipeline, named: Callable[[str], set[str]]
 ) -> Iterator[FileInfo]:
-    """Files of a retired shadow that the table does not name any more."""
+    """Yield a retired shadow's files that the table no longer names."""
     files = list(storage.walk(f"{storage.relative(table)}/{shadow.apart}"))
     stay = named(table) if files else set()
     yield from (info for info in files if info.path not in stay)
 
 
 def _staged(generation: Generation) -> Iterator[FileInfo]:
-    """Files that no waiting batch names, in no place of a change under way; a rebuild's are its own."""
+    """Yield staged files that no waiting batch names, outside open changes and rebuilds."""
     waiting = [batch.batch_id for batch in generation.batches(UNPUBLISHED)]
     kept = {file.path for _, file in generation.staged_files(waiting, "output")}
     folder = staging_folder(generation.pipeline)
@@ -196,7 +197,7 @@ def _staged(generation: Generation) -> Iterator[FileInfo]:
 
 
 def _old_snapshots(generation: Generation, keep: int) -> Iterator[FileInfo]:
-    """All but the newest finished ones; the rest of one that was cut off goes, too."""
+    """Yield all but the newest finished snapshots, and the remains of interrupted ones."""
     storage, folder = generation.storage, f"{generation.folder}/snapshots"
     finished = [each.path for each in snapshots(storage, generation.pipeline.name)]
     kept = set(finished[len(finished) - min(keep, len(finished)) :])

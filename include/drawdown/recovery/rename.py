@@ -1,12 +1,12 @@
-"""Rename a pipeline: all that is kept under its old name is kept under the new one. Its sink is not touched.
+"""Rename: moves everything kept under a pipeline's old name to its new name. The sink is not touched.
 
-1  refuse when the new folder does not say `first_name:`, a run goes on, or the new name is taken
-2  mark the new folder of the storage, then copy what is below `_drawdown/OLD` and `quarantine/OLD`; in the
-   copies logs of files and snapshots name files in their new place
-3  the metastore's rows, in one transaction: until then the old name holds, from then on the new one
-4  take the mark away, and remove what was copied
-Cut off anywhere, the same command again completes it. A run of the new name before step 3 is refused
-(`rename.not-done`, or `checkpoint.unknown`), because it would begin from nothing.
+1  refuse if the new folder has no `first_name:`, a run is active, or the new name is taken
+2  mark the new folder in the storage, then copy everything below `_drawdown/OLD` and `quarantine/OLD`; logs
+   of files and snapshots in the copies get the new paths
+3  update the metastore's rows in one transaction, which switches from the old name to the new
+4  remove the mark and the old files
+If it is interrupted anywhere, running the command again completes it. Before step 3 a run under the new name
+is refused (`rename.not-done` or `checkpoint.unknown`), because it would start from scratch.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from drawdown.recovery.request import Request
 from drawdown.recovery.snapshots import MANIFEST, snapshot_names
 from drawdown.spec import Pipeline, pipeline_names
 from drawdown.storage import Storage
+from drawdown.values.nearest import did_you_mean
 from drawdown.workspace import Workspace
 
 KIND = "rename"
@@ -37,15 +38,15 @@ _MARK = "renaming"
 
 
 def rename(workspace: Workspace, pipeline: Pipeline, old: str, request: Request) -> None:
-    """The steps of this module's page.
+    """Rename the pipeline, in the steps of this module's docstring.
 
     Args:
-        pipeline: of the new name.
+        pipeline: the pipeline under its new name.
 
     Raises:
         RefusedError: ``rename.folder``, ``rename.first-name``, ``rename.unknown``, ``rename.taken``,
             ``rename.open-run``. Nothing is touched then.
-        BusyError: ``lease.held``: a run of either goes on.
+        BusyError: ``lease.held``: a run under either name is active.
         SourceError: the storage or the metastore cannot be reached.
     """
     work = _Rename(workspace, pipeline, old)
@@ -65,7 +66,7 @@ def rename(workspace: Workspace, pipeline: Pipeline, old: str, request: Request)
                 (workspace.metastore, old),
             )
         ]
-        # Between the first look and the lease a run may have come and gone.
+        # Between the first check and the lease a run may have started and ended.
         work.refuse()
         origin = {"by": request.by, "why": request.why, "from": old, "to": pipeline.name}
         workspace.metastore.start_run(
@@ -104,7 +105,7 @@ class _Rename:
 
     @property
     def roots(self) -> list[tuple[str, str]]:
-        """Beginnings of paths, before and now, in every way in which one is written."""
+        """Return old and new path prefixes, in every notation that occurs."""
         found = [(f"{old}/", f"{new}/") for old, new in self._folders]
         for old, new in self._folders:
             found += sorted(spellings(self.storage.path(old), self.storage.path(new)))
@@ -112,7 +113,7 @@ class _Rename:
 
     @property
     def is_switched(self) -> bool:
-        """Whether a rename was cut off behind its third step."""
+        """Whether a rename was interrupted after step 3."""
         return self._marked_for == self.old and not self.workspace.metastore.generations(self.old)
 
     @property
@@ -121,11 +122,11 @@ class _Rename:
 
     @property
     def _marked_for(self) -> str | None:
-        """The old name of a rename to this one that was begun."""
+        """Return the old name of an unfinished rename to this name."""
         return self.storage.read_bytes(self._mark).decode() if self.storage.exists(self._mark) else None
 
     def refuse(self) -> None:
-        """Look at everything that must be so; touches nothing."""
+        """Check all preconditions; changes nothing."""
         old, new = self.old, self.new
         if old in pipeline_names(self.workspace.project):
             raise self._refused(
@@ -135,12 +136,14 @@ class _Rename:
             )
         generations = self.workspace.metastore.generations(old)
         if not generations:
-            raise self._refused("unknown", f"the metastore knows no checkpoint of {old}", "drawdown runs")
+            known = self.workspace.metastore.names() - {*pipeline_names(self.workspace.project)}
+            what = f"the metastore knows no checkpoint of {old} ({did_you_mean(old, known)})"
+            raise self._refused("unknown", what, "drawdown runs")
         first = str(generations[-1].fingerprint.get("sink.name", old))
         if self.pipeline.name_in_sink != first:
             raise self._refused(
                 "first-name",
-                f"the sink knows the batches of {old} by the name {first}",
+                f"the sink identifies the batches of {old} by the name {first}",
                 f"write `first_name: {first}` into include/pipelines/{new}/pipeline.yaml",
             )
         theirs = self.workspace.metastore.generations(new) or (
@@ -148,7 +151,7 @@ class _Rename:
         )
         if theirs:
             raise self._refused(
-                "taken", f"{new} has a checkpoint or files of its own", f"drawdown checkpoint show {new}"
+                "taken", f"{new} already has its own checkpoint or files", f"drawdown checkpoint show {new}"
             )
         self._refuse_unfinished()
 
@@ -162,9 +165,9 @@ class _Rename:
         if runs or self.workspace.metastore.open_changes(self.old):
             raise self._refused(
                 "open-run",
-                f"a run of {self.old} goes on, or has died and left work behind"
+                f"a run of {self.old} is active, or died and left work behind"
                 + "".join(f" ({r})" for r in runs),
-                f"wait for its end; or give the folder its old name back and `drawdown run {self.old}`",
+                f"wait until it ends; or rename the folder back and `drawdown run {self.old}`",
             )
 
     def _refused(self, id: str, what: str, do: str) -> RefusedError:
@@ -173,7 +176,7 @@ class _Rename:
         )
 
     def copy(self) -> None:
-        """Make the new folders, whatever an earlier attempt has left of them."""
+        """Create the new folders, even if an earlier attempt left some."""
         for _, new in self._folders:
             self.storage.delete(new)
         self.storage.write_atomic(self._mark, self.old.encode())
@@ -190,7 +193,7 @@ class _Rename:
             self.storage.write_atomic(manifest, json.dumps(self._renamed(noted)).encode())
 
     def keep_name_in_sink(self, lease: Lease) -> None:
-        """Let each generation know it: without `first_name:` the next run is refused then."""
+        """Record the name in each generation, so that the next run is refused without `first_name:`."""
         noted = {
             each.generation: {"fingerprint": {**each.fingerprint, "sink.name": self.pipeline.name_in_sink}}
             for each in self.workspace.metastore.generations(self.old)
@@ -202,7 +205,7 @@ class _Rename:
         for old, _ in self._folders:
             with durable("rename.remove"):
                 self.storage.delete(old)
-        # By time: the last of them has done it, those before were killed.
+        # By time: the last one did it, the ones before were killed.
         asked = sorted(run.run_id for run in self.workspace.metastore.open_runs(self.new) if run.kind == KIND)
         for run_id in asked[:-1]:
             self.workspace.metastore.finish_run(run_id, "crashed")
@@ -213,7 +216,7 @@ class _Rename:
         self.storage.delete(self._mark)
 
     def _checkpoints(self) -> Iterator[str]:
-        """The copies of all checkpoints, those in snapshots too."""
+        """Yield the copies of all checkpoints, including those in snapshots."""
         for generation in self.workspace.metastore.generations(self.old):
             yield f"{home_of(self.new)}/{generation.path.rpartition('/')[2]}"
         for name in snapshot_names(self.storage, self.new):
@@ -225,7 +228,7 @@ class _Rename:
         return path
 
     def _renamed(self, value: Any) -> Any:
-        """What a snapshot has noted, in the new name."""
+        """Return a snapshot's records under the new name."""
         if isinstance(value, Mapping):
             return {
                 self._renamed(key): self.new if key == "pipeline" else self._renamed(each)

@@ -1,4 +1,4 @@
-"""A recovery is a run: it takes the pipeline's lease, and leaves a record of who asked for it, and why."""
+"""Runs a recovery under the pipeline's lease and records who asked for it, and why."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ def as_run(
     work: Callable[[Callable[[], Lease]], _Done],
     summary: Callable[[_Done], str],
 ) -> _Done:
-    """Do the work under the lease; it gets a function that gives the current one, or raises when it was lost.
+    """Do the work under the lease; it receives a function that returns the current lease or raises if it was
+    lost.
 
     Args:
         summary: the sentence about what was done that the record keeps.
@@ -70,10 +71,10 @@ TIME = "%Y%m%dT%H%M%S.%fZ"
 
 
 def folder_name() -> str:
-    """A name for a folder made now, that sorts by time: 20260131T093000.123456Z."""
+    """Return a folder name for now that sorts by time: 20260131T093000.123456Z."""
     return datetime.now(UTC).strftime(TIME)
 
 
 def time_of(folder: str) -> datetime:
-    """When a folder of such a name was made."""
+    """Return when a folder with this name was made."""
     return datetime.strptime(folder, TIME).replace(tzinfo=UTC)

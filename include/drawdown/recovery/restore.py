@@ -1,12 +1,12 @@
-"""Restore a snapshot: checkpoint, carriers, staged files that are gone, and the metastore's rows.
+"""Restore: puts back a snapshot's checkpoint, carriers, missing staged files and metastore rows.
 
- 1  refuse when the sink is ahead of it and cannot or shall not go back, or the copy is not whole
- 2  mark the checkpoint as being restored: until the mark is gone, no run starts (verify.py)
- 3  take the sink back, when that was asked for
- 4  put the files back; what the snapshot does not have is removed
+ 1  refuse if the sink is ahead and cannot or must not go back, or if the copy is damaged
+ 2  mark the checkpoint: no run starts until the mark is removed (verify.py)
+ 3  reset the sink, if requested
+ 4  put the files back and remove those that are not in the snapshot
  5  put the metastore's rows back, in one transaction
- 6  take the mark away
-Cut off anywhere behind 2, the same command again completes it.
+ 6  remove the mark
+If it is interrupted after 2, running the command again completes it.
 """
 
 from __future__ import annotations
@@ -28,11 +28,12 @@ from drawdown.recovery.sink.back import (
     take_sink_back,
 )
 from drawdown.recovery.snapshots import Snapshot, read_snapshot, snapshots
+from drawdown.values.text import counted
 from drawdown.workspace import Generation
 
 
 def named_snapshot(generation: Generation, name: str) -> Snapshot:
-    """A snapshot of the pipeline by its name, or by the beginning of it; ``latest`` is the newest.
+    """Find a snapshot by its name or the beginning of it; ``latest`` is the newest.
 
     Raises:
         SpecError: ``checkpoint.no-snapshot``.
@@ -42,10 +43,11 @@ def named_snapshot(generation: Generation, name: str) -> Snapshot:
     if len(found) != 1:
         raise SpecError(
             "checkpoint.no-snapshot",
-            f"{generation.pipeline.name} has {len(found) or 'no'} snapshot(s) {name}",
+            f"{generation.pipeline.name} has"
+            f" {counted(len(found), 'snapshot') if found else 'no snapshot'} {name}",
             do=f"name one of: {', '.join(there)}"
             if there
-            else f"`drawdown checkpoint snapshot {generation.pipeline.name}` makes one",
+            else f"`drawdown checkpoint snapshot {generation.pipeline.name}` creates one",
         )
     return read_snapshot(generation.storage, f"{generation.folder}/snapshots/{found[0]}")
 
@@ -58,11 +60,11 @@ def restore(
     sink: bool,
     yes: bool = False,
 ) -> Snapshot:
-    """The steps of this module's page.
+    """Restore a snapshot, in the steps of this module's docstring.
 
     Args:
-        sink: take the sink back as well, to the last batch that the snapshot's checkpoint has.
-        yes: also when streams over its table then read rows a second time.
+        sink: also reset the sink to the last batch of the snapshot's checkpoint.
+        yes: continue even if streams over its table will read rows a second time.
 
     Raises:
         RefusedError: ``sink.ahead``, ``sink.behind``, ``sink.readers``, ``checkpoint.torn``, and as
@@ -102,14 +104,16 @@ def _shown_by(snapshot: Snapshot) -> dict[StagedTable, int]:
 
 
 def _noted(generation: Generation, snapshot: Snapshot) -> Checkpoint:
-    """The generation that the snapshot is of; a metastore that knows none yet learns it by the restore."""
+    """Return the snapshot's generation; a metastore without one gets it from the restore."""
     known = generation.checkpoint or snapshot.checkpoint
     if known.generation != snapshot.generation:
         raise RefusedError(
             "checkpoint.other-generation",
-            f"snapshot {snapshot.name} is of generation {snapshot.generation}, in use is {known.generation}",
+            f"snapshot {snapshot.name} belongs to generation {snapshot.generation}, but generation"
+            f" {known.generation} is live",
             where=generation.storage.path(snapshot.path),
-            do=f"`drawdown checkpoint show {generation.pipeline.name}` lists the snapshots of each",
+            do=f"`drawdown checkpoint show {generation.pipeline.name}` lists the snapshots of each"
+            " generation",
         )
     return known
 
@@ -120,7 +124,7 @@ def _refuse_torn(generation: Generation, snapshot: Snapshot) -> None:
     if torn:
         raise RefusedError(
             "checkpoint.torn",
-            f"the snapshot itself is not whole: {torn[0].what}",
+            f"the snapshot itself is damaged: {torn[0].what}",
             where=storage.path(torn[0].path),
             do=f"restore another one: `drawdown checkpoint show {generation.pipeline.name}` lists them",
         )

@@ -1,10 +1,10 @@
-"""Rewind: a checkpoint goes back to an earlier batch of its own; the next run replays what came behind.
+"""Rewind: takes a checkpoint back to an earlier batch; the next run replays the later ones.
 
-1  refuse when the sink is ahead and shall or can not go back, every table of it, or when something that batch
-   needs is not kept any more
-2  mark the checkpoint as being rewound: until the mark is gone, no run starts (verify.py)
+1  refuse if the sink is ahead and not all of its tables can or may go back, or if files for that batch are no
+   longer kept
+2  mark the checkpoint: no run starts until the mark is removed (verify.py)
 3  take the sink back, when that was asked for
-4  forget the later batches in the metastore, with the files they staged
+4  delete the later batches from the metastore, with their staged files
 5  remove commits and offsets, newest first; then logs of files are cut and newer state is removed
 6  take the mark away
 Cut off anywhere behind 2, the same command again completes it.
@@ -20,8 +20,8 @@ from drawdown.checkpoint.file_log import SOURCE_FIELDS
 from drawdown.errors import RefusedError
 from drawdown.fault_points import durable
 from drawdown.metastore.records import UNPUBLISHED, Lease, StagedTable
-from drawdown.recovery.faults import sink_log
 from drawdown.recovery.mark import mark, unmark
+from drawdown.recovery.repair.faults import keeps_keyed_state, keeps_state, sink_log
 from drawdown.recovery.sink.ahead import refuse_ahead
 from drawdown.recovery.sink.back import (
     TakenBack,
@@ -37,7 +37,7 @@ from drawdown.workspace import Generation
 
 @dataclass(frozen=True)
 class Rewound:
-    """What a rewind took back: batches, ascending, and what went with them."""
+    """The result of a rewind: the undone batches, ascending, and what was undone with them."""
 
     batches: list[int]
     sink: TakenBack
@@ -49,12 +49,12 @@ def rewind(
     """Make batch `to` the last committed one.
 
     Args:
-        sink: take the sink back as well.
-        yes: also when streams over its table then read rows a second time.
+        sink: also reset the sink.
+        yes: continue even if streams over its table will read rows a second time.
 
     Raises:
-        RefusedError: ``checkpoint.not-kept``: what `to` needs is gone; ``sink.ahead``, ``sink.behind``,
-            ``sink.readers``, and as `refuse_stuck`. Nothing is touched then.
+        RefusedError: ``checkpoint.not-kept``: files that `to` needs are gone; ``sink.ahead``,
+            ``sink.behind``, ``sink.readers``, and as `refuse_stuck`. Nothing is touched then.
         SourceError: the storage or the sink cannot be reached.
     """
     _refuse_unkept(generation, to)
@@ -94,10 +94,10 @@ def _shown_by(generation: Generation, last: int) -> dict[StagedTable, int]:
 
 
 def forget_batches(generation: Generation, last: int, lease: Lease) -> None:
-    """Forget the batches behind `last`, and remove what they staged and nobody has seen.
+    """Delete the batches after `last` from the metastore, and their staged files that were never visible.
 
-    What a version of a table names, readers of that version see for as long as upkeep keeps it: the rows that
-    a held slice has set aside were shown with the batch.
+    Files that a table version names stay until upkeep removes that version, because its readers see them: a
+    held slice's quarantined rows were already published, for example.
     """
     later = generation.batches(UNPUBLISHED, first_batch=last + 1)
     files = generation.staged_files(batch.batch_id for batch in later)
@@ -111,13 +111,20 @@ def forget_batches(generation: Generation, last: int, lease: Lease) -> None:
 
 
 def kept_batches(generation: Generation, without: frozenset[str] = frozenset()) -> list[int]:
-    """The committed batches that can be gone back to: their logs are kept, and so is all their state.
+    """Return the committed batches that a rewind can reach: their logs and all their state are kept.
 
     Args:
-        without: state files to be taken for missing, by their paths relative to the storage root.
+        without: state files to treat as missing, by paths relative to the storage root.
     """
     files = generation.files
-    stores = StateFiles.read(generation.storage, generation.path).stores.values()
+    try:
+        state = StateFiles.read(generation.storage, generation.path, keyed=keeps_keyed_state(generation))
+    except RefusedError:  # what its operators are cannot be read
+        return []
+    lost = without & {info.relative for info in state.metadata}
+    if lost or (keeps_state(generation) and not state.stores):
+        return []
+    stores = state.stores.values()
     both = sorted(set(files.commit_batches()) & set(files.offset_batches()))
     return [batch for batch in both if not any(store.needed(batch + 1, without)[1] for store in stores)]
 
@@ -128,16 +135,19 @@ def _refuse_unkept(generation: Generation, to: int) -> None:
         raise RefusedError(
             "checkpoint.not-kept",
             f"{name} cannot go back to batch {to}: "
-            + (f"kept are {kept[0]} to {kept[-1]}" if kept else "no committed batch is kept whole"),
+            + (
+                f"batches {kept[0]} to {kept[-1]} are kept"
+                if kept
+                else "no committed batch is completely kept"
+            ),
             where=generation.storage.path(generation.path),
-            do=f"name one of those, or restore a snapshot: `drawdown checkpoint show {name}` lists both",
+            do=f"choose one of those, or restore a snapshot: `drawdown checkpoint show {name}` lists both",
         )
-    # With several watermarks each source's greatest event time decides, and only the present one is noted.
+    # With several watermarks each source's greatest event time decides, and only the current one is recorded.
     if len(generation.pipeline.watermarked_sources) > 1:
         raise RefusedError(
             "checkpoint.event-times",
-            f"{name} has several watermarks, and the event times that its sources had shown by batch {to} are"
-            " not kept",
+            f"{name} has several watermarks, and its sources' event times as of batch {to} are not kept",
             where=str(generation.pipeline.folder / "pipeline.yaml"),
             do=f"restore a snapshot, which has them: `drawdown checkpoint show {name}` lists them",
         )

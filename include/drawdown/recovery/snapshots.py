@@ -1,12 +1,12 @@
-"""Snapshots: a copy of a checkpoint and of what the metastore knows of it, in ``snapshots/<time>``.
+"""Snapshots: copies of a checkpoint and its metastore records, in ``snapshots/<time>``.
 
-What a restore needs, beside the sink itself, is in it:
+A snapshot contains everything for a restore except the sink:
 - ``checkpoint/``: every file of the generation, but for half-written ones;
-- ``carriers/``: event times that wait to be read by a batch which may be planned already;
-- ``staged/``: the output files of batches that were not published yet. A publish or a sweep may take them
-  away, and the restored batches would name files that are gone;
-- ``snapshot.json``: the metastore's rows of the generation. It is written last: a folder without it is the
-  rest of a snapshot that was cut off.
+- ``carriers/``: event times that a batch, possibly already planned, still has to read;
+- ``staged/``: the output files of batches that were not published yet. A publish or a clean-up may remove
+  them, and the restored batches would name missing files;
+- ``snapshot.json``: the metastore's rows of the generation. It is written last: a folder without it is an
+  interrupted snapshot.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from typing import Any
 
 from drawdown.errors import RefusedError
 from drawdown.layout import snapshots_of
-from drawdown.metastore.columns import EPOCH
 from drawdown.metastore.records import BatchStatus, Checkpoint, Lease
-from drawdown.recovery.faults import all_faults, shown_batches
+from drawdown.recovery.repair.faults import all_faults, shown_batches
 from drawdown.recovery.request import folder_name
 from drawdown.storage import Storage
+from drawdown.values.interval import EPOCH
 from drawdown.workspace import Generation
 
 MANIFEST = "snapshot.json"
@@ -38,7 +38,7 @@ class Snapshot:
         name: of its folder; sorts by time.
         path: of its folder, relative to the storage root.
         last_batch: the last batch that Spark had committed, -1 for none.
-        shown: the last batch that each table of the sink held.
+        shown: by table of the sink, its last batch.
         staged: path of a staged file relative to the storage root to its copy's name below ``staged/``.
         rows: the metastore's rows by table, see `Metastore.export_generation`.
     """
@@ -55,25 +55,25 @@ class Snapshot:
 
     @property
     def checkpoint(self) -> Checkpoint:
-        """What the metastore had noted of the generation."""
+        """Return the metastore's record of the generation."""
         [row] = self.rows["checkpoints"]
         return Checkpoint(**{**row, "created_at": EPOCH + timedelta(microseconds=row["created_at"])})
 
 
 def snapshots(storage: Storage, pipeline: str) -> list[Snapshot]:
-    """The finished snapshots of a pipeline, oldest first."""
+    """Return the finished snapshots of a pipeline, oldest first."""
     folder = snapshots_of(pipeline)
     return [read_snapshot(storage, f"{folder}/{name}") for name in snapshot_names(storage, pipeline)]
 
 
 def snapshot_names(storage: Storage, pipeline: str) -> list[str]:
-    """Of the finished snapshots of a pipeline, oldest first."""
+    """Return the names of a pipeline's finished snapshots, oldest first."""
     found = storage.list_files(f"{snapshots_of(pipeline)}/*/{MANIFEST}")
     return [info.relative.split("/")[-2] for info in found]
 
 
 def read_snapshot(storage: Storage, path: str) -> Snapshot:
-    """One snapshot by its folder. Raises FileNotFoundError when it is not there, or not finished."""
+    """Read one snapshot by its folder. Raises FileNotFoundError if it does not exist or is not finished."""
     noted = json.loads(storage.read_bytes(f"{path}/{MANIFEST}"))
     return Snapshot(name=path.rpartition("/")[2], path=path, **noted)
 
@@ -82,11 +82,11 @@ def take_snapshot(generation: Generation, current: Callable[[], Lease]) -> Snaps
     """Copy the active generation.
 
     Args:
-        current: gives the lease it is made under, or raises when it was lost.
+        current: returns the current lease; raises if it was lost.
 
     Raises:
-        RefusedError: ``checkpoint.none``: there is no checkpoint; ``checkpoint.torn``: a copy of it would
-            help nobody.
+        RefusedError: ``checkpoint.none``: there is no checkpoint; ``checkpoint.torn``: a copy would be
+            useless.
         SourceError: the storage or the sink cannot be reached.
     """
     storage, name = generation.storage, generation.pipeline.name
@@ -94,17 +94,18 @@ def take_snapshot(generation: Generation, current: Callable[[], Lease]) -> Snaps
     if generation.checkpoint is None or not generation.files.exists:
         raise RefusedError(
             "checkpoint.none",
-            f"{name} has no checkpoint that could be copied",
+            f"{name} has no checkpoint to copy",
             where=storage.path(generation.path),
-            do=f"`drawdown checkpoint verify {name}` says more; before the first run there is nothing",
+            do=f"`drawdown checkpoint verify {name}` shows details; before the first run there is no"
+            " checkpoint",
         )
     torn = [fault for fault in all_faults(generation) if fault.needed]
     if torn:
         raise RefusedError(
             "checkpoint.torn",
-            f"a snapshot now would keep a checkpoint that is not whole: {torn[0].what}",
+            f"a snapshot now would copy a damaged checkpoint: {torn[0].what}",
             where=storage.path(torn[0].path),
-            do=f"`drawdown checkpoint verify {name}` lists what is wrong and what fixes it",
+            do=f"`drawdown checkpoint verify {name}` lists the faults and their fixes",
         )
     path = f"{generation.folder}/snapshots/{folder_name()}"
     copied = _copy_folder(storage, generation.path, f"{path}/checkpoint", current)
@@ -125,7 +126,7 @@ def take_snapshot(generation: Generation, current: Callable[[], Lease]) -> Snaps
 
 
 def _copy_folder(storage: Storage, folder: str, target: str, current: Callable[[], Lease]) -> list[int]:
-    """Copy all but half-written files; their sizes."""
+    """Copy all but half-written files; returns their sizes."""
     sizes = []
     for info in list(storage.walk(folder)):
         if not info.name.endswith(".tmp"):

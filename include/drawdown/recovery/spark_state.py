@@ -1,8 +1,8 @@
-"""The state of a pipeline, read from its checkpoint with Spark's own data sources; nothing is written.
+"""Reads a pipeline's state from its checkpoint with Spark's own data sources; writes nothing.
 
 Spark's ``state-metadata`` lists the stores of every stateful operator, ``statestore`` reads the rows of one
-(Spark 4.2, StateMetadataSource and StateDataSource). Settings of the first run are read from the checkpoint,
-so any session will do.
+(Spark 4.2, StateMetadataSource and StateDataSource). The first run's settings are read from the checkpoint,
+so any session works.
 """
 
 from __future__ import annotations
@@ -22,12 +22,14 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from drawdown.checkpoint import CheckpointFiles, plain_path
+from drawdown.checkpoint import plain_path
 from drawdown.errors import RefusedError, SourceError, SpecError
 from drawdown.layout import home_of
+from drawdown.recovery.repair.advice import refuse_torn
 from drawdown.spark.sentences import root_sentence
 from drawdown.storage import Storage
 from drawdown.values.nearest import did_you_mean
+from drawdown.workspace import Generation
 
 _DEFAULT = "default"
 _JOIN_SIDES = ("left", "right")
@@ -44,7 +46,7 @@ class StateStore:
         name: of the operator, as Spark's progress names it.
         store: ``default``; of a join ``left-keyToNumValues``, ``left-keyWithIndexToValue`` and the same of
             the right; of transformWithState the names of its state variables, and ``timers``.
-        partitions: how many the first run has fixed.
+        partitions: the number that the first run fixed.
         first_batch, last_batch: between which batches Spark's operator metadata says it can be read.
         keys: rows in it; None when it could not be counted.
         bytes: of the operator's files on storage, all versions that are kept; stores of one operator may
@@ -166,8 +168,8 @@ class StateReader:
     def _location(self) -> str:
         """The checkpoint as Spark's sources of state find it.
 
-        They escape the path and then take it as it stands, so that none with a space is found (seen with
-        Spark 4.2): such a checkpoint is read through a link.
+        They escape the path and then use it literally, so paths with a space are not found (seen with Spark
+        4.2): these checkpoints are read through a link.
         """
         path = plain_path(self.storage.path(self.path))
         if not self.storage.is_local or quote(path) == path:
@@ -181,7 +183,7 @@ class StateReader:
         return TemporaryDirectory(prefix="drawdown-state-")
 
     def _load(self, format: str, options: Mapping[str, str]) -> DataFrame:
-        # Stores report to a coordinator, which starts when an application first asks for its queries.
+        # Stores report to a coordinator, which starts when an application first accesses its queries.
         _ = self.session.streams
         try:
             return self.session.read.format(format).options(**options).load()
@@ -205,29 +207,34 @@ class StateReader:
         )
 
 
-def refuse_without_state(pipeline: str, storage: Storage, path: str | None, batch: int | None) -> None:
-    """A checkpoint, and in it the batch, must be there.
+def refuse_without_state(generation: Generation, batch: int | None) -> None:
+    """Refuse if the checkpoint, or the batch in it, is missing or damaged.
 
     Raises:
-        RefusedError: ``state.no-checkpoint``: no run has committed a batch; ``state.no-batch``: this one is
-            not kept.
+        RefusedError: ``state.no-checkpoint``: no run has committed a batch; ``state.no-batch``: this batch is
+            not kept; ``checkpoint.torn`` as `refuse_torn`.
     """
-    last = CheckpointFiles(storage, path).last_commit_batch() if path is not None else None
-    if path is None or last is None:
+    refuse_torn(generation)
+    pipeline, storage, files = generation.pipeline.name, generation.storage, generation.files
+    kept = files.commit_batches()
+    if not kept:
         raise RefusedError(
             "state.no-checkpoint",
             f"{pipeline} has no checkpoint with a committed batch, so there is no state to read",
-            where=storage.path(path or home_of(pipeline)),
-            do=f"`drawdown run {pipeline}` makes one",
+            where=storage.path(home_of(pipeline)),
+            do=f"`drawdown run {pipeline}` creates one",
         )
-    kept = CheckpointFiles(storage, path).commit_batches()
-    if batch is not None and batch not in kept:
+    if batch is None:
+        return
+    if batch not in kept:
         raise RefusedError(
             "state.no-batch",
             f"batch {batch} is not among the committed batches that the checkpoint keeps",
-            where=storage.path(path),
-            do=f"name one from {kept[0]} to {kept[-1]}; spark.sql.streaming.minBatchesToRetain keeps more",
+            where=storage.path(generation.path),
+            do=f"name one from {kept[0]} to {kept[-1]}; raise spark.sql.streaming.minBatchesToRetain to"
+            " keep more",
         )
+    files.offsets(batch)
 
 
 def _readable(row: Mapping[str, Any]) -> Sequence[tuple[str, Mapping[str, str]]]:

@@ -1,1 +1,1 @@
-"""A replay: one closed event-time interval, computed again and put in place of the present rows."""
+"""A replay: recomputes one closed event-time interval and replaces its rows."""

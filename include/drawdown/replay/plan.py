@@ -1,43 +1,50 @@
-"""What a replay stands on, and what refuses it before Spark starts.
+"""The basis of a replay, and the checks before Spark starts.
 
-A replay recomputes what the live query has finished with. So it reads what that has read, up to the last
-batch that readers see, and only event times that its watermark has passed: no later batch can then bring
-a row of the interval twice.
+A replay recomputes only what the live query has finished with. It reads the live query's input up to the last
+visible batch, and only event times behind its watermark, so that no later batch can add a row of the interval
+twice.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Checkpoint
+from drawdown.metastore.records import Checkpoint, HeldSlice
 from drawdown.sources.committed_offsets import CommittedOffsets
 from drawdown.sources.replay_basis import ReplayBasis, replay_of
 from drawdown.spec import Pipeline
-from drawdown.values.interval import Interval, shown
+from drawdown.values.interval import EPOCH, Interval
+from drawdown.values.text import utc
 from drawdown.workspace import Workspace
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def basis_at(
     workspace: Workspace, pipeline: Pipeline, checkpoint: Checkpoint | None, last: int
 ) -> ReplayBasis:
-    """What a replay stands on when `last` is the last visible batch.
+    """Return the basis of a replay when `last` is the last visible batch.
 
     Raises:
-        RefusedError: ``replay.nothing-visible``: readers see no batch, or one the metastore does not know.
-            ``replay.uneven``: a source that is used twice is read further by one of its uses.
+        RefusedError: ``replay.nothing-visible``: no batch is visible, or one that is not in the metastore.
+            ``replay.uneven``: a source that is used twice was read to different offsets.
     """
     batch = (
         None if checkpoint is None else workspace.metastore.batch(pipeline.name, checkpoint.generation, last)
     )
+    held = workspace.metastore.held_slices(pipeline.name)
+    if (checkpoint is None or batch is None) and held:
+        raise RefusedError(
+            "replay.nothing-visible",
+            f"nothing that {pipeline.name} has drained is visible: a slice ({held[0]}) is held",
+            where=f"pipeline {pipeline.name}",
+            do=_decide_first(held[0]),
+        )
     if checkpoint is None or batch is None:
         raise RefusedError(
             "replay.nothing-visible",
-            f"nothing that {pipeline.name} has drained is visible yet, so there is nothing to replay",
+            f"{pipeline.name} has not published anything yet, so there is nothing to replay",
             where=f"pipeline {pipeline.name}",
             do=f"drawdown run {pipeline.name}",
         )
@@ -47,43 +54,59 @@ def basis_at(
     if uneven := [name for name in pipeline.streaming_sources if past.differs(name)]:
         raise RefusedError(
             "replay.uneven",
-            f"the transform of {pipeline.name} reads {uneven[0]} several times, and after batch {last} its"
-            " readings are not equally far",
+            f"the transform of {pipeline.name} reads {uneven[0]} several times, and after batch {last}"
+            " these reads are at different offsets",
             where=f"pipeline {pipeline.name}",
             do=f"drawdown run {pipeline.name}",
         )
     closed = _closed(workspace.metastore, pipeline, checkpoint, files, last)
-    return ReplayBasis(checkpoint, batch, past, closed)
+    return ReplayBasis(checkpoint, batch, past, closed, held)
 
 
 def refuse_open(
     pipeline: Pipeline, interval: Interval, basis: ReplayBasis, closed_at: datetime | None = None
 ) -> None:
-    """Raise RefusedError ``replay.open`` for an interval that the live query is not finished with.
+    """Raise RefusedError ``replay.open`` for an interval that the live query has not finished.
 
     Args:
-        closed_at: the watermark by which its state is, once the plan is known.
+        closed_at: the watermark that finishes its state, once the plan is known.
     """
     needed = interval.end + replay_of(pipeline).lookahead.delta
     needed = max(needed, closed_at or needed)
-    if basis.closed < needed:
-        stands = "has seen no event yet" if basis.closed <= _EPOCH else f"stands at {shown(basis.closed)}"
+    if basis.closed >= needed:
+        return
+    stands = "has not seen an event yet" if basis.closed <= EPOCH else f"is at {utc(basis.closed)}"
+    if basis.held:
+        first = basis.held[0]
         raise RefusedError(
             "replay.open",
-            f"the watermark of {pipeline.name} {stands}, and the interval {interval} is closed when it is at"
-            f" {shown(needed)} (its end, and what its rows reach beyond it)",
+            f"a slice of {pipeline.name} ({first}) is held, and the watermark of the batches published"
+            f" before it {stands}; the interval {interval} is closed when it reaches {utc(needed)} (its end"
+            " plus the reach of its rows)",
             where=f"pipeline {pipeline.name}",
-            do=f"replay what ends earlier; or `drawdown run {pipeline.name}` when later events have arrived",
+            do=f"replay an earlier interval, or first {_decide_first(first)}",
         )
+    raise RefusedError(
+        "replay.open",
+        f"the watermark of {pipeline.name} {stands}; the interval {interval} is closed when it reaches"
+        f" {utc(needed)} (its end plus the reach of its rows)",
+        where=f"pipeline {pipeline.name}",
+        do=f"replay an earlier interval, or `drawdown run {pipeline.name}` once later events have arrived",
+    )
+
+
+def _decide_first(held: HeldSlice) -> str:
+    name = held.verdict.pipeline
+    return f"decide about {held}: drawdown release {name} --why ..., or drawdown discard {name} --why ..."
 
 
 def _closed(
     metastore: Metastore, pipeline: Pipeline, checkpoint: Checkpoint, files: CheckpointFiles, last: int
 ) -> datetime:
-    """The event time that the query was finished with after batch `last`.
+    """Return the event time up to which the query was finished after batch `last`.
 
-    State is let go by the watermark that a batch ran with. Without state a row is out with its batch, so the
-    watermark that the batch has made counts.
+    A batch drops state by the watermark it ran with. Without state, a row leaves with its batch, so the
+    watermark after the batch counts.
     """
     if not pipeline.watermarked_sources:
         return metastore.now()
@@ -92,7 +115,7 @@ def _closed(
     elif last in files.offset_batches():
         millis = files.offsets(last).watermark_ms
     else:
-        # Spark keeps the newest only; a batch is noted with the watermark of the one before it.
+        # Spark keeps only the newest; a batch is recorded with the watermark of the one before.
         behind = metastore.batch(pipeline.name, checkpoint.generation, last + 1)
-        return _EPOCH if behind is None or behind.watermark is None else behind.watermark
-    return _EPOCH + timedelta(milliseconds=millis)
+        return EPOCH if behind is None or behind.watermark is None else behind.watermark
+    return EPOCH + timedelta(milliseconds=millis)

@@ -1,8 +1,8 @@
 """Replacing one event-time interval of a sink by recomputed rows, while drains go on.
 
-What the replay has read ends with a batch, its basis. Batches that became visible since then may have
-brought rows of the interval, which the replay knows nothing of: it is *overtaken* then, and nothing is
-replaced. Replacing the same interval twice gives the same table.
+The replay has read up to a certain batch, its basis. Batches published since then may have added rows of the
+interval that the replay has not read: it is then *overtaken*, and nothing is replaced. Replacing the same
+interval twice gives the same table.
 """
 
 from __future__ import annotations
@@ -35,38 +35,51 @@ _CUT = timedelta(milliseconds=1)
 
 
 def staged_folder(pipeline: str, interval: Interval) -> str:
-    """Where the rows of a replay wait for their audit, relative to the storage root."""
+    """Return the folder where a replay's rows wait for their audit, relative to the storage root."""
     return replay_folder(pipeline, interval.name)
 
 
+def possible_until(workspace: Workspace, pipeline: Pipeline) -> datetime:
+    """The latest end of an interval that can be replayed now; only Spark knows how far state reaches.
+
+    Raises:
+        RefusedError: ``replay.undeclared``, ``replay.nothing-visible``. SourceError: as `stand_on`.
+    """
+    return _visible(workspace, pipeline).closed - replay_of(pipeline).lookahead.delta
+
+
 def stand_on(workspace: Workspace, pipeline: Pipeline, interval: Interval) -> ReplayBasis:
-    """What a replay of this interval that starts now stands on.
+    """Return the basis of a replay of this interval that starts now.
 
     Raises:
         RefusedError: ``replay.undeclared``, ``replay.nothing-visible``, ``replay.open``, ``replay.waiting``.
         SourceError: the sink cannot be reached.
     """
-    replay_of(pipeline)
-    checkpoint = workspace.metastore.active_checkpoint(pipeline.name)
-    last = -1
-    if checkpoint is not None and (target := target_of(workspace.project, pipeline, "output")) is not None:
-        last = target.published_batch(transaction_id(pipeline.name_in_sink, checkpoint.generation, "output"))
-        # A batch without rows, such as one of late events only, needs no commit of the sink.
-        newer = workspace.metastore.batches(
-            pipeline.name, checkpoint.generation, ("published",), first_batch=last + 1
-        )
-        last = max([last, *(batch.batch_id for batch in newer)])
-    basis = basis_at(workspace, pipeline, checkpoint, last)
+    basis = _visible(workspace, pipeline)
     refuse_open(pipeline, interval, basis)
     _refuse_waiting(workspace.metastore, pipeline, basis, interval)
     return basis
 
 
+def _visible(workspace: Workspace, pipeline: Pipeline) -> ReplayBasis:
+    replay_of(pipeline)
+    checkpoint = workspace.metastore.active_checkpoint(pipeline.name)
+    last = -1
+    if checkpoint is not None and (target := target_of(workspace.project, pipeline, "output")) is not None:
+        last = target.published_batch(transaction_id(pipeline.name_in_sink, checkpoint.generation, "output"))
+        # A batch without rows (only late events, for example) needs no sink commit.
+        newer = workspace.metastore.batches(
+            pipeline.name, checkpoint.generation, ("published",), first_batch=last + 1
+        )
+        last = max([last, *(batch.batch_id for batch in newer)])
+    return basis_at(workspace, pipeline, checkpoint, last)
+
+
 def refuse_replay(workspace: Workspace, pipeline: Pipeline, interval: Interval) -> None:
-    """Raise what refuses a replay of this interval, as far as it is known without Spark.
+    """Refuse a replay of this interval, as far as that is possible without Spark.
 
     Raises:
-        RefusedError: as `stand_on`, and what the modules plan/replay_* say of their kind of source.
+        RefusedError: as `stand_on`, and the refusals of each kind of source.
         SourceError: as `stand_on`; a broker does not answer, a table cannot be read.
     """
     basis = stand_on(workspace, pipeline, interval)
@@ -86,7 +99,7 @@ def _refuse_waiting(metastore: Metastore, pipeline: Pipeline, basis: ReplayBasis
     if held := sorted({number for number, file in files if _may_hold(file, column, interval)}):
         raise RefusedError(
             "replay.waiting",
-            f"batch {held[0]} of {pipeline.name} holds rows of {interval} and is not published yet",
+            f"batch {held[0]} of {pipeline.name} contains rows of {interval} and is not published yet",
             where=f"pipeline {pipeline.name}",
             do=f"`drawdown release {pipeline.name}` or `discard` first, or `drawdown run {pipeline.name}`",
         )
@@ -111,7 +124,7 @@ class Replacement:
 
 
 def decided_rows(metastore: Metastore, pipeline: Pipeline) -> dict[str, QuarantineDecision]:
-    """What people decided about rows of the quarantine, by id: a replay must obey all of it."""
+    """Return all decisions about quarantined rows, by id: a replay must respect them."""
     decisions = metastore.decisions(pipeline.name)
     return {each.decision_id: each for each in decisions if each.kind != "interval"}
 
@@ -122,10 +135,10 @@ def replace_interval(
     """Make the recomputed rows visible in place of those of the interval.
 
     Args:
-        lease: that under which replays of the pipeline commit, one at a time.
+        lease: the lease under which replays of the pipeline commit, one at a time.
 
     Returns:
-        False when the replay was overtaken.
+        False if the replay was overtaken.
 
     Raises:
         RefusedError: ``lease.lost``.
@@ -140,7 +153,7 @@ def replace_interval(
             return True
         stands = workspace.metastore.batch(pipeline.name, generation, replacement.basis.batch.batch_id)
         if stands is None or stands.epoch != replacement.basis.batch.epoch:
-            # A rewind has taken the last batch that was read back; it may have come again as another.
+            # A rewind has undone the last batch that was read; it may have been replayed with other rows.
             return True
         if decided_rows(workspace.metastore, pipeline).keys() != replacement.decided:
             return True
@@ -184,7 +197,7 @@ def _note_now_in(
     visible: int,
     replacement: Replacement,
 ) -> None:
-    """Before the commit: these rows are not open any more if it is made, and as they were if it is not."""
+    """Record before the commit which rows it closes; without the commit they stay open."""
     if not replacement.now_in:
         return
     keys = write_keys(workspace.storage, folder_of(pipeline, change.change_id), replacement.now_in)
@@ -197,7 +210,7 @@ def _note_now_in(
 
 
 def staged_in(storage: Storage, folder: str) -> list[StagedFile]:
-    """What Spark has written into a folder, file by file."""
+    """Return the files that Spark has written into a folder."""
     import pyarrow.parquet as pq
 
     found = []
@@ -210,10 +223,10 @@ def staged_in(storage: Storage, folder: str) -> list[StagedFile]:
 
 
 def _may_hold(file: StagedFile, column: str, interval: Interval) -> bool:
-    """Whether a staged file may hold a row of the interval, by its statistics; without them it may."""
+    """Whether a staged file can contain a row of the interval, by its statistics; true without statistics."""
     stats = json.loads(str(file.action.get("stats") or "{}"))
     if not file.rows or stats.get("nullCount", {}).get(column) == file.rows:
-        # A row without a time is in no interval.
+        # A row without a time belongs to no interval.
         return False
     least, most = (stats.get(which, {}).get(column) for which in ("minValues", "maxValues"))
     if least is None or most is None:

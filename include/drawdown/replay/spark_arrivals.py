@@ -1,4 +1,4 @@
-"""Which batch of the live query each row of a replay came with.
+"""Finds the batch of the live query with which each row of a replay arrived.
 
 In update mode without state the live query writes a key again with every batch that brings it, and the sink
 keeps the last one. A replay has all rows at once, so it computes them batch by batch, in the same order.
@@ -23,17 +23,17 @@ from drawdown.spec import Pipeline
 
 ARRIVAL = "_dd_arrival"
 
-# Of rows that nobody knows a batch of.
+# For rows whose batch is unknown.
 _UNKNOWN = 0
 
 
 def with_arrival(
     frame: DataFrame, metastore: Metastore, pipeline: Pipeline, basis: ReplayBasis, name: str
 ) -> DataFrame:
-    """A frame of `BoundedReading` with ARRIVAL: a greater number came with a later batch.
+    """Add ARRIVAL to a frame of `BoundedReading`: a greater number means a later batch.
 
-    Rows of batches whose notes were pruned have one number together, between those of the batches around
-    them. All rows of a Delta table, which is read as of a version, have the same.
+    Rows of batches whose records were pruned share one number, between those of the batches around them. All
+    rows of a Delta table, which is read as of a version, have the same number.
     """
     batches = [
         batch
@@ -85,7 +85,7 @@ def _of_offsets(batches: list[Batch], number: int) -> Iterator[tuple[str, int, i
         for at, end in flat(batch.offsets_to[number]).items():
             of = ranges.setdefault(at, [])
             if of and end < of[-1][1]:
-                # The topic was made again.
+                # The topic was recreated.
                 of.clear()
             known = of[-1][1] if of else 0
             first = max(before.get(at, known), known)

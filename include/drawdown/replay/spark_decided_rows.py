@@ -1,9 +1,9 @@
-"""Rows of the quarantine in the replay of an interval, which reads their records from the sources again.
+"""Applies decisions about quarantined rows to the replay of an interval, which reads their records again.
 
-What was decided about a record holds: one that was dropped stays out, one that waits for a batch behind the
-basis comes with that, and one that went in patched goes in patched. The others are judged like any record;
-those that were open and pass now are in the interval from the replay's commit on, and not open any more.
-A record of Kafka is known by its place, one of a file by the file and its columns.
+Decisions stay valid: a dropped record stays out, one that waits for a batch after the basis comes with that
+batch, and a patched one is patched again. All others are judged like any record; open ones that now pass are
+part of the interval once the replay commits, and no longer open. A Kafka record is identified by its offset,
+a file's record by the file and its columns.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from drawdown.sources.spark_columns import CORRUPT, ORIGIN, SYSTEM_COLUMNS
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 from drawdown.values.interval import Interval
+from drawdown.values.text import counted
 from drawdown.workspace import Workspace
 
 _IDENTITY = "_dd_identity"
@@ -80,7 +81,7 @@ class DecidedRows:
         return cls(session, workspace.project, pipeline, basis, interval, decisions, known, folder)
 
     def obeyed(self, name: str, frame: DataFrame) -> DataFrame:
-        """A frame of `BoundedReading`, in which every record is as it was decided.
+        """Apply the decisions to a frame of `BoundedReading`.
 
         Raises:
             RefusedError: ``replay.decided``: some of these records are not found in the source.
@@ -103,7 +104,7 @@ class DecidedRows:
     def judged(self, name: str, judged: DataFrame) -> None:
         """Note in `now_in` which open rows are among the fed rows of the interval; `judged` has FATE.
 
-        Of a source without a watermark nothing can be said: no time tells which interval its records are in.
+        Sources without a watermark are skipped: their records belong to no known interval.
         """
         mark = self.pipeline.sources[name].watermark
         start, end = self.interval.start, self.interval.end
@@ -166,14 +167,14 @@ class DecidedRows:
         return (time >= F.lit(wanted.start)) & (time < F.lit(wanted.end))
 
     def _refuse_unknown(self, name: str, rows: DataFrame, records: DataFrame) -> None:
-        """Every one that can be read and is wanted must be there; else it would come as the source has it."""
+        """Refuse if a decided record is not found: it would come in unpatched."""
         expected = rows.where(F.col(CORRUPT).isNull() & self._wanted(name)).count()
         found = records.where(F.col(CORRUPT).isNull() & self._wanted(name)).count()
         if found < expected:
             raise RefusedError(
                 "replay.decided",
-                f"{expected - found} record(s) of source {name} of {self.pipeline.name} were patched or"
-                " dropped in the quarantine, and are not in the source as they were set aside",
+                f"{counted(expected - found, 'record')} of source {name} of {self.pipeline.name}, patched or"
+                " dropped in the quarantine, not found in the source as it was set aside",
                 where=f"pipeline {self.pipeline.name}, source {name}, {self.interval}",
                 do=f"`drawdown quarantine show {self.pipeline.name} --state replayed` (or dropped) shows"
                 " them: bring back their files, and the columns that the schema had",

@@ -1,9 +1,8 @@
-"""How a column of an analysed plan lies against the event times of the rows that it was made from.
+"""Computes how far a column of an analysed plan can be from the event times of its input rows.
 
-A replay reads rows by their event time and replaces rows by their `time_column`. Both fit together only
-where the plan shows how far the one can lie from the other: this module follows each column from the
-sources' watermarked columns upwards. What it does not know, it says nothing about: a column without a
-span of some source may lie anywhere.
+A replay reads rows by their event time and replaces rows by their `time_column`. That works only if the plan
+shows how far one can be from the other: this module follows each column upwards from the sources' watermarked
+columns. For a column without a span for some source, the distance is unknown.
 
 All numbers are microseconds; times of day and days are UTC, the time zone of every session.
 """
@@ -17,8 +16,15 @@ from functools import reduce
 from math import gcd
 from typing import Any
 
-from drawdown.query.checks.join_sides import Join, JoinSide
-from drawdown.query.checks.plan_tree import Node, is_watermarked, is_watermarked_column, items
+from drawdown.query.checks.plan_tree import (
+    Node,
+    conjuncts,
+    expr_id,
+    is_watermarked,
+    is_watermarked_column,
+    items,
+)
+from drawdown.query.checks.stateful.join_sides import Join, JoinSide
 from drawdown.rows.boundary import boundary_name
 from drawdown.spec import Pipeline
 
@@ -154,7 +160,7 @@ def times_of(node: Node, column: str, pipeline: Pipeline, jvm: Any) -> tuple[Tim
     """What is known of an output column of an analysed plan, and the watermarked sources below it."""
     rows = _Reader(pipeline, jvm).rows(node)
     (attribute,) = (each for each in items(node.java.output()) if each.name() == column)
-    found = rows.columns.get(_id(attribute))
+    found = rows.columns.get(expr_id(attribute))
     return found if isinstance(found, Times) else None, rows.sources
 
 
@@ -190,7 +196,7 @@ class _Reader:
             columns = _united(node, inputs)
         elif node.name in ("Deduplicate", "Distinct"):
             keys = items(node.java.keys() if node.name == "Deduplicate" else node.java.output())
-            columns = _deduplicated(inputs[0], [_id(key) for key in keys])
+            columns = _deduplicated(inputs[0], [expr_id(key) for key in keys])
         elif node.name == "DeduplicateWithinWatermark":
             columns = self._within_watermark(inputs[0])
         return Rows(columns, read, held)
@@ -200,12 +206,15 @@ class _Reader:
         if mark is None:
             return Rows()
         (time,) = (a for a in items(node.java.output()) if a.name().lower() == mark.column.lower())
-        return Rows({_id(time): Times({source: _SAME})}, frozenset({source}))
+        return Rows({expr_id(time): Times({source: _SAME})}, frozenset({source}))
 
     def _with_cte(self, node: Node) -> Rows:
         *definitions, plan = node.children
         for each in definitions:
-            self.named[int(each.java.id())] = self.rows(each), [_id(a) for a in items(each.java.output())]
+            self.named[int(each.java.id())] = (
+                self.rows(each),
+                [expr_id(a) for a in items(each.java.output())],
+            )
         return self.rows(plan)
 
     def _within_watermark(self, rows: Rows) -> dict[int, Column]:
@@ -337,7 +346,7 @@ def _equal(join: Join) -> list[tuple[int, int]]:
         return []
     pairs = zip(items(keys.get()._2()), items(keys.get()._3()), strict=True)
     return [
-        (_id(one), _id(other))
+        (expr_id(one), expr_id(other))
         for one, other in pairs
         if one.nodeName() == other.nodeName() == "AttributeReference"
     ]
@@ -353,7 +362,7 @@ def _compared(join: Join, side: JoinSide) -> int | None:
     if not condition.isDefined():
         return None
     mentioned = [a for a in items(condition.get().references().toSeq()) if side.has(a) and is_watermarked(a)]
-    return _id(mentioned[0]) if len(mentioned) == 1 else None
+    return expr_id(mentioned[0]) if len(mentioned) == 1 else None
 
 
 def _furthest(join: Join, side: JoinSide) -> tuple[int, int] | None:
@@ -361,7 +370,7 @@ def _furthest(join: Join, side: JoinSide) -> tuple[int, int] | None:
     time the watermark lies by which Spark gives up its row, which it counts in milliseconds."""
     closest: int | None = None
     apart: int | None = None
-    for condition in _conjuncts(join.node.java.condition().get()):
+    for condition in conjuncts(join.node.java.condition().get()):
         millis = join.furthest(side, condition)
         if millis is None:
             continue
@@ -373,14 +382,6 @@ def _furthest(join: Join, side: JoinSide) -> tuple[int, int] | None:
     return None if apart is None or closest is None else (apart, closest)
 
 
-def _conjuncts(condition: Any) -> Iterator[Any]:
-    if condition.getClass().getSimpleName() == "And":
-        yield from _conjuncts(condition.left())
-        yield from _conjuncts(condition.right())
-    else:
-        yield condition
-
-
 # The other nodes.
 
 
@@ -388,13 +389,13 @@ def _aggregated(node: Node, rows: Rows) -> dict[int, Column]:
     """All rows of a group share what it is grouped by, and so what is computed from that."""
     known = dict(rows.columns)
     keys = [each for each in items(node.java.groupingExpressions()) if is_watermarked_column(each)]
-    key = known.get(_id(keys[0])) if keys else None
+    key = known.get(expr_id(keys[0])) if keys else None
     if key is None:
         return _evaluated(items(node.java.aggregateExpressions()), known)
     end = _start(key).moved(_end(key))
     # A group is given once the watermark has come to the end of its window.
     done = replace(_start(key), done=Span(_end(key) + rows.held, _end(key) + rows.held))
-    known[_id(keys[0])] = replace(key, start=done) if isinstance(key, Window) else done
+    known[expr_id(keys[0])] = replace(key, start=done) if isinstance(key, Window) else done
     return {
         number: column if _start(column).done else _done_at(column, end, rows.held)
         for number, column in _evaluated(items(node.java.aggregateExpressions()), known).items()
@@ -418,7 +419,7 @@ def _between(times: Times, other: Times) -> Span | None:
 
 
 def _deduplicated(rows: Rows, keys: Sequence[int]) -> dict[int, Column]:
-    """Which of the rows with these keys is kept, nobody knows: its other columns may be another row's."""
+    """It is unknown which row per key is kept, so its other columns may be another row's."""
     columns = {number: column for number, column in rows.columns.items() if number in keys}
     shared = [_start(column) for column in columns.values()]
     for number, column in rows.columns.items():
@@ -436,7 +437,7 @@ def _united(node: Node, inputs: Sequence[Rows]) -> dict[int, Column]:
     # A branch without event times, such as the carriers', is not read by them.
     branches = [pair for pair in zip(node.children, inputs, strict=True) if pair[1].sources]
     for place, output in enumerate(items(node.java.output())):
-        found = [rows.columns.get(_id(child.java.output().apply(place))) for child, rows in branches]
+        found = [rows.columns.get(expr_id(child.java.output().apply(place))) for child, rows in branches]
         times = [each for each in found if isinstance(each, Times)]
         if not times or len(times) < len(branches):
             continue
@@ -445,7 +446,7 @@ def _united(node: Node, inputs: Sequence[Rows]) -> dict[int, Column]:
         )
         either = reduce(_either, times)
         read = {name: span for name, span in either.read.items() if name not in lacking}
-        columns[_id(output)] = replace(either, read=read)
+        columns[expr_id(output)] = replace(either, read=read)
     return columns
 
 
@@ -462,19 +463,19 @@ def _expanded(node: Node, rows: Rows) -> dict[int, Column]:
     for place, output in enumerate(items(node.java.output())):
         first = _value(projections[0].apply(place), rows.columns)
         if isinstance(first, Window):
-            columns[_id(output)] = first
+            columns[expr_id(output)] = first
             continue
         # Of grouping sets: the column where it is grouped by, else NULL.
         values = (each.apply(place) for each in projections)
         found = [_value(each, rows.columns) for each in values if each.nodeName() != "Literal"]
         if found and found[0] is not None and all(each == found[0] for each in found):
-            columns[_id(output)] = found[0]
+            columns[expr_id(output)] = found[0]
     return columns
 
 
 def _renamed(rows: Rows, numbers: Sequence[int], node: Node) -> dict[int, Column]:
     """The columns of a common table expression where it is used."""
-    outputs = [_id(a) for a in items(node.java.output())]
+    outputs = [expr_id(a) for a in items(node.java.output())]
     return {new: rows.columns[old] for old, new in zip(numbers, outputs, strict=True) if old in rows.columns}
 
 
@@ -482,7 +483,7 @@ def _renamed(rows: Rows, numbers: Sequence[int], node: Node) -> dict[int, Column
 
 
 def _evaluated(named: Sequence[Any], columns: Mapping[int, Column]) -> dict[int, Column]:
-    found = ((_id(each), _value(each, columns)) for each in named)
+    found = ((expr_id(each), _value(each, columns)) for each in named)
     return {number: column for number, column in found if column is not None}
 
 
@@ -490,7 +491,7 @@ def _value(expression: Any, columns: Mapping[int, Column]) -> Column | None:
     """What a Java expression gives; None where that is not known."""
     kind = str(expression.getClass().getSimpleName())
     if kind == "AttributeReference":
-        return columns.get(_id(expression))
+        return columns.get(expr_id(expression))
     if kind in ("Alias", "KnownNullable", "KnownNotNull", "PreciseTimestampConversion"):
         return _value(expression.child(), columns)
     if kind in ("ParseToDate", "ParseToTimestamp"):
@@ -609,7 +610,3 @@ _COMPUTED = {
     "Subtract": _micros_later,
     "Coalesce": _coalesced,
 }
-
-
-def _id(named: Any) -> int:
-    return int(named.exprId().id())

@@ -1,4 +1,4 @@
-"""A replay: one closed event-time interval, computed again from the sources, put in place of its rows.
+"""A replay: recomputes one closed event-time interval from the sources and replaces its rows.
 
  1  take the interval's lease: a second replay of it waits
  2  find the basis: the last batch that readers see, and refuse what the live query is not finished with
@@ -65,7 +65,7 @@ def replay(
     interval: Interval,
     context: RunContext,
 ) -> Run:
-    """Replay one interval; the steps are this module's page.
+    """Replay one interval, in the steps of this module's docstring.
 
     Returns:
         The finished run record, of kind ``replay``.
@@ -73,7 +73,7 @@ def replay(
     Raises:
         RefusedError, SpecError, SourceError, TransformError: nothing is replaced.
         AuditFailed: the rows were judged fail or error; nothing is replaced.
-        BusyError: asked to stop while another replay was in turn.
+        BusyError: asked to stop while waiting for another replay.
     """
     between = [interval.start.isoformat(), interval.end.isoformat()]
     record = context.record(pipeline.name, REPLAY, interval=between)
@@ -107,7 +107,7 @@ class _Replay:
         self.counts = Counts()
 
     def in_turn(self, lease: str) -> AbstractContextManager[LeaseHeartbeat]:
-        """A lease of its own, after whoever has it."""
+        """Take the replay lease, after waiting for its holder."""
         ttl, holder = self.workspace.project.lease_ttl.delta, self.context.holder
         return wait_for_lease(
             self.workspace.metastore, lease, holder, self.context.run_id, ttl, self.context.stop
@@ -115,7 +115,7 @@ class _Replay:
 
     def run(self) -> Run:
         for _ in range(_ATTEMPTS):
-            # A swap or a roll back meanwhile puts another version in use.
+            # A swap or roll back in the meantime puts another version in use.
             self.pipeline = in_use(self.workspace, self.pipeline)
             basis = stand_on(self.workspace, self.pipeline, self.interval)
             self.known |= {"generation": basis.checkpoint.generation, "watermark": basis.closed}
@@ -126,13 +126,13 @@ class _Replay:
             finally:
                 self.storage.delete(self.folder)
                 self.storage.delete(f"{self.folder}-decided")
-            self.context.on_notice(f"a batch brought rows of {self.interval} meanwhile: starting again")
+            self.context.on_notice(f"a batch added rows of {self.interval} in the meantime: starting again")
         else:
             raise SourceError(
                 "replay.overtaken",
-                f"drains of {self.pipeline.name} brought rows of {self.interval} {_ATTEMPTS} times meanwhile",
+                f"drains of {self.pipeline.name} added rows of {self.interval} during {_ATTEMPTS} attempts",
                 where=f"pipeline {self.pipeline.name}",
-                do="replay it when fewer late rows come, or let a longer interval need fewer replays",
+                do="replay it when fewer late rows arrive, or replay longer intervals",
             )
         self.counts = replace(self.counts, published=self.counts.staged)
         self.context.on_verdict(verdict, self.counts.published)
@@ -167,8 +167,8 @@ class _Replay:
         return verdict
 
     def _stage(self, query: Query, basis: ReplayBasis, undated: bool) -> None:
-        """Write what the transform makes of the sources; nothing before their rows are accounted for."""
-        # What people have decided about rows of the quarantine holds here, too.
+        """Write the transform's result, after all source rows are accounted for."""
+        # Decisions about quarantined rows apply here, too.
         decided = self.decided = DecidedRows.read(
             query.session, self.workspace, self.pipeline, basis, self.interval, f"{self.folder}-decided"
         )
@@ -195,7 +195,7 @@ class _Replay:
         refuse_duplicate_keys(self.storage, self.pipeline, files, f"the replay of {self.interval}")
 
     def _write_by_arrival(self, query: Query, judged: Mapping[str, DataFrame], basis: ReplayBasis) -> None:
-        """Without state, each batch of the live query alone, and of the rows of a key those of the last."""
+        """Write each batch of the live query separately (no state), and keep the last row per key."""
         metastore = self.workspace.metastore
         arrived = {
             name: with_arrival(frame, metastore, self.pipeline, basis, name) for name, frame in judged.items()
@@ -236,6 +236,6 @@ class _Replay:
                 return replace_interval(self.workspace, turn.lease, self.pipeline, replacement)
 
     def finish(self, state: RunState, **values: Any) -> Run:
-        """Close the run record with what is known by now."""
+        """Close the run record with what is known so far."""
         run_id = self.context.run_id
         return self.workspace.metastore.finish_run(run_id, state, counts=self.counts, **self.known, **values)

@@ -1,1 +1,1 @@
-"""The boundary of a source, where every row is counted: malformed, future, against a rule, fed."""
+"""Counts every row at a source's boundary: malformed, future, against a rule, fed."""

@@ -3,9 +3,8 @@
     read = malformed + too far in the future + quarantined by rules + fed to the transform
 
 Each row gets a fate, the batch's own execution counts the fates (Dataset.observe), and only rows
-with fate FED go on. Rows that are set aside are fetched by running the batch's own source plan once
-more, and only when the counts say that there are any: a clean batch is read exactly once
-(docs/decisions/0002-rejected-rows-are-read-again.md).
+with fate FED go on. Rejected rows are fetched by running the batch's source plan a second time, only if the
+counts show any: a clean batch is read exactly once (docs/decisions/0002-rejected-rows-are-read-again.md).
 """
 
 from __future__ import annotations
@@ -31,6 +30,7 @@ from pyspark.sql.types import (
 
 from drawdown.metastore.records import Counts
 from drawdown.sources.spark_columns import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS
+from drawdown.spark.gateway import jvm_of
 from drawdown.spark.texts import no_text
 from drawdown.spec import Rule, Source
 
@@ -53,8 +53,8 @@ REJECTED_COLUMNS: Mapping[str, DataType] = {
     "parsed": StringType(),
     "raw": BinaryType(),
 }
-# Read again by the default formatter, which takes what this writes; its own writing ends at milliseconds.
-# Their parsers decode what they read: characters that they cannot read are others then, but they are text.
+# Spark's default formatter can read what this one writes, but itself writes only milliseconds. csv and json
+# parsers decode the input: undecodable characters are replaced, but stay text.
 _MAKES_TEXT = ("csv", "json", "xml")
 EXACT_TIMES = {
     "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
@@ -64,7 +64,7 @@ EXACT_TIMES = {
 
 @dataclass(frozen=True)
 class Observed:
-    """What one batch showed at one source's boundary. Event times are microseconds since 1970."""
+    """The counts of one batch at one source's boundary. Event times are microseconds since 1970."""
 
     read: int
     malformed: int
@@ -81,11 +81,11 @@ class Observed:
 
     @property
     def rejected(self) -> int:
-        """Rows that were not fed to the transform."""
+        """Return the number of rows that were not fed to the transform."""
         return self.malformed + self.future + self.quarantined
 
     def counts(self, late: int) -> Counts:
-        """As a batch notes them."""
+        """Return the counts as a batch records them."""
         return Counts(
             read=self.read,
             malformed=self.malformed,
@@ -98,19 +98,19 @@ class Observed:
 
     @classmethod
     def nothing(cls, rules: Sequence[str]) -> Observed:
-        """A batch without a row from this source."""
+        """Return the counts of a batch without rows from this source."""
         return cls(0, 0, 0, 0, 0, 0, None, None, None, dict.fromkeys(rules, 0))
 
 
 def fed_rows(judged: DataFrame) -> DataFrame:
-    """The rows of a judged frame that the transform is fed, with the user's columns."""
+    """Return the rows of a judged frame that go to the transform, with the user's columns."""
     user = [c for c in judged.columns if c not in (*SYSTEM_COLUMNS, FATE)]
     return judged.where(F.col(FATE) == FED).select(*[F.col(f"`{c}`") for c in user])
 
 
 def file_path() -> Column:
-    """The path of the file that a row of sources.py is from, as `plain_path` has it."""
-    # Spark names files by encoded URLs; a + in a name stands for itself there.
+    """Return the path of the file that a row comes from, in the form of `plain_path`."""
+    # Spark names files by encoded URLs, in which a + stays a plus.
     path = F.url_decode(F.replace(F.col(f"{ORIGIN}.file"), F.lit("+"), F.lit("%2B")))
     return F.regexp_replace(path, "^file:/+", "/")
 
@@ -126,7 +126,7 @@ class Boundary:
         max_future: event times further than this after the batch was planned are too far in the future
             (WM-10 of the conformance list).
         late_before: the watermark that judges the first batch of this run, see `late_rows`.
-        aside: paths of files whose rows are all set aside.
+        aside: paths of files whose rows are all quarantined.
     """
 
     name: str
@@ -138,40 +138,40 @@ class Boundary:
 
     @property
     def keeps_late(self) -> bool:
-        """Whether late rows, which are fed all the same, are copied to the quarantine."""
+        """Whether late rows are copied to the quarantine (they are also fed)."""
         return self.source.watermark is not None and self.source.watermark.late == "keep"
 
     @property
     def may_end_a_run(self) -> bool:
-        """Whether a row of this source can be one that no run goes on with."""
+        """Whether a row of this source can end a run (a policy is ``fail``)."""
         return self.source.malformed == "fail" or any(rule.on_fail == "fail" for rule in self.rules)
 
     def observe(self, frame: DataFrame) -> DataFrame:
-        """From a frame of sources.py to the rows fed to the transform, with the user's columns."""
+        """Turn a source frame into the rows fed to the transform, with the user's columns."""
         user = [c for c in frame.columns if c not in SYSTEM_COLUMNS]
         return fed_rows(self.judge(frame).observe(_SOURCE_PREFIX + self.name, *self._metrics(user)))
 
     def judge(self, frame: DataFrame) -> DataFrame:
-        """A frame of sources.py with the fate of each row as FATE."""
+        """Return a source frame with the fate of each row as FATE."""
         return frame.withColumn(FATE, self._fate(frame.schema))
 
     def observed(self, metrics: Mapping[str, Sequence[Any]]) -> Observed:
-        """This source's row of the metrics that the batch's execution collected."""
+        """Return this source's counts from the metrics of the batch's execution."""
         row = list(metrics[self.name])
         names = [rule.name for rule in self.rules]
         by_rule = dict(zip(names, row[len(_FIXED) : -1], strict=True))
         return Observed(**dict(zip(_FIXED, row, strict=False)), by_rule=by_rule, warned=row[-1])
 
     def count(self, batch: DataFrame) -> Observed:
-        """The same counts by a query of their own, for a batch frame of `BatchPlan.source_frame`."""
+        """Compute the same counts in a separate query, for a batch frame of `BatchPlan.source_frame`."""
         user = [c for c in batch.columns if c not in (*SYSTEM_COLUMNS, FATE)]
         row = batch.agg(*self._metrics(user)).collect()[0]
         return self.observed({self.name: list(row)})
 
     def rejected(self, batch: DataFrame, watermark: datetime) -> DataFrame:
-        """The rows of a batch that were set aside and are kept, and late ones, with REJECTED_COLUMNS.
+        """Return the rejected rows to keep, and late ones, with REJECTED_COLUMNS.
 
-        Malformed rows are left out where the policy is to drop (and count) them.
+        Malformed rows are left out if the policy is to drop (and count) them.
         """
         keep = F.col(FATE) != FED
         if self.keeps_late:
@@ -179,10 +179,10 @@ class Boundary:
         if self.source.malformed == "drop":
             keep &= F.col(FATE) != MALFORMED
         user = [c for c in batch.columns if c not in (*SYSTEM_COLUMNS, FATE)]
-        # A file's record is put together again; a Kafka record came with its value, or without one.
+        # A file's record is assembled again from its columns; a Kafka record has its value, or none.
         columns = F.struct(*[F.col(f"`{c}`") for c in user])
         record = F.when(F.col(f"{ORIGIN}.topic").isNull(), F.to_json(columns))
-        # Without a parser even a malformed row has its columns.
+        # Without a parser, even a malformed row has its columns.
         was_read = (F.col(FATE) != MALFORMED) | F.lit(not self.source.is_parsed)
         parsed = F.when(was_read, F.to_json(columns, dict(EXACT_TIMES)))
         event_time = F.col(self.source.watermark.column) if self.source.watermark else F.lit(None)
@@ -198,10 +198,10 @@ class Boundary:
         )
 
     def late_rows(self, batch: DataFrame, watermark: datetime) -> int:
-        """Fed rows of a batch that the watermark it ran with has passed; one exactly at it is late too.
+        """Count the fed rows of a batch at or behind the watermark that it ran with.
 
-        The first batch of a run needs no second look: its watermark is known before the query
-        starts, so the batch's own execution counts them (`Observed.late_at_start`).
+        The first batch of a run needs no second read: its watermark is known before the query starts, so its
+        own execution counts them (`Observed.late_at_start`).
         """
         return batch.where(F.coalesce(self.is_late(watermark), F.lit(False))).count()
 
@@ -213,13 +213,13 @@ class Boundary:
     def _fate(self, schema: StructType) -> Column:
         malformed = F.col(CORRUPT).isNotNull()
         if self.source.format not in _MAKES_TEXT:
-            # A Kafka record's key is a place, and may be anything: what selects it is asked at the sink.
+            # A Kafka record's key holds arbitrary bytes; the sink decides how to select it.
             of_record = [f for f in schema.fields if f.name not in (*SYSTEM_COLUMNS, "key", "_kafka")]
             unfit = [no_text(F.col(f"`{f.name}`"), f.dataType) for f in of_record]
             malformed = reduce(Column.__or__, unfit, malformed)
         fate = F.when(self._is_aside(), DRIFTED).when(malformed, MALFORMED)
         if self.max_future is not None and self.source.watermark is not None:
-            # In a stream this is the time in the offset log: a replay judges as the first attempt did.
+            # In a stream this is the time in the offset log, so that a replay decides like the first attempt.
             limit = F.current_timestamp() + F.lit(self.max_future)
             fate = fate.when(F.col(self.source.watermark.column) > limit, FUTURE)
         stopping = [r for r in self.rules if r.on_fail != "warn"]
@@ -244,7 +244,7 @@ class Boundary:
         )
 
     def _metrics(self, user: Sequence[str]) -> list[Column]:
-        """In the order of the fields of `Observed`, with one count a rule for `by_rule`."""
+        """Return the metrics in the order of `Observed`'s fields, with one count per rule for `by_rule`."""
         fed = F.col(FATE) == FED
         if self.source.watermark is not None:
             micros = F.unix_micros(F.col(self.source.watermark.column).cast("timestamp"))
@@ -254,9 +254,8 @@ class Boundary:
         late = F.lit(False)
         if self.late_before is not None and self.source.watermark is not None:
             late = fed & (F.col(self.source.watermark.column) <= F.lit(self.late_before))
-        # The sample names every column on purpose. A column that the transform does not use would
-        # otherwise be pruned from the read, and a record broken in just that column would pass here
-        # and fail in the second read: the two must judge the same record.
+        # The sample names every column on purpose. Otherwise Spark prunes columns that the transform does not
+        # use, and a record broken only there would pass here but fail in the second read.
         record = F.to_json(F.struct(CORRUPT, *[F.col(f"`{c}`") for c in user]))
         return [
             F.count(F.lit(1)).alias("read"),
@@ -283,18 +282,18 @@ class Boundary:
         return (F.col(FATE) == FED) & reduce(Column.__or__, warning, F.lit(False))
 
     def _counts_for(self, rule: Rule) -> Column:
-        """A rule is counted on the rows it could have decided about."""
+        """Count a rule only on rows that it could decide about."""
         fate = FED if rule.on_fail == "warn" else RULED_OUT
         return (F.col(FATE) == fate) & _broken(rule)
 
 
 def _broken(rule: Rule) -> Column:
-    """True where a rule does not hold; a NULL does not hold."""
+    """True where a rule is broken; NULL counts as broken."""
     return ~F.coalesce(F.expr(rule.check).cast("boolean"), F.lit(False))
 
 
 class BatchPlan:
-    """One executed micro-batch, seen from inside foreachBatch, before Spark commits it.
+    """An executed micro-batch, seen inside foreachBatch before Spark commits it.
 
     Source of the facts: StreamExecution.lastExecution is set before the sink is called, and its
     analysed plan holds, under each CollectMetrics node, the batch's own source with fixed offsets
@@ -306,7 +305,7 @@ class BatchPlan:
         self._reading = reading
 
     def metrics(self) -> dict[str, list[Any]]:
-        """Observed values by source name. Valid once an action has run the whole batch."""
+        """Return observed values by source name; valid once an action has run the whole batch."""
         return {
             name.removeprefix(_SOURCE_PREFIX): values
             for name, values in self._collected().items()
@@ -314,12 +313,12 @@ class BatchPlan:
         }
 
     def output_rows(self) -> int | None:
-        """Rows of the batch's output, where the query observes them (file sinks)."""
+        """Return the number of output rows if the query observes them (file sinks), else None."""
         values = self._collected().get(OUTPUT_METRICS)
         return None if values is None else int(values[0])
 
     def sessionless(self) -> int:
-        """Rows that computed session gaps left without a session (session_gaps.py)."""
+        """Return the number of rows that computed session gaps left without a session (session_gaps.py)."""
         collected = self._collected()
         return sum(int(collected[name][0]) for name in collected if name.startswith(SESSIONLESS_METRICS))
 
@@ -330,23 +329,23 @@ class BatchPlan:
         return {name: [row.get(i) for i in range(row.length())] for name, row in rows.items()}
 
     def source_frame(self, name: str) -> DataFrame:
-        """The batch's rows at a source's boundary, with FATE: a batch frame to read again."""
+        """Return the batch's rows at a source's boundary, with FATE, as a batch frame that can be read
+        again."""
         node = find_boundary(self._execution.analyzed(), name)
-        assert node is not None  # a plan in which a source is not used is refused (query/query.py)
+        assert node is not None  # query/query.py refuses a plan that does not use a source
         return frame_of(self._reading, node.child())
 
 
 def frame_of(session: SparkSession, plan: Any) -> DataFrame:
-    """A Java logical plan as a frame of a session."""
-    jvm = session._jvm
-    assert jvm is not None
+    """Return a Java logical plan as a DataFrame of a session."""
+    jvm = jvm_of(session)
     return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan), session)
 
 
 def find_boundary(plan: Any, name: str) -> Any | None:
-    """The CollectMetrics node of a source in a Java logical plan, or None.
+    """Return the CollectMetrics node of a source in a Java logical plan, or None.
 
-    The last one, where a transform uses the source twice: its counts are those that Spark keeps
+    If a transform uses the source twice, return the last node: Spark keeps its counts
     (CollectMetricsExec.collect).
     """
     if boundary_name(plan) == name:
@@ -360,7 +359,7 @@ def find_boundary(plan: Any, name: str) -> Any | None:
 
 
 def boundary_name(plan: Any) -> str | None:
-    """The source whose boundary this Java logical plan node is, if it is one."""
+    """Return the source whose boundary this Java plan node is, or None."""
     if plan.nodeName() != "CollectMetrics":
         return None
     name: str = plan.name()

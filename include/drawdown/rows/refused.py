@@ -8,12 +8,13 @@ from collections.abc import Mapping
 from drawdown.errors import SourceError, TransformError
 from drawdown.rows.boundary import Boundary, Observed
 from drawdown.spec import Pipeline
+from drawdown.values.text import counted
 
 
 def refuse_rows(
     pipeline: Pipeline, boundaries: Mapping[str, Boundary], observed: Mapping[str, Observed]
 ) -> None:
-    """Look at what a batch, or a replay, showed at each source's boundary.
+    """Raise if the counts of a batch or replay include rows that end the run.
 
     Raises:
         SourceError: ``source.malformed``. TransformError: ``rule.failed``.
@@ -23,22 +24,22 @@ def refuse_rows(
         if seen.malformed and pipeline.sources[name].malformed == "fail":
             raise SourceError(
                 "source.malformed",
-                f"{seen.malformed} malformed record(s){_example(seen, pipeline)}",
+                f"{counted(seen.malformed, 'malformed record')}{_example(seen, pipeline)}",
                 where=where,
-                do="fix the data, or set `malformed: quarantine` to put such records aside",
+                do="fix the data, or set `malformed: quarantine` to quarantine these records",
             )
         for rule in boundaries[name].rules:
             if rule.on_fail == "fail" and seen.by_rule[rule.name]:
                 raise TransformError(
                     "rule.failed",
-                    f"{seen.by_rule[rule.name]} row(s) break the rule {rule.name}: {rule.check}",
+                    f"{counted(seen.by_rule[rule.name], 'row')} against the rule {rule.name}: {rule.check}",
                     where=where,
-                    do="fix the data or the rule, or set `on_fail: quarantine` to put such rows aside",
+                    do="fix the data or the rule, or set `on_fail: quarantine` to quarantine these rows",
                 )
 
 
 def _example(seen: Observed, pipeline: Pipeline) -> str:
-    """One of the records, of it what may be shown: also of its text, which is a column."""
+    """Return one of the records as text, with only the columns that may be shown."""
     record = json.loads(seen.sample_malformed) if seen.sample_malformed else {}
     shown = pipeline.sample_gate.row(record)
     return f", for example {json.dumps(shown, ensure_ascii=False)}" if shown else ""

@@ -1,9 +1,9 @@
-"""Rows of the quarantine that go into one batch, behind their source's boundary (decision 0011).
+"""Adds quarantined rows to one batch, after their source's boundary (decision 0011).
 
-They are no source of the checkpoint: a streaming leaf that Spark does not count among the sources
-(MicroBatchExecution collects StreamingRelation only, Spark 4.2) is unioned in, and a filter on the batch's
-time lets its rows into the one batch that was planned at that time. So any checkpoint takes them, and every
-attempt at that batch has the same rows.
+They are not a source of the checkpoint: they enter by a union with a streaming leaf that Spark does not count
+as a source (MicroBatchExecution collects only StreamingRelation, Spark 4.2). A filter on the batch's time
+admits its rows only into the batch planned at that time. So every checkpoint accepts them, and every attempt
+at that batch has the same rows.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from drawdown.checkpoint import plan_batch
 from drawdown.fault_points import durable
 from drawdown.metastore.records import QuarantineDecision
 from drawdown.rows.boundary import frame_of
+from drawdown.spark.gateway import jvm_of
 from drawdown.storage import Storage
 from drawdown.workspace import Generation
 
@@ -33,7 +34,7 @@ def add_replayed_rows(
     frame: DataFrame,
     decisions: Sequence[QuarantineDecision],
 ) -> DataFrame:
-    """The rows of a source, and in their batch those that were decided to be replayed; same columns."""
+    """Return a source's rows and, in their batch, the rows to be replayed; same columns."""
     for decision in decisions:
         if name not in decision.feeds:
             continue
@@ -46,7 +47,7 @@ def add_replayed_rows(
 
 
 def plan_their_batch(generation: Generation, replays: Sequence[QuarantineDecision]) -> None:
-    """Before a query starts: plan the batch that these rows go into, where Spark has not planned it."""
+    """Plan the batch for these rows before the query starts, unless Spark has planned it."""
     for each in replays:
         planned = generation.files.last_offset_batch()
         if planned is None or planned < each.batch_id:
@@ -55,13 +56,12 @@ def plan_their_batch(generation: Generation, replays: Sequence[QuarantineDecisio
 
 
 def is_replayed(node: Any) -> bool:
-    """Whether a streaming leaf of an analysed plan, in Java, is no source but rows of the quarantine."""
+    """Whether a streaming leaf of an analysed Java plan holds quarantined rows rather than a source."""
     return str(node.getClass().getSimpleName()) == "LogicalRelation"
 
 
 def _as_stream(session: SparkSession, frame: DataFrame) -> DataFrame:
-    jvm = session._jvm
-    assert jvm is not None
+    jvm = jvm_of(session)
     relation = frame._jdf.queryExecution().analyzed()
     stream = relation.copy(
         relation.relation(), relation.output(), relation.catalogTable(), True, jvm.scala.Option.empty()

@@ -8,13 +8,13 @@ from drawdown.storage import Storage
 
 
 def output_uri(project: Project, pipeline: Pipeline) -> str:
-    """Where a sink that keeps files is."""
+    """Return the path or URL of a sink that keeps files."""
     assert pipeline.sink.path is not None
     return _place(project, pipeline, pipeline.sink.path)
 
 
 def quarantine_uri(project: Project, pipeline: Pipeline) -> str:
-    """Where the pipeline's rejected rows are."""
+    """Return the path or URL of the table of the pipeline's rejected rows."""
     return _place(project, pipeline, quarantine_of(pipeline.name))
 
 

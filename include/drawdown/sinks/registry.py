@@ -1,4 +1,4 @@
-"""The registry of sink kinds, a line each. The spec takes its formats, keys and checks from here."""
+"""The registry of sink kinds, one line each. The spec takes its formats, keys and checks from here."""
 
 from __future__ import annotations
 
@@ -16,4 +16,4 @@ SINKS: Mapping[str, SinkKind] = by_format(
     "drawdown.sinks.test.kind:CONSOLE",
     "drawdown.sinks.test.kind:MEMORY",
 )
-"""By ``format:``."""
+"""The kind of each ``format:``."""

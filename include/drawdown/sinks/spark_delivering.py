@@ -1,7 +1,7 @@
-"""Sinks that a batch is handed to: nothing is staged, nothing can be read back, delivery is at least once.
+"""Sinks that receive each batch directly: nothing is staged or can be read back; delivery is at least once.
 
-A batch whose attempt dies before Spark's commit is handed over again, with the same rows and the same
-token. Its output counts are observed in the batch's own execution.
+When an attempt dies before Spark's commit, the sink gets the batch again with the same rows and the same
+token. Output counts are observed while the batch executes.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ class DeliveringSink(ABC):
 
     @abstractmethod
     def deliver(self, frame: DataFrame, token: BatchToken) -> None:
-        """Hand over a batch; its query must be executed once, and whole."""
+        """Hand over a batch; its query must be executed exactly once and completely."""
 
     def holds(self, generation: int, batch_id: int) -> bool:
         return False
 
     def remove(self, files: Sequence[StagedFile]) -> None:
-        assert not files, "what was delivered cannot be taken back"
+        assert not files, "delivered rows cannot be undone"
 
     def rows_of(
         self, session: SparkSession, schema: StructType, files: Sequence[tuple[int, StagedFile]]
@@ -59,10 +59,10 @@ class DeliveringSink(ABC):
 
 @contextmanager
 def executed_once(frame: DataFrame) -> Iterator[DataFrame]:
-    """The batch, executed whole and kept, so that any number of actions on it read the query once.
+    """Execute the batch completely and cache it, so that any number of actions run its query once.
 
-    Each action on a batch's own frame would execute it again, and one that stops early (``show``) would
-    leave state uncommitted and rows uncounted.
+    Each action on the batch's own frame would execute it again, and an action that stops early (``show``)
+    would leave state uncommitted and rows uncounted.
     """
     kept = frame.persist()
     try:

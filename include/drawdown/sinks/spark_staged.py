@@ -1,13 +1,12 @@
-"""Sinks whose rows wait in a folder apart from the target, until a publish has taken them there.
+"""Sinks whose rows wait in a folder apart from the target, until a publish copies them there.
 
-Neither readers of the target nor a VACUUM ever meet the files. Who adds such a sink
-writes `check_target`, `bind_target` and `holds` here, a Target in publishing/, and names its format in
-`spec.Sink.staged_apart`.
+Neither readers of the target nor a VACUUM see the files. A new sink of this sort implements `check_target`,
+`bind_target` and `holds` in its stage.py and a Target in its publish.py; its kind's `staging` is "apart".
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Sequence
 from functools import reduce
 
@@ -16,43 +15,33 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, MapType, StructType, VariantType
 
 from drawdown.errors import SpecError, TransformError
-from drawdown.metastore.records import Checkpoint, StagedFile, StagedTable
-from drawdown.sinks.spark_uncommitted import UncommittedFiles, execute
+from drawdown.metastore.records import Checkpoint, StagedFile
+from drawdown.sinks.spark_uncommitted import UncommittedFiles, UncommittedSink
 from drawdown.sinks.staging_folder import staging_folder
 from drawdown.sinks.upsert import refuse_duplicate_keys
-from drawdown.spark.declared_schema import declared
 from drawdown.spec import Pipeline
 from drawdown.workspace import Workspace
 
 _BATCH = "_dd_batch"
 
 
-class StagedFilesSink(ABC):
-    """What these sinks have in common; see Sink for the methods. With keys, a batch may hold each once."""
+class StagedFilesSink(UncommittedSink):
+    """What these sinks have in common. With keys, a batch may hold each key once."""
 
     def __init__(self, workspace: Workspace, pipeline: Pipeline) -> None:
-        self._project = workspace.project
-        self._pipeline = pipeline
-        self._storage = workspace.storage
         folder = staging_folder(pipeline)
-        self._staging = UncommittedFiles(self._storage, folder, folder, "output")
+        super().__init__(pipeline, UncommittedFiles(workspace.storage, folder, folder, "output"))
+        self._project = workspace.project
         self._schema = StructType()
         self._keys = pipeline.sink.keys
 
     @abstractmethod
     def check_target(self, schema: StructType, checkpoint: Checkpoint | None) -> str | None:
-        """As Sink.check."""
+        """See SinkStage.check."""
 
     @abstractmethod
     def bind_target(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
-        """As Sink.bind."""
-
-    @abstractmethod
-    def holds(self, generation: int, batch_id: int) -> bool:
-        """As Sink.holds."""
-
-    def declared_schema(self) -> StructType | None:
-        return declared(self._pipeline)
+        """See SinkStage.bind."""
 
     def check(self, schema: StructType, checkpoint: Checkpoint | None) -> str | None:
         self._refuse_nested_keys(schema)
@@ -66,27 +55,15 @@ class StagedFilesSink(ABC):
         return identity
 
     @property
-    def places(self) -> str:
-        return self._staging.folder
-
-    @property
-    def staged_table(self) -> StagedTable:
-        return "output"
-
-    @property
     def based_on(self) -> int | None:
         return None
 
     def stage_in(self, place: str) -> None:
-        """Not partitioned: each file then holds all columns, as a publish reads them."""
+        """Stage in this place without partitions: each file then holds all columns, which a publish needs."""
         self._staging.open(place, self._schema.json(), [], {})
 
     def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
-        if self.holds(generation, batch_id):
-            # Published by an attempt that died before Spark's commit.
-            execute(frame)
-            return []
-        staged = self._staging.write(frame)
+        staged = super().write(frame, generation, batch_id)
         try:
             self.refuse_rows(staged, batch_id)
         except TransformError:
@@ -95,19 +72,16 @@ class StagedFilesSink(ABC):
         return staged
 
     def refuse_rows(self, staged: Sequence[StagedFile], batch_id: int) -> None:
-        """Raise TransformError when the target could not take these rows; they are removed then."""
+        """Raise TransformError when the target could not take these rows; the files are then removed."""
         refuse_duplicate_keys(self._storage, self._pipeline, staged, f"batch {batch_id}")
-
-    def remove(self, files: Sequence[StagedFile]) -> None:
-        self._staging.remove(files)
 
     def rows_of(
         self, session: SparkSession, schema: StructType, files: Sequence[tuple[int, StagedFile]]
     ) -> DataFrame:
-        """With keys the latest row of each, as a publish takes them."""
+        """See SinkStage.rows_of; with keys, the latest row of each key, as a publish takes it."""
         batches = sorted({batch_id for batch_id, _ in files})
         if len(batches) < 2 or not self._keys:
-            return self._staging.rows(session, schema, [file for _, file in files])
+            return super().rows_of(session, schema, files)
         frames = [
             self._staging.rows(session, schema, [file for id, file in files if id == batch_id]).withColumn(
                 _BATCH, F.lit(batch_id)

@@ -1,14 +1,15 @@
-"""Files written beside a Delta table without a commit: durable, counted, and seen by no reader.
+"""Files written beside a Delta table without a commit: durable, counted, and invisible to readers.
 
-All that a run stages is in one folder of its own, its *place*, which the register of changes has before the
-first file is written: what a dead run leaves is known by where it is. The place is a Delta table that never
-gets a commit but its first, because Delta's own writer gives each file's size, row count and statistics; a
-publish takes the files over into the log of the table that they are for.
+Each run stages into one folder of its own, its *place*, which is registered as a change before the first file
+is written: files of a dead run are found by their place. The place is a Delta table with a first commit and
+no other, because Delta's own writer returns each file's size, row count and statistics. A publish adds the
+files to the log of the table that they are for.
 """
 
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -21,7 +22,10 @@ from pyspark.sql.types import StructType
 
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.metastore.records import StagedFile, StagedTable
+from drawdown.spark.declared_schema import declared
+from drawdown.spark.gateway import jvm_of
 from drawdown.spark.texts import refusing_other_bytes
+from drawdown.spec import Pipeline
 from drawdown.storage import Storage
 
 
@@ -31,9 +35,9 @@ class UncommittedFiles:
 
     Attributes:
         folder: holds the places of all runs, relative to the storage root.
-        log_at: what the paths of Delta's actions are relative to: the folder of the table that a publish adds
-            them to, relative to the storage root.
-        place: of this run; None for who only looks.
+        log_at: the folder that paths in Delta's actions are relative to: that of the table that a publish
+            adds them to, relative to the storage root.
+        place: the place of this run; None for a reader.
     """
 
     storage: Storage
@@ -46,19 +50,18 @@ class UncommittedFiles:
     def open(
         self, place: str, schema_json: str, partition_by: Sequence[str], properties: dict[str, str]
     ) -> None:
-        """From here on rows with these columns are staged in this place."""
+        """Stage rows with these columns in this place from now on."""
         self.place, self._like = place, (schema_json, partition_by, properties)
 
     def write(self, frame: DataFrame) -> list[StagedFile]:
-        """The rows as parquet files; the frame is executed whole by this one action."""
+        """Write the rows as parquet files; this one action executes the whole frame."""
         assert self.place is not None, "a run opens its place before it stages"
         table = DeltaTableFiles(self.storage.path(self.place))
         if not table.exists():
             schema_json, partition_by, properties = self._like
             table.create(schema_json, partition_by, "staged rows", properties)
         session = frame.sparkSession
-        jvm = session._jvm
-        assert jvm is not None
+        jvm = jvm_of(session)
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, table.uri)
         # writeFiles is the half of a Delta write before its commit: files, statistics, invariants.
         actions = log.startTransaction().writeFiles(refusing_other_bytes(frame)._jdf)
@@ -66,15 +69,15 @@ class UncommittedFiles:
         return [self._staged(add) for add in added]
 
     def remove(self, files: Sequence[StagedFile]) -> None:
-        """Delete these files; one that is gone already is no error."""
+        """Delete these files; a missing file is no error."""
         for file in files:
             self.storage.delete(self.storage.relative(file.path))
 
     def rows(self, session: SparkSession, schema: StructType, files: Sequence[StagedFile]) -> DataFrame:
-        """The rows of these files, with the columns of `schema`."""
+        """Return the rows of these files, with the columns of `schema`."""
         if not files:
             return session.createDataFrame([], schema)
-        # Spark takes partition columns from folder names, below one folder at a time.
+        # Spark reads partition columns from folder names, below one base folder at a time.
         by_base: dict[str, list[str]] = defaultdict(list)
         for file in files:
             folders = len(file.action.get("partitionValues") or ())
@@ -91,12 +94,51 @@ class UncommittedFiles:
         assert self.place is not None
         stats = json.loads(str(add.get("stats") or "{}"))
         path = f"{self.storage.path(self.place)}/{unquote(str(add['path']))}"
-        # Only letters, digits and dashes: nothing that a log would escape.
+        # Only letters, digits and dashes, which a log does not escape.
         below = self.place.removeprefix(f"{self.log_at}/")
         action = {**add, "path": f"{below}/{add['path']}"}
         return StagedFile(self.table, path, int(str(add["size"])), int(stats.get("numRecords", 0)), action)
 
 
+class UncommittedSink(ABC):
+    """What sinks that stage such files have in common; see SinkStage for the methods."""
+
+    def __init__(self, pipeline: Pipeline, staging: UncommittedFiles) -> None:
+        self._pipeline = pipeline
+        self._storage = staging.storage
+        self._staging = staging
+
+    @abstractmethod
+    def holds(self, generation: int, batch_id: int) -> bool:
+        """See SinkStage.holds."""
+
+    def declared_schema(self) -> StructType | None:
+        return declared(self._pipeline)
+
+    @property
+    def places(self) -> str:
+        return self._staging.folder
+
+    @property
+    def staged_table(self) -> StagedTable:
+        return self._staging.table
+
+    def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
+        if self.holds(generation, batch_id):
+            # An attempt that died before Spark's commit has published it.
+            execute(frame)
+            return []
+        return self._staging.write(frame)
+
+    def remove(self, files: Sequence[StagedFile]) -> None:
+        self._staging.remove(files)
+
+    def rows_of(
+        self, session: SparkSession, schema: StructType, files: Sequence[tuple[int, StagedFile]]
+    ) -> DataFrame:
+        return self._staging.rows(session, schema, [file for _, file in files])
+
+
 def execute(frame: DataFrame) -> None:
-    """Run a batch whose rows readers see already: its state and watermark come from its execution."""
+    """Execute a batch whose rows readers already see: its execution updates state and watermark."""
     frame.write.format("noop").mode("overwrite").save()

@@ -1,4 +1,4 @@
-"""Which Target a pipeline's output and its quarantine have."""
+"""Open the Target of a pipeline's output or quarantine."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from drawdown.storage import Storage
 def target_of(
     project: Project, pipeline: Pipeline, table: StagedTable, keys: Sequence[str] | None = None
 ) -> Target | None:
-    """None for a sink that shows each batch itself, as it is written.
+    """Return the target; None for a sink that shows each batch itself as it is written.
 
     Args:
-        keys: under which the rows were staged, where they are known; else those of the spec.
+        keys: the keys under which the rows were staged; None: those of the spec.
     """
     if table == "quarantine":
         return DeltaTarget(Storage(project.storage_root), DeltaTableFiles(quarantine_uri(project, pipeline)))
@@ -33,7 +33,7 @@ def target_of(
 
 
 def replaceable_of(project: Project, pipeline: Pipeline) -> Replaceable:
-    """The output of a pipeline that says `replay:` (spec/replay.py lets no other sink say it)."""
+    """Return the output of a pipeline with `replay:` (spec/replay.py allows no other sinks)."""
     target = target_of(project, pipeline, "output")
     assert isinstance(target, Replaceable)
     return target

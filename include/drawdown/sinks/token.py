@@ -1,4 +1,4 @@
-"""The token of a batch: what a user's sink needs to be written once although it is called again."""
+"""The token of a batch, by which a user's sink recognises a batch that it gets again."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class BatchToken:
     """The same batch has the same token in every attempt, and no other batch of any pipeline has it.
 
     Attributes:
-        generation: of the checkpoint; batch ids of a new one start from 0 again.
+        generation: the checkpoint's; batch ids of a new generation start from 0 again.
         batch_id: Spark's; it grows by one from batch to batch.
     """
 
@@ -20,14 +20,14 @@ class BatchToken:
 
     @property
     def app_id(self) -> str:
-        """The same for all batches of a generation: what a ledger of your own has one row for."""
+        """Return an id that all batches of a generation share: a ledger of your own needs one row per id."""
         return f"drawdown/{self.pipeline}/{self.generation}/function"
 
     @property
     def delta_options(self) -> dict[str, str]:
-        """``txnAppId`` and ``txnVersion``, by which Delta skips a write that a table has seen.
+        """Return ``txnAppId`` and ``txnVersion``, by which Delta skips a write that the table already has.
 
-        One write per table: a second one with the same token would be skipped as well.
+        Use them for one write per table: Delta would skip a second write with the same token.
         """
         return {"txnAppId": self.app_id, "txnVersion": str(self.batch_id)}
 

@@ -1,8 +1,8 @@
-"""Staged rows of update mode by their keys: which keys come twice, and which row of a key is the latest.
+"""Staged rows of update mode by their keys: which keys are duplicates, and which row of a key is the latest.
 
-Read without Spark, so that a release needs none: a publish of several batches holds their key columns in
-memory, and the check for duplicate keys those of one batch. Keys are compared null-safe: NULL is a key like
-any other.
+The files are read without Spark, so that a release needs none: a publish of several batches holds their key
+columns in memory, the check for duplicate keys those of one batch. Keys are compared null-safe: NULL is a key
+like any other.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from drawdown.metastore.records import StagedFile
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
 from drawdown.storage.parquet_file import parquet_parts, read_parquet
+from drawdown.values.text import counted
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -25,7 +26,7 @@ _SHOWN = 3
 def duplicate_keys(
     storage: Storage, files: Sequence[StagedFile], keys: Sequence[str]
 ) -> tuple[int, list[str]]:
-    """How many keys come more than once in these files, and up to three of them as text."""
+    """Return how many keys occur more than once in these files, and up to three of them as text."""
     import pyarrow.compute as pc
 
     table = _read(storage, files, keys)
@@ -43,7 +44,7 @@ def refuse_duplicate_keys(
     """Raise TransformError ``sink.duplicate-keys`` when rows that are written together share a key.
 
     Args:
-        where_from: in the words of an error: "batch 3".
+        where_from: for the error's text: "batch 3".
     """
     if not pipeline.sink.keys:
         return
@@ -51,8 +52,8 @@ def refuse_duplicate_keys(
     if count:
         raise TransformError(
             "sink.duplicate-keys",
-            f"{count} key(s) of {pipeline.name} come more than once in {where_from}"
-            f" ({'; '.join(some)}): no column says which row is the newest",
+            f"not unique in {where_from}: {counted(count, 'key')} of {pipeline.name} ({'; '.join(some)}):"
+            " no column shows which row is the newest",
             where=str(pipeline.folder / pipeline.transform),
             do="let the transform give one row per key (aggregate by the keys), or add a column to keys",
         )
@@ -61,9 +62,9 @@ def refuse_duplicate_keys(
 def latest_rows(
     storage: Storage, files: Sequence[tuple[int, StagedFile]], keys: Sequence[str]
 ) -> Iterator[pa.RecordBatch]:
-    """One row per key, that of the last batch which has the key.
+    """Yield one row per key: that of the last batch which has the key.
 
-    Rows of one batch are only passed on. Of several the keys alone are held in memory.
+    Rows of a single batch are passed on as they are. Of several batches, only the keys are held in memory.
 
     Args:
         files: by batch id, in the order of the batches; within a batch a key comes once.
@@ -79,7 +80,7 @@ def latest_rows(
 
 
 def _latest(storage: Storage, files: Sequence[StagedFile], keys: Sequence[str]) -> pa.BooleanArray:
-    """For each row whether it is the last of its key."""
+    """Return for each row whether it is the last of its key."""
     import numpy as np
     import pyarrow as pa
 
@@ -95,5 +96,5 @@ def _read(storage: Storage, files: Sequence[StagedFile], columns: Sequence[str] 
     import pyarrow as pa
 
     tables = [read_parquet(storage, storage.relative(file.path), columns) for file in files]
-    # Files of before lack the columns that the table has gained.
+    # Files that were staged before a column was added lack it.
     return pa.concat_tables(tables, promote_options="default") if tables else None

@@ -18,7 +18,7 @@ class SourceFinding:
         backlog: files: ``files``, ``bytes``, ``too_old``, ``rewritten``; kafka: ``offsets`` {topic: count};
             delta: ``versions``. Empty when it is unknown.
         settled_ms: until when a run should wait, because a file may still be written; milliseconds
-            since 1970 UTC, 0 for not at all.
+            since 1970 UTC, 0 when it need not wait.
     """
 
     reasons: tuple[str, ...] = ()
@@ -27,7 +27,7 @@ class SourceFinding:
 
 
 def backlog_size(backlog: Mapping[str, Any]) -> tuple[int, str] | None:
-    """What waits at a source and its unit; None when it is unknown."""
+    """Return how much waits at a source, and the unit; None when it is unknown."""
     for unit in _UNITS:
         if unit in backlog:
             waiting = backlog[unit]
@@ -36,6 +36,6 @@ def backlog_size(backlog: Mapping[str, Any]) -> tuple[int, str] | None:
 
 
 def waiting_text(backlog: Mapping[str, Mapping[str, Any]]) -> str:
-    """What waits at each source that has something, in words: "flights 3 files, weather 120 offsets"."""
+    """Return what waits at each source with a backlog, in words: "flights 3 files, weather 120 offsets"."""
     sizes = [(source, backlog_size(found)) for source, found in backlog.items()]
     return ", ".join(f"{source} {size[0]:,} {size[1]}" for source, size in sizes if size and size[0])

@@ -1,7 +1,7 @@
-"""Sources: from a spec to DataFrames that all look alike at the boundary; one module a kind of source.
+"""Open the sources of a spec as DataFrames of one form; each kind of source has its own module.
 
-A streaming frame has the user's columns and the SYSTEM_COLUMNS of columns.py, which boundary.py reads
-and drops.
+A streaming frame has the user's columns and the SYSTEM_COLUMNS of spark_columns.py, which rows/boundary.py
+reads and drops.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__ = ["CORRUPT", "ORIGIN", "PAYLOAD", "SYSTEM_COLUMNS", "read_static", "rea
 def read_stream(
     session: SparkSession, project: Project, pipeline: Pipeline, name: str, inferred: StructType | None = None
 ) -> DataFrame:
-    """The streaming frame of one source: the user's columns and SYSTEM_COLUMNS.
+    """Return the streaming frame of one source: the user's columns and SYSTEM_COLUMNS.
 
     Args:
         inferred: the columns of a source that declares none, see files/spark_inference.py.
 
     Raises:
-        SourceError: the folder to read is not there, the broker does not answer.
+        SourceError: the folder does not exist, or the broker does not answer.
         SpecError: the schema file does not parse.
     """
     reader = code_at(SOURCES[pipeline.sources[name].format].reader)
@@ -38,10 +38,10 @@ def read_stream(
 
 
 def read_static(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
-    """A static source, read whole at every run.
+    """Return a static source, which every run reads completely.
 
     Raises:
-        SourceError: there is nothing at its path.
+        SourceError: its path does not exist.
         SpecError: the schema file does not parse.
     """
     source = pipeline.sources[name]

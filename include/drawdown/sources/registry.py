@@ -1,4 +1,4 @@
-"""The registry of source kinds, a line each. The spec takes its formats, keys and checks from here."""
+"""The registry of source kinds, one line each. The spec takes its formats, keys and checks from here."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ SOURCES: Mapping[str, SourceKind] = by_format(
     "drawdown.sources.python.kind:KIND",
     "drawdown.sources.test.kind:KIND",
 )
-"""By ``format:``."""
+"""The kind of each ``format:``."""

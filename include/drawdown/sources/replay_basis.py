@@ -1,12 +1,13 @@
-"""The live pipeline as a replay finds it: how far its readers see it, and what its spec says of replays."""
+"""The live pipeline as a replay finds it: how far readers see it, and what its spec says about replays."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from drawdown.errors import RefusedError
-from drawdown.metastore.records import Batch, Checkpoint
+from drawdown.metastore.records import Batch, Checkpoint, HeldSlice
 from drawdown.sources.committed_offsets import CommittedOffsets
 from drawdown.spec import Pipeline
 from drawdown.spec.replay import Replay
@@ -17,19 +18,21 @@ class ReplayBasis:
     """The live pipeline as its readers see it.
 
     Attributes:
-        batch: the last batch that is visible: what it and those before it read is what a replay reads.
-        past: the offsets up to which that is.
-        closed: event times up to here are finished; the present time without any watermark.
+        batch: the last visible batch: a replay reads what this batch and those before it have read.
+        past: the offsets up to which they have read.
+        closed: event times up to here are finished; the present time when there is no watermark.
+        held: later slices that wait for a decision, in order.
     """
 
     checkpoint: Checkpoint
     batch: Batch
     past: CommittedOffsets
     closed: datetime
+    held: Sequence[HeldSlice] = ()
 
 
 def replay_of(pipeline: Pipeline) -> Replay:
-    """The pipeline's `replay:`.
+    """Return the pipeline's `replay:`.
 
     Raises:
         RefusedError: ``replay.undeclared``.

@@ -1,8 +1,8 @@
-"""Up to which event time a source had given rows by some batch: from then on a replay does without them.
+"""The greatest event time that a source had delivered by a batch: later intervals do not need its rows.
 
-What a file or an offset holds of an interval nobody has noted. But each batch notes the greatest event time
-that it and those before it were fed. The watermark and the delay that is declared today do not tell it: the
-delay may have been another one then.
+No record says which event times a file or an offset holds. But each batch records the greatest event time of
+the rows that it and earlier batches read. It cannot be derived from the watermark and today's declared delay,
+because the delay may have changed since.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from drawdown.values.interval import Interval, shown
 def newest_until(
     metastore: Metastore, pipeline: Pipeline, basis: ReplayBasis, name: str, batch_id: int
 ) -> datetime | None:
-    """No row of a source that this batch or one before it was fed is newer; None when nobody knows a bound.
+    """Return the greatest event time of a source's rows up to this batch, or a later bound; None if unknown.
 
-    A batch of before such notes, or one that was pruned, has the bound of the next one that has it.
+    A batch without a recorded time, or whose record was pruned, has the bound of the next batch that has one.
     """
     if pipeline.sources[name].watermark is None:
         return None
@@ -32,12 +32,12 @@ def newest_until(
 
 
 def does_without(pipeline: Pipeline, interval: Interval, bound: datetime | None) -> bool:
-    """Whether a replay of the interval needs nothing up to that event time."""
+    """Whether a replay of the interval needs no rows up to that event time."""
     return bound is not None and interval.start - replay_of(pipeline).lookback.delta > bound
 
 
 def from_then_on(pipeline: Pipeline, bound: datetime | None) -> str:
-    """The part of a refusal that says what can be replayed; empty when nobody knows it."""
+    """Return the end of a refusal that says what can be replayed; empty when it is unknown."""
     if bound is None:
         return ""
     return f"; what starts after {shown(bound + replay_of(pipeline).lookback.delta)} can be"

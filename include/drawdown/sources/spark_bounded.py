@@ -1,4 +1,4 @@
-"""Sources read once, up to where a checkpoint has read them: what a replay is made of."""
+"""Sources read once, up to where a checkpoint has read them: the input of a replay."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from drawdown.workspace import Workspace
 
 @dataclass(frozen=True)
 class BoundedReading:
-    """What the sources had given by the basis of the event times that a replay wants.
+    """The rows that the sources had delivered by the basis, limited to the event times that a replay needs.
 
     Attributes:
-        undated: rows without event time, too: the transform may give them a time from elsewhere.
+        undated: include rows without event time: the transform may take their time from elsewhere.
     """
 
     session: SparkSession
@@ -37,15 +37,15 @@ class BoundedReading:
     undated: bool
 
     def rows(self, name: str, inferred: StructType | None) -> DataFrame:
-        """Those of one source, as `read_stream` gives them; a malformed row belongs to no interval.
+        """Return the rows of one source, with the columns of `read_stream`; malformed rows have no interval.
 
-        A source without a watermark is read whole.
+        A source without a watermark is read completely.
 
         Args:
             inferred: as for `read_stream`.
 
         Raises:
-            RefusedError, SourceError: as `files_to_read`, `offsets_to_read` and `version_to_read`.
+            RefusedError, SourceError: see `files_to_read`, `offsets_to_read` and `version_to_read`.
             SpecError: the schema does not parse.
         """
         source, declared = self.pipeline.sources[name], replay_of(self.pipeline)

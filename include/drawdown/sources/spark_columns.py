@@ -1,9 +1,9 @@
-"""What every kind of source does alike: its system columns, its options and its declared schema.
+"""What all kinds of sources share: system columns, options and the declared schema.
 
 The system columns of a streaming frame:
     _dd_corrupt  STRING   the raw record when the parser could not read it, else NULL
-    _dd_payload  STRING   the record as it came (Kafka value) or NULL (files: see boundary.py)
-                          Spark checks no STRING: these two may hold bytes that are no UTF-8
+    _dd_payload  STRING   the record as it came (Kafka value) or NULL (files: see rows/boundary.py)
+                          Spark does not check a STRING: these two may hold bytes that are not UTF-8
     _dd_origin   STRUCT<file STRING, topic STRING, partition INT, offset BIGINT>
 """
 
@@ -23,7 +23,7 @@ SYSTEM_COLUMNS = (CORRUPT, PAYLOAD, ORIGIN)
 def with_system_columns(
     frame: DataFrame, *, corrupt: str | None = None, file: str | None = None
 ) -> DataFrame:
-    """A frame with SYSTEM_COLUMNS after its own; `corrupt` and `file` are SQL of the frame, or NULL."""
+    """Add SYSTEM_COLUMNS after the frame's own; `corrupt` and `file` are SQL expressions, None: NULL."""
     user = [c for c in frame.columns if c not in (corrupt, *SYSTEM_COLUMNS)]
     null = "cast(null as string)"
     return frame.selectExpr(
@@ -36,17 +36,17 @@ def with_system_columns(
 
 
 def with_corrupt(schema: StructType) -> StructType:
-    """A schema with the column in which Spark's parsers put a record that they cannot read."""
+    """Add the column in which Spark's parsers put a record that they cannot read."""
     return StructType([*schema.fields, StructField(CORRUPT, StringType())])
 
 
 def options(source: Source) -> dict[str, str]:
-    """The options of the spec as Spark writes them."""
+    """Return the options of the spec as Spark writes them."""
     return {key: option_text(value) for key, value in source.options.items()}
 
 
 def schema_of(pipeline: Pipeline, name: str) -> StructType | None:
-    """The declared schema of a source; None when the spec declares none.
+    """Return the declared schema of a source; None when the spec declares none.
 
     Raises:
         SpecError: it does not parse.

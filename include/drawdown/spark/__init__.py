@@ -1,1 +1,1 @@
-"""What everything on Spark shares: sessions, the SQL gate, users' code, jobs, errors from what Spark says."""
+"""What everything on Spark shares: sessions, the SQL gate, users' code, jobs, Spark's failures as errors."""

@@ -1,4 +1,4 @@
-"""The declared schema of a sink, and drift from it as an error by name."""
+"""The declared schema of a sink, and the error that names columns that differ from it."""
 
 from __future__ import annotations
 
@@ -16,27 +16,26 @@ _AGREE = "make the transform's columns and the declared schema agree (names and 
 
 
 def declared(pipeline: Pipeline) -> StructType | None:
-    """The schema of the sink's .ddl file, or None when the spec names none.
+    """Return the schema of the sink; None when the spec declares none.
 
     Raises:
-        SpecError: it does not parse.
+        SpecError: the schema does not parse.
     """
     ddl = pipeline.sink_schema_ddl
     if ddl is None:
         return None
-    return parse_ddl(
-        ddl, f"the sink schema of {pipeline.name}", pipeline.folder / str(pipeline.sink.schema_file)
-    )
+    file = pipeline.folder / (pipeline.sink.schema_file or "pipeline.yaml")
+    return parse_ddl(ddl, f"the sink schema of {pipeline.name}", file)
 
 
 def parse_ddl(ddl: str, what: str, file: Path) -> StructType:
-    """A schema file's columns.
+    """Return a schema file's columns.
 
     Raises:
         SpecError: ``schema.unreadable`` with Spark's own sentence.
     """
     try:
-        parsed = StructType.fromDDL(" ".join(ddl.split()))
+        parsed = StructType.fromDDL(ddl)
         said = "it is a single type, not a list of columns"
     except ParseException as cause:
         parsed, said = None, str(cause).strip().splitlines()[0]
@@ -51,7 +50,7 @@ def parse_ddl(ddl: str, what: str, file: Path) -> StructType:
 
 
 def in_declared_order(output: DataFrame, schema: StructType | None, pipeline: Pipeline) -> DataFrame:
-    """A transform's output with the columns in the order of the sink's schema; as it is without one.
+    """Return a transform's output with columns in the order of the sink's schema, if there is one.
 
     Raises:
         RefusedError: ``sink.schema-drift``.

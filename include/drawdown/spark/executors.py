@@ -1,4 +1,4 @@
-"""The executors that Spark was given, where it has some apart from its driver."""
+"""The executors that Spark was given, if it has any besides its driver."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from pyspark.sql import SparkSession
 
 @dataclass(frozen=True, slots=True)
 class Executors:
-    """``memory``: bytes of heap that they asked for."""
+    """``memory``: bytes of heap that they requested."""
 
     cores: int = 0
     memory: int = 0
 
 
 def executors_of(session: SparkSession) -> Executors:
-    """Those that live now; none where the driver is the executor, or gone."""
+    """Return the executors that are alive; none when the driver is the executor, or is gone."""
     if is_local(session):
         return Executors()
     context = session.sparkContext._jsc.sc()

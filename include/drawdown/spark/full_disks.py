@@ -1,4 +1,4 @@
-"""A disk without space: which of a run's disks it is, and what is free on each."""
+"""A full disk: what is free on each of a run's disks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _MEGABYTE = 1_000_000
 
 
 def full_disk(project: Project, pipeline: Pipeline, said: str) -> SourceError | None:
-    """The error ``storage.full`` when what a failed run said is that; None when it is not.
+    """Return the error ``storage.full`` when a failed run's message says so; else None.
 
     Args:
-        said: all of it. What the user's own Python code raised is not about our disks.
+        said: the whole message. Errors of the user's own Python code are not about our disks.
     """
     if _USERS_CODE in said or not any(mark in said for mark in _FULL):
         return None
@@ -32,13 +32,13 @@ def full_disk(project: Project, pipeline: Pipeline, said: str) -> SourceError | 
         "storage.full",
         "no space left on a disk" + (f": {places}" if places else ""),
         where=f"pipeline {pipeline.name}",
-        do=f"free space there, then `drawdown run {pipeline.name}`: the batch under way is replayed, and"
-        " nothing of it is visible before",
+        do=f"free space there, then `drawdown run {pipeline.name}`: the interrupted batch is replayed, and"
+        " none of its rows is visible before that",
     )
 
 
 def _disks(project: Project, pipeline: Pipeline) -> dict[str, tuple[Path, int]]:
-    """By what is kept there: the folder, or its nearest parent there is, and the bytes free on its disk."""
+    """Return, by what is kept there, the folder (or its nearest existing parent) and the free bytes."""
     storage = Storage(project.storage_root)
     places = {"working files of Spark": Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()))}
     if storage.is_local:

@@ -1,7 +1,7 @@
 """Spark jobs of one run among those of its application: a fair pool, job groups, and their end.
 
-Not by job tags, which a query would inherit: a listener in Python never hears of the start of a query that
-has one (QueryStartedEvent.fromJObject, PySpark 4.2.0, asks text for its `toString`).
+Job tags are not used, because a query would inherit them: a listener in Python never gets the start event of
+a query with a tag (QueryStartedEvent.fromJObject, PySpark 4.2.0, calls `toString` on text).
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ _STOPS_WITHIN = "5s"
 
 
 def own_jobs(root: SparkSession, pool: str, run_id: str) -> None:
-    """What this thread asks of Spark from now on belongs to a run, as a job group of the run's id.
+    """Make all later Spark jobs of this thread belong to a run: their job group is the run's id.
 
-    With `spark.scheduler.mode` FAIR the pools share the cores evenly, whatever each has waiting. A thread of
-    Python has a thread of its own in the JVM. A query that it starts inherits the pool; its job group is its
-    own (StreamExecution.runStream): its run id.
+    With `spark.scheduler.mode` FAIR the pools share the cores evenly, whatever waits in each. A Python thread
+    has its own thread in the JVM. A query that it starts inherits the pool, but has its own job group: the
+    query's run id (StreamExecution.runStream).
     """
     context = root.sparkContext
     context.setLocalProperty(_POOL, pool)
@@ -32,17 +32,19 @@ def own_jobs(root: SparkSession, pool: str, run_id: str) -> None:
 
 
 def cancel_jobs(root: SparkSession, groups: Iterable[str]) -> None:
-    """End the jobs of some groups, from any thread; a Python worker that does not end is killed by Spark,
-    after `spark.python.task.killTimeout` (2 s). Where the JVM has ended, so have they."""
+    """End the jobs of these groups, from any thread; if the JVM has ended, they have too.
+
+    Spark kills a Python worker that does not end, after `spark.python.task.killTimeout` (2 s).
+    """
     with suppress(Py4JError):
         for group in groups:
             root.sparkContext.cancelJobGroup(group)
 
 
 def end_stuck_query(session: SparkSession, running: StreamingQuery) -> None:
-    """Returns when a query has ended, its batch in the middle; never while code of the user's holds it.
+    """Stop a query in the middle of its batch, and wait for its end, which the user's code may delay forever.
 
-    Its jobs are cancelled before (`cancel_jobs`). What waits in the JVM is interrupted.
+    Cancel its jobs before (`cancel_jobs`). Threads that wait in the JVM are interrupted.
     """
     session.conf.set("spark.sql.streaming.stopTimeout", _STOPS_WITHIN)
     with suppress(PySparkException, Py4JJavaError):
@@ -52,17 +54,17 @@ def end_stuck_query(session: SparkSession, running: StreamingQuery) -> None:
 
 
 def job_signs(root: SparkSession, groups: Iterable[str]) -> object:
-    """Something that is another whenever a job of a run has begun or ended, or a task of any going on.
+    """Return a value that changes whenever a job of a run begins or ends, or a task of an active job does.
 
-    A run has several jobs at a time: adaptive execution and threads of the user's code begin a second one
-    before the first has ended. Such threads have no job group, so jobs of none count for every run: it is
-    better to find late that one hangs than to cancel one that works.
+    A run can have several jobs at a time: adaptive execution and threads of the user's code begin another
+    before the first has ended. Those threads have no job group, so jobs without a group count for every run:
+    it is better to notice a stuck run late than to cancel one that works.
     """
     context: Any = root.sparkContext
     try:
         status, store = context.statusTracker(), context._jsc.sc().statusStore()
         jobs = {job for group in (*groups, None) for job in status.getJobIdsForGroup(group)}
-        # Jobs that have ended are forgotten in time (spark.ui.retainedJobs): to be forgotten is no sign.
+        # Spark drops ended jobs in time (spark.ui.retainedJobs), which is not progress.
         going_on = sorted(jobs.intersection(status.getActiveJobsIds()))
         tasks = tuple((job, store.job(job).numCompletedTasks()) for job in going_on)
     except Py4JError:

@@ -1,9 +1,11 @@
-"""From what Spark says when a query dies to one of our errors; no Java stack trace gets through."""
+"""Turn Spark's failure of a query into one of our errors, without a Java stack trace."""
 
 from __future__ import annotations
 
 import re
+from urllib.parse import unquote
 
+from drawdown.checkpoint import plain_path
 from drawdown.errors import DrawdownError, RefusedError, SourceError, TransformError
 from drawdown.spark.sentences import PYTHON, python_sentence, root_sentence
 from drawdown.spark.texts import UNFIT
@@ -13,22 +15,26 @@ FAILED = "query.failed"
 _GONE = ("FileNotFoundException", "FILE_NOT_EXIST", "PATH_NOT_FOUND")
 _BROKER = ("org.apache.kafka.common.errors", "TimeoutException: Timed out waiting for a node")
 _LOST = ("KAFKA_DATA_LOSS", "failOnDataLoss")
+# FAILED_READ_FILE and CANNOT_READ_FILE_FOOTER of Spark 4.2 name the file as a URI.
+_UNREADABLE = re.compile(
+    r"\[(?:FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER)[^\]]*\][^\n]*?\b([a-z][a-z0-9]*:/[^\s]+?)\.?(?:\s|$)"
+)
 _CHANGED = ("DELTA_SOURCE_TABLE_IGNORE_CHANGES", "DELTA_SOURCE_IGNORE_DELETE")
 
 
 def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
-    """The error of a query that Spark ended with `cause`; ``query.failed`` if nothing more is known."""
+    """Return the error for a query that Spark ended with `cause`; ``query.failed`` if no cause is known."""
     where = f"pipeline {pipeline.name}"
     text = str(cause)
     if PYTHON in text:
         if (in_reader := _raised_by_reader(pipeline, text)) is not None:
             return in_reader
-        # Before the marks below: the user's own code may say anything.
+        # Checked first, because the message of the user's own code may contain any of the texts below.
         return TransformError(
             "transform.raised",
             python_sentence(text),
             where=where,
-            do="fix the transform or the data and run again: nothing of this batch was published",
+            do="fix the transform or the data and run again: no rows of this batch were published",
         )
     sentence = root_sentence(cause)
     if f"{UNFIT}: " in text:
@@ -36,11 +42,11 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
             UNFIT,
             sentence.partition(f"{UNFIT}: ")[2] or "a column holds text that is no UTF-8",
             where=where,
-            do="decode it in the transform (decode(bytes, 'ISO-8859-1'), make_valid_utf8(text)), or make the"
-            " column BINARY: nothing of this batch was published",
+            do="decode it in the transform (decode(bytes, 'ISO-8859-1'), make_valid_utf8(text)), or make"
+            " the column BINARY: no rows of this batch were published",
         )
     if any(mark in text for mark in _LOST):
-        # Losses that were there before are refused before the query starts (sources/kafka/spark_losses.py).
+        # Losses from before the run are refused before the query starts (sources/kafka/spark_losses.py).
         return SourceError(
             "source.data-lost",
             sentence,
@@ -48,32 +54,46 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
             do="bring the records back, or set `failOnDataLoss: false` in the options of the source",
         )
     if any(mark in text for mark in _BROKER):
-        return SourceError("source.broker", sentence, where=where, do="look at the broker, then run again")
+        return SourceError("source.broker", sentence, where=where, do="check the broker, then run again")
     if any(mark in text for mark in _CHANGED):
         return RefusedError(
             "source.rows-changed",
             f"a Delta source has a commit that changed or deleted rows which were read before: {sentence}",
             where=where,
-            do="`options: {skipChangeCommits: true}` goes on without what such commits wrote (ignoreDeletes:"
-            " only deletions of whole partitions); a new pipeline folder reads the table from its start",
+            do="`options: {skipChangeCommits: true}` skips these commits (ignoreDeletes: only deletions of"
+            " whole partitions); a new pipeline folder reads the table from its start",
         )
+    if (file := _UNREADABLE.search(text)) is not None and not any(mark in text for mark in _GONE):
+        return _unreadable(where, plain_path(unquote(file[1])), sentence)
     if any(mark in text for mark in _GONE):
         return SourceError(
             "source.gone",
             f"a file of the batch is gone: {sentence}",
             where=where,
-            do="bring the file back and run again: the batch keeps its files until it is committed",
+            do="restore the file and run again: the batch needs its files until it is committed",
         )
     return TransformError(
         FAILED,
         sentence,
         where=where,
-        do="fix the transform or the data and run again: nothing of this batch was published",
+        do="fix the transform or the data and run again: no rows of this batch were published",
+    )
+
+
+def _unreadable(where: str, file: str, said: str) -> SourceError:
+    """Return the error for a file that is truncated, or is not what its name says."""
+    return SourceError(
+        "source.unreadable-file",
+        f"{file} cannot be read: {said}",
+        where=where,
+        do="replace the file by a whole one and run again: the batch keeps its files until it is committed;"
+        " `options: {ignoreCorruptFiles: true}` of the source reads what can be read, and loses the rest of"
+        " it uncounted",
     )
 
 
 def _raised_by_reader(pipeline: Pipeline, text: str) -> SourceError | None:
-    """The error when a trace leads into the file of a Python data source."""
+    """Return an error when a trace leads into the file of a Python data source; else None."""
     for name, source in pipeline.sources.items():
         file = str(pipeline.folder / str(source.reader))
         lines = re.findall(rf'File "{re.escape(file)}", line (\d+)', text) if source.reader else []
@@ -82,6 +102,6 @@ def _raised_by_reader(pipeline: Pipeline, text: str) -> SourceError | None:
                 "source.raised",
                 f"the reader of source {name} raised {python_sentence(text)}",
                 where=f"{file}:{lines[-1]}",
-                do="fix the reader or what it reads, and run again: nothing was published",
+                do="fix the reader or its input, and run again: nothing was published",
             )
     return None

@@ -2,9 +2,9 @@
 
 Spark's SQL can do more: call any static Java method (reflect), open any file that the driver can
 (text.`/etc/hosts`), run a program (SELECT TRANSFORM ... USING), and change tables, settings and the class
-path by commands, which ``SparkSession.sql`` carries out at once. So every text passes here before Spark
-analyses it: a query may hold the kinds of plan that read and compute, and no other; an expression holds no
-query at all. Python in the folder is the user's program and is not bounded.
+path by commands, which ``SparkSession.sql`` carries out at once. So every text is checked here before Spark
+analyses it: a query may only contain plans that read and compute, and an expression may contain no query.
+Python in the folder is the user's program and is not restricted.
 """
 
 from __future__ import annotations
@@ -17,16 +17,18 @@ from typing import Any
 from py4j.java_gateway import JavaGateway
 from pyspark.sql import DataFrame, SparkSession
 
+from drawdown.spark.gateway import jvm_of
+
 _SOURCE = Path(__file__).with_name("SqlGate.java")
 
 CONF: Mapping[str, str] = {
     "spark.sql.runSQLOnFiles": "false",
-    # ${env:NAME} in a text would be the driver's environment, its passwords too.
+    # ${env:NAME} in a text would insert values of the driver's environment, including passwords.
     "spark.sql.variable.substitute": "false",
 }
-"""Settings of every session that meets SQL of a pipeline."""
+"""Settings of every session that runs SQL of a pipeline."""
 
-# Java's doors, and Delta's, which open any table by its path.
+# Functions that call Java; and Delta's, which open any table by its path.
 _FUNCTIONS = ("reflect", "java_method", "try_reflect")
 _TABLE_FUNCTIONS = ("table_changes", "table_changes_by_path", "python_worker_logs")
 
@@ -69,13 +71,12 @@ READ_AND_COMPUTE = frozenset(
         "WithWindowDefinition",
     }
 )
-"""The plans that Spark 4.2's parser makes of queries, by their class. What is not here is refused."""
+"""The plans that Spark 4.2's parser makes from queries, by class. All others are refused."""
 
 
 def confine(session: SparkSession) -> None:
-    """Take the functions that open what is not the pipeline's out of a session; CONF does the rest."""
-    jvm = session._jvm
-    assert jvm is not None
+    """Remove functions from a session that reach beyond the pipeline's own data; CONF does the rest."""
+    jvm = jvm_of(session)
     some = jvm.scala.Option.apply
     state = session._jsparkSession.sessionState()
     for registry, names in (
@@ -88,21 +89,21 @@ def confine(session: SparkSession) -> None:
 
 
 def more_than_a_query(session: SparkSession, text: str) -> str | None:
-    """What in the SQL does more than read and compute, by Spark's name for it; None when nothing does.
+    """Return Spark's name for what in the SQL does more than read and compute; None when nothing does.
 
     Raises:
-        ParseException: it is no SQL.
+        ParseException: the text is not valid SQL.
     """
     return _first_other(session, _parser(session).parsePlan(text), READ_AND_COMPUTE)
 
 
 def asks_a_query(session: SparkSession, expression: str) -> bool:
-    """Whether an SQL expression holds a query of any kind. Raises ParseException when it is no expression."""
+    """Whether an SQL expression contains a query. Raises ParseException when it is not an expression."""
     return _first_other(session, _parser(session).parseExpression(expression), frozenset()) is not None
 
 
 def executes(frame: DataFrame) -> str | None:
-    """A command or a script in the analysed plan of a user's SQL, which no parsed text should come to."""
+    """Return a command or script in the analysed plan of a user's SQL, which parsing should rule out."""
     found: str | None = _gate(frame.sparkSession).executes(frame._jdf.queryExecution().analyzed())
     return found
 
@@ -112,7 +113,7 @@ def _parser(session: SparkSession) -> Any:
 
 
 def _first_other(session: SparkSession, parsed: Any, allowed: frozenset[str]) -> str | None:
-    """The first plan in what was parsed that is none of the allowed."""
+    """Return the first plan in the parsed text that is not allowed."""
     found: str | None = _gate(session).firstOther(parsed, _java_set(session.sparkContext._gateway, allowed))
     return found
 
@@ -131,7 +132,7 @@ def _gate(session: SparkSession) -> Any:
 
 @cache
 def _gate_of(gateway: JavaGateway) -> Any:
-    """An SqlGate of this JVM: of Drawdown's jar where it has that, else compiled by Spark's own compiler."""
+    """Return an SqlGate of this JVM, from Drawdown's jar or else compiled by Spark's own compiler."""
     jvm = gateway.jvm
     loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
     if loader.getResource("drawdown/SqlGate.class") is None:

@@ -1,4 +1,4 @@
-"""Tables by name: what the specs call a Delta table, Spark's catalog calls it too."""
+"""Tables by name: a Delta table has the same name in the specs and in Spark's catalog."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from drawdown.errors import RefusedError
 
 
 def know_table(session: SparkSession, name: str, uri: str) -> None:
-    """Make an existing Delta table known by a name, for this application or, with a metastore, for all.
+    """Register an existing Delta table by name, for this application or, with a metastore, for all.
 
     Raises:
-        RefusedError: ``sink.table-taken`` when the name means another table there.
+        RefusedError: ``sink.table-taken`` when the name already belongs to another table.
     """
     session.sql(f"CREATE TABLE IF NOT EXISTS `{name}` USING delta LOCATION '{_quoted(uri)}'")
     location = session.sql(f"DESCRIBE DETAIL `{name}`").select("location").collect()[0][0]
     if location.removeprefix("file:").rstrip("/") != uri.removeprefix("file:").rstrip("/").replace("//", "/"):
         raise RefusedError(
             "sink.table-taken",
-            f"Spark's catalog knows another table by the name {name}",
+            f"Spark's catalog has another table with the name {name}",
             where=location,
             do="choose another `table:`, or drop that table from the catalog",
         )

@@ -1,8 +1,8 @@
-"""How long Spark's tasks kept a processor busy, by run: several runs may go on in one application at once.
+"""Processor time of Spark's tasks by run, because an application may have several active runs.
 
-Spark tells it once for each stage, in the driver's JVM. A listener in Python would be called for every
-event of every task, and Spark's own store forgets all but the last 1,000 stages; so this one is a few
-lines of Java, compiled in the JVM by the compiler that Spark compiles its queries with (org.codehaus.janino).
+Spark reports it once per stage, in the driver's JVM. A listener in Python would be called for every event of
+every task, and Spark's own store only keeps the last 1,000 stages. So this listener is a few lines of Java,
+compiled in the JVM by the compiler that Spark uses for its queries (org.codehaus.janino).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pyspark.sql import SparkSession
 log = logging.getLogger(__name__)
 
 _RUN = "drawdown.run"
-"""Local property of a thread whose jobs are a run's; a query that the thread starts inherits it. No job tag:
-with one, a listener in Python hears of no query's start (jobs.py)."""
+"""Local property of a thread whose jobs belong to a run; a query that the thread starts inherits it. It is
+not a job tag: with a tag, a listener in Python gets no start events (jobs.py)."""
 
 _LISTENER = "org.apache.spark.scheduler.SparkListener"
 _JAVA = f"""
@@ -51,7 +51,7 @@ _SECONDS = 10
 
 
 class TaskTimes:
-    """Hears of every stage from now on, until it is read."""
+    """Records every stage from now on, until it is read."""
 
     def __init__(self, session: SparkSession) -> None:
         jvm: Any = session.sparkContext._jvm
@@ -61,16 +61,16 @@ class TaskTimes:
         compiler.setExtendedClass(loader.loadClass(_LISTENER))
         compiler.cook(_JAVA)
         self._listener = compiler.getClazz().newInstance()
-        # Py4J remembers methods by the name of their class, and each of these classes has the same: its own
-        # methods are those of the first that was ever made in this JVM (py4j.reflection.ReflectionEngine).
+        # Py4J caches methods by the name of their class, and all these classes have the same name: Py4J would
+        # call the methods of the first one made in this JVM (py4j.reflection.ReflectionEngine).
         self._said = jvm.java.util.Objects.toString
         self._context: Any = session.sparkContext._jsc.sc()
         self._context.addSparkListener(self._listener)
 
     def read(self) -> dict[str, int]:
-        """Run id to microseconds, "" for what belongs to none. Hears no more.
+        """Stop recording and return microseconds by run id, "" for tasks without a run.
 
-        {} when the JVM is gone, and, with a warning, when it does not say.
+        {} when the JVM is gone and, with a warning, when the listener fails.
         """
         try:
             self._context.listenerBus().waitUntilEmpty(_SECONDS * 1_000)
@@ -86,7 +86,7 @@ class TaskTimes:
 
 
 def task_times(session: SparkSession) -> TaskTimes | None:
-    """None, and a warning, where this Spark takes no such listener: then time alone is what is shared by."""
+    """Start recording; None, with a warning, if this Spark does not accept the listener."""
     try:
         return TaskTimes(session)
     except (Py4JError, TypeError) as cause:
@@ -100,11 +100,11 @@ def _warn(cause: Exception) -> None:
 
 @contextmanager
 def charged_to(session: SparkSession, run_id: str) -> Iterator[None]:
-    """Let what the block has Spark do count as this run's."""
+    """Charge Spark's work in the block to this run."""
     session.sparkContext.setLocalProperty(_RUN, run_id)
     try:
         yield
     finally:
-        # With the JVM gone too, and the run's own error is the one to hear of.
+        # The JVM may be gone; the run's own error must not be hidden.
         with suppress(Py4JError, OSError):
             session.sparkContext.setLocalProperty(_RUN, None)  # type: ignore[arg-type]

@@ -1,7 +1,7 @@
-"""Text that is no UTF-8, wherever in a column it is.
+"""Text that is not UTF-8, at any depth of a column.
 
-Spark checks no STRING: CAST(binary AS STRING) gives whatever the bytes are, and a file of another program may
-hold any. Written into a table, one such value makes it unreadable for every reader of Arrow's.
+Spark does not check a STRING: CAST(binary AS STRING) keeps the bytes as they are, and files of other programs
+may hold any bytes. One such value in a table makes it unreadable for every reader that uses Arrow.
 """
 
 from __future__ import annotations
@@ -14,23 +14,23 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
 UNFIT = "sink.unfit-text"
-"""Stands in what Spark says when `refusing_other_bytes` ends a batch; see failures.py."""
+"""Marks Spark's message when `refusing_other_bytes` ends a batch; see query_failures.py."""
 
 _REPLACED = "\ufffd"
 
 
 def no_text(column: Column, kind: DataType) -> Column:
-    """Whether text in a column of this type holds bytes that are no UTF-8; never NULL."""
+    """Return whether text in a column of this type holds bytes that are not UTF-8; never NULL."""
     return _any_text(column, kind, lambda text: ~F.is_valid_utf8(text))
 
 
 def lossy(column: Column, kind: DataType) -> Column:
-    """Whether text in a column holds what stands in place of bytes that are no UTF-8; never NULL."""
+    """Return whether text in a column holds the character that replaces invalid UTF-8; never NULL."""
     return _any_text(column, kind, lambda text: text.contains(_REPLACED))
 
 
 def refusing_other_bytes(frame: DataFrame) -> DataFrame:
-    """The same rows; a query that writes them fails at the first text that is no UTF-8."""
+    """Return the same rows; a query that writes them fails at the first text that is not UTF-8."""
     checked = {
         field.name: F.when(
             no_text(column, field.dataType),

@@ -1,4 +1,4 @@
-"""Python files of a pipeline's folder: loaded from their path, and the line of theirs that raised."""
+"""Load Python files of a pipeline's folder, and find their line that raised an exception."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from pyspark.sql import SparkSession
 _Spark = TypeVar("_Spark", SparkSession, SparkContext)
 
 RAISED = (Exception, SystemExit, KeyboardInterrupt, GeneratorExit)
-"""What users' code may raise: sys.exit() ends one pipeline, not the process with all others of its group."""
+"""What users' code may raise: sys.exit() ends one pipeline, not the process with all of its group."""
 
-# Py4J's own first line, and those of a trace.
+# Py4J's own first line, and the lines of a trace.
 _JAVA = re.compile(r"An error occurred while calling |\s+at ")
 _exit = os._exit
 _files: set[str] = set()
-"""Those that were loaded."""
+"""The files that were loaded."""
 
 
 def load_module(name: str, path: Path) -> ModuleType:
-    """Run a file as a module that no import finds: two pipelines may both have a transform.py.
+    """Run a file as a module that cannot be imported by name: two pipelines may both have a transform.py.
 
-    What it defines is pickled by value for Spark's Python workers, which do not have the file.
+    Its definitions are pickled by value for Spark's Python workers, which do not have the file.
     """
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
@@ -44,12 +44,12 @@ def load_module(name: str, path: Path) -> ModuleType:
 
 @cache
 def _refuse_ends() -> None:
-    """From here on, what would end all of a group is an error of the pipeline whose code asks for it."""
+    """Make calls of users' code that would end the whole process errors of its pipeline."""
 
     process = os.getpid()
 
     def exit_at_once(status: int) -> NoReturn:
-        # A process that users' code has forked, as multiprocessing does, ends as it wants to.
+        # A process that users' code has forked, for example by multiprocessing, may end.
         if os.getpid() == process and _is_users():
             raise SystemExit(status)
         _exit(status)
@@ -63,14 +63,14 @@ def _not_by_users(stop: Callable[[_Spark], None]) -> Callable[[_Spark], None]:
     @wraps(stop)
     def asked(of: _Spark) -> None:
         if _is_users():
-            raise RuntimeError("Spark belongs to all pipelines of the application: leave out what stops it")
+            raise RuntimeError("all pipelines of the application share Spark: remove the code that stops it")
         stop(of)
 
     return asked
 
 
 def _is_users() -> bool:
-    """Whether code that `load_module` has loaded is among the callers."""
+    """Whether code from `load_module` is among the callers."""
     frame = sys._getframe(1)
     while frame.f_back is not None:
         frame = frame.f_back
@@ -80,13 +80,13 @@ def _is_users() -> bool:
 
 
 def said(cause: BaseException) -> str:
-    """``Type: message`` on one line: a Java exception comes with its trace."""
+    """Return ``Type: message`` on one line, without the trace that a Java exception includes."""
     lines = [line for line in str(cause).splitlines() if line and not _JAVA.match(line)]
     return f"{type(cause).__name__}: {lines[0].removeprefix(': ') if lines else ''}"
 
 
 def line_in(cause: BaseException, file: Path) -> str:
-    """``file:line`` of the deepest line of the file in the trace; the file alone when it is not there."""
+    """Return ``file:line`` of the deepest line of the file in the trace; the file alone when it has none."""
     line, trace = None, cause.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == str(file):

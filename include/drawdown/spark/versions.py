@@ -1,4 +1,4 @@
-"""The versions that a checkpoint is written with, and the formats of state that its first batch fixed."""
+"""The versions that write a checkpoint, and the state formats that its first batch fixed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pyspark.sql import SparkSession
 
 from drawdown.checkpoint import CheckpointFiles
 
-# These three are noted from the spec, under names of their own.
+# These three are recorded from the spec, under other names.
 _FROM_SPEC = frozenset({
     "spark.sql.shuffle.partitions",
     "spark.sql.streaming.stateStore.providerClass",
@@ -19,7 +19,7 @@ _FROM_SPEC = frozenset({
 
 
 def engine_versions(session: SparkSession) -> dict[str, str]:
-    """Spark, Delta and Drawdown as they run now."""
+    """Return the running versions of Spark, Delta and Drawdown."""
     found = {"spark": session.version}
     for name, package in (("delta", "delta-spark"), ("drawdown", "drawdown")):
         try:
@@ -30,7 +30,9 @@ def engine_versions(session: SparkSession) -> dict[str, str]:
 
 
 def state_formats(files: CheckpointFiles, batch_id: int) -> Mapping[str, Any]:
-    """Settings that Spark froze in the offset log with the first batch, by Spark's names: versions of the
-    state formats, codecs, encodings (OffsetSeqMetadata.relevantSQLConfs, Spark 4.2)."""
+    """Return settings that the first batch fixed in the offset log, by Spark's names.
+
+    They are versions of state formats, codecs and encodings (OffsetSeqMetadata.relevantSQLConfs, Spark 4.2).
+    """
     frozen: Mapping[str, Any] = files.offsets(batch_id).metadata.get("conf", {})
     return {key: value for key, value in frozen.items() if key not in _FROM_SPEC}

@@ -1,6 +1,5 @@
-"""The spec: what the user's YAML files say, checked before anything runs."""
+"""The spec: the user's YAML files, checked before anything runs."""
 
-from drawdown.spec.airflow_tasks import Airflow
 from drawdown.spec.clusters.cluster import (
     Cluster,
     ConnectionCluster,
@@ -32,7 +31,8 @@ from drawdown.spec.pipeline import DrainBounds, Pipeline, State, asset_name
 from drawdown.spec.project import Project
 from drawdown.spec.quality import Expectation, Quality, Rule
 from drawdown.spec.replay import Replay
-from drawdown.spec.schedule import AssetRef
+from drawdown.spec.scheduling.airflow_tasks import Airflow
+from drawdown.spec.scheduling.schedule import AssetRef
 from drawdown.spec.sink import Sink
 from drawdown.spec.source import Source, Watermark
 from drawdown.values.duration import Duration

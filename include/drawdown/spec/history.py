@@ -1,4 +1,4 @@
-"""quality.yaml, `history:`: what a slice is compared with, the slices that were published before it."""
+"""`history:` of quality.yaml: comparisons of a slice with earlier published slices."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ class HistoryExpectation(SpecModel):
 
     @property
     def key(self) -> str:
-        """What is measured, as it is kept with a verdict: two expectations may share it."""
+        """Return the key of the measure in a verdict; two expectations can share it."""
         return f"{self.measure}({self.column})" if self.column else self.measure
 
     @property
     def id(self) -> str:
-        """The name, or what is measured: results are shown by it."""
+        """Return the name, else the measure; results are shown under it."""
         return self.name or self.key
 
     @model_validator(mode="after")
     def _keys_fit_the_measure(self) -> HistoryExpectation:
         needs_column = self.measure != "volume"
         if needs_column and self.column is None:
-            raise problem("missing-key", f"{self.measure} is of a column", "measure", do="add `column:`")
+            raise problem("missing-key", f"{self.measure} needs a column", "measure", do="add `column:`")
         if not needs_column and self.column is not None:
             raise problem("no-effect", "volume counts rows", "column", do="remove the key")
         bounds = {"freshness": ("max_age",), "null_rate": ("difference",)}.get(
@@ -68,5 +68,5 @@ class HistoryExpectation(SpecModel):
 
 
 def values_needed(history: Sequence[HistoryExpectation]) -> dict[str, int]:
-    """By measure how many of its last values the expectations compare with."""
+    """Return, by measure, how many of its last values the expectations need."""
     return {each.key: max(other.runs for other in history if other.key == each.key) for each in history}

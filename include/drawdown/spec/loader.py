@@ -1,4 +1,4 @@
-"""From files to Project and Pipeline: the one way specs are read."""
+"""Loads Project and Pipeline from files; the only way specs are read."""
 
 from __future__ import annotations
 
@@ -9,18 +9,19 @@ from dataclasses import replace
 from pathlib import Path
 
 from drawdown.errors import SpecError
+from drawdown.local_services import with_local_services
 from drawdown.spec.clusters.cluster import StandaloneCluster
-from drawdown.spec.consistency import conflicts
 from drawdown.spec.pipeline import NEXT, Beside, Pipeline
 from drawdown.spec.project import Project, ProjectFile
+from drawdown.spec.project_wide.consistency import conflicts
+from drawdown.spec.project_wide.table_paths import TablePaths
 from drawdown.spec.quality import SLICE, Quality
 from drawdown.spec.reading.environment import references, refuse_written_secrets, resolve
 from drawdown.spec.reading.folder_files import FolderFiles
 from drawdown.spec.reading.validation import Problem, spec_error, validate
 from drawdown.spec.reading.yaml_source import Document, parse, read_text
 from drawdown.spec.sink import Sink
-from drawdown.spec.table_paths import TablePaths
-from drawdown.values.ddl import column_names
+from drawdown.values.column_names import column_names
 from drawdown.values.model import NO_VARIABLES
 from drawdown.values.nearest import did_you_mean
 
@@ -30,12 +31,12 @@ STATE = "DRAWDOWN_STATE"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
 
-def find_root(start: Path | None = None, environ: Mapping[str, str] = os.environ) -> Path:
-    """The folder that holds include/project.yaml: ``start`` (default: the current folder) or one above.
+def find_root(start: Path | None = None) -> Path:
+    """Return the folder with include/project.yaml: ``start`` (default: the current folder) or one above.
 
-    Without ``start``, DRAWDOWN_PROJECT names it and nothing is searched. Raises SpecError.
+    Without ``start``, DRAWDOWN_PROJECT overrides the search. Raises SpecError.
     """
-    named = environ.get("DRAWDOWN_PROJECT")
+    named = os.environ.get("DRAWDOWN_PROJECT")
     if named and start is None:
         root = Path(named).resolve()
         if (root / PROJECT_FILE).is_file():
@@ -44,7 +45,7 @@ def find_root(start: Path | None = None, environ: Mapping[str, str] = os.environ
             "spec.no-project",
             f"there is no {PROJECT_FILE} in DRAWDOWN_PROJECT",
             where=named,
-            do="name the project root",
+            do="set it to the project root",
         )
     here = (start or Path.cwd()).resolve()
     for folder in (here, *here.parents):
@@ -54,16 +55,17 @@ def find_root(start: Path | None = None, environ: Mapping[str, str] = os.environ
         "spec.no-project",
         f"no {PROJECT_FILE} in this folder or above",
         where=str(here),
-        do="go to a project, set DRAWDOWN_PROJECT to its root, or make one: drawdown init NAME",
+        do="change to a project folder, set DRAWDOWN_PROJECT to its root, or create one: drawdown init NAME",
     )
 
 
 def load_project(start: Path | None = None) -> Project:
-    """The project around ``start`` (default: DRAWDOWN_PROJECT, else the current folder). Raises SpecError."""
+    """Load the project around ``start`` (default: DRAWDOWN_PROJECT, else the current folder). Raises
+    SpecError."""
     root = find_root(start)
     document = parse(read_text(root / PROJECT_FILE, PROJECT_FILE), PROJECT_FILE)
     refuse_written_secrets(document)
-    file = validate(ProjectFile, resolve(document, os.environ))
+    file = validate(ProjectFile, resolve(document, with_local_services(root, os.environ)))
     return Project.of(root, _state(root), file, references(document))
 
 
@@ -71,22 +73,26 @@ def _state(root: Path) -> Path:
     named = os.environ.get(STATE)
     if named and not Path(named).is_absolute():
         raise SpecError(
-            "project.state-folder", f"{STATE} is not an absolute path", where=named, do="write the whole path"
+            "project.state-folder",
+            f"{STATE} is not an absolute path",
+            where=named,
+            do="write an absolute path",
         )
     return Path(named) if named else root
 
 
 def load_pipeline(project: Project, name: str, tables: TablePaths | None = None) -> Pipeline:
-    """One pipeline by its folder's name. Raises SpecError with file:line.
+    """Load one pipeline by its folder's name. Raises SpecError with file:line.
 
     Args:
-        tables: of all pipelines of the project, where several are loaded: the folders are then read once.
+        tables: the named tables of the project; pass it when loading several pipelines, so that folders are
+            read once.
     """
     folder = project.pipelines_dir / name
     if not _NAME.fullmatch(name):
         raise SpecError(
             "spec.pipeline-name",
-            f"{name[:80]!r} cannot be the name of a pipeline",
+            f"{name[:80]!r} cannot be a pipeline name",
             where="include/pipelines",
             do="use lower-case letters, digits and _, at most 63, a letter first",
         )
@@ -95,13 +101,13 @@ def load_pipeline(project: Project, name: str, tables: TablePaths | None = None)
             "spec.no-pipeline",
             f"there is no pipeline {name!r}; {did_you_mean(name, pipeline_names(project))}",
             where="include/pipelines",
-            do=f"`drawdown init {name}` makes one",
+            do=f"`drawdown init {name}` creates one",
         )
     return _load(project, _files(project, name), tables or _tables(project))
 
 
 def load_next(project: Project, name: str) -> Pipeline | None:
-    """The next version of a pipeline, whose folder is inside its own; None when there is none.
+    """Load the next version of a pipeline from the folder inside its own; None if there is none.
 
     Raises SpecError with file:line.
     """
@@ -128,9 +134,9 @@ def _load(project: Project, files: FolderFiles, tables: TablePaths, next_of: str
 
 
 def iter_pipelines(project: Project) -> Iterator[Pipeline | SpecError]:
-    """Every pipeline by name, or its error in its place; for the DAG factory, which shows both.
+    """Yield every pipeline by name, or its error instead; for the DAG factory, which shows both.
 
-    Pipelines that contradict each other all come as errors.
+    Pipelines that contradict each other are all yielded as errors.
     """
     tables = _tables(project)
     found = [_loaded(project, name, tables) for name in pipeline_names(project)]
@@ -140,7 +146,7 @@ def iter_pipelines(project: Project) -> Iterator[Pipeline | SpecError]:
 
 
 def load_pipelines(project: Project) -> list[Pipeline]:
-    """Every pipeline, sorted by name. Raises the first SpecError."""
+    """Load every pipeline, sorted by name. Raises the first SpecError."""
     pipelines = []
     for each in iter_pipelines(project):
         if isinstance(each, SpecError):
@@ -159,7 +165,7 @@ def _loaded(project: Project, name: str, tables: TablePaths) -> Pipeline | SpecE
             "spec.unexpected",
             f"{name} cannot be read: {type(cause).__name__}: {cause}",
             where=f"include/pipelines/{name}",
-            do="look at the files of that folder; they may be of a kind that nobody thought of",
+            do="check the files in that folder for unexpected types",
         )
 
 
@@ -172,7 +178,7 @@ def _files(project: Project, name: str) -> FolderFiles:
 
 
 def pipeline_names(project: Project) -> list[str]:
-    """The folders of pipelines, sorted: what ``iter_pipelines`` yields, in its order."""
+    """Return the folder names of pipelines, sorted; the order of ``iter_pipelines``."""
     if not project.pipelines_dir.is_dir():
         return []
     with os.scandir(project.pipelines_dir) as entries:
@@ -182,7 +188,7 @@ def pipeline_names(project: Project) -> list[str]:
 def _is_folder(entry: os.DirEntry[str]) -> bool:
     try:
         return entry.is_dir()
-    except OSError:  # a link in a loop: an error of this one, said where it is loaded
+    except OSError:  # a looping link: reported as an error of this pipeline when it is loaded
         return True
 
 
@@ -204,7 +210,7 @@ def _check_names(project: Project, pipeline: Pipeline, document: Document) -> No
 
 
 def _own_tasks(project: Project, pipeline: Pipeline) -> Iterator[Problem]:
-    """What `airflow:` of a pipeline contradicts in project.yaml; each is refused there, too."""
+    """Yield contradictions between a pipeline's `airflow:` and project.yaml, which refuses the same."""
     own, cluster = pipeline.airflow, project.clusters.get(pipeline.cluster)
     if own.retry_delay is not None and own.retry_delay.delta <= project.lease_ttl.delta:
         yield _contradicts(
@@ -219,8 +225,8 @@ def _own_tasks(project: Project, pipeline: Pipeline) -> Iterator[Problem]:
         ends[f"clusters.{pipeline.cluster}.ttl"] = cluster.ttl
     for key, end in ends.items():
         if end.delta <= own.execution_timeout.delta:
-            what = f"{key} of {PROJECT_FILE} ({end}) is over before a try has to be"
-            yield _contradicts("execution_timeout", what, "shorter than that")
+            what = f"{key} of {PROJECT_FILE} ({end}) is shorter than the longest try"
+            yield _contradicts("execution_timeout", what, "smaller than that")
 
 
 def _contradicts(key: str, what: str, do: str) -> Problem:
@@ -228,7 +234,7 @@ def _contradicts(key: str, what: str, do: str) -> Problem:
 
 
 def _find_tables(tables: TablePaths, pipeline: Pipeline, document: Document) -> None:
-    """Gives every table source the path of the sink that has its name."""
+    """Give every table source the path of the sink with its name."""
     named = {name: source for name, source in pipeline.sources.items() if source.table is not None}
     if not named:
         return
@@ -236,7 +242,7 @@ def _find_tables(tables: TablePaths, pipeline: Pipeline, document: Document) -> 
     for name, source in named.items():
         table = str(source.table)
         if table not in paths:
-            what = f"no sink says `table: {table}`; {did_you_mean(table, paths)}"
+            what = f"no sink has `table: {table}`; {did_you_mean(table, paths)}"
             do = "correct the name, or add it to the sink of the pipeline that writes the table"
             raise spec_error(document, [Problem("spec.unknown-table", what, ("sources", name, "table"), do)])
         pipeline.sources[name] = source.model_copy(update={"path": paths[table]})
@@ -248,14 +254,16 @@ def _unknown(kind: str, name: str, known: Mapping[str, object], path: tuple[str,
 
 
 def _attach(pipeline: Pipeline, files: FolderFiles, document: Document, next_of: str) -> None:
-    """Reads what stands beside pipeline.yaml; private attributes, because they are no keys of it."""
+    """Read the files beside pipeline.yaml into private attributes, because they are not keys of it."""
     for name, source in pipeline.sources.items():
         inline = source.schema_text if source.schema_file is None else None
         named_at = document.where(("sources", name, "schema"))
         source._schema_ddl = inline or _ddl(files, source.schema_file, named_at)
         if source.reader is not None:
             files.read(source.reader, document.where(("sources", name, "reader")))
-    pipeline.sink._schema_ddl = _ddl(files, pipeline.sink.schema_file, document.where(("sink", "schema")))
+    sink = pipeline.sink
+    inline = sink.schema_text if sink.schema_file is None else None
+    sink._schema_ddl = inline or _ddl(files, sink.schema_file, document.where(("sink", "schema")))
     _check_sink_columns(pipeline.sink, document)
     if pipeline.sink.function is not None:
         files.read(pipeline.sink.function, document.where(("sink", "function")))
@@ -278,7 +286,7 @@ def _transform(files: FolderFiles, name: str, named_at: str) -> str:
         line = text[: text.index("${")].count("\n") + 1
         raise SpecError(
             "spec.sql-variable",
-            "SQL takes no variables: it holds `${`",
+            "variables are not allowed in SQL: it contains `${`",
             where=f"{files.shown}/{name}:{line}",
             do=NO_VARIABLES,
         )
@@ -286,7 +294,8 @@ def _transform(files: FolderFiles, name: str, named_at: str) -> str:
 
 
 def _check_sink_columns(sink: Sink, document: Document) -> None:
-    """The columns that the sink names are in its schema, spelled alike: stores compare names exactly."""
+    """Check that the sink's columns are in its schema with the same spelling: stores compare names
+    exactly."""
     if sink.schema_ddl is None:
         return
     known = column_names(sink.schema_ddl)
@@ -296,7 +305,7 @@ def _check_sink_columns(sink: Sink, document: Document) -> None:
     problems = [
         Problem(
             "spec.unknown-column",
-            f"{sink.schema_file} has no column {name!r}; {did_you_mean(name, known)}",
+            f"{sink.schema_file or 'the schema'} has no column {name!r}; {did_you_mean(name, known)}",
             ("sink", *at),
             "correct the name, or add the column to the schema",
         )
@@ -330,7 +339,10 @@ def _quality(pipeline: Pipeline, files: FolderFiles) -> Quality:
         what = f"an audit cannot read back what a {pipeline.sink.format} sink was given"
         do = "write the checks as `rules:`, which judge each row before the sink; or use a delta sink"
         if pipeline.sink.format == "kafka":
-            do = "write the checks as `rules:`, which judge each row before the sink; or say exactly_once"
+            do = (
+                "write the checks as `rules:`, which judge each row before the sink; or set `delivery:"
+                " exactly_once`"
+            )
         problems.append(
             Problem(
                 "spec.contradiction",
@@ -340,11 +352,11 @@ def _quality(pipeline: Pipeline, files: FolderFiles) -> Quality:
             )
         )
     if quality.queries and SLICE in pipeline.sources:
-        what = f"a source is called {SLICE!r}, and so are the rows that queries judge"
+        what = f"a source is called {SLICE!r}, the name for the audited rows in queries"
         problems.append(Problem("spec.contradiction", what, ("queries",), "give the source another name"))
     for index, rule in enumerate(quality.rules):
         if rule.source is None and len(streaming) > 1:
-            what = f"rule {rule.name!r} must say its source: {', '.join(streaming)}"
+            what = f"rule {rule.name!r} must name its source: {', '.join(streaming)}"
             problems.append(Problem("spec.missing-key", what, ("rules", index), "add `source:`"))
         elif rule.source is not None and rule.source not in streaming:
             what = f"there is no streaming source {rule.source!r}; {did_you_mean(rule.source, streaming)}"

@@ -17,30 +17,30 @@ from pydantic import (
     model_validator,
 )
 
-from drawdown.spec.airflow_tasks import OwnTasks
 from drawdown.spec.quality import Quality, Rule
 from drawdown.spec.query_settings import check_conf, check_state
 from drawdown.spec.replay import Replay, check_replay
-from drawdown.spec.row_retention import RowRetention
 from drawdown.spec.samples import SampleGate, Samples
-from drawdown.spec.schedule import AssetRef, checked_schedule
+from drawdown.spec.scheduling.airflow_tasks import OwnTasks
+from drawdown.spec.scheduling.schedule import AssetRef, checked_schedule
 from drawdown.spec.sink import Sink
 from drawdown.spec.source import Source
+from drawdown.spec.upkeep import RowRetention
 from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Approvers, Line, Name, OptionValue, SpecModel, problem
 from drawdown.values.paths import fixed_part, overlaps
 
 NEXT = "next"
-"""The folder inside a pipeline's own in which its next version stands."""
+"""The folder inside a pipeline's own with its next version."""
 
 SHADOWS = "_rebuild"
-"""The folder inside a table's own in which shadows of it lie. VACUUM leaves names alone that begin with _."""
+"""The folder inside a table's own for its shadows. VACUUM ignores names that begin with _."""
 
 
 class State(SpecModel):
     """The state store, sized before the first run: Spark freezes both in the checkpoint.
 
-    Every further key is one of Spark's, written as it stands after ``spark.sql.streaming.stateStore.``.
+    Every further key is Spark's, written without the prefix ``spark.sql.streaming.stateStore.``.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -51,7 +51,7 @@ class State(SpecModel):
 
     @property
     def options(self) -> dict[str, str | int | float | bool]:
-        """The further keys, without Spark's prefix."""
+        """Return the further keys, without Spark's prefix."""
         return dict(self.__pydantic_extra__ or {})
 
     @model_validator(mode="after")
@@ -66,7 +66,8 @@ def _known_conf(conf: dict[str, OptionValue]) -> dict[str, OptionValue]:
 
 
 class DrainBounds(SpecModel):
-    """When a drain stops although there is more: after so many batches, or before the batch after so long.
+    """When a drain stops although data is left: after this many batches, or before the first batch after this
+    time.
 
     A run is cancelled when no step and no Spark task has finished for `stuck_after`.
     """
@@ -78,12 +79,12 @@ class DrainBounds(SpecModel):
 
 @dataclass(frozen=True)
 class Beside:
-    """What stands beside pipeline.yaml in the folder.
+    """The other files in a pipeline's folder, and inherited settings.
 
     Attributes:
         next_of: the pipeline that this is the next version of, or ``""``.
         apart: see Pipeline.
-        samples, approvers, retention: of the project, for a pipeline that says nothing itself.
+        samples, approvers, retention: the project's, used if the pipeline has none.
     """
 
     folder: Path = Path()
@@ -97,7 +98,7 @@ class Beside:
     retention: RowRetention = field(default_factory=RowRetention)
 
 
-# As long as Airflow keeps one (airflow/models/dag.py); a longer one makes it refuse the whole file.
+# Airflow's maximum length (airflow/models/dag.py); with a longer one it refuses the whole file.
 Tag = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,100}$")]
 
 
@@ -129,22 +130,22 @@ class Pipeline(SpecModel):
 
     @property
     def name(self) -> str:
-        """The folder's name; that of the folder around it where this is the next version of a pipeline."""
+        """Return the folder's name; for a next version the name of the pipeline's folder around it."""
         return self._beside.next_of or self._beside.folder.name
 
     @property
     def name_in_sink(self) -> str:
-        """The name by which its sink knows its batches: the first that the pipeline had."""
+        """Return the name by which the sink identifies its batches: the pipeline's first name."""
         return self.first_name or self.name
 
     @property
     def is_next(self) -> bool:
-        """Whether it was read from the folder of the next version."""
+        """Whether this is the next version, read from the folder `next/`."""
         return bool(self._beside.next_of)
 
     @property
     def apart(self) -> str:
-        """What keeps the tables of a shadow apart from those in use: a path below them, or ``""``."""
+        """Return the path below the live tables that holds a shadow's tables, or ``""``."""
         return self._beside.apart
 
     @property
@@ -153,14 +154,14 @@ class Pipeline(SpecModel):
 
     @property
     def quality(self) -> Quality:
-        """From quality.yaml; empty when there is none."""
+        """Return quality.yaml's content; empty without the file."""
         return self._beside.quality
 
     def as_shadow(self, generation: int, steps: Mapping[str, Mapping[str, OptionValue]]) -> Pipeline:
-        """The same pipeline as a rebuild drains it: below its own tables, by so much of a source at a time.
+        """Return the pipeline for a rebuild's drain: into tables below its own, with bounded batches.
 
         Args:
-            steps: by source options that bound a batch.
+            steps: by source, the options that bound a batch.
         """
         sources = {
             name: source.model_copy(update={"options": {**source.options, **steps.get(name, {})}})
@@ -171,45 +172,46 @@ class Pipeline(SpecModel):
         return shadow
 
     def judged_alone(self) -> Pipeline:
-        """The same pipeline without expectations over time: a replayed interval is no next slice."""
+        """Return the pipeline without `history:` expectations: a replayed interval is not the next slice."""
         alone = self.model_copy()
         alone._beside = replace(self._beside, quality=self.quality.model_copy(update={"history": []}))
         return alone
 
     @property
     def transform_text(self) -> str:
-        """The text of transform.sql or transform.py."""
+        """Return the text of transform.sql or transform.py."""
         return self._beside.transform_text
 
     @property
     def listener(self) -> Path | None:
-        """listener.py, whose class Listener is a StreamingQueryListener; None when there is none."""
+        """Return the path of listener.py, whose class Listener is a StreamingQueryListener; None without
+        it."""
         return self.folder / "listener.py" if self._beside.has_listener else None
 
     @property
     def sample_gate(self) -> SampleGate:
-        """What of this pipeline's rows may be shown outside the storage root."""
+        """Return which values of this pipeline's rows may be shown outside the storage root."""
         samples = self._beside.samples if self.samples is None else self.samples
         return SampleGate(samples, tuple(self.sink.keys))
 
     @property
     def retained(self) -> RowRetention:
-        """How long copies of its rows stay."""
+        """Return how long copies of its rows are kept."""
         return self._beside.retention if self.retention is None else self.retention
 
     @property
     def deciders(self) -> tuple[str, ...]:
-        """Ids of the users who decide in Airflow; empty: whoever may edit the DAG run."""
+        """Return the ids of the users who may decide in Airflow; empty: everyone who may edit the DAG run."""
         return self._beside.approvers if self.approvers is None else tuple(self.approvers)
 
     @property
     def asset_name(self) -> str:
-        """The Airflow asset that is updated when the pipeline publishes."""
+        """Return the Airflow asset that is updated when the pipeline publishes."""
         return asset_name(self.name)
 
     @property
     def may_be_held(self) -> bool:
-        """Whether an audit can hold a slice back."""
+        """Whether an audit can hold a slice."""
         return self.sink.publish == "audited" and self.quality.audits
 
     @property
@@ -233,13 +235,14 @@ class Pipeline(SpecModel):
 
     @property
     def test_only(self) -> dict[tuple[str, ...], str]:
-        """What no schedule may use, by its place in the spec (``("sources", "x")`` or ``("sink",)``): why."""
+        """Return what a schedule must not use, by its path in the spec (``("sources", "x")`` or
+        ``("sink",)``): why."""
         parts: dict[tuple[str, ...], str | None] = {("sink",): self.sink.test_only}
         parts |= {("sources", name): source.test_only for name, source in self.sources.items()}
         return {at: why for at, why in parts.items() if why}
 
     def rules_of(self, source: str) -> list[Rule]:
-        """The row rules of a source; a rule that names none belongs to the only streaming source."""
+        """Return the row rules of a source; a rule without a source belongs to the only streaming source."""
         return [
             rule
             for rule in self.quality.rules
@@ -280,5 +283,5 @@ class Pipeline(SpecModel):
 
 
 def asset_name(pipeline: str) -> str:
-    """The name of the Airflow asset of a pipeline."""
+    """Return the name of a pipeline's Airflow asset."""
     return f"drawdown.{pipeline}"

@@ -1,4 +1,4 @@
-"""project.yaml: what differs between environments, said once."""
+"""project.yaml: the settings that differ between environments."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_validator
 
 from drawdown.errors import SpecError
-from drawdown.spec.airflow_tasks import Airflow, OwnTasks
 from drawdown.spec.clusters.cluster import LocalCluster, StandaloneCluster
 from drawdown.spec.clusters.kinds import Profile
 from drawdown.spec.connections.broker import Broker
 from drawdown.spec.connections.database import Database
 from drawdown.spec.reading.environment import AIRFLOWS_OWN
-from drawdown.spec.row_retention import RowRetention
 from drawdown.spec.samples import Samples
-from drawdown.spec.upkeep import Upkeep
+from drawdown.spec.scheduling.airflow_tasks import Airflow, OwnTasks
+from drawdown.spec.upkeep import RowRetention, Upkeep
 from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Approvers, Name, SpecModel, problem
 
@@ -32,15 +31,13 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 def _storage_root(value: str) -> str:
     scheme, found, rest = value.partition("://")
     if _CONTROL.search(value) or value.startswith("~"):
-        raise problem("wrong-value", "is no path or address", do="write a path, or s3://bucket/folder")
+        raise problem("wrong-value", "is not a path or address", do="write a path, or s3://bucket/folder")
     if found and scheme not in _SCHEMES:
         raise problem(
             "wrong-value", f"an address must start with one of {', '.join(_SCHEMES)}", do="use one of them"
         )
     if found and "@" in rest.split("/", 1)[0] and not scheme.startswith("abfs"):
-        raise problem(
-            "secret", "an address must not hold credentials", do="give them through the environment"
-        )
+        raise problem("secret", "an address must not contain credentials", do="pass them in the environment")
     return value
 
 
@@ -52,7 +49,7 @@ def _metastore(value: SecretStr) -> SecretStr:
     ):
         raise problem(
             "wrong-value",
-            "is no metastore address",
+            "is not a metastore address",
             do="write sqlite:///path/file.db or postgresql+psycopg://...",
         )
     return value
@@ -66,8 +63,8 @@ def _not_of_airflow(name: str) -> str:
     if name.startswith(AIRFLOWS_OWN):
         raise problem(
             "airflow-keys",
-            f"{name} is Airflow's own, and reaches no driver",
-            do="give the value a variable of another name",
+            f"{name} belongs to Airflow and is not passed to drivers",
+            do="use a variable with another name",
         )
     return name
 
@@ -78,7 +75,7 @@ PassedName = Annotated[
 
 
 class ProjectFile(SpecModel):
-    """The keys of project.yaml, references replaced."""
+    """The keys of project.yaml, with references resolved."""
 
     storage_root: Annotated[str, Field(min_length=1), AfterValidator(_storage_root)] = ".drawdown/storage"
     metastore: Annotated[SecretStr, AfterValidator(_metastore)] = SecretStr(
@@ -102,7 +99,8 @@ class ProjectFile(SpecModel):
         for key, waits in longest.items():
             if self.upkeep.vacuum.delta <= waits.delta:
                 raise problem(
-                    "contradiction", f"files would go before `{key}:` ({waits}) is over", "upkeep", "vacuum",
+                    "contradiction", f"files would be deleted before `{key}:` ({waits})"
+                                     " is over", "upkeep", "vacuum",
                     do="make it longer than that",
                 )  # fmt: skip
         return self
@@ -134,7 +132,7 @@ class Project:
 
     root: Path
     state: Path
-    """Where relative paths start: the root, or what DRAWDOWN_STATE names."""
+    """The base of relative paths: the root, or DRAWDOWN_STATE."""
     storage_root: str
     metastore_url: str = field(repr=False)
     brokers: dict[str, Broker]
@@ -145,16 +143,16 @@ class Project:
     held: Duration
     upkeep: Upkeep
     passed_environment: tuple[str, ...] = ()
-    """Names, or beginnings with ``*``, of variables that Spark's processes get besides what they need."""
+    """Names, or prefixes with ``*``, of additional environment variables for Spark's processes."""
     samples: Samples | None = None
-    """Which columns of sample rows are shown, where a pipeline does not say it itself."""
+    """Which columns of sample rows are shown, unless the pipeline sets it."""
     approvers: tuple[str, ...] = ()
-    """Who decides in Airflow, where a pipeline does not say it itself; empty: who may edit the DAG run."""
+    """Who decides in Airflow, unless the pipeline sets it; empty: everyone who may edit the DAG run."""
     retention: RowRetention = field(default_factory=RowRetention)
-    """How long copies of rows stay, where a pipeline does not say it itself."""
+    """How long copies of rows are kept, unless the pipeline sets it."""
 
     def tasks_of(self, own: OwnTasks) -> Airflow:
-        """How Airflow runs the tasks of a pipeline that says `own`."""
+        """Return Airflow's task settings for a pipeline with the settings `own`."""
         return self.airflow.instead(own)
 
     @property
@@ -163,7 +161,7 @@ class Project:
 
     @property
     def state_dir(self) -> Path:
-        """Jars, logs, the class archive, run files; never committed."""
+        """Return the folder for jars, logs, the class archive and run files; never committed."""
         return self.state / ".drawdown"
 
     @classmethod
@@ -173,7 +171,7 @@ class Project:
         if odd := _ODD.search(storage):
             raise SpecError(
                 "project.storage-root",
-                f"the storage root holds a {odd[0]!r}, which Hadoop or Delta would read as something else",
+                f"the storage root holds a {odd[0]!r}, which Hadoop or Delta would misread",
                 where=storage,
                 do="move the project, or give `storage_root:` another path",
             )

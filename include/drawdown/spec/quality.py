@@ -19,7 +19,7 @@ _COLUMN_KEYS = ("column", "column_A", "column_B")
 
 
 def columns_named(kwargs: Mapping[str, Any]) -> list[str]:
-    """The columns that an expectation's arguments name."""
+    """Return the columns that an expectation's arguments name."""
     named = [kwargs[key] for key in _COLUMN_KEYS if key in kwargs]
     listed = kwargs.get("column_list")
     return [str(name) for name in [*named, *(listed if isinstance(listed, list) else [])]]
@@ -50,7 +50,7 @@ class Expectation(SpecModel):
 
     @property
     def row_condition(self) -> str | None:
-        """SQL that chooses the rows it is about; None when it is about all, or not said in SQL."""
+        """Return the SQL that selects its rows; None if it covers all rows or the condition is not SQL."""
         condition = self.kwargs.get("row_condition")
         return (
             condition
@@ -60,12 +60,12 @@ class Expectation(SpecModel):
 
     @property
     def columns(self) -> list[str]:
-        """The columns that it is about."""
+        """Return its columns."""
         return columns_named(self.kwargs)
 
     @property
     def id(self) -> str:
-        """The name, or the type and the column(s) it is about: results are matched by it."""
+        """Return the name, else type and columns; results are matched by it."""
         if self.name:
             return self.name
         about = [self.kwargs[key] for key in (*_COLUMN_KEYS, "column_list") if key in self.kwargs]
@@ -73,11 +73,11 @@ class Expectation(SpecModel):
 
 
 SLICE = "slice"
-"""What `queries:` call the rows that are judged."""
+"""The table name of the audited rows in `queries:`."""
 
 
 class SliceQuery(SpecModel):
-    """SQL over ``slice`` and the static sources; each row of ``unexpected`` is one that should not be."""
+    """SQL over ``slice`` and the static sources; every row that ``unexpected`` returns is an error."""
 
     name: Line
     unexpected: SqlText
@@ -85,7 +85,7 @@ class SliceQuery(SpecModel):
 
 
 class Quality(SpecModel):
-    """All lists may be empty: then nothing is judged but the counts."""
+    """All lists may be empty; then nothing is judged."""
 
     rules: list[Rule] = Field(default_factory=list)
     expectations: list[Expectation] = Field(default_factory=list)
@@ -94,7 +94,7 @@ class Quality(SpecModel):
 
     @property
     def audits(self) -> bool:
-        """Whether slices are judged at all."""
+        """Whether slices are audited at all."""
         return bool(self.expectations or self.queries or self.history)
 
     @model_validator(mode="after")
@@ -113,6 +113,6 @@ class Quality(SpecModel):
                         f"{name!r} stands twice",
                         key,
                         last,
-                        do="give it a `name:` of its own",
+                        do="give it its own `name:`",
                     )
         return self

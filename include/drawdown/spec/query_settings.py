@@ -1,9 +1,9 @@
-"""Settings of a query that a spec may give to Spark: under ``conf:``, and ``state:`` for the state store.
+"""The Spark settings that a spec may make: under ``conf:``, and under ``state:`` for the state store.
 
-Names and kinds are read from SQLConf and RocksDBConf of Spark 4.2.0. Under ``conf:`` are only those that
-belong to a session, change what a drain does or leaves behind, and that no other key says. Left out on
-purpose: versions of state formats and whatever else the first run freezes in the offset log, switches that
-only restore an old bug, and ``stopTimeout``: a drain waits for its query to end before it gives up the lease.
+Names and kinds are read from SQLConf and RocksDBConf of Spark 4.2.0. ``conf:`` accepts only session settings
+that affect a drain and have no key of their own. Left out on purpose: state format versions and everything
+else that the first run freezes in the offset log, switches that only restore an old bug, and ``stopTimeout``:
+a drain waits for its query to end before it releases the lease.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from drawdown.values.model import problem
 from drawdown.values.nearest import did_you_mean
 
 BATCHES_TO_RETAIN = 30
-"""spark.sql.streaming.minBatchesToRetain of a query that does not say it; Spark's own default is 100."""
+"""spark.sql.streaming.minBatchesToRetain of a query that does not set it; Spark's default is 100."""
 
 Kind = Literal["flag", "whole", "ratio", "time", "text"]
 Value = str | int | float | bool
@@ -24,7 +24,7 @@ Value = str | int | float | bool
 _STREAMING = "spark.sql.streaming."
 _STATE_STORE = _STREAMING + "stateStore."
 
-_CONF: Mapping[str, Kind] = {
+CONF: Mapping[str, Kind] = {
     "spark.sql.streaming.fileSink.log.cleanupDelay": "time",
     "spark.sql.streaming.fileSink.log.compactInterval": "whole",
     "spark.sql.streaming.fileSink.log.deletion": "flag",
@@ -39,7 +39,7 @@ _CONF: Mapping[str, Kind] = {
     "spark.sql.streaming.ratioExtraSpaceAllowedInCheckpoint": "ratio",
     "spark.sql.streaming.sessionWindow.merge.sessions.in.local.partition": "flag",
 }
-_STATE: Mapping[str, Kind] = {
+STATE: Mapping[str, Kind] = {
     "autoSnapshotRepair.enabled": "flag",
     "checkpointFormatVersion": "whole",
     "commitValidation.enabled": "flag",
@@ -55,7 +55,7 @@ _STATE: Mapping[str, Kind] = {
     "stateSchemaCheck": "flag",
     "unloadOnCommit": "flag",
 }
-_ROCKSDB: Mapping[str, Kind] = {
+ROCKSDB: Mapping[str, Kind] = {
     "rocksdb.allowFAllocate": "flag",
     "rocksdb.blockCacheSizeMB": "whole",
     "rocksdb.blockSizeKB": "whole",
@@ -80,31 +80,31 @@ _ROCKSDB: Mapping[str, Kind] = {
 }
 _ELSEWHERE = {
     _STREAMING + "checkpointLocation": "Drawdown keeps the checkpoint",
-    _STREAMING + "multipleWatermarkPolicy": "the key `watermark_policy` says it",
-    _STREAMING + "schemaInference": "the key `infer_schema` of the source says it",
-    "spark.sql.shuffle.partitions": "the key `state.partitions` says it",
-    "spark.sql.session.timeZone": "it is UTC, always",
-    # Tell a user who looks for them under `state:` too.
-    "providerClass": "the key `provider` says it",
+    _STREAMING + "multipleWatermarkPolicy": "use the key `watermark_policy`",
+    _STREAMING + "schemaInference": "use the key `infer_schema` of the source",
+    "spark.sql.shuffle.partitions": "use the key `state.partitions`",
+    "spark.sql.session.timeZone": "it is always UTC",
+    # Also found when a user writes them under `state:`.
+    "providerClass": "use the key `provider`",
 }
-_MUST_BE: Mapping[Kind, str] = {
+MUST_BE: Mapping[Kind, str] = {
     "flag": "true or false",
     "whole": "a whole number",
     "ratio": "a number from 0 to 1",
-    "time": 'a time as Spark writes its settings, such as "30s" or "10min"',
+    "time": 'a time in the notation of Spark, for example "30s" or "10min"',
     "text": "text",
 }
 _TIME = re.compile(r"[0-9]{1,12}(us|ms|s|m|min|h|d)")
 
 
 def check_conf(given: Mapping[str, Value]) -> None:
-    """Raises a PydanticCustomError for the first key of ``conf:`` that has no effect, or a wrong value."""
-    _check(given, _CONF)
+    """Raise a PydanticCustomError for the first key of ``conf:`` without effect or with a wrong value."""
+    _check(given, CONF)
 
 
 def check_state(given: Mapping[str, Value], provider: Literal["rocksdb", "hdfs"]) -> None:
-    """The same for the keys under ``state:`` that are written as they stand after Spark's prefix."""
-    _check(given, {**_STATE, **_ROCKSDB} if provider == "rocksdb" else _STATE)
+    """Raise the same for the keys under ``state:``, which are written without Spark's prefix."""
+    _check(given, {**STATE, **ROCKSDB} if provider == "rocksdb" else STATE)
 
 
 def _check(given: Mapping[str, Value], known: Mapping[str, Kind]) -> None:
@@ -113,7 +113,7 @@ def _check(given: Mapping[str, Value], known: Mapping[str, Kind]) -> None:
             what = f"this option has no effect here; {_instead(name, known)}"
             raise problem("unknown-option", what, name, do="correct or remove it")
         if not _is(known[name], value):
-            raise problem("wrong-type", f"must be {_MUST_BE[known[name]]}", name, do="correct the value")
+            raise problem("wrong-type", f"must be {MUST_BE[known[name]]}", name, do="correct the value")
 
 
 def _instead(name: str, known: Mapping[str, Kind]) -> str:
@@ -122,7 +122,7 @@ def _instead(name: str, known: Mapping[str, Kind]) -> str:
     if name.startswith(_STATE_STORE):
         return f"under `state:` it is {name.removeprefix(_STATE_STORE)!r}"
     if name.startswith("spark.") and not name.startswith("spark.sql."):
-        return "settings of the application stand in `conf:` of a cluster profile in project.yaml"
+        return "application settings go into `conf:` of a cluster profile in project.yaml"
     return did_you_mean(name, known)
 
 

@@ -1,4 +1,4 @@
-"""`replay:` of pipeline.yaml, and which pipelines can be replayed at all."""
+"""`replay:` of pipeline.yaml, and the check which pipelines can be replayed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Replay(SpecModel):
 
 
 def check_replay(sink: Sink, sources: Mapping[str, Source]) -> None:
-    """Raises a PydanticCustomError for a pipeline of which no interval can be computed again and replaced."""
+    """Raise a PydanticCustomError if intervals of the pipeline cannot be recomputed and replaced."""
     why = SINKS[sink.format].no_replay
     if why is not None:
         raise problem(
@@ -32,8 +32,9 @@ def check_replay(sink: Sink, sources: Mapping[str, Source]) -> None:
         )  # fmt: skip
     if sink.mode == "complete":
         raise problem(
-            "contradiction", "in complete mode each batch replaces the whole result: no interval is its own",
-            "replay", do="remove `replay:`; or say mode: update, with keys",
+            "contradiction", "in complete mode each batch replaces the whole result, so single intervals"
+                             " cannot be replaced",
+            "replay", do="remove `replay:`; or set `mode: update` with keys",
         )  # fmt: skip
     if sink.time_column is None:
         raise problem(
@@ -42,8 +43,8 @@ def check_replay(sink: Sink, sources: Mapping[str, Source]) -> None:
     if sink.mode == "update" and sink.time_column not in sink.keys:
         raise problem(
             "contradiction",
-            f"{sink.time_column} is not among the keys: a key could move from one interval to another, and a"
-            " replay would bring its older row back",
+            f"{sink.time_column} is not among the keys: a key could move from one interval to another, and"
+            " a replay would restore its older row",
             "replay", do=f"add {sink.time_column} to `keys:`, or remove `replay:`",
         )  # fmt: skip
     for name, source in sources.items():
@@ -55,7 +56,7 @@ def _check_source(name: str, source: Source) -> None:
     kind = SOURCES[source.format]
     if not kind.replays:
         raise problem(
-            "contradiction", f"a {source.format} source does not give again what it has given", "replay",
-            do=f"land the rows of {name} as files by a pipeline of their own, and read those",
+            "contradiction", f"a {source.format} source cannot be read a second time", "replay",
+            do=f"write the rows of {name} to files with a separate pipeline, and read those files",
         )  # fmt: skip
     kind.check_replay(name, source)

@@ -1,6 +1,6 @@
 """`samples:` of project.yaml and pipeline.yaml: which columns of a row may leave the storage root.
 
-What copies values of rows into a log, the metastore, Data Docs, Airflow or a terminal asks SampleGate.
+Code that copies row values into a log, the metastore, Data Docs, Airflow or a terminal asks SampleGate.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class SampleGate:
     """Decides which columns of sample rows are shown; names are compared as Spark does, without case.
 
     Attributes:
-        samples: what the spec says; None: the key columns and the judged columns.
+        samples: the spec's list; None: the key columns and the judged columns.
         keys: the key columns of the sink.
     """
 
@@ -47,9 +47,9 @@ class SampleGate:
         return any(wanted == name.casefold() for name in allowed)
 
     def shows_all(self, columns: Collection[str], judged: Collection[str] = ()) -> bool:
-        """Whether values of every one of the columns may be shown; of no column there is nothing to hide."""
+        """Whether values of all these columns may be shown; true for an empty list."""
         return all(self.shows(column, judged) for column in columns)
 
     def row(self, row: Mapping[str, Any], judged: Collection[str] = ()) -> dict[str, Any]:
-        """The row without what may not be shown; empty when nothing of it may."""
+        """Return the row without hidden values; empty if all are hidden."""
         return {name: value for name, value in row.items() if self.shows(name, judged)}

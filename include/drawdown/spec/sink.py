@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
-from drawdown.kinds import SinkKind, check_names
+from drawdown.kinds import SinkKind, check_options
 from drawdown.sinks.registry import SINKS
 from drawdown.values.model import Column, Name, OptionValue, SpecModel, problem
 from drawdown.values.paths import FolderFile, SinkPath
+from drawdown.values.schema_text import SchemaText, names_a_file
 
 OutputMode = Literal["append", "update", "complete"]
 # The name of a Delta table, or schema.table of a database.
@@ -18,7 +19,7 @@ Table = Annotated[
 ]
 Topic = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 
-# Keys that not every kind has.
+# Keys that only some kinds have.
 _SOME_HAVE = frozenset[str]().union(*(kind.keys for kind in SINKS.values()))
 if TYPE_CHECKING:
     SinkFormat = str
@@ -27,9 +28,11 @@ else:
 
 
 class Sink(SpecModel):
-    """The output. ``publish: audited`` shows rows after the audit, ``direct`` per batch.
+    """The output. ``schema`` is a .ddl file in the pipeline's folder or the DDL itself.
 
-    ``ordered: false`` shows a slice that passed although an earlier one is held.
+    ``publish: audited`` shows rows after the audit, ``direct`` per batch.
+
+    ``ordered: false`` publishes a passed slice although an earlier one is held.
 
     ``delivery`` of a Kafka sink: exactly once by transactions, or at least once by Spark's own writer.
 
@@ -45,7 +48,7 @@ class Sink(SpecModel):
     broker: Name = "default"
     delivery: Literal["exactly_once", "at_least_once"] = "exactly_once"
     function: FolderFile | None = None
-    schema_file: FolderFile | None = Field(default=None, alias="schema")
+    schema_text: SchemaText | None = Field(default=None, alias="schema")
     mode: OutputMode = "append"
     keys: list[Column] = Field(default_factory=list)
     time_column: Column | None = None
@@ -57,18 +60,23 @@ class Sink(SpecModel):
     _schema_ddl: str | None = PrivateAttr(default=None)
 
     @property
+    def schema_file(self) -> str | None:
+        """The schema's file; None when the sink declares none, or in the spec itself."""
+        return self.schema_text if self.schema_text and names_a_file(self.schema_text) else None
+
+    @property
     def schema_ddl(self) -> str | None:
-        """The text of the schema file; None when the sink declares none."""
+        """Return the text of the schema; None if the sink has none."""
         return self._schema_ddl
 
     @property
     def kind(self) -> SinkKind:
-        """What its format says about it."""
+        """Return the kind of its format."""
         return SINKS[self.format]
 
     @property
     def target(self) -> str:
-        """Where the rows go, in a word or two: the path, the topic, the user's file."""
+        """Return where the rows go: the path, the topic, the user's file."""
         return self.kind.shown(self)
 
     @property
@@ -83,22 +91,22 @@ class Sink(SpecModel):
 
     @property
     def transactional(self) -> bool:
-        """Whether rows reach Kafka exactly once, by transactions of our own."""
+        """Whether rows reach Kafka exactly once, through Drawdown's own transactions."""
         return self.format == "kafka" and self.delivery == "exactly_once"
 
     @property
     def staged_apart(self) -> bool:
-        """Whether rows wait in a folder of their own until a publish has taken them into the target."""
+        """Whether rows wait in a separate folder until a publish moves them into the target."""
         return self.kind.staging(self.mode, self.delivery) == "apart"
 
     @property
     def staged(self) -> bool:
-        """Whether no reader sees a row before a publish: what a batch has written can be taken back."""
+        """Whether rows stay invisible until a publish, so that a batch can be undone."""
         return self.kind.staging(self.mode, self.delivery) != "none"
 
     @property
     def test_only(self) -> str | None:
-        """Why no schedule may use it; None when one may."""
+        """Return why a schedule must not use it; None if it may."""
         return self.kind.test_only
 
     @model_validator(mode="before")
@@ -114,19 +122,19 @@ class Sink(SpecModel):
     @model_validator(mode="after")
     def _says_one_thing(self) -> Sink:
         self._check_keys()
-        check_names(self.options, self.kind.options[self.format], "options")
+        check_options(self.options, self.kind.options[self.format], "options")
         if not self.staged and self.publish != "direct":
             raise problem(
-                "contradiction", f"{self._shown} can only be published direct", "publish", do="say direct"
+                "contradiction", f"{self._shown} supports only `publish: direct`", "publish", do="say direct"
             )
         self._check_order()
         modes, why = self.kind.modes
         if self.mode not in modes:
             raise problem(
                 "contradiction",
-                f"{self.format} cannot take mode: {self.mode}: {why}",
+                f"{self.format} does not support mode: {self.mode}: {why}",
                 "mode",
-                do=f"say {' or '.join(modes)}, or use delta",
+                do=f"use mode {' or '.join(modes)}, or a delta sink",
             )
         self._check_columns()
         self.kind.check(self)
@@ -137,7 +145,7 @@ class Sink(SpecModel):
         return f"{self.format}, {self.delivery}," if self.format == "kafka" else self.format
 
     def _check_keys(self) -> None:
-        given = {"schema" if name == "schema_file" else name for name in self.model_fields_set}
+        given = {"schema" if name == "schema_text" else name for name in self.model_fields_set}
         for name in sorted((given & _SOME_HAVE) - self.kind.keys):
             takes = ", ".join(sorted(self.kind.keys)) or "none of its own"
             raise problem(
@@ -151,18 +159,18 @@ class Sink(SpecModel):
         if self.ordered:
             return
         if self.publish == "direct":
-            raise problem("no-effect", "direct publishing holds nothing back", "ordered", do="remove it")
+            raise problem("no-effect", "direct publishing does not hold slices", "ordered", do="remove it")
         if self.mode != "append":
             raise problem(
                 "contradiction",
-                f"in mode: {self.mode} a slice that is released late would undo what came after it",
+                f"in mode: {self.mode} a slice that is released late would overwrite later ones",
                 "ordered",
                 do="remove it: later slices wait behind a held one",
             )
         if not self.kind.out_of_order:
             raise problem(
                 "contradiction",
-                f"a {self.format} sink remembers only the last batch it was given",
+                f"a {self.format} sink remembers only the last batch that it received",
                 "ordered",
                 do="remove it, or use delta",
             )
@@ -172,7 +180,7 @@ class Sink(SpecModel):
             raise problem("missing-key", "mode: update needs keys", "mode", do="add `keys: [...]`")
         if self.mode != "update" and self.keys:
             raise problem(
-                "no-effect", f"mode: {self.mode} has no keys", "keys", do="remove them, or say mode: update"
+                "no-effect", f"mode: {self.mode} has no keys", "keys", do="remove them, or set `mode: update`"
             )
         for key in ("keys", "partition_by"):
             columns = [column.lower() for column in getattr(self, key)]

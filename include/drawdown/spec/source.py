@@ -1,4 +1,4 @@
-"""A source of a pipeline: what is read, how, and its watermark."""
+"""A source of a pipeline: location, format, options and watermark."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Literal
 
 from pydantic import Field, PrivateAttr, model_validator
 
-from drawdown.kinds import SourceKind, check_names
+from drawdown.kinds import SourceKind, check_options
 from drawdown.sources.registry import SOURCES
 from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Column, Name, OptionValue, SpecModel, problem
 from drawdown.values.paths import FolderFile, SourcePath
 from drawdown.values.schema_text import SchemaText, names_a_file
 
-# Keys that not every kind has.
+# Keys that only some kinds have.
 _SOME_HAVE = frozenset[str]().union(*(kind.keys for kind in SOURCES.values()))
 if TYPE_CHECKING:
     SourceFormat = str
@@ -34,11 +34,11 @@ class Watermark(SpecModel):
 
 
 class Policy(SpecModel):
-    """What a run does about files that are not what they should be.
+    """What a run does about damaged, changed or unexpected files.
 
-    ``warn`` goes on and says so in the run record, ``quarantine`` sets the file's rows aside, ``fail``
-    stops before anything is touched. ``rewritten`` without a value: warn of files that committed batches
-    have read, fail before a batch is replayed with other data.
+    ``warn`` continues with a warning in the run record, ``quarantine`` quarantines the file's rows, ``fail``
+    stops before anything is changed. ``rewritten`` without a value: warn of files that committed batches have
+    read, fail before a batch is replayed with other data.
     """
 
     rewritten: Literal["warn", "fail"] | None = None
@@ -51,10 +51,10 @@ class Source(SpecModel):
     """One input.
 
     ``path`` is below the storage root. ``schema`` is a .ddl file in the pipeline's folder or the DDL itself;
-    with ``infer_schema`` the first run finds it and keeps it for all later ones. ``reader`` is a .py file
-    in the pipeline's folder with a Python data source. ``table`` is the name that another pipeline's sink
-    gives its Delta table; the path is then that sink's. A file younger than ``settle`` may still be
-    written: a run waits until it is not.
+    with ``infer_schema`` the first run infers it and all later runs keep it. ``reader`` is a .py file in the
+    pipeline's folder with a Python data source. ``table`` is the name that another pipeline's sink gives its
+    Delta table; the path is then that sink's. A file younger than ``settle`` may still be written, so a run
+    waits.
     """
 
     format: SourceFormat
@@ -76,29 +76,29 @@ class Source(SpecModel):
 
     @property
     def schema_file(self) -> str | None:
-        """The schema's file; None when the source declares none, or in the spec itself."""
+        """Return the schema's file; None if there is none or the spec contains the schema itself."""
         return self.schema_text if self.schema_text and names_a_file(self.schema_text) else None
 
     @property
     def schema_ddl(self) -> str | None:
-        """The text of the schema; None when the source declares none."""
+        """Return the text of the schema; None if there is none."""
         return self._schema_ddl
 
     @property
     def kind(self) -> SourceKind:
-        """What its format says about it."""
+        """Return the kind of its format."""
         return SOURCES[self.format]
 
     @property
     def test_only(self) -> str | None:
-        """Why the source is for `run`, `watch` and tests only; None for one that a schedule may use."""
+        """Return why only `run`, `watch` and tests may use the source; None if a schedule may."""
         return self.kind.test_only.get(self.format)
 
     @model_validator(mode="after")
     def _says_one_thing(self) -> Source:
         known = self.kind.options(self)
         if known is not None:
-            check_names(self.options, known, "options")
+            check_options(self.options, known, "options")
         for key in sorted((self.model_fields_set & _SOME_HAVE) - self.kind.keys):
             takes = ", ".join(sorted(self.kind.keys)) or "none of its own"
             raise problem(
@@ -114,17 +114,17 @@ class Source(SpecModel):
             )
         for key in ("settle", "policy"):
             if self.static and key in self.model_fields_set:
-                raise problem("no-effect", "a static source is read whole", key, do="remove the key")
+                raise problem("no-effect", "a static source is read completely", key, do="remove the key")
         return self
 
     @property
     def is_files(self) -> bool:
-        """Whether a stream of it takes files of a folder."""
+        """Whether it streams files from a folder."""
         return self.kind.takes_files and not self.static
 
     @property
     def shows_columns(self) -> bool:
-        """Whether its files say what their columns are, so that a drift can be seen."""
+        """Whether its files name their columns, so that a drift can be detected."""
         header = str(self.options.get("header", False)).lower() == "true"
         return self.format in ("json", "parquet") or (self.format == "csv" and header)
 
@@ -132,7 +132,7 @@ class Source(SpecModel):
     def is_parsed(self) -> bool:
         """Whether text has to be parsed into columns, so that a row can fail to.
 
-        Text that is no UTF-8 makes a row of any other format malformed, too.
+        In every other format, text that is not UTF-8 also makes a row malformed.
         """
         if self.format == "kafka":
             return self.value != "string"

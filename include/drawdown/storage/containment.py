@@ -1,4 +1,4 @@
-"""The one check that a path or a pattern stays inside the storage root."""
+"""Check that a path or a pattern stays inside the storage root."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from drawdown.errors import RefusedError
 from drawdown.values.globs import expand
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
-# Each pair that holds a slash doubles the patterns at least; Hadoop would expand them all, too.
+# Each pair that holds a slash at least doubles the patterns, which Hadoop would expand, too.
 _MAX_BRACES = 8
 _WILDCARD = re.compile(r"[*?\[{]")
 
 
 def check_relative(relative: str, root: str) -> str:
-    """The path without needless slashes, once it is sure that no reading of it leaves `root`.
+    """Return the path without needless slashes, after checking that no interpretation of it leaves `root`.
 
-    Backslashes are refused because Hadoop takes ``\\.\\.`` for an escaped ``..``.
+    Backslashes are refused because Hadoop reads ``\\.\\.`` as an escaped ``..``.
 
     Raises:
         RefusedError: ``storage.outside-root`` for an absolute path, a URL, ``~``, ``..``, a backslash
@@ -32,8 +32,8 @@ def check_relative(relative: str, root: str) -> str:
 def check_links(root: Path, relative: str) -> None:
     """Refuse a local path whose existing part leads out of `root` through a symbolic link.
 
-    Of a pattern, only the part before the first wildcard can be checked; listings check each link
-    that they meet.
+    In a pattern, only the part before the first wildcard can be checked; listings check each link
+    that they find.
 
     Raises:
         RefusedError: ``storage.outside-root``.
@@ -47,7 +47,7 @@ def check_links(root: Path, relative: str) -> None:
 
 
 def check_target(root: Path, path: Path, relative: str) -> None:
-    """Refuse `path` when what it resolves to is not in `root` (RefusedError ``storage.outside-root``)."""
+    """Refuse `path` when it resolves to a place outside `root` (RefusedError ``storage.outside-root``)."""
     target, inside = path.resolve(), root.resolve()
     if not target.is_relative_to(inside):
         raise _refused(relative, str(root), f"is a symbolic link to {target}")
@@ -64,7 +64,7 @@ def _reason(relative: str) -> str:
         return "is a URL"
     if relative.count("{") > _MAX_BRACES:
         return f"holds more than {_MAX_BRACES} braces"
-    # Looked for after the expansion: `.{./x,y}` stands for `../x`.
+    # Checked after the expansion: `.{./x,y}` means `../x`.
     if any(name == ".." for pattern in expand(relative) for name in pattern.split("/")):
         return "holds '..'"
     return ""

@@ -1,4 +1,4 @@
-"""The local file system: fast listing that follows no link out, atomic and private writes."""
+"""The local file system: fast listing that follows no link out of the root, atomic and private writes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Found(NamedTuple):
 
 
 def walk(root: Path, relative: str, depth: int | None) -> Iterator[Found]:
-    """The regular files at or below `relative`, in no order; `depth` levels down, None all.
+    """Yield the regular files at or below `relative`, in no order; `depth` levels down, None all.
 
     Links are followed as Hadoop's local file system follows them, but only inside the root
     (RefusedError ``storage.outside-root``), and no folder twice on one way down.
@@ -56,7 +56,7 @@ def _walk_folder(
                 if target in links or Path(entry.path).is_relative_to(target):
                     continue
                 followed = links | {target}
-            # A file may go between the listing and the look at it: a writer's business, not an error.
+            # A writer may remove a file after it was listed, which is no error.
             with contextlib.suppress(FileNotFoundError):
                 if entry.is_dir():
                     if below != 0:
@@ -70,7 +70,7 @@ def _found(relative: str, state: os.stat_result) -> Found:
 
 
 def write_atomic(path: Path, content: bytes) -> None:
-    """Write aside in the same folder, sync, rename over `path`, sync the folder."""
+    """Write a temporary file in the same folder, sync it, rename it to `path`, sync the folder."""
     makedirs(path.parent)
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
@@ -95,7 +95,7 @@ def copy(path: Path, target: Path) -> None:
 
 
 def makedirs(folder: Path) -> None:
-    """Make the missing ones of a folder and its parents with mode 0700 (os.makedirs sets only the last)."""
+    """Make a folder and missing parents with mode 0700 (os.makedirs sets only the last one's mode)."""
     missing = []
     while not folder.exists():
         missing.append(folder)
@@ -106,7 +106,7 @@ def makedirs(folder: Path) -> None:
 
 
 def delete(path: Path) -> None:
-    """Remove a file, a link (never what it points to) or a folder with all below it."""
+    """Remove a file, a link (never its target) or a folder with its content."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     else:

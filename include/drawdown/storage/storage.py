@@ -19,7 +19,7 @@ from drawdown.storage.containment import check_links, check_relative
 from drawdown.values.globs import Glob
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):(.*)", re.DOTALL)
-# What the fsspec implementations call the time of last change in a listing.
+# Names of the time of the last change in listings of the fsspec implementations.
 _MTIME_KEYS = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 
@@ -34,7 +34,7 @@ class FileInfo:
 
     @property
     def name(self) -> str:
-        """The last part of the path."""
+        """Return the last part of the path."""
         return posixpath.basename(self.relative)
 
 
@@ -42,10 +42,10 @@ class Storage:
     """The files of one storage root.
 
     Every method takes paths relative to the root and refuses those that leave it (RefusedError
-    ``storage.outside-root``). A missing file is Python's FileNotFoundError, because only the caller
-    knows what its absence means; everything else a store can say is a SourceError
-    ``storage.unreachable``. What is written here is private: files 0600, new folders 0700; existing
-    files and folders keep their modes.
+    ``storage.outside-root``). A missing file raises Python's FileNotFoundError, because only the caller
+    knows what its absence means; a folder in place of a file, or the other way round, raises RefusedError
+    ``storage.wrong-kind``; every other failure of a store is a SourceError ``storage.unreachable``. Written
+    files are private: files 0600, new folders 0700; existing files and folders keep their modes.
 
     Args:
         root: a local folder or a URL (file:, s3:, gs:, abfs:, hdfs:). A URL is kept as given, so that
@@ -58,7 +58,7 @@ class Storage:
     def __init__(self, root: str) -> None:
         url = _URL.fullmatch(root)
         self.is_local = url is None or url[1].lower() in ("file", "local")
-        # abspath and not Path.absolute: Hadoop drops ".." from paths too, and the names must be the same.
+        # abspath, not Path.absolute: Hadoop also removes ".." from paths, and the names must be equal.
         self.root = root.rstrip("/") or "/" if url else os.path.abspath(root)  # noqa: PTH100
         if self.is_local:
             inner = "/" + url[2].lstrip("/") if url else self.root
@@ -72,24 +72,24 @@ class Storage:
         return f"Storage({self.root!r})"
 
     def path(self, relative: str) -> str:
-        """The absolute path or URL, to hand to Spark; patterns are allowed."""
+        """Return the absolute path or URL for Spark; patterns are allowed."""
         checked = self._checked(relative)
         return f"{self.root.rstrip('/')}/{checked}" if checked else self.root
 
     def relative(self, path: str) -> str:
-        """The path relative to the root, of a path that `path` gave (a relative one is checked only)."""
+        """Return a path from `path` relative to the root (a relative path is only checked)."""
         if path == self.root:
             return ""
         return self._checked(path.removeprefix(self.root.rstrip("/") + "/"))
 
     def exists(self, relative: str) -> bool:
-        """Whether a file or folder is there."""
+        """Whether a file or folder exists."""
         inner = self._inner(relative)
         with _store_errors(self.root, relative):
             return os.path.lexists(inner) if self.is_local else bool(self._fs.exists(inner))
 
     def list_files(self, pattern: str) -> list[FileInfo]:
-        """The files that match a pattern, by path; folders are left out, hidden names are not.
+        """Return the files that match a pattern, by path; folders are left out, hidden names are not.
 
         Raises:
             RefusedError: ``storage.outside-root`` when a symbolic link among them leads out.
@@ -104,7 +104,7 @@ class Storage:
         return [found[name] for name in sorted(found)]
 
     def walk(self, relative: str, depth: int | None = None) -> Iterator[FileInfo]:
-        """Every file at or below a path, in no order; nothing when it does not exist.
+        """Yield every file at or below a path, in no order; nothing when it does not exist.
 
         Args:
             relative: a folder, or a file, which is then the only one.
@@ -117,32 +117,32 @@ class Storage:
                     yield FileInfo(self._spark_path(found.relative), *found)
                 return
             for inner, listed in self._fs.find(self._inner(checked), maxdepth=depth, detail=True).items():
-                # Of a path that is a file, fsspec's own `find` gives the name alone.
+                # For a path that is a file, fsspec's own `find` returns only the name.
                 info = listed or self._fs.info(inner)
                 below = inner[len(self._base) :].lstrip("/")
                 yield FileInfo(self._spark_path(below), below, int(info["size"]), self._mtime_ms(info))
 
     def read_bytes(self, relative: str) -> bytes:
-        """The whole file. Raises FileNotFoundError when it is not there."""
+        """Return the content of a file. Raises FileNotFoundError when it does not exist."""
         inner = self._inner(relative)
         with _store_errors(self.root, relative):
             return Path(inner).read_bytes() if self.is_local else bytes(self._fs.cat_file(inner))
 
     def open(self, relative: str) -> BinaryIO:
-        """A file to read from; raises as `read_bytes`."""
+        """Open a file for reading; raises what `read_bytes` raises."""
         inner = self._inner(relative)
         with _store_errors(self.root, relative):
             return cast("BinaryIO", Path(inner).open("rb") if self.is_local else self._fs.open(inner, "rb"))
 
     def info(self, relative: str) -> FileInfo | None:
-        """One file as it is now; None when it is not there."""
+        """Return one file as it is now; None when it does not exist."""
         return next((info for info in self.walk(relative, depth=1) if info.relative == relative), None)
 
     def write_atomic(self, relative: str, content: bytes) -> None:
-        """Replace a file so that a reader, or a crash, sees the old content or the new, never a part.
+        """Replace a file so that readers, even after a crash, see the old content or the new, never a part.
 
-        Local and hdfs: written aside, then renamed (local: both synced). Object stores: one put, which
-        they make visible whole.
+        Local and hdfs: a temporary file is written, then renamed (local: both synced). Object stores: one
+        put, which becomes visible as a whole.
         """
         inner = self._inner(relative)
         with _store_errors(self.root, relative):
@@ -159,7 +159,7 @@ class Storage:
     def copy(self, relative: str, target: str) -> None:
         """Copy one file to a path that nothing reads yet; not atomic, not synced.
 
-        Raises FileNotFoundError when it is not there.
+        Raises FileNotFoundError when it does not exist.
         """
         inner, aside = self._inner(relative), self._inner(target)
         with _store_errors(self.root, target):
@@ -179,7 +179,7 @@ class Storage:
                 self._fs.makedirs(inner, exist_ok=True)
 
     def delete(self, relative: str) -> None:
-        """Delete a file, or a folder with all below it; nothing happens when it is not there.
+        """Delete a file, or a folder with its content; does nothing when it does not exist.
 
         Raises:
             RefusedError: ``storage.delete-root``: the root itself is never deleted.
@@ -206,7 +206,7 @@ class Storage:
         return checked
 
     def _inner(self, relative: str) -> str:
-        """The path as the file system behind takes it: without scheme."""
+        """Return the path for the underlying file system: without scheme."""
         checked = self._checked(relative)
         return f"{self._base.rstrip('/')}/{checked}" if checked else self._base
 
@@ -222,7 +222,7 @@ class Storage:
         if value is None:
             value = self._fs.modified(info["name"])
         seconds = value.timestamp() if isinstance(value, datetime) else float(value)
-        # To microseconds first: in binary, 0.123 s is a little less than 123 ms.
+        # Round to microseconds first: in binary, 0.123 s is a little less than 123 ms.
         return round(seconds * 1_000_000) // 1000
 
 
@@ -240,7 +240,7 @@ def _open_backend(root: str) -> tuple[Any, str]:
 
 
 class _store_errors:
-    """Turns what a store says, other than "not there", into one SourceError."""
+    """Turns a store's failures, except a missing file, into our errors."""
 
     def __init__(self, root: str, relative: str) -> None:
         self._where = f"{root.rstrip('/')}/{relative}"
@@ -249,6 +249,14 @@ class _store_errors:
         return None
 
     def __exit__(self, _kind: object, error: BaseException | None, _trace: object) -> None:
+        if isinstance(error, IsADirectoryError | NotADirectoryError):
+            found, wanted = ("folder", "file") if isinstance(error, IsADirectoryError) else ("file", "folder")
+            raise RefusedError(
+                "storage.wrong-kind",
+                f"there is a {found} where a {wanted} should be",
+                where=self._where,
+                do=f"move the {found} away, and bring the {wanted} back from a copy",
+            ) from error
         if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
             raise SourceError(
                 "storage.unreachable",

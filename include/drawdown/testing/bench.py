@@ -1,4 +1,4 @@
-"""The bench on which a user's pytest runs cases: one Spark for all of them, a project of its own for each."""
+"""The bench with which a user's pytest runs cases: one Spark for all, a separate project for each."""
 
 from __future__ import annotations
 
@@ -12,18 +12,15 @@ from types import TracebackType
 
 from drawdown.spec import load_pipeline, load_pipelines, load_project
 from drawdown.testing.cases.case import Case, case_names, load_cases
-from drawdown.testing.cases.rows import Difference
+from drawdown.testing.cases.report import difference_lines
 from drawdown.testing.cases.running import Result, machinery, run_case
-
-_SHOWN = 10
-"""Rows of a difference that are in the failure's text."""
 
 
 def cases_of(project: str | os.PathLike[str] = ".", *pipelines: str) -> list[Case]:
-    """The cases of these pipelines, of all that have any when none is named. Starts nothing.
+    """Return the cases of these pipelines; of all pipelines with cases when none is named. Starts nothing.
 
     Raises:
-        SpecError: a folder is wrong, or a pipeline that is named has no case.
+        SpecError: a folder is wrong, or a named pipeline has no case.
     """
     known = load_project(Path(project))
     if pipelines:
@@ -34,10 +31,10 @@ def cases_of(project: str | os.PathLike[str] = ".", *pipelines: str) -> list[Cas
 
 
 class Bench:
-    """Runs cases in one Spark session, with a broker and a database server where one of them needs it.
+    """Runs cases in one Spark session, with a broker and a database server if a case needs them.
 
-    Used in a `with` block; what it has started is gone behind it. Nothing of the project's storage or
-    metastore is touched.
+    Use it in a `with` block, at whose end everything that it started is stopped. The project's storage and
+    metastore are not touched.
     """
 
     def __init__(self, cases: Sequence[Case], project: str | os.PathLike[str] = ".") -> None:
@@ -60,7 +57,7 @@ class Bench:
         self._stack.close()
 
     def run(self, case: Case) -> Result:
-        """Bring each wave, drain it and compare the tables.
+        """Deliver each wave, drain it and compare the tables.
 
         Raises:
             AssertionError: rows are missing or unexpected; the text shows them.
@@ -70,15 +67,5 @@ class Bench:
         result = run_case(self._session, own, case, threading.Event())
         if result.error is not None:
             raise result.error
-        assert result.passed, "\n".join(_lines(result.waves, found) for found in result.differences)
+        assert result.passed, "\n".join([str(case), *difference_lines(result)])
         return result
-
-
-def _lines(wave: int, found: Difference) -> str:
-    rows = [f"  - missing:    {row}" for row in found.missing[:_SHOWN]]
-    rows += [f"  + unexpected: {row}" for row in found.unexpected[:_SHOWN]]
-    left_out = len(found.missing) + len(found.unexpected) - len(rows)
-    more = [f"  and {left_out} more"] if left_out else []
-    return "\n".join(
-        [f"after wave {wave} the {found.table} differs ({', '.join(found.columns)}):", *rows, *more]
-    )

@@ -1,4 +1,4 @@
-"""Upkeep: what runs leave behind stays bounded, and nothing that anybody needs goes. Needs no Spark."""
+"""Upkeep: bounds what runs leave behind and removes only what is no longer needed. Needs no Spark."""
 
 from drawdown.upkeep.everything import tidy_all
 from drawdown.upkeep.tidy import Tidied

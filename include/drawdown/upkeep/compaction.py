@@ -1,4 +1,4 @@
-"""Compaction: many small files of a Delta table become few, in one commit that changes no row.
+"""Compaction: merges many small files of a Delta table in one commit that changes no row.
 
 The commit says ``dataChange: false``: a stream over the table does not read the rows again. The small files
 stay where they are until `vacuum`.
@@ -15,14 +15,14 @@ from drawdown.fault_points import durable
 from drawdown.metastore.records import Change
 
 _SMALL = 16 * 2**20
-"""Bytes; a file of less is small."""
+"""In bytes; smaller files count as small."""
 _MANY = 8
-"""So many small files in one partition are worth a commit."""
+"""The number of small files in one partition that justifies a commit."""
 
 
 @dataclass(frozen=True)
 class Compacted:
-    """Files before and after; `after` is 0 when it was not done."""
+    """Number of files before and after; `after` is 0 if not compacted."""
 
     before: int = 0
     after: int = 0
@@ -35,14 +35,15 @@ def compact(
     *,
     dry: bool,
 ) -> Compacted:
-    """Compact the table when it is worth it; the caller holds the leases of drains and of replays' commits.
+    """Compact the table if it is worth a commit; the caller holds the leases of drains and of replays'
+    commits.
 
     Args:
         begin: begins the change in the register, given the table's version.
         once: makes the commit; the number of files before and after it.
 
     Raises:
-        SourceError: ``sink.unreadable``, ``sink.unwritable``; the same call may be made again.
+        SourceError: ``sink.unreadable``, ``sink.unwritable``; the call can be repeated.
     """
     small = Counter(partition for partition, size in table.sizes() if size < _SMALL)
     worth = sum(count for count in small.values() if count >= _MANY)

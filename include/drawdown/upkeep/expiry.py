@@ -1,7 +1,7 @@
-"""Rows of a quarantine that are older than `retention:` allows, and that no way back brings into play again.
+"""Finds and removes quarantined rows that are older than `retention:` and that no recovery needs again.
 
-A replay can be taken back as far as a checkpoint or a snapshot reaches: until then its rows stay. So do rows
-of batches that are not published, and those that a replay under way takes.
+A replay can be undone as long as a checkpoint or snapshot reaches back before it: until then its rows stay.
+Rows of unpublished batches and of active replays stay, too.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from drawdown.workspace import Generation, Workspace
 
 @dataclass(frozen=True)
 class Expired:
-    """What may go, and what may not yet.
+    """Which rows can be removed, and which must stay for now.
 
     Attributes:
-        keys: of the rows that go.
-        rows: how many go, by state.
+        keys: keys of the rows to remove.
+        rows: how many rows are removed, by state.
         replays: folders with the rows that a replay fed, relative to the storage root.
-        stay: how many are old enough and stay, by why.
+        stay: how many expired rows stay, by reason.
     """
 
     keys: frozenset[str] = frozenset()
@@ -38,7 +38,7 @@ class Expired:
 
 
 def expired(generation: Generation, now: datetime) -> Expired:
-    """What is too old now; the caller holds the pipeline's lease until it is gone.
+    """Find expired rows; the caller holds the pipeline's lease until they are removed.
 
     Raises:
         SourceError: the quarantine or the storage cannot be read.
@@ -60,7 +60,7 @@ def expired(generation: Generation, now: datetime) -> Expired:
         decision = decisions.get(row.decision_id or "")
         if limit is None:
             if row.state == "open" and decided is not None and _is_older(row, decision, now, decided.delta):
-                stay["nobody has decided about them"] += 1
+                stay["they are undecided"] += 1
         elif not _is_older(row, decision, now, limit.delta):
             continue
         elif row.state == "replaying" or (
@@ -81,7 +81,7 @@ def expired(generation: Generation, now: datetime) -> Expired:
 def remove_expired(
     generation: Generation, table: DeltaTableFiles, found: Expired, begin: Callable[[int], Change]
 ) -> None:
-    """Remove them, the rows in one commit.
+    """Remove the expired rows in one commit, and their replay folders.
 
     Args:
         begin: begins the change in the register, given the table's version.
@@ -97,13 +97,14 @@ def remove_expired(
 
 
 def _is_older(row: SetAside, decision: QuarantineDecision | None, now: datetime, age: timedelta) -> bool:
-    """A row of an older Drawdown has no time of its own, and is older than what was decided about it."""
+    """Whether a row is too old. Rows from an older Drawdown have no time; the time of their decision is
+    used."""
     since = row.set_aside_at or (decision.decided_at if decision else None)
     return since is not None and since < now - age
 
 
 def _settled(generation: Generation, decisions: Iterable[QuarantineDecision]) -> set[str]:
-    """The decisions that no rewind and no restore takes back."""
+    """Return the decisions that no rewind or restore can undo."""
     records = retention_of(generation)
     return {
         each.decision_id

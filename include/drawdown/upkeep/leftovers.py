@@ -1,4 +1,4 @@
-"""What killed applications left behind, apart from any table: nobody names it, and only time tells it."""
+"""Removes leftovers of killed applications outside of tables, recognised only by their age."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _LOG_BYTES = 64 * 2**20
 
 
 def leftovers(generation: Generation, now: datetime) -> list[FileInfo]:
-    """Rows of replays that were killed before their commit; running the same replay writes them again.
+    """Return files of replays that were killed before their commit; running the replay again rewrites them.
 
-    None of a replay that goes on: `vacuum` is longer than a task may take.
+    Files of active replays are excluded: `vacuum` is longer than a task may take.
     """
     until_ms = (now - generation.project.upkeep.vacuum.delta).timestamp() * 1_000
     below = generation.storage.walk(f"{generation.folder}/replays")
@@ -27,10 +27,10 @@ def leftovers(generation: Generation, now: datetime) -> list[FileInfo]:
 
 
 def tidy_machine(project: Project, *, dry: bool) -> list[str]:
-    """On this machine: folders of runs that were killed, and a log that has grown long, which is set aside.
+    """Clean up this machine: remove folders of killed runs, and rotate a long log.
 
     Returns:
-        A sentence for each.
+        One sentence per action.
     """
     said = []
     for folder in _old_folders(project):
@@ -48,7 +48,7 @@ def tidy_machine(project: Project, *, dry: bool) -> list[str]:
 
 
 def _old_folders(project: Project) -> Iterator[Path]:
-    # By this machine's own clock, which the file system has, too.
+    # By this machine's clock, which the file system also uses.
     until = time.time() - project.upkeep.vacuum.delta.total_seconds()
     for folder in sorted((project.state_dir / "runs").glob("run-*")):
         if folder.stat().st_mtime < until:

@@ -1,4 +1,4 @@
-"""The oldest version of a table that somebody still needs; its files and those of all later ones stay."""
+"""Finds the oldest table version that is still needed; its files and those of later versions stay."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from drawdown.recovery.request import time_of
 from drawdown.recovery.snapshots import snapshot_names
 from drawdown.workspace import Generation
 
-# A snapshot is named by the clock of who took it.
+# A snapshot's name comes from the clock of the machine that took it.
 _CLOCKS_DIFFER = timedelta(hours=1)
 
 
 @dataclass(frozen=True)
 class Needed:
-    """A version, who needs it, and what lets go of it; `do` is empty where time does."""
+    """A version, who needs it, and the command that releases it; `do` is empty if only time does."""
 
     version: int
     by: str
@@ -30,7 +30,7 @@ class Needed:
 def oldest_needed(
     generation: Generation, table: StagedTable, log: TableLog, readers: Readers, now: datetime
 ) -> Needed:
-    """The oldest version that anybody needs.
+    """Return the oldest version that is still needed.
 
     Raises:
         SourceError: the storage or the table cannot be reached.
@@ -43,7 +43,7 @@ def oldest_needed(
 def _others(generation: Generation, table: StagedTable, log: TableLog, readers: Readers) -> Iterator[Needed]:
     name = generation.pipeline.name
     for reader, version in readers.needed.get(log.table_id, {}).items():
-        yield Needed(version, f"{reader}, which has read no further", f"drawdown run {reader}")
+        yield Needed(version, f"{reader}, which has not read further", f"drawdown run {reader}")
     before = generation.checkpoint.rebuild.get("before") if generation.checkpoint else None
     if before is not None and _can_go_back(generation, before["generation"]):
         yield Needed(before[table], "a roll back", f"drawdown checkpoint prune {name} --previous")

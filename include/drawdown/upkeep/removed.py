@@ -1,7 +1,7 @@
-"""Pipelines whose folder is gone: what is kept under their names, and how to be rid of it.
+"""Pipelines whose folder was removed: finds and deletes what is kept under their names.
 
-Only names that the metastore knows count: other projects may use the same storage. Their tables stay whatever
-happens here: readers may want them.
+Only names in the metastore count, because other projects may use the same storage. Output tables are never
+deleted: they may have readers.
 """
 
 from __future__ import annotations
@@ -15,12 +15,14 @@ from drawdown.layout import home_of, quarantine_of
 from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
 from drawdown.metastore.records import UNPUBLISHED
 from drawdown.spec import Pipeline, iter_pipelines, pipeline_names
+from drawdown.values.nearest import did_you_mean
+from drawdown.values.text import counted
 from drawdown.workspace import Workspace
 
 
 @dataclass(frozen=True)
 class Removed:
-    """What is left of a pipeline without a folder.
+    """What is left of a pipeline without folder.
 
     Attributes:
         files: of checkpoints, snapshots and quarantine.
@@ -33,18 +35,19 @@ class Removed:
     waiting: int
 
     def __str__(self) -> str:
-        waiting = f", {self.waiting:,} batch(es) that were never published" if self.waiting else ""
+        waiting = f", never published: {counted(self.waiting, 'batch')}" if self.waiting else ""
         return (
-            f"{self.name} has no folder any more; {self.files:,} files, {self.bytes:,} bytes{waiting} and its"
-            f" records are left: drawdown remove {self.name}; after a change of its name: drawdown rename"
-            f" {self.name} NEW"
+            f"{self.name} has no folder; {counted(self.files, 'file')},"
+            f" {counted(self.bytes, 'byte')}{waiting} and its records are left: `drawdown remove"
+            f" {self.name}`, or if it was renamed: drawdown rename {self.name} NEW"
         )
 
 
 def removed_pipelines(
     workspace: Workspace,
 ) -> list[Removed]:
-    """By name. Raises SourceError when the metastore or the storage cannot be reached."""
+    """Return removed pipelines by name. Raises SourceError when the metastore or the storage cannot be
+    reached."""
     return [
         _look(workspace, name)
         for name in sorted(workspace.metastore.names() - {*pipeline_names(workspace.project)})
@@ -52,9 +55,9 @@ def removed_pipelines(
 
 
 def remove(workspace: Workspace, name: str, run_id: str, holder: str) -> Removed:
-    """Delete checkpoints, snapshots and quarantine of a removed pipeline, then what the metastore knows.
+    """Delete checkpoints, snapshots and quarantine of a removed pipeline, then the metastore's records.
 
-    In this order: cut off half-way it is still listed, and the same call completes it.
+    In this order, because an interrupted removal is then still listed, and the same call completes it.
 
     Raises:
         RefusedError: ``remove.in-use``, ``remove.unknown``, ``remove.renamed``: nothing is touched then.
@@ -82,7 +85,7 @@ def remove(workspace: Workspace, name: str, run_id: str, holder: str) -> Removed
 
 
 def refuse(workspace: Workspace, name: str) -> None:
-    """Refuse what is no removed pipeline, or one that goes on under another name."""
+    """Refuse a pipeline that was not removed, or that continues under another name."""
     if name in pipeline_names(workspace.project):
         raise RefusedError(
             "remove.in-use",
@@ -91,12 +94,13 @@ def refuse(workspace: Workspace, name: str) -> None:
             do=f"remove its folder first: git rm -r include/pipelines/{name}",
         )
     generations = workspace.metastore.generations(name)
-    if name not in workspace.metastore.names():
+    if name not in (known := workspace.metastore.names()):
+        removed = known - {*pipeline_names(workspace.project)}
         raise RefusedError(
             "remove.unknown",
-            f"the metastore knows nothing of {name}",
+            f"the metastore has no records of {name}; {did_you_mean(name, removed)}",
             where=f"pipeline {name}",
-            do="`drawdown upkeep --all --dry-run` lists what removed pipelines have left",
+            do="`drawdown upkeep --all --dry-run` lists the leftovers of removed pipelines",
         )
     first = {name, *(str(each.fingerprint.get("sink.name", name)) for each in generations)}
     for other in iter_pipelines(workspace.project):
@@ -104,7 +108,7 @@ def refuse(workspace: Workspace, name: str) -> None:
         if isinstance(other, Pipeline) and waits and not workspace.metastore.generations(other.name):
             raise RefusedError(
                 "remove.renamed",
-                f"{other.name} says `first_name: {other.first_name}`: it is {name} under another name",
+                f"{other.name} has `first_name: {other.first_name}`: it is {name} under a new name",
                 where=str(other.folder / "pipeline.yaml"),
                 do=f"drawdown rename {name} {other.name}",
             )

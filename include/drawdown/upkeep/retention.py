@@ -1,4 +1,4 @@
-"""Which records of a pipeline stay whatever their age: what a restart, a rewind or a roll back asks for."""
+"""Which records of a pipeline are kept regardless of age, for a restart, a rewind or a roll back."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import replace
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.metastore.operations.pruning import Retention
 from drawdown.metastore.records import Checkpoint
-from drawdown.recovery.faults import sink_log
+from drawdown.recovery.repair.faults import sink_log
 from drawdown.recovery.snapshots import snapshots
 from drawdown.spec.history import values_needed
 from drawdown.workspace import Generation
 
 
 def retention_of(generation: Generation) -> Retention:
-    """As the pipeline stands now.
+    """Return the retention for the pipeline's current state.
 
     Raises:
         SourceError: the storage cannot be reached.
@@ -26,13 +26,13 @@ def retention_of(generation: Generation) -> Retention:
         _first_kept(generation, every),
         gone=[each.generation for each in retired if not _files(generation, each).exists],
         history=values_needed(generation.pipeline.quality.history),
-        # The log of a file sink can be fixed from all that it has ever written.
+        # Fixing a file sink's log needs the records of everything it has ever written.
         every_batch=sink_log(generation) is not None,
     )
 
 
 def _first_kept(generation: Generation, every: list[Checkpoint]) -> dict[int, int]:
-    """By generation the oldest batch that a checkpoint or a snapshot can go back to."""
+    """Return, by generation, the oldest batch that a checkpoint or snapshot can go back to."""
     name = generation.pipeline.name
     copies: dict[int, list[int]] = {}
     for snapshot in snapshots(generation.storage, name):

@@ -1,14 +1,14 @@
-"""The upkeep of one pipeline, under its lease, so that no drain is at work:
+"""The upkeep of one pipeline, under its lease, so that no drain is active:
 
-1  stand aside while a run is under way, and behind one that died: the next drain settles what it left
+1  skip while a run is active, and after a crashed run until the next drain has reconciled it
 2  prune the checkpoint, its snapshots and kept copies (`drawdown checkpoint prune`)
 3  remove rows of the quarantine, and values in verdicts, that are older than `retention:`
-4  compact the output and the quarantine, where many small files make it worth a commit
-5  remove files of both that nobody needs any more
+4  compact the output and the quarantine, if there are enough small files
+5  remove files of both that are no longer needed
 6  prune the metastore
-7  leave a run record, when anything was done
+7  write a run record, if anything was done
 
-Each step can be done again: killed anywhere, the next upkeep goes on, and no run notices.
+Each step can be repeated: if killed, the next upkeep continues, and runs are not affected.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from drawdown.metastore.operations.pruning import prune_records, strip_values
 from drawdown.metastore.records import Change, ChangeKind, Lease, Run, RunState, StagedTable
 from drawdown.plan.readers import Readers
 from drawdown.quarantine import other_bytes
-from drawdown.recovery.behind import refuse_older_metastore
-from drawdown.recovery.faults import restart_faults
 from drawdown.recovery.prune import Pruned, prunable, remove
+from drawdown.recovery.repair.behind import refuse_older_metastore
+from drawdown.recovery.repair.faults import restart_faults
 from drawdown.sinks.locations import output_uri, quarantine_uri
 from drawdown.spec import Pipeline
 from drawdown.storage import FileInfo
@@ -44,18 +44,19 @@ from drawdown.upkeep.leftovers import leftovers
 from drawdown.upkeep.needed import Needed, oldest_needed
 from drawdown.upkeep.retention import retention_of
 from drawdown.upkeep.vacuum import unneeded_files
+from drawdown.values.text import counted
 from drawdown.workspace import Generation, Workspace
 
 KIND = "upkeep"
-"""Of the run records."""
+"""The kind in run records."""
 
 KEPT_COPIES = 3
-"""Snapshots, and copies that repairs kept aside: so many of the newest stay."""
+"""The number of newest snapshots, and of copies made by repairs, to keep."""
 
 
 @dataclass(frozen=True)
 class UpkeepRequest:
-    """Who asks; with `dry` nothing is changed, and everything found."""
+    """A request for upkeep; with `dry` everything is found but nothing changed."""
 
     run_id: str
     holder: str
@@ -65,17 +66,17 @@ class UpkeepRequest:
 
 @dataclass
 class Tidied:
-    """What was done, or with `dry` would be, for one pipeline.
+    """What was done for one pipeline, or would be with `dry`.
 
     Attributes:
         compacted: by table; with `dry` the files after it are not known, and 0.
-        vacuumed: by table the files that are gone.
-        pruned: what `drawdown checkpoint prune` removes, by what it was.
-        expired: rows of the quarantine that `retention:` lets go, by their state.
+        vacuumed: by table, the removed files.
+        pruned: what `drawdown checkpoint prune` removes, by type.
+        expired: quarantined rows removed by `retention:`, by state.
         records: rows of the metastore by table.
         stripped: records of the metastore that lost the values of rows in them, by table.
-        notes: sentences on what was left, and why.
-        error: what ended it before its end.
+        notes: sentences about what was skipped, and why.
+        error: the error that ended it early.
     """
 
     pipeline: str
@@ -105,30 +106,30 @@ class Tidied:
 
     @property
     def said(self) -> str:
-        """One sentence; empty when nothing was done."""
+        """Return one sentence; empty if nothing was done."""
         parts = [
-            f"{done.before:,} files of the {table} became {done.after:,}"
+            f"{counted(done.before, 'file')} of the {table} became {done.after:,}"
             for table, done in self.compacted.items()
             if done.before
         ]
         if self.files:
-            parts.append(f"removed {self.files:,} files, {self.bytes:,} bytes")
+            parts.append(f"removed {counted(self.files, 'file')}, {counted(self.bytes, 'byte')}")
         if self.expired:
             states = ", ".join(f"{rows:,} {state}" for state, rows in sorted(self.expired.items()))
-            parts.append(f"removed rows of the quarantine: {states}")
+            parts.append(f"removed quarantined rows: {states}")
         if self.stripped:
-            parts.append(f"removed the values of rows from {sum(self.stripped.values()):,} records")
+            parts.append(f"removed row values from {counted(sum(self.stripped.values()), 'record')}")
         if self.rows:
-            parts.append(f"removed {self.rows:,} records")
+            parts.append(f"removed {counted(self.rows, 'record')}")
         return "; ".join(parts)
 
 
 def tidy(workspace: Workspace, pipeline: Pipeline, readers: Readers, asked: UpkeepRequest) -> Tidied:
-    """The steps of this module's page; what goes wrong with this pipeline is in the result.
+    """Tidy a pipeline, in the steps of this module's docstring; errors of this pipeline are in the result.
 
     Args:
         pipeline: the version in use.
-        readers: of all tables of the project.
+        readers: the readers of all tables of the project.
     """
     tidied = Tidied(pipeline.name)
     ttl = workspace.project.lease_ttl.delta
@@ -145,7 +146,7 @@ def tidy(workspace: Workspace, pipeline: Pipeline, readers: Readers, asked: Upke
 
             _Work(generation, readers, asked, current, tidied).run()
     except BusyError as busy:
-        tidied.notes.append(f"left for the next time: {busy.what}")
+        tidied.notes.append(f"skipped until the next upkeep: {busy.what}")
     except DrawdownError as error:
         tidied.error = error
     if tidied.error is not None or (tidied.said and not asked.dry):
@@ -158,24 +159,24 @@ def _stands_aside(generation: Generation, tidied: Tidied) -> bool:
     if generation.checkpoint is None:
         return True
     for run in generation.metastore.open_runs(name):
-        what = f"left for the next time: run {run.run_id} died, and the next drain settles what it left"
+        what = f"skipped until the next upkeep: run {run.run_id} died, and the next drain cleans up after it"
         tidied.notes.append(f"{what}: drawdown run {name}")
         return True
     try:
         refuse_older_metastore(generation)
     except RefusedError as error:
-        tidied.notes.append(f"left as it is: {error.what}: {error.do}")
+        tidied.notes.append(f"not changed: {error.what}: {error.do}")
         return True
     for fault in restart_faults(generation):
         if fault.needed:
-            what = f"left as it is: its checkpoint is torn ({fault.what})"
+            what = f"not changed: its checkpoint is damaged ({fault.what})"
             tidied.notes.append(f"{what}: drawdown checkpoint verify {name}")
             return True
     return False
 
 
 def _record(metastore: Metastore, tidied: Tidied, asked: UpkeepRequest) -> None:
-    """Only now: a record of an upkeep that died would have the next drain look for what it left."""
+    """Write the record only at the end: an unfinished record would make the next drain look for leftovers."""
     kept = Run(asked.run_id, tidied.pipeline, kind=KIND, holder=asked.holder, origin=dict(asked.origin))
     metastore.start_run(kept)
     error = tidied.error.as_dict() if tidied.error else None
@@ -216,7 +217,7 @@ class _Work:
             )
 
     def _tables(self) -> Iterator[tuple[StagedTable, DeltaTableFiles]]:
-        """The Delta tables of the pipeline; not one that was put in place of its own."""
+        """Yield the pipeline's Delta tables, except one that replaced its own."""
         project, pipeline = self.generation.project, self.generation.pipeline
         quarantine = DeltaTableFiles(quarantine_uri(project, pipeline))
         if quarantine.exists():
@@ -237,7 +238,7 @@ class _Work:
                 remove(self.generation, self.tidied.pruned, self.current)
 
     def _named(self, uri: str) -> set[str]:
-        """Of a table all that a version names which somebody may still read."""
+        """Return all files of a table that a readable version names."""
         table: StagedTable = "output"
         if uri == quarantine_uri(self.generation.project, self.generation.pipeline):
             table = "quarantine"
@@ -251,14 +252,14 @@ class _Work:
             return
         found = expired(self.generation, self.now)
         for why, rows in sorted(found.stay.items()):
-            what = f"{rows:,} row(s) of the quarantine are older than `retention:` and stay"
+            what = f"older than `retention:` and kept: {counted(rows, 'row')} of the quarantine"
             self.tidied.notes.append(f"{what}: {why}")
         if not found.keys and not found.replays:
             return
         readers = sorted({*self.readers.needed.get(files.table_id, ()), *self.readers.unknown})
         if readers:
-            # A stream over the table ends when rows of it go.
-            what = f"{len(found.keys):,} row(s) of the quarantine are older than `retention:` and stay"
+            # A stream over the table ends when rows are deleted.
+            what = f"older than `retention:` and kept: {counted(len(found.keys), 'row')} of the quarantine"
             self.tidied.notes.append(f"{what}: it is streamed, or may be, by {', '.join(readers)}")
             return
         self.tidied.expired = dict(found.rows)
@@ -282,7 +283,7 @@ class _Work:
         )  # fmt: skip
 
     def _compact(self, table: StagedTable, files: DeltaTableFiles) -> None:
-        """A replay that commits meanwhile would have to begin again: its turn is kept."""
+        """A replay that commits meanwhile would have to start again, so its lease is taken first."""
         metastore, asked = self.generation.metastore, self.asked
         turn, ttl = f"{self.generation.pipeline.name}#replay", self.generation.project.lease_ttl.delta
         try:
@@ -311,7 +312,7 @@ class _Work:
         needed = self._needed(table, log)
         if needed is None:
             some = ", ".join(f"{name} ({why})" for name, why in self.readers.unknown.items())
-            what = f"files of the {table} stay: nobody knows which versions are still read by"
+            what = f"files of the {table} stay: it is unknown which versions are still read by"
             self.tidied.notes.append(f"{what} {some}")
             return
         old = unneeded_files(self.generation, log, needed, self.now)

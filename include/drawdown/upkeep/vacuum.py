@@ -1,10 +1,10 @@
-"""Vacuum: parquet files of a table's folder that nobody needs any more. Only these go, each for all reasons:
+"""Vacuum: removes Parquet files from a table's folder. A file is removed only if all of this holds:
 
 - no version from `oldest_needed` on names it;
-- no batch that is staged, judged, held or passed, and not published, has staged it;
-- it is older than the retention: a commit may be under way that names it;
-- it is not in a folder of somebody else: the log, another table, a rebuild that goes on, what begins with
-  an underscore or a dot.
+- no unpublished batch (staged, judged, held or passed) has staged it;
+- it is older than the retention, because an open commit may name it;
+- it is not in another folder: the log, another table, an active rebuild, names that begin with an underscore
+  or a dot.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOG = "_delta_log"
 
 
 def unneeded_files(generation: Generation, log: TableLog, needed: Needed, now: datetime) -> list[FileInfo]:
-    """The files that may go; the caller holds the pipeline's lease until they are gone.
+    """Return the removable files; the caller holds the pipeline's lease until they are removed.
 
     Raises:
         SourceError: the storage or the table cannot be reached.
@@ -48,7 +48,7 @@ def unneeded_files(generation: Generation, log: TableLog, needed: Needed, now: d
 
 
 def _waiting(generation: Generation) -> set[str]:
-    """Absolute paths of what was staged and is not published, of every generation."""
+    """Return absolute paths of staged, unpublished files of every generation."""
     metastore, name = generation.metastore, generation.pipeline.name
     found: set[str] = set()
     for each in metastore.generations(name):
@@ -59,13 +59,14 @@ def _waiting(generation: Generation) -> set[str]:
 
 
 def _own_shadows(generation: Generation) -> frozenset[str]:
-    """Folders below `_rebuild` whose files belong to the table now, or did: no rebuild writes there."""
+    """Return the folders below `_rebuild` whose files belong, or belonged, to the table: no rebuild writes
+    there."""
     there = generation.metastore.generations(generation.pipeline.name)
     return frozenset(str(each.generation) for each in there if each.state in ("live", "retired"))
 
 
 def _other_tables(log: TableLog, there: list[FileInfo]) -> tuple[str, ...]:
-    """Folders of tables that lie inside this one, with a slash at the end; shadows are its own."""
+    """Return folders of other tables inside this one, with a slash at the end; shadows do not count."""
     return tuple({folder for info in there for folder in _table_of(log, info)})
 
 

@@ -1,1 +1,1 @@
-"""Values of a spec with a form of their own (durations, paths, DDL), and how a check reports a problem."""
+"""Values with their own syntax in a spec (durations, paths, DDL), and how a check reports a problem."""

@@ -1,4 +1,4 @@
-"""The DAG ids that are Drawdown's own, so that no pipeline or group may be named like one."""
+"""The DAG ids that Drawdown reserves: no pipeline or group may have one of these names."""
 
 DECIDE = "drawdown__decide"
 FRESHNESS = "drawdown__freshness"
@@ -9,5 +9,5 @@ REPLAY_SUFFIX = "__replay"
 
 
 def replay_dag_id(pipeline: str) -> str:
-    """The DAG of the replays of a pipeline that says `replay:`."""
+    """Return the id of the replay DAG of a pipeline with `replay:`."""
     return f"{pipeline}{REPLAY_SUFFIX}"

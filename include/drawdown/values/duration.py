@@ -26,11 +26,20 @@ _UNITS = {
 _PART = rf"[0-9]{{1,9}} +(?:{'|'.join(_UNITS)})s?"
 _DURATION = re.compile(rf"{_PART}(?: +{_PART})*")
 _LONGEST = 36_500 * _UNITS["day"]
+# Spark's JavaUtils.timeStringAs; a number alone is milliseconds.
+_OPTION = re.compile(r"\s*(\d+)\s*(us|ms|s|m|min|h|d)?\s*", re.IGNORECASE)
+_OPTION_MS = {"us": 0.001, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def option_ms(value: object) -> float | None:
+    """Milliseconds of a duration as options of Spark's sources are written ("15m"); None for other text."""
+    found = _OPTION.fullmatch(str(value))
+    return None if found is None else int(found[1]) * _OPTION_MS[(found[2] or "ms").lower()]
 
 
 @dataclass(frozen=True, slots=True)
 class Duration:
-    """A length of time: ``text`` as Spark takes it, ``delta`` as Python and Airflow take it.
+    """A length of time: ``text`` for Spark, ``delta`` for Python and Airflow.
 
     Months and years are refused: they have no fixed length, and a watermark needs one.
     """
@@ -40,7 +49,7 @@ class Duration:
 
     @classmethod
     def parse(cls, text: str) -> Duration:
-        """Raises a PydanticCustomError (``wrong-duration``) but for interval words of up to 100 years."""
+        """Parse interval words of up to 100 years; raises a PydanticCustomError (``wrong-duration``)."""
         microseconds = 0
         if len(text) <= 100 and _DURATION.fullmatch(text):
             words = text.split()
@@ -51,7 +60,7 @@ class Duration:
         raise problem(
             "wrong-duration",
             "is not a duration",
-            do='write a number and a unit from microseconds to weeks, such as "30 minutes" or "1 day"',
+            do='write a number and a unit from microseconds to weeks, for example "30 minutes" or "1 day"',
         )
 
     def __str__(self) -> str:
@@ -75,7 +84,7 @@ def _validated(value: Any) -> Duration:
         return value
     if isinstance(value, str):
         return Duration.parse(value)
-    raise problem("wrong-type", "a duration needs its unit", do='write text such as "30 minutes"')
+    raise problem("wrong-type", "a duration needs its unit", do='write for example "30 minutes"')
 
 
 def _positive(value: Duration) -> Duration:

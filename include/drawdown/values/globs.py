@@ -1,4 +1,4 @@
-"""Path patterns as Hadoop reads them, so that a listing here and Spark's listing agree.
+"""Path patterns with Hadoop's rules, so that listings here and in Spark agree.
 
 Source of the rules: org.apache.hadoop.fs.GlobExpander (braces that hold a slash are expanded first)
 and org.apache.hadoop.fs.GlobPattern (``*``, ``?``, ``[a-z]``, ``[^a]`` or ``[!a]``, ``{a,b}`` within a
@@ -27,11 +27,11 @@ class Glob:
 
     @staticmethod
     def parse(pattern: str) -> list[Glob]:
-        """The patterns that `pattern` stands for, one for each way its slash-holding braces expand."""
+        """Return the patterns that `pattern` stands for, one per expansion of its braces with slashes."""
         return [_parse_one(text) for text in expand(pattern)]
 
     def matches(self, names: tuple[str, ...]) -> bool:
-        """Whether the names below the prefix are what the pattern asks for, all of them."""
+        """Whether all names below the prefix match the pattern."""
         return len(names) == len(self.names) and self.starts(names)
 
     def starts(self, names: tuple[str, ...]) -> bool:
@@ -41,7 +41,7 @@ class Glob:
         )
 
     def matches_name(self, name: str) -> bool:
-        """Whether one name matches a pattern that is one name."""
+        """Whether one name matches a pattern of one name."""
         return name == self.prefix if not self.names else self.matches((name,))
 
 
@@ -54,7 +54,7 @@ def _parse_one(pattern: str) -> Glob:
 
 
 def expand(pattern: str) -> list[str]:
-    """The patterns after Hadoop's first step: braces that hold a slash are expanded, others stay."""
+    """Return the patterns after Hadoop's first step, which expands only braces that contain a slash."""
     depth, start = 0, 0
     for at, char in enumerate(pattern):
         if char == "{":
@@ -107,12 +107,12 @@ def _compile(name: str) -> re.Pattern[str]:
         else:
             parts.append(re.escape(char))
         at += 1
-    # An unclosed brace is not a pattern to Hadoop either: it is taken as plain text.
+    # Like Hadoop, treat an unclosed brace as plain text.
     return re.compile(re.escape(name) if depth else "".join(parts), re.DOTALL)
 
 
 def meets(pattern: str, folder: str) -> bool:
-    """Whether a pattern and a plain path may lead to the same files: their names match as far as both go.
+    """Whether a pattern and a plain path can reach the same files: their names match as far as both go.
 
     The rule is Spark's for the archive of a file source (FileStreamSource.SourceFileArchiver, "in depth").
     """

@@ -9,12 +9,12 @@ from datetime import UTC, datetime, timedelta
 from drawdown.errors import SpecError
 
 _DAY = timedelta(days=1)
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, order=True)
 class Interval:
-    """From `start` on and before `end`; both are timezone-aware.
+    """From `start` (inclusive) to `end` (exclusive); both are timezone-aware.
 
     Raises:
         SpecError: ``replay.interval``: it ends before it starts.
@@ -33,7 +33,8 @@ class Interval:
 
     @classmethod
     def parse(cls, start: str, end: str) -> Interval:
-        """From ISO 8601 text; a time without a zone is UTC. Raises SpecError as the class, or for no time."""
+        """Parse ISO 8601 text; a time without a zone is UTC. Raises SpecError like the class, or for invalid
+        text."""
         return cls(_moment(start), _moment(end))
 
     def __str__(self) -> str:
@@ -41,15 +42,15 @@ class Interval:
 
     @property
     def name(self) -> str:
-        """As part of a folder's name."""
+        """Return the interval as part of a folder name."""
         return f"{self.start.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}-{self.end.astimezone(UTC):%Y%m%dT%H%M%S.%fZ}"
 
     def wider(self, back: timedelta, ahead: timedelta) -> Interval:
-        """With so much more on either side."""
+        """Return the interval extended on both sides."""
         return Interval(self.start - back, self.end + ahead)
 
     def parts(self, length: timedelta) -> Iterator[Interval]:
-        """Its parts of this length from the start on; the last one ends where the interval does."""
+        """Yield consecutive parts of this length; the last one ends with the interval."""
         start = self.start
         while start < self.end:
             end = min(start + length, self.end)
@@ -58,11 +59,11 @@ class Interval:
 
     @property
     def is_days(self) -> bool:
-        """Whether it goes from midnight to midnight, UTC."""
-        return all((at - _EPOCH) % _DAY == timedelta(0) for at in (self.start, self.end))
+        """Whether the interval runs from midnight to midnight, UTC."""
+        return all((at - EPOCH) % _DAY == timedelta(0) for at in (self.start, self.end))
 
     def days(self) -> tuple[str, str]:
-        """The first day whose midnight is in the interval, and the first one behind it, as ISO dates."""
+        """Return the first day whose midnight is in the interval and the first one after it, as ISO dates."""
         first, behind = (
             at if at == at.replace(hour=0, minute=0, second=0, microsecond=0) else at + _DAY
             for at in (self.start.astimezone(UTC), self.end.astimezone(UTC))
@@ -71,7 +72,7 @@ class Interval:
 
 
 def shown(at: datetime) -> str:
-    """A time as commands take it: 2013-01-01T00:00:00Z."""
+    """Return a time in the form for commands: 2013-01-01T00:00:00Z."""
     return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 
@@ -81,7 +82,7 @@ def _moment(text: str) -> datetime:
     except ValueError:
         raise SpecError(
             "replay.interval",
-            f"{text!r} is no time",
-            do="write a date or a time in UTC, such as 2013-01-01 or 2013-01-01T06:00:00Z",
+            f"{text!r} is not a time",
+            do="write a date or a time in UTC, for example 2013-01-01 or 2013-01-01T06:00:00Z",
         ) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -10,16 +10,21 @@ from pydantic_core import PydanticCustomError
 
 
 class SpecModel(BaseModel):
-    """What stands in one mapping of a spec file. ``hide_input_in_errors``: a value may be a secret."""
+    """One mapping of a spec file. ``hide_input_in_errors``: a value may be a secret.
 
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", hide_input_in_errors=True)
+    ``defer_build``: a command that reads only the project does not wait for the models of pipelines.
+    """
+
+    model_config = ConfigDict(
+        strict=True, frozen=True, extra="forbid", hide_input_in_errors=True, defer_build=True
+    )
 
 
 def problem(kind: LiteralString, what: str, *at: str | int, do: str = "") -> PydanticCustomError:
-    """A validator raises this; it becomes a SpecError with the id ``spec.<kind>``.
+    """Return the exception for a validator to raise; it becomes a SpecError with id ``spec.<kind>``.
 
-    ``at`` is the path of keys below the model that is being validated, so that the error names the
-    line of the key and not only that of its mapping. ``do`` is the next step for the user.
+    ``at`` is the path of keys below the model that is being validated, so that the error names the key's own
+    line, not only that of its mapping. ``do`` is the next step for the user.
     """
     return PydanticCustomError(kind, "{what}", {"what": what, "at": at, "do": do})
 
@@ -32,30 +37,32 @@ def _one_scalar(value: Any) -> Any:
     )
 
 
-# The value of an option of Spark: it is passed on as text, in Spark's own spelling.
+# The value of a Spark option, passed on as text in Spark's spelling.
 OptionValue = Annotated[str | int | float | bool, BeforeValidator(_one_scalar)]
-# Pipelines, groups and sources: they become folder, table, view and task names.
+# Names of pipelines, groups and sources: they become folder, table, view and task names.
 Name = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
-# A column, usable in SQL without quotes.
+# A column name that SQL accepts without quotes.
 Column = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,254}$")]
 # One line of text for people.
 Line = Annotated[str, StringConstraints(pattern=r"^[^\x00-\x1f\x7f]{1,500}$")]
-# A variable of the environment that is empty is as good as none.
+# An empty environment variable counts as missing.
 EmptyIsNone = BeforeValidator(lambda value: None if value == "" else value)
 OptionalLine = Annotated[Line | None, EmptyIsNone]
 
-# Ids of users as Airflow's auth manager gives them.
+# User ids from Airflow's auth manager.
 Approvers = Annotated[list[Line], Field(max_length=100)]
 
 
 NO_VARIABLES = "write the value itself; text that has these two characters is concat('$', '{')"
-"""What to do about SQL in which Spark would put variables of the driver: ``${env:NAME}``."""
+"""The remedy for SQL in which Spark would substitute driver variables: ``${env:NAME}``."""
 
 
 def without_variables(sql: str, *at: str | int) -> str:
-    """The SQL itself. Raises a problem, which becomes ``spec.sql-variable``."""
+    """Return the SQL unchanged; raises a problem that becomes ``spec.sql-variable``."""
     if "${" in sql:
-        raise problem("sql-variable", "SQL takes no variables: it holds `${`", *at, do=NO_VARIABLES)
+        raise problem(
+            "sql-variable", "variables are not allowed in SQL: it contains `${`", *at, do=NO_VARIABLES
+        )
     return sql
 
 
@@ -66,5 +73,5 @@ def _number(value: Any) -> Any:
     return int(value) if isinstance(value, str) and re.fullmatch(r"[0-9]{1,9}", value) else value
 
 
-# A value of the environment is text.
+# Environment values are text.
 NumberFromText = BeforeValidator(_number)

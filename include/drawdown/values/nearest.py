@@ -1,4 +1,4 @@
-"""The known word nearest to a misspelt one, for errors that teach."""
+"""Finds the known word closest to a misspelt one, for error messages."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from collections.abc import Iterable
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """``did you mean 'x'?`` for the nearest of ``known``, else the list of them (at most 12)."""
+    """Return ``did you mean 'x'?`` for the closest of ``known``, else the list of known words (at most
+    12)."""
     by_lower = {candidate.lower(): candidate for candidate in known}
     close = difflib.get_close_matches(word[:80].lower(), by_lower, n=1, cutoff=0.6)
     if close:

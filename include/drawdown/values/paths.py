@@ -1,4 +1,4 @@
-"""Paths in a spec: relative, and never out of the storage root or the pipeline's folder."""
+"""Paths in a spec: relative, and always inside the storage root or the pipeline's folder."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _relative(path: str) -> str:
     if path[0] in "/~" or _SCHEME.match(path):
         raise problem("wrong-path", f"{path[:60]!r} is absolute or an address", do=do)
     if _CONTROL.search(path) or "\\" in path or "$" in path or "%" in path:
-        raise problem("wrong-path", "the path holds a control character, a backslash, $ or %", do=do)
+        raise problem("wrong-path", "the path contains a control character, a backslash, $ or %", do=do)
     if _PARENT.search(path) or "//" in path or path.endswith("/"):
         raise problem("wrong-path", f"{path[:60]!r} has an empty part, '.' or '..' in it", do=do)
     return path
@@ -51,13 +51,13 @@ def _own(path: str) -> str:
 
 
 def overlaps(one: str, other: str) -> bool:
-    """Whether two relative paths are the same folder or one lies in the other."""
+    """Whether two relative paths are the same folder, or one contains the other."""
     a, b = one + "/", other + "/"
     return a.startswith(b) or b.startswith(a)
 
 
 def fixed_part(glob: str) -> str:
-    """The leading folders of a path that hold no glob character."""
+    """Return the leading folders of a path that contain no glob character."""
     parts = []
     for part in glob.split("/"):
         if _GLOB.search(part):
@@ -67,7 +67,7 @@ def fixed_part(glob: str) -> str:
 
 
 def folder_file(path: str) -> str:
-    """A path that names a file beside pipeline.yaml; raises a PydanticCustomError (``wrong-path``)."""
+    """Validate the path of a file beside pipeline.yaml; raises a PydanticCustomError (``wrong-path``)."""
     return _without_glob(_relative(path))
 
 

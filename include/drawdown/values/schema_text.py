@@ -10,7 +10,8 @@ from drawdown.values.paths import folder_file
 
 
 def names_a_file(schema: str) -> bool:
-    """DDL has a space between a name and its type; a file's name has none, or ends in .ddl."""
+    """Whether the text names a file: DDL has a space between name and type; a file name has none or ends in
+    .ddl."""
     return schema.endswith(".ddl") or not any(char.isspace() for char in schema)
 
 

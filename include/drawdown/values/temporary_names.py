@@ -1,7 +1,7 @@
 """Names of files that are still being written: no source reads them, unless its pathGlobFilter says so.
 
-Spark itself skips names that begin with ``.`` or ``_`` and those that end in ``._COPYING_``; the endings here
-it would read.
+Spark itself skips names that begin with ``.`` or ``_`` or end in ``._COPYING_``; it would read those with the
+endings here.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 ENDINGS = (".tmp", ".temp", ".part", ".partial", ".filepart", ".crdownload", ".inprogress", "~")
-"""What writers, browsers and transfer programs append until a file is whole."""
+"""Endings that writers, browsers and transfer programs use until a file is complete."""
 
 
 def names_not_ending_in(endings: Sequence[str]) -> str:
-    """A Hadoop glob for every name but those with one of these endings; it has no "not", only ``[!x]``.
+    """Return a Hadoop glob for all names without these endings; globs have no "not", only ``[!x]``.
 
-    For each tail that some ending goes on from: names with that tail before which something else stands, and
-    the tail alone.
+    For each tail of an ending it lists the names where a different character precedes that tail, and the tail
+    alone.
     """
     tails = sorted({ending[at:] for ending in endings for at in range(1, len(ending) + 1)} | {""}, key=len)
     choices = []
@@ -28,4 +28,4 @@ def names_not_ending_in(endings: Sequence[str]) -> str:
 
 
 FINISHED_NAMES = names_not_ending_in(ENDINGS)
-"""The pathGlobFilter of a source that gives none."""
+"""The default pathGlobFilter of a source."""

@@ -8,6 +8,7 @@ from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from drawdown.airflow.documentation import broken_documentation
+from drawdown.airflow.tasks.failing import plainly
 from drawdown.errors import SpecError
 
 if TYPE_CHECKING:
@@ -15,18 +16,19 @@ if TYPE_CHECKING:
 
 
 class BrokenOperator(BaseOperator):
-    """Fails with the text of the error that stands in its place."""
+    """Fails with the text of the error for which the DAG stands."""
 
     def __init__(self, *, error: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.error = error
 
+    @plainly
     def execute(self, context: Context) -> None:
         raise AirflowFailException(self.error)
 
 
 def broken_dag(dag_id: str, error: SpecError) -> DAG:
-    """A DAG without a schedule, tagged `broken`."""
+    """Return a DAG without a schedule, tagged `broken`."""
     dag = DAG(
         dag_id,
         description=f"broken: {error.what}"[:500],

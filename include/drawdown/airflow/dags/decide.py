@@ -1,7 +1,7 @@
 """The DAG `drawdown__decide`: choose → decide, one run for each held slice of any pipeline.
 
-It is a DAG of its own, so that a request that stays open for days keeps no drain from running: a drain's
-DAG has one active run at a time. It is one for all pipelines, so that 1,000 of them are parsed in time.
+It is a separate DAG, so that a request that stays open for days does not block drains: a drain's DAG has one
+active run at a time. All pipelines share it, so that 1,000 of them are parsed in time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from drawdown.values.dag_ids import DECIDE
 
 _OPEN_AT_ONCE = 1_000
 _PATIENCE = timedelta(days=7)
-"""How long a decision waits for a drain, or for that about an earlier slice."""
+"""How long a decision waits for a drain, or for the decision about an earlier slice."""
 
 _DOC = """
 ### Held slices
@@ -34,7 +34,7 @@ and say why.
 
 
 def decide_dag(project: Project) -> DAG:
-    """The DAG that `ask` starts; a run started by hand fails and says so. It is not paused when it is new."""
+    """Return the DAG that `ask` starts, not paused when new; a run started by hand fails with the reason."""
     root = str(project.root)
     dag = DAG(
         DECIDE,
@@ -42,7 +42,7 @@ def decide_dag(project: Project) -> DAG:
         schedule=None,
         catchup=False,
         is_paused_upon_creation=False,
-        # Every held slice is shown; requests that fail must not pause the DAG of the next one.
+        # Every held slice is shown; failed requests must not pause the DAG for the next slice.
         max_active_runs=_OPEN_AT_ONCE,
         max_active_tasks=_OPEN_AT_ONCE,
         max_consecutive_failed_dag_runs=0,
@@ -55,7 +55,7 @@ def decide_dag(project: Project) -> DAG:
         project_root=root,
         inlets=[DECIDED],
         outlets=[DECIDED],
-        # An answer that came too late fails `choose`; what was decided on the command line is reported here.
+        # A late answer fails `choose`; this task still reports what was decided on the command line.
         trigger_rule=TriggerRule.ALL_DONE,
         timeout=_PATIENCE,
         **of_tasks(project.airflow),

@@ -1,10 +1,10 @@
 """One DAG: preflight → drain → per pipeline audit → publish.
 
 preflight skips everything after it when nothing is new. drain is one Spark application for all the
-pipelines; it fails when one of them failed, after all were tried. audit runs whatever became of drain
-(ALL_DONE) and reports from the records; publish follows its own audit only; ask, behind the audit of a
-pipeline that has expectations, has a person decide about a held slice in a DAG of its own (decide.py).
-A cluster that is spun up for the run has a task before drain and one behind it (tasks/cluster.py).
+pipelines; it fails when one of them failed, after all were tried. audit runs even if drain failed
+(ALL_DONE) and reports from the records; publish follows its own audit only; ask, after the audit of a
+pipeline with expectations, starts the DAG in which a person decides about a held slice (decide.py).
+A cluster that is started for the run has a task before drain and one after it (tasks/cluster.py).
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, TaskGroup, TriggerRule
-from airflow.sdk.api.datamodels._generated import DagRunType
 
 from drawdown.airflow.documentation import dag_documentation
 from drawdown.airflow.schedules import asset_of, schedule_of
@@ -29,12 +28,15 @@ from drawdown.spec import Pipeline, Project
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 """Any day in the past: with catchup off the first run is the next due one."""
 
-_RUN_TYPES = [kind for kind in DagRunType if kind is not DagRunType.BACKFILL]
-"""A backfill would make a run per interval, and all of them would drain the same backlog."""
+_RUN_TYPES: Any = ("scheduled", "manual", "operator_triggered", "asset_triggered", "asset_materialization")
+"""All but ``backfill``, which would make a run per interval that all drain the same backlog.
+
+As the REST API writes them: the DAG converts them to an enum that `airflow.sdk` does not export.
+"""
 
 
 def drain_dag(project: Project, dag_id: str, pipelines: Sequence[Pipeline]) -> DAG:
-    """The DAG of a pipeline, or of a group whose pipelines share schedule and cluster."""
+    """Return the DAG of a pipeline, or of a group whose pipelines share schedule and cluster."""
     root = str(project.root)
     names = [pipeline.name for pipeline in pipelines]
     first = pipelines[0]
@@ -76,8 +78,8 @@ def _reports(dag: DAG, root: str, pipeline: Pipeline, drain: BaseOperator, *, gr
     audit.set_upstream(drain)
     publish.set_upstream(audit)
     if pipeline.may_be_held:
-        # Whatever became of this run: a slice may be held that nobody was asked about.
-        # What it could not ask, the next run does.
+        # ALL_DONE: even after a failed run a slice may be held without a request. A request that
+        # cannot be made now is made by the next run.
         ask = AskOperator(task_id="ask", trigger_rule=TriggerRule.ALL_DONE, **{**common, "retries": 0})
         ask.set_upstream(audit)
 

@@ -1,9 +1,9 @@
-"""The DAG `drawdown__freshness`: one task a pipeline, which fails while its table is older than it may be.
+"""The DAG `drawdown__freshness`: a task per pipeline, which fails while its table is older than allowed.
 
-It has a schedule of its own: a drain that hangs, a DAG that is paused and a broken pipeline are what keeps
-data from being fresh, so no task behind them can tell. A failed task is what Airflow's own alerts (callbacks,
-notifiers, e-mail) hang on. Airflow's DeadlineAlert counts from one DAG run's own dates, so it says nothing
-about a run that succeeded with nothing new.
+It has its own schedule: data gets old when a drain hangs, a DAG is paused or a pipeline is broken, and tasks
+after those would not run. Airflow's own alerts (callbacks, notifiers, e-mail) react to the failed task.
+Airflow's DeadlineAlert counts from one DAG run's own dates, so it does not cover runs that succeed with
+nothing new.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from airflow.sdk.exceptions import AirflowFailException
 from drawdown.airflow.records import open_metastore
 from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
+from drawdown.airflow.tasks.failing import plainly
 from drawdown.spec import Pipeline, Project, load_pipeline, load_project
 from drawdown.values.dag_ids import FRESHNESS
+from drawdown.values.text import lasting, utc
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -35,38 +37,39 @@ whatever the reason: nothing arrived, slices are held, the drain failed, hangs o
 
 
 class FreshnessOperator(BaseOperator):
-    """Fails when a pipeline has published nothing for too long; one that never ran is not late yet."""
+    """Fails when a pipeline has published nothing for too long; a pipeline that never ran is not late yet."""
 
     def __init__(self, *, project_root: str, pipeline: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.project_root = project_root
         self.pipeline = pipeline
 
+    @plainly
     def execute(self, context: Context) -> None:
         bound = load_pipeline(load_project(Path(self.project_root)), self.pipeline).freshness
         if bound is None:
-            self.log.info("%s says no `freshness:` any more", self.pipeline)
+            self.log.info("%s no longer has `freshness:`", self.pipeline)
             return
         with open_metastore(self.project_root) as metastore:
             last, now = metastore.last_published(self.pipeline), metastore.now()
         if last is None:
-            self.log.info("%s has never run", self.pipeline)
-        elif now - last > bound.delta:
-            raise AirflowFailException(
-                f"{self.pipeline} published last at {last:%Y-%m-%d %H:%M:%S} UTC, {now - last} ago;"
-                f" freshness: {bound}"
-            )
+            self.log.info("%s has never run: it is not late yet", self.pipeline)
+            return
+        said = f"{self.pipeline} published last at {utc(last)}, {lasting(now - last)} ago; freshness: {bound}"
+        if now - last > bound.delta:
+            raise AirflowFailException(f"late: {said}")
+        self.log.info("fresh: %s", said)
 
 
 def freshness_dag(project: Project, pipelines: Iterable[Pipeline]) -> DAG:
-    """The DAG of all pipelines that say `freshness:`; the others have no task in it."""
+    """Return the DAG with a task for each pipeline that has `freshness:`."""
     dag = DAG(
         FRESHNESS,
         description="Fails for pipelines that have published nothing for longer than their `freshness:`",
         schedule=by_the_clock(project.airflow.freshness_schedule),
         catchup=False,
         max_active_runs=1,
-        # An alarm that somebody has to switch on is none.
+        # An alarm must work without being switched on.
         is_paused_upon_creation=False,
         tags=["drawdown"],
         doc_md=_DOC,

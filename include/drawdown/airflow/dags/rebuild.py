@@ -1,6 +1,6 @@
-"""The DAG `drawdown__rebuild`: preflight → rebuild → approve → swap, for whichever pipeline a run names.
+"""The DAG `drawdown__rebuild`: preflight → rebuild → approve → swap, for the pipeline that a run names.
 
-It is one for all pipelines, so that 1,000 of them are parsed in time, and it is started by hand only.
+All pipelines share it, so that 1,000 of them are parsed in time. It is only started by hand.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from drawdown.values.dag_ids import REBUILD
 
 _OPEN_AT_ONCE = 100
 _PATIENCE = timedelta(days=1)
-"""How long a swap waits while drains run."""
+"""How long a swap waits for running drains."""
 
 _DOC = """
 ### Rebuild of a pipeline
@@ -43,7 +43,7 @@ trigger this DAG with the name of the pipeline.
 
 
 def rebuild_dag(project: Project) -> DAG:
-    """The DAG that a person starts; it is not paused when it is new."""
+    """Return the DAG, which people start; it is not paused when new."""
     dag = DAG(
         REBUILD,
         description="Rebuild a pipeline after a change that its state cannot take",

@@ -1,7 +1,7 @@
 """The DAG `<name>__replay`: preflight → replay → audit → publish, for one event-time interval a run.
 
-Airflow's own backfills make its runs: the dialog, `airflow backfill create`, the REST API. A run replaces
-its data interval; runs of one DAG may go on together, and beside drains.
+Airflow's own backfills create its runs: the dialog, `airflow backfill create`, the REST API. A run replaces
+its data interval; several runs of one DAG may run at once, and beside drains.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, BaseOperator
-from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
+from airflow.sdk import DAG, BaseOperator, Param
+from airflow.sdk.exceptions import AirflowSkipException
 
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.records import open_metastore
@@ -23,9 +23,11 @@ from drawdown.airflow.tasks.asset_events import is_reported
 from drawdown.airflow.tasks.audit_and_publish import AuditOperator, RecordOperator
 from drawdown.airflow.tasks.cluster import job_behind
 from drawdown.airflow.tasks.drain import JobOperator
+from drawdown.airflow.tasks.failing import plainly
 from drawdown.credentials import with_logins
-from drawdown.errors import DrawdownError, SpecError
+from drawdown.errors import SpecError
 from drawdown.spec import Pipeline, Project, load_pipeline, load_project
+from drawdown.spec.replay import Replay
 from drawdown.values.dag_ids import REPLAY_SUFFIX, replay_dag_id
 from drawdown.values.interval import Interval, shown
 from drawdown.workspace import Workspace
@@ -45,19 +47,22 @@ in place of the present rows: in one commit, beside the drains of `{drains}`. Th
 touched, and the same run again gives the same table. It reads
 {lookback} before the interval and {lookahead} behind it.
 
+- **Possible now** are intervals that end before the watermark of what is published, by {lookahead} or more;
+  later ones fail in `preflight`. `drawdown backfill {name}` says up to when. While a
+  slice is held, what was drained after it does not count.
 - **Backfill**: *Trigger* → *Backfill*, from the first day to the last one; or
   `airflow backfill create --dag-id {name}{suffix} --from-date 2024-01-01 --to-date 2024-01-31`. Runs that are
   there already are left alone unless *reprocess* says otherwise. Nothing is scheduled by itself.
 - A single run by hand replaces the interval that its logical date is in.
-- **Refused**, with the reason: an interval that the watermark has not passed, one whose files or offsets are
-  gone, state that reaches further than lookback and lookahead.
+- **Refused**, with the reason, are also intervals whose files or offsets are gone, and state that reaches
+  further than lookback and lookahead.
 - Pipelines that read `{sink}` are named in the run record; they are replayed only when you start it.
 - Without Airflow: `drawdown backfill {name} --from 2024-01-01 --to 2024-02-01`.
 """
 
 
 def replay_dag(project: Project, pipeline: Pipeline) -> DAG:
-    """The DAG of a pipeline that says `replay:`."""
+    """Return the DAG of a pipeline with `replay:`."""
     assert pipeline.replay is not None
     dag = DAG(
         replay_dag_id(pipeline.name),
@@ -65,9 +70,10 @@ def replay_dag(project: Project, pipeline: Pipeline) -> DAG:
         schedule=ReplayTimetable(pipeline.replay.interval.delta),
         start_date=_START,
         catchup=False,
-        # Nothing runs by itself, and Airflow runs no backfill of a DAG that is paused.
+        # Nothing runs by itself, and Airflow runs no backfill of a paused DAG.
         is_paused_upon_creation=False,
         tags=sorted({"drawdown", "replay", *pipeline.tags}),
+        params={"possible": _possible(pipeline.name, pipeline.replay)},
         doc_md=_DOCUMENTATION.format(
             name=pipeline.name,
             suffix=REPLAY_SUFFIX,
@@ -92,8 +98,21 @@ def replay_dag(project: Project, pipeline: Pipeline) -> DAG:
     return dag
 
 
+def _possible(name: str, replay: Replay) -> Param:
+    """Shown by the dialogs of *Trigger* and *Backfill*; a run reads nothing of it."""
+    return Param(
+        "",
+        type="string",
+        const="",
+        title="Which intervals are possible now",
+        description="Those that end before the watermark of what is published, by"
+        f" {replay.lookahead} or more."
+        f" `drawdown backfill {name}` says up to when. Leave this field empty.",
+    )
+
+
 def interval_of(context: Context) -> Interval:
-    """The data interval of a run."""
+    """Return the data interval of a run."""
     start, end = context["data_interval_start"], context["data_interval_end"]
     if start is None or end is None:
         raise SpecError(
@@ -112,24 +131,20 @@ class ReplayPreflightOperator(BaseOperator):
         self.project_root = project_root
         self.pipeline = pipeline
 
+    @plainly
     def execute(self, context: Context) -> None:
         from drawdown.plan.version_in_use import in_use
         from drawdown.replay.publish import refuse_replay
 
-        try:
-            project = load_project(Path(self.project_root))
-            pipeline = load_pipeline(project, self.pipeline)
-            project = with_logins(project, look_up(project, [pipeline]))
-            with open_metastore(self.project_root) as metastore:
-                refuse_replay(
-                    Workspace(project, metastore),
-                    in_use(Workspace(project, metastore), pipeline),
-                    interval_of(context),
-                )
-        except DrawdownError as error:
-            if error.transient:
-                raise
-            raise AirflowFailException(str(error)) from None
+        project = load_project(Path(self.project_root))
+        pipeline = load_pipeline(project, self.pipeline)
+        project = with_logins(project, look_up(project, [pipeline]))
+        with open_metastore(self.project_root) as metastore:
+            refuse_replay(
+                Workspace(project, metastore),
+                in_use(Workspace(project, metastore), pipeline),
+                interval_of(context),
+            )
 
 
 class ReplayOperator(JobOperator):
@@ -145,7 +160,7 @@ class ReplayOperator(JobOperator):
 
 
 class ReplayedOperator(RecordOperator):
-    """Updates the pipeline's asset: the event says which interval was replaced, and what else might be.
+    """Updates the pipeline's asset: the event says which interval was replaced, and what else could be.
 
     Its inlet and its outlet must be that asset.
     """
@@ -167,5 +182,5 @@ class ReplayedOperator(RecordOperator):
         }
         context["outlet_events"][asset_of(self.pipeline)].extra.update(event)
         for offer in event["offers"]:
-            self.log.info("%s reads what was replaced; to replay it too: %s", self.pipeline, offer)
+            self.log.info("%s reads the replaced rows; to replay it, too: %s", self.pipeline, offer)
         return event

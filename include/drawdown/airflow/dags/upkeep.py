@@ -1,6 +1,6 @@
-"""The DAG `drawdown__upkeep`: one task that keeps bounded what the runs of all pipelines leave behind.
+"""The DAG `drawdown__upkeep`: one task that limits what the runs of all pipelines leave behind.
 
-It is one for all pipelines, so that 1,000 of them are parsed in time, and starts no Spark.
+All pipelines share it, so that 1,000 of them are parsed in time. It starts no Spark.
 """
 
 from __future__ import annotations
@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator
-from airflow.sdk.exceptions import AirflowException
 
 from drawdown.airflow.records import open_metastore
 from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
+from drawdown.airflow.tasks.failing import WorthRetrying, plainly
 from drawdown.errors import DrawdownError
 from drawdown.spec import Project, iter_pipelines, load_project
 from drawdown.values.dag_ids import UPKEEP
@@ -36,12 +36,13 @@ a replay or a roll back has still to read.
 
 
 class UpkeepOperator(BaseOperator):
-    """Fails after it has been through all pipelines, when one could not be tidied up or read."""
+    """Tidies up all pipelines, then fails if one of them could not be tidied up or read."""
 
     def __init__(self, *, project_root: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.project_root = project_root
 
+    @plainly
     def execute(self, context: Context) -> dict[str, Any]:
         from drawdown.application import new_run_id
         from drawdown.launch.standalone.reaper import reap
@@ -70,15 +71,15 @@ class UpkeepOperator(BaseOperator):
         for sentence in (*tidy_machine(project, dry=False), *reap(project)):
             self.log.info("%s", sentence)
         if broken:
-            raise AirflowException("\n".join(broken))
+            raise WorthRetrying("\n".join(broken))
         return removed
 
 
 def upkeep_dag(project: Project) -> DAG:
-    """The DAG that `upkeep:` of project.yaml schedules."""
+    """Return the DAG that `upkeep:` of project.yaml schedules."""
     dag = DAG(
         UPKEEP,
-        description="Compact tables; remove files and records that nobody needs",
+        description="Compact tables; remove files and records that are no longer needed",
         schedule=by_the_clock(project.upkeep.schedule),
         catchup=False,
         max_active_runs=1,

@@ -1,6 +1,6 @@
 """The page `Run record`: what one DAG run did to each pipeline, in Airflow's own web server.
 
-Read access to the DAG is asked for, as for Airflow's own pages of the run. All text is escaped:
+It needs read access to the DAG, as Airflow's own pages of the run do. All text is escaped:
 descriptions, errors and offsets come from specs and data.
 """
 
@@ -14,15 +14,18 @@ from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import Depends, FastAPI
 from fastapi.responses import HTMLResponse
 
+from drawdown.airflow.held_requests import where_to_decide
 from drawdown.airflow.records import runs_of_dag_run
 from drawdown.cost.bill import bill_of
+from drawdown.held.decide import decisions_on
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Run, Verdict
+from drawdown.metastore.records import Run
 from drawdown.spec import load_project
+from drawdown.values.text import in_utc
 
 _HEAD = (
     "pipeline", "state", "read", "malformed", "future", "quarantined", "late", "published",
-    "watermark", "verdict", "seconds", "core-seconds",
+    "watermark (UTC)", "verdict", "seconds", "core-seconds",
 )  # fmt: skip
 
 _PAGE = """<!doctype html>
@@ -48,12 +51,12 @@ app = FastAPI(title="Drawdown", docs_url=None, redoc_url=None, openapi_url=None)
     response_class=HTMLResponse,
 )
 def run_records(dag_id: str, dag_run_id: str) -> str:
-    """One row per run, every try of a retried drain among them."""
+    """Return the page, with one row per run; each try of a retried drain is a run."""
     with Metastore.open(load_project().metastore_url) as metastore:
         runs = runs_of_dag_run(metastore, dag_id, dag_run_id)
-        verdicts = [metastore.verdict_of(run) for run in runs]
+        details = [_details(metastore, run) for run in runs]
     title = escape(f"{dag_id} · {dag_run_id}")
-    return _PAGE.format(title=title, body=_table(runs) + "".join(map(_details, runs, verdicts)))
+    return _PAGE.format(title=title, body=_table(runs) + "".join(details))
 
 
 def _table(runs: Iterable[Run]) -> str:
@@ -72,18 +75,22 @@ def _cells(run: Run) -> list[str]:
     return [
         run.pipeline,
         run.state,
-        *(f"{number:,}" for number in numbers),
-        f"{run.watermark:%Y-%m-%d %H:%M:%S}" if run.watermark else "",
+        *(f"{number:,}" if run.counted else "unknown" for number in numbers),
+        in_utc(run.watermark) if run.watermark else "",
         run.verdict or "",
         f"{seconds:.1f}" if seconds is not None else "",
         f"{bill_of(run.usage).core_us / 1e6:.1f}" if run.usage else "",
     ]
 
 
-def _details(run: Run, verdict: Verdict | None) -> str:
+def _details(metastore: Metastore, run: Run) -> str:
     error = "\n".join(f"{key}: {value}" for key, value in (run.error or {}).items() if value)
     notices = "\n".join(f"{notice['id']}: {notice['what']}\n  do: {notice['do']}" for notice in run.notices)
-    texts = [text for text in (error, verdict.text if verdict else "", notices) if text]
+    verdict = metastore.verdict_of(run)
+    # The error of a failed audit contains the verdict.
+    judged = verdict.text if verdict is not None and verdict.text not in error else ""
+    waiting = where_to_decide(metastore, run.pipeline, run.run_id)
+    texts = [text for text in (error, judged, *waiting, *decisions_on(metastore, run), notices) if text]
     return "".join(f"<h2>{escape(run.pipeline)}</h2><pre>{escape(text)}</pre>" for text in texts)
 
 

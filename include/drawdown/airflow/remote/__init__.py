@@ -1,1 +1,1 @@
-"""Jobs whose driver runs elsewhere, through providers of Airflow that are installed only where needed."""
+"""Jobs whose driver runs elsewhere, through Airflow providers that are installed only where needed."""

@@ -1,7 +1,7 @@
-"""Jobs whose driver runs elsewhere, started by a provider of Airflow that is installed only where needed.
+"""Jobs whose driver runs elsewhere, started by an Airflow provider that is installed only where needed.
 
-One module a kind has the provider's operators, imported when a pipeline names the kind. What is asked of
-a service is put together when the task runs, and never passes through a template.
+Each kind has a module with the provider's operators, imported when a pipeline names the kind. The request to
+a service is built when the task runs, and never passes through a template.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ if TYPE_CHECKING:
     from airflow.sdk import Context
 
 _EXTRAS = {"kubernetes": "kubernetes", "emr": "amazon", "emr-serverless": "amazon", "dataproc": "google"}
-"""Kind -> extra of this package that installs its provider."""
+"""For each kind, the extra of this package that installs its provider."""
 
 DELAY = 15
-"""Seconds between two looks at a service."""
+"""Seconds between two requests for the state of a job."""
 
 
 @dataclass(frozen=True)
 class JobSpec:
-    """What one job of a DAG is, whatever runs it."""
+    """One job of a DAG, independent of what runs it."""
 
     project_root: str
     kind: type[JobOperator]
@@ -42,10 +42,10 @@ class JobSpec:
     cluster: str
 
     def order(self, context: Context, workers: int | None = None) -> JobRequest:
-        """The job for this run.
+        """Return the job for this run.
 
         Args:
-            workers: those of the cluster that stands; else as many as the backlog asks for.
+            workers: the workers of the running cluster; None: as many as the backlog needs.
 
         Raises:
             AirflowFailException: the project has changed so that it cannot run there.
@@ -68,7 +68,7 @@ class JobSpec:
 
 
 def wired(work: JobSpec, profile: RemoteCluster, about: dict[str, Any]) -> JobTasks:
-    """The tasks of a job on a profile.
+    """Return the tasks of a job on a profile.
 
     Args:
         about: arguments of every operator: `task_id` and `pool` of the job, `execution_timeout`, `dag`.
@@ -84,7 +84,7 @@ def wired(work: JobSpec, profile: RemoteCluster, about: dict[str, Any]) -> JobTa
             "cluster.no-provider",
             f"the kind {profile.kind} needs a provider of Airflow that is not installed ({error.name})",
             where="include/project.yaml",
-            do=f"install the extra `{extra}` as docs/clusters.md says",
+            do=f"install the extra `{extra}` (see docs/clusters.md)",
         ) from None
     tasks: JobTasks = module.tasks(work, profile, about)
     return tasks
@@ -92,10 +92,10 @@ def wired(work: JobSpec, profile: RemoteCluster, about: dict[str, Any]) -> JobTa
 
 @contextmanager
 def as_failures(*refusals: type[Exception]) -> Iterator[None]:
-    """What a second try would meet again fails the task at once, as a sentence.
+    """Fail the task without a retry, with one sentence, on errors that a second try would meet again.
 
     Args:
-        refusals: what a service's library raises for a request that it does not take.
+        refusals: what a service's library raises for a request that it does not accept.
     """
     try:
         yield
@@ -106,6 +106,6 @@ def as_failures(*refusals: type[Exception]) -> Iterator[None]:
             "cluster.request",
             f"the service's library does not take the request: {error}",
             where="include/project.yaml",
-            do="correct what the profile says in the service's own words",
+            do="correct the profile's settings for the service",
         )
         raise AirflowFailException(str(refused)) from None

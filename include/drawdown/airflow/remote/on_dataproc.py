@@ -1,4 +1,4 @@
-"""Jobs on a Dataproc cluster that stands for one run."""
+"""Jobs on a Dataproc cluster that is created for one run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _WORKERS = "workers"
 
 
 def tasks(work: JobSpec, profile: DataprocCluster, about: dict[str, Any]) -> JobTasks:
-    """The cluster has a name that follows from the run, so that whoever comes later finds it again."""
+    """Return the tasks; the cluster's name follows from the run, so that later tries find it again."""
     service: dict[str, Any] = {
         "gcp_conn_id": profile.connection,
         "project_id": profile.project_id,
@@ -48,8 +48,7 @@ def tasks(work: JobSpec, profile: DataprocCluster, about: dict[str, Any]) -> Job
 
 
 class ClusterOperator(DataprocCreateClusterOperator):
-    """Makes the cluster of a run, of the size that its backlog asks for, or waits for one that an earlier try
-    has begun."""
+    """Creates the cluster of a run, sized by its backlog, or waits for one that an earlier try has begun."""
 
     template_fields = ()
 
@@ -68,7 +67,7 @@ class ClusterOperator(DataprocCreateClusterOperator):
         return made
 
     def on_kill(self) -> None:
-        """Ends what was begun; without a set-up that was successful there is no teardown."""
+        """Delete what was begun: without a successful setup there is no teardown."""
         if self.cluster_name:
             hook = DataprocHook(gcp_conn_id=self.gcp_conn_id)
             hook.delete_cluster(

@@ -1,4 +1,4 @@
-"""Jobs on a cluster of EMR on EC2 that stands for one run."""
+"""Jobs on an EMR on EC2 cluster that is created for one run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _UNDER_WAY = ["PENDING", "RUNNING"]
 
 
 def tasks(work: JobSpec, profile: EmrCluster, about: dict[str, Any]) -> JobTasks:
-    """The task that asks for a cluster does not wait for it: its id is known at once, so it can be ended."""
+    """Return the tasks; the first does not wait for the cluster, so that a known id can be ended."""
     service: dict[str, Any] = {
         "aws_conn_id": profile.connection,
         "region_name": profile.region,
@@ -54,10 +54,10 @@ def tasks(work: JobSpec, profile: EmrCluster, about: dict[str, Any]) -> JobTasks
 
 
 class JobFlowOperator(EmrCreateJobFlowOperator):
-    """Asks for the cluster of a run, of the size that its backlog asks for. Returns its id, as XCom."""
+    """Requests the cluster of a run, sized by its backlog. Returns its id, as XCom."""
 
     template_fields = ()
-    # The stock operator has none until there is a cluster, and looks for it when it is killed.
+    # The stock operator sets it only once there is a cluster, but reads it when the task is killed.
     _job_flow_id: str | None = None
 
     def __init__(self, *, work: JobSpec, profile: EmrCluster, **kwargs: Any) -> None:
@@ -90,7 +90,7 @@ class StepOperator(EmrAddStepsOperator):
             return super().execute(context)
 
     def on_kill(self) -> None:
-        """The cluster is this run's alone, and so are its steps."""
+        """Cancel the steps: the cluster, and so its steps, belong to this run alone."""
         emr = self.hook.conn
         found = emr.list_steps(ClusterId=self.job_flow_id, StepStates=_UNDER_WAY)["Steps"]
         if found:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def tasks(work: JobSpec, profile: EmrServerlessCluster, about: dict[str, Any]) -> JobTasks:
-    """One task: the application starts workers for a job run, and they go with it."""
+    """Return one task: the application starts workers for a job run and stops them with it."""
     return JobTasks(
         JobRunOperator(
             work=work,

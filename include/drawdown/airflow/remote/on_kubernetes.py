@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def tasks(work: JobSpec, profile: KubernetesCluster, about: dict[str, Any]) -> JobTasks:
-    """One task: the pods of an application are its cluster, and go with it."""
+    """Return one task: the pods of an application are its cluster, and end with it."""
     return JobTasks(
         SparkApplicationOperator(
             work=work,

@@ -1,7 +1,7 @@
-"""Answers of people, kept in the metastore between the task that asked and the one that carries them out.
+"""Answers of people, kept in the metastore between the task that asks and the task that carries them out.
 
-An XCom can be written by every task of the same Airflow. So it only says which record holds the answer. Who
-and why stand in the record, which the asking task makes of what Airflow's web server has noted.
+Every task of the same Airflow can write an XCom, so it only names the record that holds the answer. The
+asking task writes who answered and why into that record, as Airflow's web server reported it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Answer:
-    """What was chosen, by which user of Airflow, and why."""
+    """What was chosen, by which Airflow user, and why."""
 
     choice: str
     by: str
@@ -30,7 +30,7 @@ class Answer:
 
 
 def keep(metastore: Metastore, pipeline: str, answer: Answer, context: Context) -> str:
-    """Notes the answer to the request of this DAG run; returns the id of its record."""
+    """Store the answer to the request of this DAG run; return the id of its record."""
     origin = {**_asked_by(context), **asdict(answer)}
     run = Run(new_run_id(), pipeline, kind=ANSWER, holder=this_process(), origin=origin)
     metastore.start_run(run)
@@ -39,10 +39,10 @@ def keep(metastore: Metastore, pipeline: str, answer: Answer, context: Context) 
 
 
 def kept(metastore: Metastore, pipeline: str, record: object, context: Context) -> Answer:
-    """The answer in a record that `keep` made in this DAG run.
+    """Return the answer from a record that `keep` made in this DAG run.
 
     Raises:
-        AirflowFailException: the record is of another request, or is none.
+        AirflowFailException: the record belongs to another request, or there is none.
     """
     run = metastore.run(record) if isinstance(record, str) else None
     asked_by = _asked_by(context)

@@ -1,37 +1,55 @@
 """The events of a pipeline's asset: every slice that became visible is in one of them.
 
-Airflow keeps an asset event when the task that carries it succeeds, so only Airflow knows what was reported.
-A task that died, was cleared or was marked by hand shows in the events of its asset, not in a note of ours.
-What a run made visible is in its record, noted in one transaction with the batches, whoever drained them.
+Airflow keeps an asset event when the task that sends it succeeds, so only Airflow knows what was reported:
+after a task died, was cleared or was marked by hand, only the events of its asset show it. What a run made
+visible is in its record, written in one transaction with the batches, whatever started the run.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
-from typing import TYPE_CHECKING, Any, get_args
+from datetime import datetime, timedelta
+from typing import Any, Protocol, Self, get_args
 
 from drawdown.held.decide import Choice
 from drawdown.metastore import Metastore
 from drawdown.metastore.operations.runs import PUBLISHED, REBUILD
 from drawdown.metastore.records import Batch, Run
 
-if TYPE_CHECKING:
-    from airflow.sdk.execution_time.comms import AssetEventResult
-    from airflow.sdk.execution_time.context import InletEventsAccessor
-
 _REPORTED_OTHERWISE = {REBUILD, *get_args(Choice)}
-"""Kinds of runs whose rows the decision about them tells: the swap, the release or the discard."""
+"""Kinds of runs whose rows are reported by a decision: the swap, the release or the discard."""
 
 _PAGE = 50
 _CLOCKS_DIFFER = timedelta(days=1)
-"""More than the clocks of Airflow's database and of the metastore do."""
+"""More than the clocks of Airflow's database and of the metastore can differ."""
+
+
+class AssetEvent(Protocol):
+    """One event, as Airflow gives it."""
+
+    @property
+    def timestamp(self) -> datetime: ...
+
+    @property
+    def extra(self) -> dict[str, Any] | None: ...
+
+
+class AssetEvents(Iterable[AssetEvent], Protocol):
+    """What a task's ``inlet_events[asset]`` is; `airflow.sdk` does not export its type."""
+
+    def after(self, after: str) -> Self: ...
+
+    def before(self, before: str) -> Self: ...
+
+    def ascending(self, ascending: bool = True) -> Self: ...
+
+    def limit(self, limit: int) -> Self: ...
 
 
 @dataclass(frozen=True)
 class News:
-    """What runs made visible and no event has reported: the runs, in order, and the batches readers see."""
+    """What runs made visible and no event has reported: the runs, in order, and their visible batches."""
 
     pipeline: str
     runs: tuple[Run, ...]
@@ -42,10 +60,10 @@ class News:
         return sum(batch.counts.staged for batch in self.batches)
 
     def as_event(self) -> dict[str, Any]:
-        """What the asset event carries: of constant size, however many batches there were.
+        """Return the content of the asset event, which has the same size for any number of batches.
 
-        ``run_id`` is that of the last run: the next event begins behind it. Batch ids and offsets are those
-        of the newest generation.
+        ``run_id`` is the last run's: the next event begins after it. Batch ids and offsets are those of the
+        newest generation.
         """
         generation = self.batches[-1].generation
         newest = [batch for batch in self.batches if batch.generation == generation]
@@ -63,10 +81,10 @@ class News:
         }
 
 
-def news_of(metastore: Metastore, pipeline: str, events: InletEventsAccessor) -> News:
-    """What drains of a pipeline, by whomever, made visible since the last event of a drain.
+def news_of(metastore: Metastore, pipeline: str, events: AssetEvents) -> News:
+    """Return what drains of a pipeline, however started, made visible since the last event of a drain.
 
-    What a decision made visible, about a held slice or about a rebuild, is reported by that.
+    Decisions about held slices and rebuilds report what they made visible themselves.
     """
     latest = next((event for event in _newest_first(events) if _is_of_drain(_extra(event))), None)
     last = metastore.run(str(_extra(latest)["run_id"])) if latest is not None else None
@@ -82,14 +100,14 @@ def news_of(metastore: Metastore, pipeline: str, events: InletEventsAccessor) ->
     return News(pipeline, runs, _visible(metastore, runs))
 
 
-def is_reported(run: Run, events: InletEventsAccessor) -> bool:
+def is_reported(run: Run, events: AssetEvents) -> bool:
     """Whether an event has reported a decision, a replay or a swap."""
     assert run.started_at is not None
     since = events.after((run.started_at - _CLOCKS_DIFFER).isoformat())
     return any(_extra(event).get("run_id") == run.run_id for event in since)
 
 
-def _extra(event: AssetEventResult) -> dict[str, Any]:
+def _extra(event: AssetEvent) -> dict[str, Any]:
     return event.extra or {}
 
 
@@ -97,9 +115,9 @@ def _is_of_drain(extra: dict[str, Any]) -> bool:
     return "run_id" in extra and "batch_ids" in extra and "decision" not in extra
 
 
-def _newest_first(events: InletEventsAccessor) -> Iterator[AssetEventResult]:
-    """Page by page: a backfill has as many events as intervals."""
-    page: Sequence[AssetEventResult] = list(events.ascending(False).limit(_PAGE))
+def _newest_first(events: AssetEvents) -> Iterator[AssetEvent]:
+    """Yield events page by page: a backfill has as many events as intervals."""
+    page: Sequence[AssetEvent] = list(events.ascending(False).limit(_PAGE))
     while page:
         yield from page
         before = page[-1].timestamp - timedelta(microseconds=1)
@@ -107,7 +125,7 @@ def _newest_first(events: InletEventsAccessor) -> Iterator[AssetEventResult]:
 
 
 def _goes_on(metastore: Metastore, run: Run) -> bool:
-    """A watch publishes until it ends; a run that died says that it is running until the next one."""
+    """Whether a run is active, by its lease: a dead run's state is "running" until the next run."""
     if run.state != "running":
         return False
     lease = metastore.holder_of(run.pipeline)
@@ -115,7 +133,7 @@ def _goes_on(metastore: Metastore, run: Run) -> bool:
 
 
 def _visible(metastore: Metastore, runs: Sequence[Run]) -> tuple[Batch, ...]:
-    """Of what they published; a rewind with its sink has taken back what is not there any more."""
+    """Return the batches that runs published and that are still visible, not undone by a rewind."""
     found: dict[tuple[int, int], Batch] = {}
     for run in runs:
         for generation, first, last in run.origin[PUBLISHED]:

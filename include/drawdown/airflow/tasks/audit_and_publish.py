@@ -1,7 +1,7 @@
 """The tasks `audit` and `publish`: they report, per pipeline, what the application recorded.
 
-Audit and publish themselves ran inside the application that drained: starting Spark is what a small run
-mostly pays for. These tasks read the metastore, so what they say holds also when the driver died.
+The audit and the publish themselves ran inside the application that drained, because a small run takes most
+of its time to start Spark. These tasks read the metastore, so they report correctly even if the driver died.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
+from drawdown.airflow.held_requests import where_to_decide
 from drawdown.airflow.links import RunRecordLink
 from drawdown.airflow.records import Slice, open_metastore, runs_of, verdict_of
 from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.tasks.asset_events import news_of
+from drawdown.airflow.tasks.failing import plainly
+from drawdown.values.text import counted
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 
 
 class RecordOperator(BaseOperator):
-    """Opens the metastore and finds the pipeline's runs: one of each try, newest first."""
+    """Opens the metastore and finds the pipeline's runs: one per try, newest first."""
 
     operator_extra_links = (RunRecordLink(),)
 
@@ -34,6 +37,7 @@ class RecordOperator(BaseOperator):
         self.project_root = project_root
         self.pipeline = pipeline
 
+    @plainly
     def execute(self, context: Context) -> dict[str, Any]:
         ti = context["ti"]
         with open_metastore(self.project_root) as metastore:
@@ -47,7 +51,7 @@ class RecordOperator(BaseOperator):
 class AuditOperator(RecordOperator):
     """Succeeds when the slice passed; fails with the verdict's text, or with what ended the drain early.
 
-    Its trigger rule is ALL_DONE: it reports also after a drain that failed. A pipeline of a group that
+    Its trigger rule is ALL_DONE, so it also reports after a failed drain. A pipeline of a group that
     had nothing to do is skipped.
     """
 
@@ -56,7 +60,10 @@ class AuditOperator(RecordOperator):
             raise self._no_run(context)
         run, verdict = runs[0], verdict_of(metastore, runs)
         if verdict is not None and verdict.outcome in ("fail", "error"):
-            raise AirflowFailException(f"audit of {self.pipeline}: {verdict.outcome}\n{verdict.text}")
+            waiting = where_to_decide(metastore, self.pipeline)
+            raise AirflowFailException(
+                "\n".join([f"audit of {self.pipeline}: {verdict.outcome}", verdict.text, *waiting])
+            )
         if run.state != "succeeded":
             raise AirflowFailException(_why(run))
         text = verdict.text if verdict is not None else "no rows to judge"
@@ -75,9 +82,9 @@ class AuditOperator(RecordOperator):
 class PublishOperator(RecordOperator):
     """Verifies that what passed is visible and updates the pipeline's asset; skipped when nothing is new.
 
-    The asset event carries rows, batch ids (first and last), offsets and the verdict, so a pipeline
-    that is scheduled by it knows what is new. It also covers what no event has reported of earlier tries
-    and of runs that never came to this task. Its inlet and its outlet must be that asset; its trigger rule is
+    The asset event contains rows, batch ids (first and last), offsets and the verdict, so that a pipeline
+    scheduled by it knows what is new. It also covers earlier tries, and runs that never reached this task,
+    unless an event has reported them. Its inlet and its outlet must be that asset. Its trigger rule is
     NONE_FAILED: there may be something to report although nothing was drained.
     """
 
@@ -91,18 +98,18 @@ class PublishOperator(RecordOperator):
             )
         event = news.as_event()
         context["outlet_events"][asset].extra.update(event)
-        self.log.info("%s: %d rows are visible", self.pipeline, news.rows)
+        self.log.info("%s: %s visible", self.pipeline, counted(news.rows, "row"))
         return event
 
     def _waits(self, metastore: Metastore, runs: Sequence[Run]) -> str | None:
-        """What of the slice waits behind a held one. Raises when it should be visible and is not."""
+        """Return what waits behind a held slice, if anything. Raises when it should be visible and is not."""
         verdict = verdict_of(metastore, runs)
         judged = Slice.of(metastore, verdict) if verdict is not None else None
         if judged is None or not judged.rows or not judged.unpublished:
             return None
         held = metastore.held_slices(self.pipeline)
         if held and held[0].batch_ids[0] < judged.unpublished[0]:
-            return f"{judged.rows} rows wait behind held {held[0]}"
+            return f"waiting behind held {held[0]}: {counted(judged.rows, 'row')}"
         raise AirflowFailException(
             f"{self.pipeline}: batches {judged.unpublished[:20]} passed and are not published; "
             "the next drain publishes them"
@@ -115,10 +122,10 @@ def _why(run: Run) -> str:
         lines += [f"  {key}: {run.error[key]}" for key in ("where", "do") if run.error.get(key)]
         return "\n".join(lines)
     if run.state == "stopped":
-        # Airflow would call the DAG run a success: of a drain that failed it only asks what follows it.
+        # The audit fails too: for the state of the DAG run, Airflow looks at the last tasks only.
         return (
-            f"{run.pipeline}: run {run.run_id} was asked to stop before its end; what it had drained is "
-            "audited and published, the next run goes on where it stopped"
+            f"{run.pipeline}: run {run.run_id} was asked to stop early; its batches are audited and"
+            " published, and the next run continues where it stopped"
         )
     return (
         f"{run.pipeline}: run {run.run_id} is {run.state}: its driver died, or is still stopping; "

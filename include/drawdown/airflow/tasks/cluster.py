@@ -1,8 +1,8 @@
-"""The tasks `cluster_up` and `cluster_down` around a job whose cluster is spun up for it.
+"""The tasks `cluster_up` and `cluster_down` around a job whose cluster is started for it.
 
-`cluster_up` is a setup and `cluster_down` its teardown: that one runs whatever became of the job, unless
-nothing was set up. A set-up that fails, or is killed half-way, has ended what it had begun (see
-drawdown.launch.standalone.cluster); what nobody takes down ends with the profile's `ttl`.
+`cluster_up` is a setup and `cluster_down` its teardown, which runs whatever happened to the job, unless
+nothing was set up. A setup that fails or is killed ends what it had begun (see
+drawdown.launch.standalone.cluster); a cluster that no task takes down ends after the profile's `ttl`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseHook, BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowNotFoundException
+from airflow.sdk.exceptions import AirflowNotFoundException
 
 from drawdown.airflow.task_arguments import of_job
 from drawdown.airflow.tasks.cluster_down import TakesDown
+from drawdown.airflow.tasks.failing import WorthRetrying, plainly
 from drawdown.errors import DrawdownError, SpecError
 from drawdown.launch.connection import SparkConnection
 from drawdown.launch.profile import ClusterRequest
@@ -27,6 +28,7 @@ from drawdown.launch.sizing import Backlogs
 from drawdown.launch.standalone.cluster import shut_down, spin_up
 from drawdown.launch.standalone.supervisor import STARTS_WITHIN
 from drawdown.spec import Pipeline, Project, RemoteCluster, StandaloneCluster, load_pipeline, load_project
+from drawdown.values.text import counted
 from drawdown.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -37,12 +39,12 @@ if TYPE_CHECKING:
 _UP_WITHIN = timedelta(seconds=2 * STARTS_WITHIN)
 UP, DOWN = "cluster_up", "cluster_down"
 LAST: dict[str, Any] = {"weight_rule": "absolute", "priority_weight": 1}
-"""Of the tasks that wait for the pool, drains go first: no cluster is to stand idle."""
+"""Drains go first among the tasks that wait for the pool, so that no cluster is idle."""
 
 
 @dataclass(frozen=True)
 class JobTasks:
-    """A job, and the tasks that set its cluster up and take it down, where there are any."""
+    """A job, and the tasks that set its cluster up and take it down, if there are any."""
 
     job: BaseOperator
     up: BaseOperator | None = None
@@ -56,10 +58,10 @@ def job_behind(
     kind: type[JobOperator],
     dag: DAG,
 ) -> BaseOperator:
-    """The task of a job, behind another, with a cluster of its own around it where its profile says so.
+    """Add the task of a job after another task, with cluster tasks around it if its profile says so.
 
     Args:
-        pipelines: of one cluster profile.
+        pipelines: they share one cluster profile.
 
     Raises:
         SpecError: ``cluster.no-provider``, ``cluster.storage``, ``cluster.metastore``, ``cluster.login``.
@@ -110,7 +112,7 @@ def for_run(project: Project, context: Context, pipelines: Sequence[str], *, dra
     """Identify the DAG run that owns a cluster, so that all its tasks share one.
 
     Args:
-        drains: whether what waits at the pipelines is what will be read.
+        drains: whether the job reads the pipelines' backlog.
     """
     ti = context["ti"]
     by = {"dag_id": ti.dag_id, "dag_run_id": ti.run_id, "task_id": ti.task_id, "try_number": ti.try_number}
@@ -119,7 +121,7 @@ def for_run(project: Project, context: Context, pipelines: Sequence[str], *, dra
 
 
 class ClusterUpOperator(BaseOperator):
-    """Spins the cluster of a run up, of the size that its backlog asks for.
+    """Starts the cluster of a run, sized by its backlog.
 
     Returns:
         ``{"master": url, "workers": n, "until": seconds since 1970 UTC}``, as XCom, for people.
@@ -135,6 +137,7 @@ class ClusterUpOperator(BaseOperator):
         self.drains = drains
         self._key = ""
 
+    @plainly
     def execute(self, context: Context) -> dict[str, Any] | None:
         try:
             project = load_project(Path(self.project_root))
@@ -144,37 +147,38 @@ class ClusterUpOperator(BaseOperator):
                 return None
             self._key = key_of(context)
             ask = for_run(project, context, self.pipelines, drains=self.drains).ask(profile)
-            self.log.info("Spinning up %s worker(s)", ask.workers)
+            self.log.info("Spinning up %s", counted(ask.workers, "worker"))
             cluster = spin_up(project, ask)
         except DrawdownError as error:
-            raise AirflowException(str(error)) from None
+            raise WorthRetrying(str(error)) from None
         return {"master": cluster.master, "workers": cluster.workers, "until": cluster.until}
 
     def on_kill(self) -> None:
-        """What waits for the cluster hears that it has ended."""
+        """End the cluster; whatever waits for it then sees that it has ended."""
         if self._key:
             shut_down(load_project(Path(self.project_root)), self._key)
 
 
 class ClusterDownOperator(TakesDown):
-    """Ends the cluster of a run, and waits until no process of it is left."""
+    """Ends the cluster of a run, and waits until none of its processes is left."""
 
     def __init__(self, *, project_root: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.project_root = project_root
 
+    @plainly
     def execute(self, context: Context) -> None:
         there = shut_down(load_project(Path(self.project_root)), key_of(context))
         self.log.info("The cluster has ended" if there else "The cluster had ended before")
 
 
 def key_of(context: Context) -> str:
-    """Of the DAG run."""
+    """Return the key of the DAG run's cluster."""
     return f"{context['ti'].dag_id}.{context['ti'].run_id}"
 
 
 def _backlogs(project: Project, pipelines: Sequence[str]) -> Backlogs:
-    """As the preflight sees them now: what it saw a moment ago may have grown."""
+    """Return the backlogs as a new preflight finds them: they may have grown since the first."""
     from drawdown.airflow.logins import look_up
     from drawdown.credentials import with_logins
     from drawdown.plan.preflight import preflight
@@ -186,7 +190,7 @@ def _backlogs(project: Project, pipelines: Sequence[str]) -> Backlogs:
 
 
 def _spark_connection(connection_id: str) -> SparkConnection:
-    """Raises SpecError ``airflow.no-connection``."""
+    """Read a Spark connection. Raises SpecError ``airflow.no-connection``."""
     try:
         found = BaseHook.get_connection(connection_id)
     except AirflowNotFoundException:

@@ -1,4 +1,4 @@
-"""What the task that takes a cluster down says of its run, whatever kind of cluster it is."""
+"""How the task that takes a cluster down ends its run, for every kind of cluster."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 
 
 class TakesDown(BaseOperator):
-    """Fails once the cluster is down, and the run with it, when somebody has marked the run failed.
+    """Takes the cluster down, then fails, and so the run, when somebody has marked the run failed.
 
-    Airflow 3.3 skips then what was still to come (mark_tasks.set_dag_run_state_to_failed), leaves the run
-    open for its teardown, and would call it a success because nothing behind the job has failed.
+    In that case Airflow 3.3 skips the remaining tasks (mark_tasks.set_dag_run_state_to_failed) and leaves the
+    run open for its teardown; the run would then succeed, because no task after the job has failed.
     """
 
     def post_execute(self, context: Context, result: Any = None) -> None:
@@ -29,6 +29,6 @@ class TakesDown(BaseOperator):
         behind = job.downstream_task_ids - {self.task_id}
         asked = ti.get_task_states(dag_id=ti.dag_id, task_ids=[job.task_id, *behind], run_ids=[ti.run_id])
         states = asked.get(ti.run_id, {})
-        # By themselves these tasks skip only what had nothing to do.
+        # Without being marked, these tasks are only skipped when there was nothing to do.
         skipped = all(states.get(task) == "skipped" for task in behind)
         return skipped and states.get(job.task_id) in ("failed", "skipped")

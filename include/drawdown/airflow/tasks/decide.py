@@ -2,7 +2,7 @@
 
 `ask` starts the DAG `drawdown__decide` once for each held slice. There `choose` waits for an answer in
 Airflow's *Required Actions*, in a state that takes no worker slot; `decide` carries it out, without Spark.
-What was decided on the command line meanwhile stays as it is.
+A decision made on the command line in the meantime stands.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ from airflow.sdk import AssetAlias
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from drawdown.airflow.documentation import request_body
+from drawdown.airflow.held_requests import asked_about, request_id
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.records import decision_event, open_metastore
 from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.tasks.answers import Answer, kept
 from drawdown.airflow.tasks.asset_events import is_reported
+from drawdown.airflow.tasks.failing import plainly
 from drawdown.airflow.tasks.reasoned_request import ReasonedRequest
 from drawdown.airflow.tasks.rescheduled import RescheduledOperator
 from drawdown.application import new_run_id
 from drawdown.credentials import with_logins
-from drawdown.errors import AuditFailed
 from drawdown.held.deadlines import refuse_overdue, terms
-from drawdown.held.decide import Decision, decide, decided_text, decision_about
+from drawdown.held.decide import Decision, decide, decided_text, decision_about, decision_text
 from drawdown.metastore import this_process
 from drawdown.plan.version_in_use import in_use
 from drawdown.spec import load_pipeline, load_project
 from drawdown.values.dag_ids import DECIDE
+from drawdown.values.text import counted
 from drawdown.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -41,17 +43,14 @@ if TYPE_CHECKING:
 
 
 DECIDED = AssetAlias("drawdown.decided")
-"""Outlet of `decide`: stands for the asset of whichever pipeline a decision was about."""
-
-_REQUEST = "held__"
-"""What the id of a DAG run that asks begins with; pipeline, ``__`` and `HeldSlice.key` follow."""
+"""Outlet of `decide`, in place of the asset of the pipeline that a decision is about."""
 
 
 class AskOperator(TriggerDagRunOperator):
-    """Asks about the first held slice that nobody was asked about; skipped when there is none.
+    """Requests a decision about the first held slice without a request; skipped when there is none.
 
-    Fails while the term of a held slice is over, also when a DAG run has nothing else to do.
-    The run's id names the slice, so there is one request for each, whichever drain asks.
+    Fails while a held slice is past its deadline, even if a DAG run has nothing else to do.
+    The id of the started run names the slice, so each slice has one request, whichever drain asks.
     """
 
     def __init__(self, *, project_root: str, pipeline: str, **kwargs: Any) -> None:
@@ -65,28 +64,27 @@ class AskOperator(TriggerDagRunOperator):
         self.project_root = project_root
         self.pipeline = pipeline
 
+    @plainly
     def execute(self, context: Context) -> None:
         with open_metastore(self.project_root) as metastore:
             found = terms(Workspace(load_project(Path(self.project_root)), metastore), self.pipeline)
         for slice_ in (term.held for term in found):
-            run_id = f"{_REQUEST}{self.pipeline}__{slice_.key}"
+            run_id = request_id(self.pipeline, slice_.key)
             if not context["ti"].get_dr_count(dag_id=self.trigger_dag_id, run_ids=[run_id]):
                 self.log.info("%s of %s: asking in %s", slice_, self.pipeline, self.trigger_dag_id)
                 self.trigger_run_id = run_id
                 super().execute(context)
-        try:
-            refuse_overdue(found)
-        except AuditFailed as error:
-            raise AirflowFailException(str(error)) from None
-        raise AirflowSkipException(f"{self.pipeline}: no slice is held that nobody was asked about")
+        refuse_overdue(found)
+        raise AirflowSkipException(f"{self.pipeline}: every held slice already has a request for a decision")
 
 
 class ChooseOperator(ReasonedRequest):
-    """Asks whether a held slice is to be released or discarded, while it is held."""
+    """Asks whether to release or discard a held slice, while it is held."""
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(subject="Release or discard a held slice?", options=["release", "discard"], **kwargs)
 
+    @plainly
     def execute(self, context: Context) -> None:
         pipeline, key = _asked(context)
         with open_metastore(self.project_root) as metastore:
@@ -94,7 +92,7 @@ class ChooseOperator(ReasonedRequest):
             if held is None:
                 self.log.info("%s", decided_text(metastore, pipeline, key))
                 return
-            self.subject = f"{pipeline}: release or discard {held}, {held.rows:,} rows?"
+            self.subject = f"{pipeline}: release or discard {held}, {counted(held.rows, 'row')}?"
             self.body = request_body(held, metastore.run(held.verdict.run_id))
         self.ask(context)
 
@@ -112,11 +110,11 @@ class ChooseOperator(ReasonedRequest):
 class DecideOperator(RescheduledOperator):
     """Carries the choice out, and updates the pipeline's asset with what became visible.
 
-    It waits while a drain holds the lease, or an earlier slice waits for its decision.
-    Skipped when nothing became visible that no event has covered. Its inlet and its outlet must be DECIDED.
+    It waits while a drain holds the lease, or an earlier slice waits for its decision. It sends an asset
+    event for visible rows that no event has reported. Its inlet and its outlet must be DECIDED.
     """
 
-    # An earlier slice is decided about in a request of its own.
+    # An earlier slice has its own request.
     waits_for = ("slice.out-of-order",)
 
     def carry_out(self, context: Context) -> dict[str, Any]:
@@ -126,20 +124,17 @@ class DecideOperator(RescheduledOperator):
             chosen = kept(metastore, pipeline, record, context) if record else None
             run = self._decide(metastore, pipeline, key, _decision(context, chosen, key) if chosen else None)
             event = decision_event(metastore, run)
-        if not event["rows"]:
-            raise AirflowSkipException(f"{pipeline}: decided; nothing became visible by it")
-        if is_reported(run, context["inlet_events"][DECIDED]):
-            raise AirflowSkipException(f"{pipeline}: an earlier event of its asset covers {run.run_id}")
-        context["outlet_events"][DECIDED].add(asset_of(pipeline), extra=event)
-        self.log.info("%s: %d rows became visible", pipeline, event["rows"])
+        self.log.info("%s", decision_text(run))
+        if event["rows"] and not is_reported(run, context["inlet_events"][DECIDED]):
+            context["outlet_events"][DECIDED].add(asset_of(pipeline), extra=event)
         return event
 
     def _decide(self, metastore: Metastore, name: str, key: str, decision: Decision | None) -> Run:
-        """The decision's run record: made now, by an earlier try that died after it, or by command."""
+        """Return the decision's run record: made now, by an earlier try that died after it, or by command."""
         done = decision_about(metastore, name, key)
         if decision is None:
             if done is None:
-                raise AirflowFailException("nobody has decided: clear `choose` to be asked again")
+                raise AirflowFailException("no decision was made: clear `choose` to be asked again")
             return done
         if done is None or done.origin.get("dag_run_id") != decision.origin["dag_run_id"]:
             project = load_project(Path(self.project_root))
@@ -152,14 +147,13 @@ class DecideOperator(RescheduledOperator):
 
 
 def _asked(context: Context) -> tuple[str, str]:
-    """Pipeline and slice of the DAG run. Raises AirflowFailException when no held slice has started it."""
-    run_id: str = context["ti"].run_id
-    pipeline, _, key = run_id.removeprefix(_REQUEST).rpartition("__")
-    if not run_id.startswith(_REQUEST) or not pipeline:
+    """Return the DAG run's pipeline and slice. Raises AirflowFailException if no held slice started it."""
+    asked = asked_about(context["ti"].run_id)
+    if asked is None:
         raise AirflowFailException(
             "a held slice starts this DAG; clear `choose` of its run to be asked again"
         )
-    return pipeline, key
+    return asked
 
 
 def _decision(context: Context, chosen: Answer, key: str) -> Decision:

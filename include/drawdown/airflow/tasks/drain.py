@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOperator
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
+from drawdown.airflow.held_requests import where_to_decide
 from drawdown.airflow.links import RunRecordLink
 from drawdown.airflow.logins import look_up
+from drawdown.airflow.records import open_metastore
 from drawdown.airflow.tasks.cluster import for_run
+from drawdown.airflow.tasks.failing import WorthRetrying, plainly
 from drawdown.airflow.tasks.spark_submit_hook import DrainHook
 from drawdown.credentials import CREDENTIALS, hand_over
-from drawdown.errors import AuditFailed, DrawdownError, RefusedError, SpecError, TransformError
+from drawdown.errors import AuditFailed, RefusedError, SpecError, TransformError
 from drawdown.launch.environment import PASSED
 from drawdown.launch.profile import on_cluster
 from drawdown.launch.settings import Settings
@@ -29,20 +32,20 @@ from drawdown.spec import Project, load_pipeline, load_project
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_NO_RETRY = {kind.exit_code: kind for kind in (SpecError, RefusedError, TransformError, AuditFailed)}
-"""Kinds of errors that the next try would meet again."""
+_PERMANENT = {kind.exit_code for kind in (SpecError, RefusedError, TransformError, AuditFailed)}
+"""Exit codes of errors for which a retry does not help."""
 
 
 class JobOperator(SparkSubmitOperator):
     """Submits one of the jobs behind the stop wrapper.
 
-    Everything that depends on the machine (jars, archive, logins) is looked up when the task runs, so
-    parsing is cheap and needs none of it. So is the cluster: one that was spun up for the DAG run, else one
-    that lives as long as the task.
+    Everything that depends on the machine (jars, archive, logins) is looked up when the task runs, so that
+    parsing is cheap and does not need it. So is the cluster: the one that was started for the DAG run, else
+    one that lives as long as the task.
 
     Args:
         project_root: folder of the project.
-        pipelines: of one application; they share the cluster profile.
+        pipelines: they run in one application and share the cluster profile.
         cluster: name of the profile.
     """
 
@@ -53,7 +56,7 @@ class JobOperator(SparkSubmitOperator):
 
     def __init__(self, *, project_root: str, pipelines: list[str], cluster: str, **kwargs: Any) -> None:
         super().__init__(
-            # Its full path would make every deployment in a folder of its own a new version of the DAG.
+            # With its full path, every deployment into a new folder would be a new version of the DAG.
             application=f"jobs/{self.job}.py",
             name=f"drawdown.{'+'.join(pipelines)}"[:200],
             **kwargs,
@@ -67,25 +70,23 @@ class JobOperator(SparkSubmitOperator):
     @classmethod
     @abstractmethod
     def arguments(cls, pipelines: Sequence[str], context: Context) -> list[str]:
-        """The job's arguments besides project and origin."""
+        """Return the job's arguments besides project and origin."""
 
+    @plainly
     def execute(self, context: Context) -> None:
-        """Run the job. Raises AirflowFailException where a retry could not help, else AirflowException."""
+        """Run the job."""
+        project = load_project(Path(self.project_root))
+        folder = _run_folder(project)
         try:
-            project = load_project(Path(self.project_root))
-            folder = _run_folder(project)
-            try:
-                run = for_run(project, context, self.pipelines, drains=self.drains)
-                with on_cluster(project, self.cluster, run) as settings:
-                    self._prepare(project, folder, settings, context)
-                    self._submit(context)
-            finally:
-                shutil.rmtree(folder, ignore_errors=True)
-        except DrawdownError as error:
-            raise AirflowFailException(str(error)) from None
+            run = for_run(project, context, self.pipelines, drains=self.drains)
+            with on_cluster(project, self.cluster, run) as settings:
+                self._prepare(project, folder, settings, context)
+                self._submit(context)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
 
     def on_kill(self) -> None:
-        """The stock method SIGKILLs spark-submit, and leaves the driver alive."""
+        """Ask the driver to stop: the stock method SIGKILLs spark-submit and leaves the driver alive."""
         self._asked_to_stop = True
         if isinstance(self._hook, DrainHook):
             self._hook.ask_to_stop()
@@ -107,16 +108,22 @@ class JobOperator(SparkSubmitOperator):
         try:
             super().execute(context)
         except AirflowException as error:
-            kind = _NO_RETRY.get(self._exit_code or 0)
-            if kind is None or self._asked_to_stop:
-                raise
-            raise AirflowFailException(f"{kind.__name__}, a retry would meet it again: {error}") from None
+            # The provider's exception contains the whole command; the job's error is in its output.
+            hook = self._hook
+            if not isinstance(hook, DrainHook) or hook.exit_code is None:
+                raise WorthRetrying(str(error)) from None
+            said = "\n".join(hook.output.errors) or _without_an_error(hook)
+            if self._asked_to_stop or hook.exit_code not in _PERMANENT:
+                raise WorthRetrying(said) from None
+            waiting = self._where_to_decide() if hook.exit_code == AuditFailed.exit_code else []
+            said = "\n".join([f"Permanent error, not retried: {said}", *waiting])
+            raise AirflowFailException(said) from None
         if self._asked_to_stop:
-            raise AirflowException(f"the {self.job} was asked to stop: {self.after_a_stop}")
+            raise WorthRetrying(f"the {self.job} was asked to stop: {self.after_a_stop}")
 
-    @property
-    def _exit_code(self) -> int | None:
-        return self._hook.exit_code if isinstance(self._hook, DrainHook) else None
+    def _where_to_decide(self) -> list[str]:
+        with open_metastore(self.project_root) as metastore:
+            return [each for name in self.pipelines for each in where_to_decide(metastore, name)]
 
     def _get_hook(self) -> DrainHook:
         return DrainHook(
@@ -133,21 +140,25 @@ class DrainOperator(JobOperator):
 
     job = "drain"
     drains = True
-    after_a_stop = "the next one goes on where it stopped"
+    after_a_stop = "the next one continues where it stopped"
 
     @classmethod
     def arguments(cls, pipelines: Sequence[str], context: Context) -> list[str]:
         return [part for name in pipelines for part in ("--pipeline", name)]
 
 
+def _without_an_error(hook: DrainHook) -> str:
+    return f"the job ended with exit code {hook.exit_code}; its last lines:\n{hook.output.last_lines}"
+
+
 def _run_folder(project: Project) -> Path:
-    """A folder of mode 0700 for what one application is handed; its guard removes it too."""
+    """Create a folder of mode 0700 for what an application gets; the application's guard removes it too."""
     runs = private_folder(project.state_dir / "runs")
     return Path(tempfile.mkdtemp(prefix="run-", dir=runs))
 
 
 def origin_of(context: Context) -> dict[str, Any]:
-    """Who asked, for the run records."""
+    """Return what started the run, for the run records."""
     ti, dag_run = context["ti"], context["dag_run"]
     logical_date = dag_run.logical_date
     return {

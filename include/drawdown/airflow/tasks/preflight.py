@@ -1,7 +1,8 @@
-"""The task `preflight`: without Spark, is there anything to do? If not, everything after it is skipped."""
+"""The task `preflight`: find out without Spark whether there is work; if not, skip everything after it."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,9 @@ from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.tasks.asset_events import news_of
 from drawdown.airflow.tasks.audit_and_publish import PublishOperator
 from drawdown.airflow.tasks.decide import AskOperator
+from drawdown.airflow.tasks.drain import origin_of
+from drawdown.airflow.tasks.failing import plainly
+from drawdown.application.unstarted import note_unstarted
 from drawdown.credentials import with_logins
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
@@ -22,11 +26,13 @@ from drawdown.workspace import Workspace
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+    from drawdown.plan.preflight import Preflight
+
 
 class PreflightOperator(BaseOperator, SkipMixin):
-    """Looks at every pipeline of the DAG; skips all that follows when none has anything to do.
+    """Checks every pipeline of the DAG; skips all later tasks when none has work.
 
-    Its inlets must be their assets.
+    Its inlets must be the pipelines' assets.
 
     Returns:
         Per pipeline ``{"work": bool, "reasons": [text], "backlog": {source: {...}}}``, as XCom.
@@ -37,23 +43,26 @@ class PreflightOperator(BaseOperator, SkipMixin):
         self.project_root = project_root
         self.pipelines = pipelines
 
+    @plainly
     def execute(self, context: Context) -> dict[str, Any]:
         project = load_project(Path(self.project_root))
-        found = {name: self._look(project, name) for name in self.pipelines}
-        for name, answer in found.items():
-            self.log.info("%s: %s", name, "; ".join(answer["reasons"]) or "nothing new")
-        if not any(answer["work"] for answer in found.values()):
-            self.log.info("Nothing to do: no Spark is started")
-            # skip() ends the task by an exception, so the answer is pushed before.
+        looked = {name: self._look(project, name) for name in self.pipelines}
+        found = {name: _as_xcom(answer) for name, answer in looked.items()}
+        for name, answer in looked.items():
+            self.log.info("%s: %s", name, "; ".join(answer.reasons) or "nothing new")
+        if not any(answer.work and answer.error is None for answer in looked.values()):
+            # Both ways to end below raise exceptions, so the result is pushed first.
             context["ti"].xcom_push("return_value", found)
-            # Whatever their trigger rule: audit runs also after a drain that failed.
+            self._refuse_missing(project, looked, context)
+            self.log.info("Nothing to do: no Spark is started")
+            # Skip them whatever their trigger rule: audit would run even after a failed drain.
             watching = self._watching(project, context)
             after = self.get_flat_relatives(upstream=False)
             self.skip(context["ti"], [task for task in after if task.task_id not in watching])
         return found
 
     def _watching(self, project: Project, context: Context) -> set[str]:
-        """Tasks that have something to do although nothing is new: held slices, asset events."""
+        """Return the ids of tasks with work although nothing is new: held slices, unreported asset events."""
         events = context["inlet_events"]
         with Metastore.open(project.metastore_url) as metastore:
             held = {name for name in self.pipelines if metastore.held_slices(name)}
@@ -65,16 +74,28 @@ class PreflightOperator(BaseOperator, SkipMixin):
             or (isinstance(task, PublishOperator) and task.pipeline in unreported)
         }
 
-    def _look(self, project: Project, name: str) -> dict[str, Any]:
-        """Any doubt is work: the drain then says what is wrong."""
-        from drawdown.plan.preflight import preflight
+    def _refuse_missing(self, project: Project, looked: Mapping[str, Preflight], context: Context) -> None:
+        """Raise the first error that prevents a start of Spark, after a run record is written for each."""
+        errors = {name: answer.error for name, answer in looked.items() if answer.error is not None}
+        with Metastore.open(project.metastore_url) as metastore:
+            for name, error in errors.items():
+                note_unstarted(metastore, name, origin_of(context), error=error)
+        for error in errors.values():
+            raise error
+
+    def _look(self, project: Project, name: str) -> Preflight:
+        """Run the preflight of a pipeline; an error counts as work: the drain then says what is wrong."""
+        from drawdown.plan.preflight import Preflight, preflight
         from drawdown.plan.version_in_use import in_use
 
         try:
             pipeline = load_pipeline(project, name)
             project = with_logins(project, look_up(project, [pipeline]))
             with Workspace.open(project) as workspace:
-                answer = preflight(workspace, in_use(workspace, pipeline))
+                return preflight(workspace, in_use(workspace, pipeline))
         except DrawdownError as error:
-            return {"work": True, "reasons": [f"in doubt: {error.what}"], "backlog": {}}
-        return {"work": answer.work, "reasons": answer.reasons, "backlog": answer.backlog}
+            return Preflight(True, [f"in doubt: {error.what}"])
+
+
+def _as_xcom(answer: Preflight) -> dict[str, Any]:
+    return {"work": answer.work, "reasons": answer.reasons, "backlog": answer.backlog}

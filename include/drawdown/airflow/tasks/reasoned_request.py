@@ -1,4 +1,4 @@
-"""A request that waits in Airflow's *Required Actions* for a choice with a reason, in no worker's slot."""
+"""A request that waits in Airflow's *Required Actions* for a choice with a reason, without a worker slot."""
 
 from __future__ import annotations
 
@@ -14,26 +14,28 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from drawdown.airflow.records import open_metastore
 from drawdown.airflow.tasks.answers import Answer, keep
+from drawdown.airflow.tasks.failing import NoRetryOfPermanent, plainly
 from drawdown.spec import load_pipeline, load_project
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
 LOOK_AGAIN = timedelta(hours=1)
-"""How often an open request looks whether a command has answered it."""
+"""How often an open request checks whether a command has answered it."""
 
 
 class ReasonedRequest(HITLOperator):
-    """An answer without a reason is asked for again. A subclass says what is asked, by `execute`.
+    """Asks a question, and asks again when an answer has no reason. A subclass's `execute` sets the question.
 
     Returns:
-        the id of the record that holds the answer (answers.py), or None when `execute` found nothing to ask.
+        The id of the record that holds the answer (answers.py); None when `execute` found nothing to ask.
     """
 
     def __init__(self, *, project_root: str, **kwargs: Any) -> None:
-        # Airflow hands the DAG's parameters over; a request asks for none of them.
+        # Airflow passes the DAG's parameters; a request asks for none of them.
         kwargs.pop("params", None)
         super().__init__(
+            retry_policy=NoRetryOfPermanent(),
             params={"why": Param("", type="string", title="Why", description="Kept in the run record.")},
             response_timeout=LOOK_AGAIN,
             **kwargs,
@@ -42,21 +44,22 @@ class ReasonedRequest(HITLOperator):
 
     @abstractmethod
     def refuse_late_answer(self, context: Context, chosen: str) -> None:
-        """Raise AirflowFailException when what was asked about is settled, or is another by now."""
+        """Raise AirflowFailException when the question is settled, or is about something else by now."""
 
     @abstractmethod
     def asked_about(self, context: Context) -> str:
-        """The name of the pipeline."""
+        """Return the name of the pipeline."""
 
     def ask(self, context: Context) -> None:
-        """Opens the request, for the approvers only where there are any."""
+        """Open the request; when there are approvers, only for them."""
         approvers = self._approvers(self.asked_about(context))
-        # Airflow compares the ids, and shows the names.
+        # Airflow compares ids and shows names.
         self.assigned_users = [{"id": user, "name": user} for user in approvers]
         super().execute(context)
 
+    @plainly
     def execute_complete(self, context: Context, event: dict[str, Any]) -> str | None:
-        """`event` is made by Airflow's web server, of its own record of the answer and who was logged in."""
+        """Take the answer; `event` is from Airflow's web server, which knows who was logged in."""
         if event.get("error_type") == "timeout":
             self.execute(context)
             return None
@@ -73,15 +76,15 @@ class ReasonedRequest(HITLOperator):
             return keep(metastore, pipeline, Answer(answer["chosen_options"][0], user, why), context)
 
     def _approvers(self, pipeline: str) -> Collection[str]:
-        """Ids of the users who decide about it; empty: whoever may edit the DAG run.
+        """Return the ids of the users who may decide; empty: everybody who may edit the DAG run.
 
-        The folder's own spec names them: a version in `next/` has no say in who decides about it.
+        The pipeline's own spec names them: a version in `next/` cannot choose who decides about it.
         """
         return load_pipeline(load_project(Path(self.project_root)), pipeline).deciders
 
 
 def _allowed(user: dict[str, str] | None, approvers: Collection[str], pipeline: str) -> str:
-    """The user's name. Raises AirflowFailException when nobody was logged in, or it is no approver."""
+    """Return the user's name. Raises AirflowFailException if nobody was logged in, or no approver."""
     if user is None:
         raise AirflowFailException("Airflow does not know who answered: clear this task to ask again")
     if approvers and user["id"] not in approvers:

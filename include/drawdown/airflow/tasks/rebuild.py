@@ -1,7 +1,7 @@
 """The tasks of a rebuild: `preflight`, `rebuild`, `approve`, where a person decides, and `swap`.
 
 `approve` waits in Airflow's *Required Actions*, in a state that takes no worker slot, with the comparison in
-its text. What was decided on the command line meanwhile stays as it is.
+its text. A decision made on the command line in the meantime stands.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import AssetAlias, BaseOperator
-from airflow.sdk.exceptions import AirflowException, AirflowFailException, AirflowSkipException
+from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from drawdown.airflow.documentation import rebuild_body
 from drawdown.airflow.logins import look_up
@@ -20,11 +20,12 @@ from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.tasks.answers import Answer, kept
 from drawdown.airflow.tasks.asset_events import is_reported
 from drawdown.airflow.tasks.drain import JobOperator
+from drawdown.airflow.tasks.failing import plainly
 from drawdown.airflow.tasks.reasoned_request import ReasonedRequest
 from drawdown.airflow.tasks.rescheduled import RescheduledOperator
 from drawdown.application import new_run_id
 from drawdown.credentials import with_logins
-from drawdown.errors import DrawdownError, RefusedError
+from drawdown.errors import RefusedError
 from drawdown.metastore import this_process
 from drawdown.plan.version_in_use import wanted
 from drawdown.rebuild.publish import KINDS, RebuildDecision, end_rebuild
@@ -39,47 +40,43 @@ if TYPE_CHECKING:
     from drawdown.metastore.records import Checkpoint, Run
 
 REBUILT = AssetAlias("drawdown.rebuilt")
-"""Outlet of `swap`: stands for the asset of whichever pipeline was rebuilt."""
+"""Outlet of `swap`, in place of the asset of the pipeline that was rebuilt."""
 
 PIPELINE = "pipeline"
-"""The parameter of the DAG: whose rebuild it is."""
+"""The parameter of the DAG: the pipeline to rebuild."""
 
 
 class RebuildPreflightOperator(BaseOperator):
-    """Fails with the reason when no rebuild can be made, as far as it is known without Spark."""
+    """Fails with the reason when a rebuild cannot be made, as far as that is known without Spark."""
 
     def __init__(self, *, project_root: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.project_root = project_root
 
+    @plainly
     def execute(self, context: Context) -> None:
         from drawdown.rebuild.refusals import refuse_rebuild
 
-        try:
-            project = load_project(Path(self.project_root))
-            pipeline = wanted(project, _name(context))
-            project = with_logins(project, look_up(project, [pipeline]))
-            with open_metastore(self.project_root) as metastore:
-                refuse_rebuild(Workspace(project, metastore), pipeline)
-        except DrawdownError as error:
-            raise _of_airflow(error) from None
+        project = load_project(Path(self.project_root))
+        pipeline = wanted(project, _name(context))
+        project = with_logins(project, look_up(project, [pipeline]))
+        with open_metastore(self.project_root) as metastore:
+            refuse_rebuild(Workspace(project, metastore), pipeline)
 
 
 class RebuildOperator(JobOperator):
-    """Submits jobs/rebuild.py for the pipeline that the run is about."""
+    """Submits jobs/rebuild.py for the pipeline that the run names."""
 
     job = "rebuild"
-    after_a_stop = "the next one goes on where it stopped"
+    after_a_stop = "the next one continues where it stopped"
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(pipelines=[], cluster="", **kwargs)
 
+    @plainly
     def execute(self, context: Context) -> None:
         self.pipelines, self.name = [_name(context)], f"drawdown.{_name(context)}"
-        try:
-            self.cluster = wanted(load_project(Path(self.project_root)), _name(context)).cluster
-        except DrawdownError as error:
-            raise AirflowFailException(str(error)) from None
+        self.cluster = wanted(load_project(Path(self.project_root)), _name(context)).cluster
         super().execute(context)
 
     @classmethod
@@ -90,18 +87,19 @@ class RebuildOperator(JobOperator):
 class ApproveOperator(ReasonedRequest):
     """Ask whether a rebuild replaces the live output.
 
-    Airflow keeps a request as it was first shown, however often its task is cleared. So each choice names
-    the rebuild that is shown, and with it the answer does.
+    Airflow keeps a request as it was first shown, even if its task is cleared. So each choice, and with it
+    the answer, names the rebuild that was shown.
     """
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(subject="Swap a rebuild in?", options=["approve", "reject"], **kwargs)
 
+    @plainly
     def execute(self, context: Context) -> None:
         name = _name(context)
         shadow = self._shadow(name)
         if shadow is None:
-            self.log.info("there is no rebuild of %s any more", name)
+            self.log.info("the rebuild of %s no longer exists", name)
             return
         self.subject = f"Replace the live output of {name} with the rebuild (generation {shadow.generation})?"
         self.body = rebuild_body(name, shadow)
@@ -134,7 +132,7 @@ class ApproveOperator(ReasonedRequest):
 class SwapOperator(RescheduledOperator):
     """Carries the answer out, without Spark, and updates the pipeline's asset after a swap.
 
-    It waits while a drain holds the lease. Skipped when nothing became visible.
+    It waits while a drain holds the lease. It is skipped when the rebuild was ended in another way.
     Its inlet and its outlet must be REBUILT.
     """
 
@@ -148,8 +146,9 @@ class SwapOperator(RescheduledOperator):
             if run is None:
                 project = load_project(Path(self.project_root))
                 run = end_rebuild(Workspace(project, metastore), wanted(project, name), asked)
+        self.log.info("%s: %s, by %s: %s", name, run.stop_reason, run.origin["by"], run.origin["why"])
         if run.kind != KINDS["approve"]:
-            raise AirflowSkipException(f"{name}: {run.stop_reason}")
+            return {"pipeline": name, "run_id": run.run_id, "rebuilt": False}
         if is_reported(run, context["inlet_events"][REBUILT]):
             raise AirflowSkipException(f"{name}: an earlier event of its asset covers {run.run_id}")
         event = {
@@ -161,7 +160,6 @@ class SwapOperator(RescheduledOperator):
             "why": run.origin["why"],
         }
         context["outlet_events"][REBUILT].add(asset_of(name), extra=event)
-        self.log.info("%s: %s", name, run.stop_reason)
         return event
 
     def _asked(self, chosen: Answer, context: Context) -> RebuildDecision:
@@ -178,13 +176,13 @@ class SwapOperator(RescheduledOperator):
         )
 
     def _done(self, metastore: Metastore, name: str, asked: RebuildDecision) -> Run | None:
-        """What an earlier try has done, that died after it; a run that was cleared may be about another."""
+        """Return what an earlier try did before it died; a cleared run may be about another rebuild."""
         found = metastore.runs_of_origin(asked.origin, pipeline=name, kinds=KINDS.values())
         return next((run for run in found if run.state == "succeeded"), None)
 
 
 def _choice_about(chosen: str) -> tuple[str, str | None]:
-    """What was chosen, and about which rebuild; a request of an older Drawdown does not say that."""
+    """Return what was chosen, and about which rebuild; None for requests of older versions."""
     choice, _, about = chosen.partition(" ")
     return choice, about or None
 
@@ -194,8 +192,3 @@ def _name(context: Context) -> str:
     if not name:
         raise AirflowFailException("no pipeline: name it when the DAG is triggered")
     return name
-
-
-def _of_airflow(error: DrawdownError) -> Exception:
-    """What is transient is tried again."""
-    return (AirflowException if error.transient else AirflowFailException)(str(error))

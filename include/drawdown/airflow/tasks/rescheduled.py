@@ -1,4 +1,4 @@
-"""A task that carries something out once nothing is in its way, and takes no worker's slot until then."""
+"""A task that waits without a worker slot until it can do its work."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.exceptions import AirflowFailException
 
+from drawdown.airflow.tasks.failing import plainly
 from drawdown.errors import DrawdownError
 
 if TYPE_CHECKING:
@@ -21,16 +22,16 @@ _LONGEST_WAIT = timedelta(minutes=5)
 
 
 class RescheduledOperator(BaseSensorOperator):
-    """Tries again after 30 seconds, and by and by every five minutes, as one try with one log.
+    """Tries again after 30 seconds, then less often, up to every five minutes, as one try with one log.
 
-    What is transient, such as a drain that holds the lease, is waited for; any other error fails the task.
+    It waits for transient errors to pass, such as a drain that holds the lease; other errors fail the task.
 
     Args:
-        timeout: how long it waits in all before it fails.
+        timeout: how long it waits in total before it fails.
     """
 
     waits_for: Collection[str] = ()
-    """Ids of errors that are waited for although they do not pass by themselves: somebody else ends them."""
+    """Ids of other errors to wait for, which end when somebody acts."""
 
     def __init__(self, *, project_root: str, timeout: timedelta, **kwargs: Any) -> None:
         super().__init__(
@@ -43,9 +44,13 @@ class RescheduledOperator(BaseSensorOperator):
         )
         self.project_root = project_root
 
+    @plainly
+    def execute(self, context: Context) -> Any:
+        return super().execute(context)
+
     @abstractmethod
     def carry_out(self, context: Context) -> dict[str, Any]:
-        """Do it, all or nothing; what it returns is the task's XCom. Raises DrawdownError."""
+        """Do all of the work or none of it, and return the task's XCom. Raises DrawdownError."""
 
     def poke(self, context: Context) -> bool | PokeReturnValue:
         try:

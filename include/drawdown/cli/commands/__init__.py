@@ -1,1 +1,1 @@
-"""One module a command, each importing what it needs when it runs."""
+"""One module per command; each imports what it needs when it runs."""

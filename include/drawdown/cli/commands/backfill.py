@@ -8,44 +8,59 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from pydantic_core import PydanticCustomError
 
 from drawdown.cli.application import in_application
+from drawdown.cli.arguments import Json, Name
 from drawdown.cli.screen import err, out, print_json, show_error
+from drawdown.credentials import collect
 from drawdown.errors import SpecError
+from drawdown.spec import Duration, load_pipeline, load_project
+from drawdown.values.interval import Interval
+from drawdown.values.text import counted, utc
 
 if TYPE_CHECKING:
     from drawdown.application.watcher import Report
     from drawdown.spec import Pipeline, Project
-    from drawdown.values.interval import Interval
 
-Name = Annotated[str, typer.Argument(help="The pipeline.", show_default=False)]
-From = Annotated[str, typer.Option("--from", help="The first event time, in UTC.", show_default=False)]
-To = Annotated[str, typer.Option("--to", help="The first event time behind it.", show_default=False)]
+From = Annotated[
+    str | None,
+    typer.Option("--from", help="Start of the range of event time, in UTC.", show_default=False),
+]
+To = Annotated[str | None, typer.Option("--to", help="End of the range, exclusive.", show_default=False)]
 Step = Annotated[
     str | None,
-    typer.Option("--interval", help="Replaced at once; by default that of `replay:`.", show_default=False),
+    typer.Option(
+        "--interval", help="Length of one interval; default: the one in `replay:`.", show_default=False
+    ),
 ]
 
 
 def backfill(
     name: Name,
-    start: From,
-    end: To,
+    start: From = None,
+    end: To = None,
     interval: Step = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Compute intervals of a pipeline's output again and replace them, while its drains go on.
+    """Recompute and replace intervals of a pipeline's output while its drains go on.
 
-    One interval after the other, each in one commit; the first that fails ends the command. The same command
-    again gives the same table.
+    Each interval is replaced in one commit, one after the other; the first failure ends the command. Running
+    the command again gives the same table. Without --from and --to it says which intervals are possible now.
     """
     from drawdown.application import exit_code
     from drawdown.sources.replay_basis import replay_of
-    from drawdown.spec import load_pipeline, load_project
-    from drawdown.values.interval import Interval
 
     project = load_project()
     pipeline = load_pipeline(project, name)
+    if start is None and end is None:
+        return _show_possible(project, pipeline, as_json)
+    if start is None or end is None:
+        raise SpecError(
+            "replay.interval",
+            "an interval needs both --from and --to",
+            do=f"`drawdown backfill {name}` says which intervals are possible now",
+        )
     length = replay_of(pipeline).interval.delta if interval is None else _length(interval)
     intervals = list(Interval.parse(start, end).parts(length))
     reports, signal = _replay(project, pipeline, intervals)
@@ -56,11 +71,21 @@ def backfill(
     raise typer.Exit(exit_code(reports) if signal is None else 128 + signal)
 
 
+def _show_possible(project: Project, pipeline: Pipeline, as_json: bool) -> None:
+    from drawdown.plan.version_in_use import in_use
+    from drawdown.replay.publish import possible_until
+    from drawdown.workspace import Workspace
+
+    with Workspace.open(collect(project, [pipeline])) as workspace:
+        until = possible_until(workspace, in_use(workspace, pipeline))
+    if as_json:
+        return print_json({"pipeline": pipeline.name, "until": until.isoformat()})
+    sentence = f"{pipeline.name}: intervals that end at or before {utc(until)} can be replayed now"
+    out().print(sentence, markup=False)
+    return None
+
+
 def _length(text: str) -> timedelta:
-    from pydantic_core import PydanticCustomError
-
-    from drawdown.spec import Duration
-
     try:
         length = Duration.parse(text).delta
     except PydanticCustomError:
@@ -68,8 +93,8 @@ def _length(text: str) -> timedelta:
     if not length:
         raise SpecError(
             "replay.interval",
-            f"{text!r} is no length of an interval",
-            do='write one such as "1 day" or "6 hours"',
+            f"{text!r} is not a length of an interval",
+            do='write for example "1 day" or "6 hours"',
         )
     return length
 
@@ -77,8 +102,7 @@ def _length(text: str) -> timedelta:
 def _replay(
     project: Project, pipeline: Pipeline, intervals: Sequence[Interval]
 ) -> tuple[list[Report], int | None]:
-    """What came of those that were begun, and the signal that stopped it."""
-    from drawdown.credentials import collect
+    """Replay the intervals; return the reports and the signal that stopped it, if any."""
     from drawdown.workspace import Workspace
 
     with Workspace.open(project) as workspace:
@@ -104,8 +128,9 @@ def _values(interval: Interval, report: Report) -> dict[str, Any]:
 def _show(intervals: Sequence[Interval], reports: Sequence[Report]) -> None:
     done = sum(report.run is not None for report in reports)
     rows = sum(report.run.counts.published for report in reports if report.run is not None)
-    out().print(f"{done} of {len(intervals)} intervals replaced, by {rows:,} rows", markup=False)
+    said = f"{done} of {counted(len(intervals), 'interval')} replaced, by {counted(rows, 'row')}"
+    out().print(said, markup=False)
     for report in reports:
-        # Without a terminal the lines have said it already.
+        # Without a terminal, the progress lines have already said it.
         if report.error is not None and err().is_terminal:
             show_error(report.error)

@@ -1,60 +1,65 @@
-"""`drawdown cost`: what pipelines asked for, used and cost, beside a stream that is always on."""
+"""`drawdown cost`: what pipelines requested, used and cost, compared with an always-on stream."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from drawdown.cli.arguments import Json, Names, Wide
+from drawdown.cli.chosen import require_known
 from drawdown.cli.screen import out, print_json
-from drawdown.errors import SpecError
+from drawdown.spec import Pipeline, iter_pipelines, load_project
 
 if TYPE_CHECKING:
     from drawdown.cost.charges import Charge
-    from drawdown.cost.report import PipelineCost
     from drawdown.metastore import Metastore
     from drawdown.spec import Project
 
 
 class By(StrEnum):
-    """What a line is about."""
+    """What each line sums up."""
 
     pipeline = "pipeline"
     day = "day"
 
 
 def cost(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", show_default=False)] = None,
-    days: Annotated[int, typer.Option(min=1, max=3_650, help="Look back so many days.")] = 30,
-    by: Annotated[By, typer.Option(help="One line a pipeline, or one a day (UTC).")] = By.pipeline,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    names: Names = None,
+    days: Annotated[int, typer.Option(min=1, max=3_650, help="Number of days to look back.")] = 30,
+    by: Annotated[By, typer.Option(help="One line per pipeline, or one per day (UTC).")] = By.pipeline,
+    wide: Wide = False,
+    as_json: Json = False,
 ) -> None:
-    """Show what runs asked for, used and cost, and the schedule at which always on would be cheaper.
+    """Show what runs requested, used and cost, and the schedule at which an always-on stream would be
+    cheaper.
 
-    Prices come from `price:` in the cluster profiles of include/project.yaml, as they were when a run began.
+    Prices come from `price:` in the cluster profiles of include/project.yaml, as they were when the run
+    began.
     """
     from drawdown.cli.shown.cost import day_table, day_values, notes, pipeline_table, pipeline_values, summary
     from drawdown.cost.report import by_day, by_pipeline
-    from drawdown.metastore import Metastore
-    from drawdown.spec import load_project
+    from drawdown.workspace import Workspace
 
     project = load_project()
-    with Metastore.open(project.metastore_url) as metastore:
+    with Workspace.open(project) as workspace:
+        metastore = workspace.metastore
+        for name in names or ():
+            require_known(workspace, name)
         now = metastore.now()
         since = now - timedelta(days=days)
         found = _charges(metastore, since)
         costs = by_pipeline(found, since, now, metastore.applications.first_runs(), _groups(project))
-    costs = _chosen(project, costs, names or [])
+    costs = [each for each in costs if not names or each.pipeline in names]
     shown = {each.pipeline for each in costs}
     found = [each for each in found if each.pipeline in shown]
     if by is By.day:
         bills = by_day(found)
-        values, table = day_values(bills), day_table(bills)
+        values, table = day_values(bills), day_table(bills, wide=wide)
     else:
-        values, table = pipeline_values(costs), pipeline_table(costs)
+        values, table = pipeline_values(costs), pipeline_table(costs, wide=wide)
     if as_json:
         return print_json(values)
     out().print(table)
@@ -70,26 +75,7 @@ def _charges(metastore: Metastore, since: datetime) -> list[Charge]:
 
 
 def _groups(project: Project) -> dict[str, str]:
-    """Pipeline to group; a broken folder has none."""
-    from drawdown.spec import Pipeline, iter_pipelines
-
+    """Map pipelines to groups; a broken folder has none."""
     return {
         each.name: each.group for each in iter_pipelines(project) if isinstance(each, Pipeline) and each.group
     }
-
-
-def _chosen(project: Project, costs: Sequence[PipelineCost], names: Sequence[str]) -> list[PipelineCost]:
-    """Of the pipelines named; a folder that is gone may have had runs."""
-    from drawdown.spec import pipeline_names
-    from drawdown.values.nearest import did_you_mean
-
-    known = {*pipeline_names(project), *(each.pipeline for each in costs)}
-    for name in names:
-        if name not in known:
-            raise SpecError(
-                "cli.no-pipeline",
-                f"there is no pipeline {name}, and no run of one: {did_you_mean(name, known)}",
-                where=str(project.pipelines_dir),
-                do="`drawdown cost` shows all",
-            )
-    return [each for each in costs if not names or each.pipeline in names]

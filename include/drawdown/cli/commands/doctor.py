@@ -1,11 +1,12 @@
-"""`drawdown doctor`: what this machine and project lack, each with the command that fixes it."""
+"""`drawdown doctor`: shows what this machine and project lack, with the commands that fix it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from drawdown.cli.arguments import Json
 from drawdown.cli.screen import out, print_json, working
 
 if TYPE_CHECKING:
@@ -16,12 +17,12 @@ _CANNOT_RUN = 8
 
 
 def doctor(
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: Json = False,
 ) -> None:
-    """Examine Java, ports, jars, disk, storage, metastore, clocks, what dead runs and clusters left,
+    """Check Java, ports, jars, disk, storage, metastore, clocks, leftovers of crashed runs and clusters,
     temporary files, brokers, databases, Airflow's pool and connections.
 
-    The exit code is 8 when something would keep a run from working; warnings do not count.
+    The exit code is 8 when something would stop a run; warnings do not count.
     """
     from drawdown.cli.doctor import examine
 

@@ -1,55 +1,131 @@
-"""`drawdown init`: a pipeline that runs, to be changed; around it a project where there is none."""
+"""`drawdown init`: creates a working pipeline, inferred from a sample, and a project if there is none."""
 
 from __future__ import annotations
 
 import os
 import re
+import sys
+import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drawdown.cli.screen import out
+from drawdown.cli.screen import err, out
 from drawdown.errors import RefusedError, SpecError
+from drawdown.scaffold.inferred_folder import folder_files, source_name
+from drawdown.scaffold.project_files import (
+    example_files,
+    refuse_existing,
+    requirement,
+    sample_rows,
+    write_folder,
+    write_project,
+)
+from drawdown.scaffold.sample import read_sample
+from drawdown.scaffold.suggestion import suggest
+from drawdown.spec import find_root, iter_pipelines, load_project
+from drawdown.storage import Storage
+from drawdown.values.paths import overlaps
 
 if TYPE_CHECKING:
+    from drawdown.scaffold.sample import Sample
+    from drawdown.scaffold.suggestion import Suggestion
     from drawdown.spec import Project
-    from drawdown.storage import Storage
 
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+_QUESTION = "A file with some rows of the source, or topic:NAME (Enter: an example)"
 
 
-def init(name: Annotated[str, typer.Argument(help="Lower-case letters, digits and _, at most 63.")]) -> None:
-    """Make a working pipeline: spec, transform, quality, a test, and a small landing file.
+def init(
+    name: Annotated[str, typer.Argument(help="Lower-case letters, digits and _, at most 63.")],
+    from_sample: Annotated[
+        Path | None,
+        typer.Option(help="Infer the pipeline from this csv, JSON or parquet file.", show_default=False),
+    ] = None,
+    from_topic: Annotated[
+        str | None, typer.Option(help="Infer it from the records of this Kafka topic.", show_default=False)
+    ] = None,
+    broker: Annotated[str, typer.Option(help="With --from-topic: a broker of project.yaml.")] = "default",
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
+    no_test: Annotated[bool, typer.Option("--no-test", help="Do not run the new pipeline's test.")] = False,
+) -> None:
+    """Create a working pipeline: spec, transform, quality, a test, and an input file.
 
-    In a folder that belongs to no project, the project is made too: include/project.yaml, dags/drawdown.py,
-    jobs, a CI workflow, and requirements.txt and .gitignore where there are none.
+    With a sample it infers columns, watermark, key and first expectations, and runs the new test.
+    Outside a project it also creates the project: include/project.yaml, dags/drawdown.py, jobs, a CI
+    workflow, and requirements.txt and .gitignore if they are missing.
     """
-    from drawdown.cli.scaffold import requirement
-
     _check_name(name)
     root, is_new = _root()
-    folder = root / "include" / "pipelines" / name
-    written = _make(root, folder, is_new=is_new)
-    out().print("\n".join(f"[green]✓[/] {_shown(path)}" for path in written), soft_wrap=True)
-    if is_new and str(root / "requirements.txt") not in written:
-        out().print(f"requirements.txt was there and is as it was; add: {requirement()}", markup=False)
-    out().print(f"\nNext:\n  drawdown test {name}\n  drawdown run {name}")
+    _refuse_taken(root, name, is_new=is_new)
+    if from_sample and from_topic:
+        raise SpecError(
+            "init.two-samples",
+            "a pipeline is inferred from one sample",
+            where="the command",
+            do="name a file or a topic",
+        )
+    if not (yes or from_sample or from_topic) and sys.stdin.isatty():
+        from_sample, from_topic = _asked()
+    sample = _sample(root, from_sample, from_topic, broker, is_new=is_new)
+    if sample is None:
+        return _write_example(root, name, is_new=is_new)
+    found = suggest(sample)
+    _show(sample, found)
+    if not yes and sys.stdin.isatty():
+        typer.confirm("Write this pipeline?", default=True, abort=True)
+    _write_inferred(root, name, sample, found, is_new=is_new)
+    if not no_test:
+        from drawdown.cli.commands.test import run_tests
+
+        run_tests([name])
+    return _show_next(name, tested=not no_test)
+
+
+def _asked() -> tuple[Path | None, str | None]:
+    answer = typer.prompt(_QUESTION, default="", show_default=False, err=True).strip()
+    topic = answer.removeprefix("topic:")
+    return (None, topic) if topic != answer else (Path(answer) if answer else None, None)
+
+
+def _sample(root: Path, file: Path | None, topic: str | None, broker: str, *, is_new: bool) -> Sample | None:
+    if file is not None:
+        return read_sample(file.expanduser())
+    if topic is None:
+        return None
+    from drawdown.scaffold.topic import read_topic
+
+    with tempfile.TemporaryDirectory(prefix="drawdown-init-") as scratch:
+        if is_new:
+            write_project(Path(scratch))
+        return read_topic(load_project(Path(scratch) if is_new else root), topic, broker)
+
+
+def _show(sample: Sample, found: Suggestion) -> None:
+    """Print what was inferred to standard error."""
+    say = err().print
+    say(f"{len(sample.rows) or len(sample.records):,} rows of {sample.format}", markup=False)
+    for column in sample.columns:
+        say(f"  {column.name}: {column.type}", markup=False)
+    if found.event_time:
+        say(f"watermark: {found.event_time.column.name}, delay {found.event_time.delay}", markup=False)
+    else:
+        say("watermark: none (no column is a time in every row)", markup=False)
+    say(f"key: {found.key.name if found.key else 'none found'}", markup=False)
 
 
 def _check_name(name: str) -> None:
     if not _NAME.fullmatch(name):
         raise SpecError(
             "spec.pipeline-name",
-            f"{name[:80]!r} cannot be the name of a pipeline",
+            f"{name[:80]!r} cannot be a pipeline name",
             do="use lower-case letters, digits and _, at most 63, a letter first",
         )
 
 
 def _root() -> tuple[Path, bool]:
-    """The project's root and whether there is a project yet: if not, the current folder becomes one."""
-    from drawdown.spec import find_root
-
+    """Return the project's root, and whether it is new: outside a project, the current folder becomes one."""
     try:
         return find_root(), False
     except SpecError:
@@ -58,39 +134,60 @@ def _root() -> tuple[Path, bool]:
         return Path.cwd(), True
 
 
-def _make(root: Path, folder: Path, *, is_new: bool) -> list[str]:
-    from drawdown.cli.scaffold import refuse_existing, sample_rows, write_pipeline, write_project
-    from drawdown.spec import load_project
-    from drawdown.storage import Storage
+def _folder(root: Path, name: str) -> Path:
+    return root / "include" / "pipelines" / name
 
-    refuse_existing([folder])
-    if not is_new:
-        _refuse_taken_sink(load_project(), folder.name)
-    written = write_project(root) if is_new else []
+
+def _refuse_taken(root: Path, name: str, *, is_new: bool) -> None:
+    """Refuse a pipeline whose folder exists, or whose table another pipeline writes already."""
+    refuse_existing([_folder(root, name)])
+    if is_new:
+        return
     project = load_project(root)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    write_pipeline(folder)
-    storage = Storage(project.storage_root)
-    sample = f"landing/{folder.name}/sample.csv"
-    if not _holds_files(storage, f"landing/{folder.name}"):
-        storage.write_atomic(sample, sample_rows())
-    return [*map(str, written), f"{folder}/", storage.path(sample)]
-
-
-def _refuse_taken_sink(project: Project, name: str) -> None:
-    """Another pipeline may write into the path that the new one would."""
-    from drawdown.spec import iter_pipelines
-    from drawdown.values.paths import overlaps
-
     for other in iter_pipelines(project):
         path = None if isinstance(other, SpecError) else other.sink.path
         if not isinstance(other, SpecError) and path is not None and overlaps(path, f"tables/{name}"):
             raise RefusedError(
                 "init.sink-taken",
-                f"{other.name} writes into {path} already; nothing was changed",
+                f"{other.name} already writes into {path}; nothing was changed",
                 where=str(project.pipelines_dir),
                 do="choose another name",
             )
+
+
+def _write_example(root: Path, name: str, *, is_new: bool) -> None:
+    written, project = _written(root, name, example_files(name), is_new=is_new)
+    written.append(_landed(project, name, "sample.csv", sample_rows()))
+    _show_written(root, written, is_new=is_new)
+    _show_next(name, tested=False)
+
+
+def _write_inferred(root: Path, name: str, sample: Sample, found: Suggestion, *, is_new: bool) -> None:
+    source = source_name(sample.file.name.split(".")[0] if sample.file else str(sample.options["subscribe"]))
+    written, project = _written(root, name, folder_files(name, source, sample, found), is_new=is_new)
+    if sample.file is not None:
+        written.append(_landed(project, name, sample.file.name, sample.file.read_bytes()))
+    _show_written(root, written, is_new=is_new)
+
+
+def _written(
+    root: Path, name: str, files: dict[str, str | bytes], *, is_new: bool
+) -> tuple[list[str], Project]:
+    written = write_project(root) if is_new else []
+    project = load_project(root)
+    folder = _folder(root, name)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    write_folder(folder, files)
+    return [*map(str, written), f"{folder}/"], project
+
+
+def _landed(project: Project, name: str, file_name: str, content: bytes) -> str:
+    """Write the first input file unless there are files already, and return its path."""
+    storage = Storage(project.storage_root)
+    path = f"landing/{name}/{file_name}"
+    if not _holds_files(storage, f"landing/{name}"):
+        storage.write_atomic(path, content)
+    return storage.path(path)
 
 
 def _holds_files(storage: Storage, folder: str) -> bool:
@@ -98,6 +195,22 @@ def _holds_files(storage: Storage, folder: str) -> bool:
         return any(True for _ in storage.list_files(f"{folder}/*"))
     except FileNotFoundError:
         return False
+
+
+def _show_written(root: Path, written: list[str], *, is_new: bool) -> None:
+    out().print("\n".join(f"[green]✓[/] {_shown(path)}" for path in written), soft_wrap=True)
+    if is_new and str(root / "requirements.txt") not in written:
+        out().print(
+            f"requirements.txt already exists and was not changed; add: {requirement()}", markup=False
+        )
+
+
+def _show_next(name: str, *, tested: bool) -> None:
+    steps = [f"drawdown run {name}", f"drawdown runs {name}", f"drawdown plan {name}"]
+    if not tested:
+        steps[:0] = [f"drawdown test {name}"]
+    out().print("\nNext:\n" + "\n".join(f"  {step}" for step in steps[:3]))
+    out().print(f"In Airflow a new DAG is paused; switch it on:\n  airflow dags unpause {name}")
 
 
 def _shown(path: str) -> str:

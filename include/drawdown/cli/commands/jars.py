@@ -1,4 +1,4 @@
-"""`drawdown jars`: what Spark's JVM needs and no Python package brings."""
+"""`drawdown jars`: the jars that Spark's JVM needs and no Python package contains."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ import typer
 
 from drawdown.cli.command import Commands
 from drawdown.cli.screen import children_write_to, err, out, working
+from drawdown.errors import SpecError
+from drawdown.jvm.home import machine_root
+from drawdown.jvm.java import require_java
+from drawdown.jvm.prepare import prepare
+from drawdown.spec import find_root
 
 app = Commands(
     help="The jars that Spark needs: connectors, Delta, Drawdown's own classes.", no_args_is_help=True
@@ -27,19 +32,18 @@ def fetch(
     copies: Annotated[
         Path | None,
         typer.Option(
-            "--from", exists=True, file_okay=False, help="Take them from this folder, not from the network."
+            "--from",
+            exists=True,
+            file_okay=False,
+            help="Copy the jars from this folder instead of downloading them.",
         ),
     ] = None,
 ) -> None:
     """Fetch the jars of Drawdown's lock, each checked by SHA-256; needs Java 17 or later.
 
-    They go to $DRAWDOWN_HOME/.drawdown if that is set, else into the Python environment. Then Drawdown's few
-    Java classes are compiled and the driver's class archive is made. Called again, it makes what is missing.
+    Writes to $DRAWDOWN_HOME/.drawdown if set, else into the Python environment. Then compiles Drawdown's few
+    Java classes and creates the driver's class archive. Run it again to add what is missing.
     """
-    from drawdown.jvm.home import machine_root
-    from drawdown.jvm.java import require_java
-    from drawdown.jvm.prepare import prepare
-
     require_java()
     root = machine_root(_project_or_here())
     state_dir = root / ".drawdown"
@@ -51,10 +55,7 @@ def fetch(
 
 
 def _project_or_here() -> Path:
-    """An image is often made before a project is in it."""
-    from drawdown.errors import SpecError
-    from drawdown.spec import find_root
-
+    """Images are often built before they contain a project."""
     try:
         return find_root()
     except SpecError:

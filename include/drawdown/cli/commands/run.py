@@ -1,4 +1,4 @@
-"""`drawdown run`: drain, audit and publish pipelines here; the same code as the DAG's job."""
+"""`drawdown run`: drains, audits and publishes pipelines on this machine, with the code of the DAG's job."""
 
 from __future__ import annotations
 
@@ -7,14 +7,18 @@ import getpass
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from drawdown.cli.arguments import Json, Names, Wide
 from drawdown.cli.chosen import chosen
+from drawdown.cli.interrupt import interruptibly
 from drawdown.cli.screen import children_write_to, err, out, print_json, show_error
-from drawdown.errors import SpecError
+from drawdown.credentials import collect
+from drawdown.errors import DrawdownError, SpecError
+from drawdown.spec import load_project
 
 if TYPE_CHECKING:
     from drawdown.application import SparkApplication
@@ -26,61 +30,77 @@ if TYPE_CHECKING:
 
 
 def run(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", show_default=False)] = None,
+    names: Names = None,
     every: Annotated[bool, typer.Option("--all", help="All pipelines of the project.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    wide: Wide = False,
+    as_json: Json = False,
 ) -> None:
     """Drain, audit and publish pipelines in one Spark application, upstream first, the others together.
 
-    Ctrl-C stops before the next batch writes, a second one ends at once. What Spark prints goes to
+    Ctrl-C stops before the next batch writes, a second one stops at once. Spark's output goes to
     .drawdown/logs/spark.log.
     """
     from drawdown.application import exit_code
-    from drawdown.spec import load_project
+    from drawdown.application.watcher import Report
     from drawdown.workspace import Workspace
 
     project = load_project()
     pipelines = chosen(project, names or [], every=every)
     with Workspace.open(project) as workspace:
-        ended = _drain(workspace, pipelines)
+        wrong = _mistakes(workspace, pipelines)
+        for error in wrong.values():
+            show_error(error)
+        right = [pipeline for pipeline in pipelines if pipeline.name not in wrong]
+        ended = _drain(workspace, right) if right else _Ended()
         runs = ended.runs(workspace.metastore)
+    reports = [*ended.reports, *(Report(name, error=error) for name, error in wrong.items())]
     if as_json:
-        print_json([_values(report, runs.get(report.pipeline)) for report in ended.reports])
+        print_json([_values(report, runs.get(report.pipeline)) for report in reports])
     else:
-        _show(ended.reports, runs)
-    code = exit_code(ended.reports) if ended.signal is None else 128 + ended.signal
+        _show(ended.reports, runs, wide=wide)
+    code = exit_code(reports) if ended.signal is None else 128 + ended.signal
     if ended.left_behind:
-        # Python would wait for threads that the user's code has left, and Spark for its own.
+        # Python would wait for threads left by user code, and Spark for its own.
         os._exit(code)
     raise typer.Exit(code)
 
 
 @dataclass(frozen=True)
 class _Ended:
-    """How a command ended.
+    """The outcome of a command.
 
     Attributes:
-        reports: what came of each pipeline that was begun.
-        signal: what stopped it.
+        reports: the report of each pipeline that was started.
+        signal: the signal that stopped it.
         left_behind: see SparkApplication.
     """
 
-    command_id: str
-    reports: list[Report]
-    signal: int | None
-    left_behind: list[str]
+    command_id: str = ""
+    reports: list[Report] = field(default_factory=list)
+    signal: int | None = None
+    left_behind: list[str] = field(default_factory=list)
 
     def runs(self, metastore: Metastore) -> dict[str, Run]:
-        """The run records this command left, of failed runs too, by pipeline."""
+        """Return the run records of this command by pipeline, including failed runs."""
         of = {"command_id": self.command_id}
         found = (metastore.runs_of_origin(of, pipeline=report.pipeline) for report in self.reports)
         return {run.pipeline: run for runs in found for run in runs}
 
 
+def _mistakes(workspace: Workspace, pipelines: Sequence[Pipeline]) -> dict[str, SpecError]:
+    """Return by name what `drawdown validate` finds wrong: nobody should wait for Spark to hear it."""
+    from drawdown.plan.version_in_use import in_use
+    from drawdown.static_checks.check import static_errors
+
+    versions = []
+    for pipeline in pipelines:
+        with contextlib.suppress(DrawdownError):  # the drain reports it, and leaves a record
+            versions.append(in_use(workspace, pipeline))
+    return static_errors(workspace.project, versions)
+
+
 def _drain(workspace: Workspace, pipelines: Sequence[Pipeline]) -> _Ended:
     from drawdown.application import SparkApplication, new_run_id
-    from drawdown.cli.interrupt import interruptibly
-    from drawdown.credentials import collect
     from drawdown.launch.clustered import clustered
 
     _refuse_several_clusters(pipelines)
@@ -101,7 +121,7 @@ def _drain(workspace: Workspace, pipelines: Sequence[Pipeline]) -> _Ended:
 
 
 def _watch(application: SparkApplication, screen: contextlib.ExitStack) -> Any:
-    """Bars on a terminal, else lines, on standard error; returns what says a sentence."""
+    """Show bars on a terminal, else lines, on standard error; returns a function that prints a sentence."""
     if err().is_terminal:
         from drawdown.cli.shown.drain_bars import DrainBars
 
@@ -119,9 +139,9 @@ def _refuse_several_clusters(pipelines: Sequence[Pipeline]) -> None:
     if len(profiles) > 1:
         raise SpecError(
             "cli.several-clusters",
-            f"one application runs on one cluster; these pipelines name {', '.join(profiles)}",
+            f"one application runs on one cluster, but these pipelines name {', '.join(profiles)}",
             where="`cluster:` in their pipeline.yaml",
-            do="run them apart",
+            do="run them separately",
         )
 
 
@@ -135,21 +155,24 @@ def _values(report: Report, run: Run | None) -> dict[str, Any]:
     }
 
 
-def _show(reports: Sequence[Report], runs: dict[str, Run]) -> None:
+def _show(reports: Sequence[Report], runs: dict[str, Run], *, wide: bool) -> None:
     from drawdown.cli.shown.runs import run_table
 
     rows = [
         (report.pipeline, runs.get(report.pipeline))
         for report in reports
-        if report.error is None or report.pipeline in runs
+        if not (report.error or report.stopped) or report.pipeline in runs
     ]
     if rows:
-        out().print(run_table(rows, ids=False))
+        out().print(run_table(rows, when=False, wide=wide))
+    for report in reports:
+        if report.stopped:
+            out().print(f"{report.pipeline}: stopped before it read anything", markup=False)
     for name, run in rows:
-        # A bound, a wish to stop, or rows that wait behind a held slice.
+        # A bound, a request to stop, or rows that wait behind a held slice.
         if run is not None and run.stop_reason and run.stop_reason != "drained":
             out().print(f"{name}: {run.stop_reason}", markup=False)
     for report in reports:
-        # Without a terminal the lines have said it already.
+        # Without a terminal, the progress lines have already said it.
         if report.error is not None and err().is_terminal:
             show_error(report.error)

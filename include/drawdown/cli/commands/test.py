@@ -1,4 +1,4 @@
-"""`drawdown test`: a pipeline's own cases, waves of input and the rows expected after each."""
+"""`drawdown test`: runs a pipeline's test cases: waves of input and the rows expected after each."""
 
 from __future__ import annotations
 
@@ -9,43 +9,46 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from drawdown.cli.arguments import Json, Names
 from drawdown.cli.chosen import chosen
+from drawdown.cli.interrupt import interruptibly
 from drawdown.cli.screen import children_write_to, err, out, print_json, show_error
 from drawdown.errors import SpecError
+from drawdown.spec import load_project
+from drawdown.testing.cases.case import load_cases
 
 if TYPE_CHECKING:
-    from drawdown.testing.cases.rows import Difference, Row
+    from drawdown.testing.cases.rows import Difference
     from drawdown.testing.cases.running import Result
-
-_SHOWN = 10
-"""Rows of a difference that are printed."""
 
 
 def run_tests(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", show_default=False)] = None,
+    names: Names = None,
     every: Annotated[bool, typer.Option("--all", help="All pipelines of the project.")] = False,
-    case: Annotated[str | None, typer.Option(help="Only the case of this name.", show_default=False)] = None,
+    case: Annotated[
+        str | None, typer.Option(help="Only the case with this name.", show_default=False)
+    ] = None,
     crash: Annotated[
-        bool, typer.Option("--crash", help="Kill the drain of each wave at every fault point, and go on.")
+        bool, typer.Option("--crash", help="Kill each wave's drain at every fault point, then continue.")
     ] = False,
     at: Annotated[
         list[str] | None,
-        typer.Option(help="With --crash: only this point, such as 'after batch.note'.", show_default=False),
+        typer.Option(
+            help="With --crash: only this point, for example 'after batch.note'.", show_default=False
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Run the test cases of pipelines: each wave arrives, is drained, and the tables are compared.
 
-    The exit code is 1 when a case did not pass. Nothing of the project's storage or metastore is touched.
+    The exit code is 1 when a case did not pass, or when --crash did not kill where it should.
+    The project's storage and metastore are not touched.
     """
-    from drawdown.cli.interrupt import interruptibly
-    from drawdown.spec import load_project
-    from drawdown.testing.cases.case import load_cases
-    from drawdown.testing.cases.crash import crash_cases, points
+    from drawdown.testing.cases.crash import crash_cases, points, refuse_unreached
     from drawdown.testing.cases.running import run_cases
 
     if at and not crash:
-        raise SpecError("test.at", "`--at` says where to kill", where="the command", do="add --crash")
+        raise SpecError("test.at", "`--at` needs `--crash`", where="the command", do="add --crash")
     struck = points(at or [])
     project = load_project()
     cases = [found for each in chosen(project, names or [], every=every) for found in load_cases(each, case)]
@@ -71,7 +74,10 @@ def run_tests(
         _show_summary(results)
     if signal is not None:
         raise typer.Exit(128 + signal)
-    raise typer.Exit(0 if all(result.passed for result in results) else 1)
+    if crash:
+        refuse_unreached(results, named=at or [])
+    if not all(result.passed for result in results):
+        raise typer.Exit(1)
 
 
 def _begin(what: str) -> None:
@@ -79,6 +85,8 @@ def _begin(what: str) -> None:
 
 
 def _show(result: Result) -> None:
+    from drawdown.testing.cases.report import difference_lines
+
     mark = "[green]✓[/]" if result.passed else "[red]✗[/]"
     went = f"{result.waves} wave{'s' if result.waves != 1 else ''}"
     if result.point:
@@ -86,10 +94,8 @@ def _show(result: Result) -> None:
         if result.passed and not result.kills:
             mark, went = "[dim]·[/]", f"not reached: {result.point}"
     out().print(f"{mark} {result.pipeline}/{result.case}: {went}, [dim]{result.seconds:.1f} s[/]")
-    for found in result.differences:
-        out().print(f"  after wave {result.waves} the {found.table} differs ({', '.join(found.columns)}):")
-        _show_rows(found.missing, "missing", "-")
-        _show_rows(found.unexpected, "unexpected", "+")
+    for line in difference_lines(result):
+        out().print(f"  {line}", markup=False, soft_wrap=True)
     if result.error is not None:
         show_error(result.error)
 
@@ -98,16 +104,7 @@ def _show_summary(results: Sequence[Result]) -> None:
     passed = [result for result in results if result.passed]
     died = sum(bool(result.kills) for result in passed)
     differ = len(results) - len(passed)
-    out().print(
-        f"{died} went on as if nothing had happened, {len(passed) - died} not reached, {differ} differ"
-    )
-
-
-def _show_rows(rows: Sequence[Row], what: str, sign: str) -> None:
-    for row in rows[:_SHOWN]:
-        out().print(f"    {sign} {what}: {', '.join('NULL' if v is None else v for v in row)}", markup=False)
-    if len(rows) > _SHOWN:
-        out().print(f"    {sign} and {len(rows) - _SHOWN} more {what}", markup=False)
+    out().print(f"{died} recovered, {len(passed) - died} not reached, {differ} differ")
 
 
 def _values(result: Result) -> dict[str, Any]:

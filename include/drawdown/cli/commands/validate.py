@@ -1,27 +1,29 @@
-"""`drawdown validate`: read every spec and say what is wrong with all of them in one go."""
+"""`drawdown validate`: checks all specs and reports every problem at once."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from drawdown.cli.arguments import Json, Names
 from drawdown.cli.screen import out, print_json, show_error, working
 from drawdown.errors import DrawdownError, SpecError
+from drawdown.quality.expectations import validate_expectations
+from drawdown.spec import iter_pipelines, load_pipeline, load_project, pipeline_names
+from drawdown.spec.project_wide.order import in_dependency_order
 
 if TYPE_CHECKING:
     from drawdown.spec import Pipeline, Project
 
 
 def validate(
-    names: Annotated[list[str] | None, typer.Argument(metavar="[NAME]...", show_default=False)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on standard output.")] = False,
+    names: Names = None,
+    as_json: Json = False,
 ) -> None:
-    """Check specs, all or some: YAML, keys, paths, groups, expectations. Touches nothing."""
-    from drawdown.spec import load_project
-
+    """Check all or some specs: YAML, keys, paths, groups, expectations. Changes nothing."""
     project = load_project()
     found = check(project, names or [])
     if as_json:
@@ -33,20 +35,20 @@ def validate(
             else:
                 show_error(error)
         if not found:
-            out().print("there are no pipelines; `drawdown init NAME` makes one")
+            out().print("there are no pipelines; `drawdown init NAME` creates one")
     code = next((error.exit_code for error in found.values() if error), 0)
     raise typer.Exit(code)
 
 
 def check(project: Project, names: Sequence[str]) -> dict[str, DrawdownError | None]:
-    """Pipeline name to what is wrong with it, None for one that is right; all when ``names`` is empty.
+    """Return the error of each pipeline, None if valid; checks all pipelines when ``names`` is empty.
 
-    All specs are read also when some are named: what contradicts another spec shows only beside it.
+    All specs are always read: conflicts between specs show only when both are known.
 
     Raises:
-        SpecError: ``spec.no-pipeline`` for a name that is not there.
+        SpecError: ``spec.no-pipeline`` for an unknown name.
     """
-    from drawdown.spec import iter_pipelines, load_pipeline, pipeline_names
+    from drawdown.static_checks.check import static_error, tables_of
 
     every = dict(zip(pipeline_names(project), iter_pipelines(project), strict=True))
     for name in names:
@@ -58,17 +60,16 @@ def check(project: Project, names: Sequence[str]) -> dict[str, DrawdownError | N
     }
     found |= _cycles(loaded)
     wanted = names or list(every)
-    with working("checking expectations"):
+    tables = tables_of(loaded)
+    with working("checking columns, SQL and expectations"):
         for pipeline in loaded:
             if pipeline.name in wanted and found[pipeline.name] is None:
-                found[pipeline.name] = _expectations(pipeline)
+                found[pipeline.name] = static_error(project, pipeline, tables) or _expectations(pipeline)
     return {name: found[name] for name in dict.fromkeys(wanted)}
 
 
 def _cycles(pipelines: Iterable[Pipeline]) -> dict[str, DrawdownError | None]:
-    """The members of groups that have no order to be drained in."""
-    from drawdown.spec.order import in_dependency_order
-
+    """Return an error for each member of a group whose pipelines wait for each other."""
     groups: dict[str, list[Pipeline]] = defaultdict(list)
     for pipeline in pipelines:
         if pipeline.group:
@@ -83,10 +84,10 @@ def _cycles(pipelines: Iterable[Pipeline]) -> dict[str, DrawdownError | None]:
 
 
 def _expectations(pipeline: Pipeline) -> DrawdownError | None:
-    if not pipeline.quality.expectations:
-        return None
-    from drawdown.quality.expectations import validate_expectations
+    from drawdown.quality.everyday import is_everyday
 
+    if all(map(is_everyday, pipeline.quality.expectations)):
+        return None
     try:
         validate_expectations(pipeline)
     except SpecError as error:

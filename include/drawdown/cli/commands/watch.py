@@ -1,4 +1,4 @@
-"""`drawdown watch`: a pipeline that goes on until Ctrl-C, on a developer's machine."""
+"""`drawdown watch`: runs a pipeline on a developer's machine until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -8,8 +8,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from drawdown.cli.arguments import Name
 from drawdown.cli.chosen import chosen
+from drawdown.cli.interrupt import interruptibly
 from drawdown.cli.screen import children_write_to, err, out, show_error
+from drawdown.credentials import collect
+from drawdown.launch.local import submit_conf
+from drawdown.spec import load_project
+from drawdown.spec.scheduling.trigger import parse_trigger
 
 if TYPE_CHECKING:
     from drawdown.application.watcher import Report
@@ -18,21 +24,16 @@ _TRIGGER = 'default, "10 seconds", "continuous: 1 second" or "real-time: 5 minut
 
 
 def watch(
-    name: Annotated[str, typer.Argument(metavar="NAME", show_default=False)],
+    name: Name,
     trigger: Annotated[str, typer.Option(help=_TRIGGER)] = "default",
 ) -> None:
-    """Run a pipeline until Ctrl-C, over the checkpoint that its drains use.
+    """Run a pipeline until Ctrl-C, on the checkpoint of its drains.
 
-    Each batch is audited and published as it comes. Ctrl-C stops between two batches, a second one ends
-    at once; the next drain goes on there. What Spark prints goes to .drawdown/logs/spark.log.
+    Each batch is audited and published when it is committed. Ctrl-C stops between two batches, a second one
+    stops at once; the next drain continues there. Spark's output goes to .drawdown/logs/spark.log.
     """
     from drawdown.application import SparkApplication, exit_code, new_run_id
-    from drawdown.cli.interrupt import interruptibly
     from drawdown.cli.shown.watch import WatchScreen
-    from drawdown.credentials import collect
-    from drawdown.launch.local import submit_conf
-    from drawdown.spec import load_project
-    from drawdown.spec.trigger import parse_trigger
     from drawdown.workspace import Workspace
 
     wanted = parse_trigger(trigger)
@@ -71,6 +72,6 @@ def _show(report: Report) -> None:
     if report.error is not None:
         show_error(report.error)
     if report.run is not None:
-        out().print(run_table([(report.pipeline, report.run)], ids=False))
+        out().print(run_table([(report.pipeline, report.run)], when=False))
         if report.run.stop_reason:
             out().print(f"{report.pipeline}: {report.run.stop_reason}", markup=False)

@@ -1,4 +1,4 @@
-"""What `drawdown doctor` looks at: one function a thing, each giving what it found and what fixes it."""
+"""The checks of `drawdown doctor`: one function each, returning the finding and its fix."""
 
 from __future__ import annotations
 
@@ -7,19 +7,34 @@ from concurrent.futures import ThreadPoolExecutor
 
 from drawdown.cli.doctor.airflow import airflow
 from drawdown.cli.doctor.finding import Check
-from drawdown.cli.doctor.machine import archive, clusters, disk, jars, java, ports, temporary_files
+from drawdown.cli.doctor.machine import (
+    archive,
+    clusters,
+    disk,
+    interpreter,
+    jars,
+    java,
+    launcher,
+    ports,
+    temporary_files,
+)
 from drawdown.cli.doctor.runs import metastore_and_runs
 from drawdown.cli.doctor.servers import brokers, databases
 from drawdown.cli.doctor.store import storage
 from drawdown.errors import DrawdownError
 from drawdown.spec import Project, load_project, pipeline_names
+from drawdown.values.text import counted
 
 __all__ = ["Check", "examine"]
 
 
 def examine() -> list[Check]:
-    """Everything, in the order in which a run needs it; never raises for what a user can cause."""
-    found = [*_careful("java", java), *_careful("ports", ports)]
+    """Run all checks, in the order in which a run needs them; never raises for user mistakes."""
+    found = [
+        finding
+        for about, look in (("python", interpreter), ("java", java), ("spark", launcher), ("ports", ports))
+        for finding in _careful(about, look)
+    ]
     try:
         project = load_project()
     except DrawdownError as error:
@@ -37,7 +52,7 @@ def examine() -> list[Check]:
         ("databases", databases),
         ("airflow", airflow),
     ]
-    # At the same time: a broker that does not answer takes as long as all the rest together.
+    # In parallel: a broker that does not answer takes as long as all other checks together.
     with ThreadPoolExecutor(max_workers=len(looks)) as pool:
         answers = pool.map(lambda each: _careful(each[0], lambda: each[1](project)), looks)
         return [*found, *(finding for answer in answers for finding in answer)]
@@ -57,4 +72,6 @@ def _from_error(about: str, error: DrawdownError) -> Check:
 
 def _project(project: Project) -> Iterator[Check]:
     count = len(pipeline_names(project))
-    yield Check("project", "ok", f"{project.root}, {count} pipeline(s); `drawdown validate` checks them")
+    yield Check(
+        "project", "ok", f"{project.root}, {counted(count, 'pipeline')}; `drawdown validate` checks them"
+    )

@@ -1,4 +1,4 @@
-"""What `drawdown doctor` sees of Airflow, found without importing it, which takes seconds."""
+"""Checks Airflow without importing it, because the import takes seconds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from importlib.util import find_spec
 
 from drawdown.cli.doctor.commands import setup
 from drawdown.cli.doctor.finding import Check
-from drawdown.spec import ConnectionCluster, Project
+from drawdown.errors import DrawdownError
+from drawdown.spec import ConnectionCluster, Pipeline, Project, iter_pipelines
+from drawdown.values.text import counted
 
 _LOGIN = "--conn-login ... --conn-password ..."
 
@@ -24,39 +26,63 @@ def airflow(project: Project) -> Iterator[Check]:
             return
     yield Check("airflow", "ok", f"apache-airflow {version('apache-airflow')}")
     yield _pool(project)
+    yield from paused(project)
     yield from _connections(project)
 
 
 def _pool(project: Project) -> Check:
-    """The pool of the tasks: one that waits for a pool that is not there is never scheduled."""
+    """Check the tasks' pool: a task whose pool does not exist is never scheduled."""
     from drawdown.cli.doctor.airflow_pools import database_url, pool_slots
 
     pool = project.airflow.pool
     url = database_url(project.state_dir)
     if url is None:
-        return Check("pool", "warn", "this machine knows no Airflow database, so no pool either", "make up")
+        return Check(
+            "pool", "warn", "this machine has no Airflow database, so the pool cannot be checked", "make up"
+        )
     slots = pool_slots(url, pool)
     if slots is None:
         what = f"Airflow has no pool {pool!r}: its tasks would wait forever"
         return Check("pool", "fail", what, f"airflow pools set {pool} 1 'Spark applications at once'")
-    return Check("pool", "ok", f"{pool}: {slots} Spark application(s) at once")
+    return Check("pool", "ok", f"{pool}: {counted(slots, 'Spark application')} at once")
+
+
+def paused(project: Project) -> Iterator[Check]:
+    """Check that DAGs with a schedule are switched on: Airflow pauses a new one without a word."""
+    from drawdown.cli.doctor.airflow_pools import database_url, is_paused
+
+    url = database_url(project.state_dir)
+    if url is None:
+        return
+    scheduled = {each.group or each.name for each in _readable(project) if each.schedule is not None}
+    for dag_id in sorted(scheduled):
+        if is_paused(url, dag_id):
+            yield Check(
+                "dag", "warn", f"{dag_id} is paused: nothing runs it", f"airflow dags unpause {dag_id}"
+            )
+
+
+def _readable(project: Project) -> Iterator[Pipeline]:
+    for each in iter_pipelines(project):
+        if not isinstance(each, DrawdownError):
+            yield each
 
 
 def _connections(project: Project) -> Iterator[Check]:
-    """Those that brokers and databases take their logins from, and clusters their masters."""
+    """Check the connections with logins for brokers and databases, and with masters for clusters."""
     from drawdown.cli.doctor.airflow_connections import has_connection
     from drawdown.cli.doctor.airflow_pools import database_url
 
     url = database_url(project.state_dir)
     for what, connection, kind, asks in _wanted(project):
         if not has_connection(url, connection):
-            sentence = f"{what} from the connection {connection!r}, which Airflow does not have here"
+            sentence = f"{what} from the connection {connection!r}, which does not exist in this Airflow"
             do = f"airflow connections add {connection} --conn-type {kind} {asks}"
             yield Check("connection", "warn", sentence, do)
 
 
 def _wanted(project: Project) -> Iterator[tuple[str, str, str, str]]:
-    """Who takes what, from which connection, its type, and what else it has to say."""
+    """Yield who needs what, the connection, its type, and further options."""
     for kind, servers in (("kafka", project.brokers), ("postgres", project.databases)):
         for name, server in servers.items():
             if server.connection is not None:

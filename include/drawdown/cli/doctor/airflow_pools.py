@@ -1,9 +1,8 @@
-"""Pools as Airflow's database has them, read without importing Airflow, which takes seconds."""
+"""Reads pools and DAGs from Airflow's database without its import, which takes seconds."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,23 +11,28 @@ from drawdown.errors import MachineError
 _VARIABLE = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 
 
-def database_url(state_dir: Path, environment: Mapping[str, str] = os.environ) -> str | None:
-    """Airflow's database here: the variable's, AIRFLOW_HOME's or that of `make up`; None: none yet."""
-    if named := environment.get(_VARIABLE):
+def database_url(state_dir: Path) -> str | None:
+    """Return Airflow's database: from the variable, AIRFLOW_HOME or `make up`; None if there is none yet."""
+    if named := os.environ.get(_VARIABLE):
         return named
-    home = environment.get("AIRFLOW_HOME")
+    home = os.environ.get("AIRFLOW_HOME")
     file = (Path(home) if home else state_dir / "airflow") / "airflow.db"
     return f"sqlite:///{file.resolve()}" if file.is_file() else None
 
 
 def pool_slots(url: str, pool: str) -> int | None:
-    """How many slots a pool has, -1: no limit; None when there is no such pool. Raises as `scalar`."""
+    """Return a pool's slots, -1 for no limit; None if the pool does not exist. Raises as `scalar`."""
     slots = scalar(url, "SELECT slots FROM slot_pool WHERE pool = :name", pool)
     return None if slots is None else int(slots)
 
 
+def is_paused(url: str, dag_id: str) -> bool:
+    """Return whether Airflow knows the DAG and it is switched off. Raises as `scalar`."""
+    return bool(scalar(url, "SELECT is_paused FROM dag WHERE dag_id = :name", dag_id))
+
+
 def scalar(url: str, query: str, name: str) -> Any:
-    """The first value of a query about a thing of this name; None without a row.
+    """Return the first value of a query by name; None without a row.
 
     Raises:
         MachineError: ``airflow.database`` when it cannot be read.

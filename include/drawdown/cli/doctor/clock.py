@@ -1,4 +1,4 @@
-"""Two clocks beside each other: the ages that one tells are only right by another that has the same time."""
+"""Compares two clocks: ages measured across machines are right only if their clocks agree."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from datetime import datetime
 from drawdown.cli.doctor.finding import Check
 
 _SECONDS_APART = 5.0
-"""Less is the resolution of a store's times, and the way of an answer."""
+"""Smaller differences come from a store's time resolution and the network delay."""
 
 
 def clock(whose: str, theirs: datetime, asked: datetime, answered: datetime, needed_by: str) -> Check:
-    """The finding about a clock that is not this machine's.
+    """Compare another clock with this machine's.
 
     Args:
-        theirs: what it said between `asked` and `answered`, which are of this machine.
-        needed_by: what goes by both.
+        theirs: its time, read between `asked` and `answered` (this machine's times).
+        needed_by: what depends on both clocks.
     """
     apart = (theirs - (asked + (answered - asked) / 2)).total_seconds()
-    # An answer that took long says less.
+    # A slow answer is less precise.
     if abs(apart) < _SECONDS_APART + (answered - asked).total_seconds() / 2:
-        return Check("clocks", "ok", f"this machine and the {whose} have the same time")
+        return Check("clocks", "ok", f"the clocks of this machine and the {whose} agree")
     way = "ahead of" if apart > 0 else "behind"
     what = f"the {whose}'s clock is {abs(apart):,.0f} s {way} this machine's; {needed_by}"
     return Check("clocks", "warn", what, "timedatectl set-ntp true   # on the machine that is wrong")

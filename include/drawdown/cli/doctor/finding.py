@@ -1,4 +1,4 @@
-"""One thing that `drawdown doctor` looked at."""
+"""The result of one check of `drawdown doctor`."""
 
 from __future__ import annotations
 

@@ -1,13 +1,18 @@
-"""What `drawdown doctor` sees of the machine: Java, ports, jars, disk, and what clusters have left on it."""
+"""Checks the machine: Java, ports, jars, disk, and leftovers of clusters."""
 
 from __future__ import annotations
 
+import platform
 import shutil
+import stat
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from drawdown.cli.doctor.commands import as_root, setup
 from drawdown.cli.doctor.finding import Check
 from drawdown.spec import Project
+from drawdown.values.text import counted
 
 _LITTLE_DISK = 2 * 1024**3
 
@@ -17,6 +22,35 @@ def java() -> Iterator[Check]:
 
     java = require_java()
     yield Check("java", "ok", f"Java {java.version} at {java.executable}")
+
+
+def launcher() -> Iterator[Check]:
+    from drawdown.jvm.spark_start import check_launcher
+
+    check_launcher()
+    yield Check("spark", "ok", "its start script finds what it needs")
+
+
+def interpreter() -> Iterator[Check]:
+    """Whether other users of the machine, as Airflow's, can run this Python and this library."""
+    for path in (Path(sys.executable), Path(sys.executable).resolve(), Path(__file__)):
+        closed = [folder for folder in path.parents if not folder.stat().st_mode & stat.S_IXOTH]
+        if closed:
+            owner = _owner(closed[-1])
+            what = f"only {owner} can run Drawdown: {path} is in {closed[-1]}, which no other user may enter"
+            do = (
+                f"run everything as {owner}; or install Python and Drawdown where all may enter, such as /opt"
+            )
+            yield Check("python", "warn", what, do)
+            return
+    yield Check("python", "ok", f"Python {platform.python_version()} at {sys.executable}, for all users")
+
+
+def _owner(folder: Path) -> str:
+    try:
+        return folder.owner()
+    except KeyError:  # a user without a name
+        return f"user {folder.stat().st_uid}"
 
 
 def ports() -> Iterator[Check]:
@@ -40,10 +74,10 @@ def jars(project: Project) -> Iterator[Check]:
     state_dir = root / ".drawdown"
     missing = check_jars(state_dir, [jar for jar in read_lock() if jar.folder == CONNECTORS])
     if missing:
-        what = f"{len(missing)} connector jar(s) are not in {state_dir}"
+        what = f"missing in {state_dir}: {counted(len(missing), 'connector jar')}"
         yield Check("jars", "fail", what, setup(project))
     elif not is_made(root):
-        what = f"the jar of Drawdown's own classes is not in {state_dir}"
+        what = f"the jar with Drawdown's own classes is missing in {state_dir}"
         yield Check("jars", "fail", what, setup(project))
     else:
         yield Check("jars", "ok", f"connectors in {state_dir / CONNECTORS}, checksums right")
@@ -57,7 +91,7 @@ def archive(project: Project) -> Iterator[Check]:
         what = "no class archive: Spark starts some seconds slower"
         yield Check("archive", "warn", what, setup(project))
     else:
-        yield Check("archive", "ok", "class archive of the driver is there")
+        yield Check("archive", "ok", "the driver's class archive exists")
 
 
 def disk(project: Project) -> Iterator[Check]:
@@ -71,19 +105,19 @@ def disk(project: Project) -> Iterator[Check]:
 
 
 def clusters(project: Project) -> Iterator[Check]:
-    """Those that serve a run are left out."""
+    """Find abandoned clusters; those that serve a run are left out."""
     from drawdown.launch.standalone.reaper import left_over
 
     for cluster, why in left_over(project).items():
-        what = f"the cluster in {cluster.path} {why}: nobody will end it"
+        what = f"the cluster in {cluster.path} {why}: no process will stop it"
         yield Check("clusters", "warn", what, "drawdown upkeep --all")
 
 
 def temporary_files(project: Project) -> Iterator[Check]:
-    """What killed runs have left in the system's temporary folder; those of live runs are left out."""
+    """Find files that killed runs left in the system's temporary folder."""
     from drawdown.processes.scratch import left_over
 
     for folder in left_over():
         held = sum(file.lstat().st_size for file in folder.rglob("*") if file.is_file())
-        what = f"{folder} holds {held / 1024**2:,.1f} MiB of temporary files of a run that was killed"
+        what = f"{folder} contains {held / 1024**2:,.0f} MiB of temporary files of a killed run"
         yield Check("temporary", "warn", what, "drawdown upkeep --all")

@@ -1,4 +1,4 @@
-"""What `drawdown doctor` sees of runs: the metastore, its clock, dead runs, drivers that outlived theirs."""
+"""Checks runs: the metastore, its clock, crashed runs, drivers that outlived their run."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ from drawdown.spec import Project, pipeline_names
 if TYPE_CHECKING:
     from drawdown.workspace import Workspace
 
-_NEEDED_BY = "leases and costs go by the one, files that settle and replays by the other"
+_NEEDED_BY = "leases and costs use one clock, `settle` and replays the other"
 _RUNS = 200
 _STARTING = timedelta(seconds=0.3)
-"""A driver takes longer before its first run begins; a clock that is corrected moves by less."""
+"""A driver needs longer than this before its first run begins; clock corrections are smaller."""
 _HOLDER = re.compile(r"(?P<host>.+) pid (?P<pid>[0-9]+)")
-"""As `drawdown.metastore.this_process` writes it."""
+"""The format of `drawdown.metastore.this_process`."""
 
 
 def metastore_and_runs(project: Project) -> Iterator[Check]:
     from drawdown.workspace import Workspace
 
     with Workspace.open(project) as workspace:
-        yield Check("metastore", "ok", "can be reached, and has a schema that this program can use")
+        yield Check("metastore", "ok", "can be reached, and its schema is supported")
         asked = datetime.now(UTC)
         theirs = workspace.metastore.now()
         yield clock("metastore", theirs, asked, datetime.now(UTC), _NEEDED_BY)
@@ -42,7 +42,10 @@ def metastore_and_runs(project: Project) -> Iterator[Check]:
             yield from _held(Workspace(project, side))
             for run in _without_lease(Workspace(project, side)):
                 dead.append(run)
-                what = f"run {run.run_id} of {run.pipeline} ended without a word: nobody holds its lease"
+                what = (
+                    f"run {run.run_id} of {run.pipeline} ended without closing its record: its lease is"
+                    " not held"
+                )
                 yield Check("leases", "warn", what, f"drawdown {fixes} {run.pipeline}")
         dead += [run for run in workspace.metastore.runs(limit=_RUNS) if run.state == "crashed"]
         yield from _drivers(workspace.metastore, dead)
@@ -61,7 +64,7 @@ def _held(
 def _without_lease(
     workspace: Workspace,
 ) -> Iterator[Run]:
-    """Runs that say they go on, whose holder has lost the lease or left it behind."""
+    """Yield runs marked as running whose holder has lost or abandoned the lease."""
     for name in pipeline_names(workspace.project):
         open_runs = workspace.metastore.open_runs(name)
         held = workspace.metastore.holder_of(name)
@@ -77,12 +80,13 @@ def _drivers(metastore: Metastore, dead: list[Run]) -> Iterator[Check]:
         used = use_of(pid)
         if used is None or pid == os.getpid():
             continue
-        # The age first, then the time: on a busy machine a process seems younger than it is, never older.
+        # Read the age before the time: on a busy machine a process then seems younger than it is, never
+        # older.
         began = metastore.now() - timedelta(microseconds=used.age_us)
         if began > run.started_at - _STARTING:
-            continue  # it has only got the number
+            continue  # the pid was reused by another process
         if _is_driver(pid):
-            what = f"process {pid} goes on although its run {run.run_id} of {run.pipeline} is dead"
+            what = f"process {pid} still runs although its run {run.run_id} of {run.pipeline} is dead"
             pids = " ".join(str(each) for each in tree_of(pid))
             yield Check("drivers", "warn", what, f"kill -9 {pids}")
 

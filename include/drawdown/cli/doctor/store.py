@@ -1,4 +1,4 @@
-"""What `drawdown doctor` sees of the storage: whether this user may write there, and its clock."""
+"""Checks the storage: whether this user may write there, and its clock."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from drawdown.layout import OWN
 from drawdown.spec import Project
 from drawdown.storage import Storage
 
-_NEEDED_BY = "files' ages in `settle`, `policy.future_mtime` and upkeep are wrong by that"
+_NEEDED_BY = "file ages in `settle`, `policy.future_mtime` and upkeep are wrong by the same amount"
 
 
 def storage(project: Project) -> Iterator[Check]:
-    """Writes a file, looks at it, and deletes it."""
+    """Write a test file, check it, and delete it."""
     there = Storage(project.storage_root)
     probe = f"{OWN}/doctor-{uuid.uuid4().hex}"
     try:
@@ -32,7 +32,7 @@ def storage(project: Project) -> Iterator[Check]:
         there.delete(probe)
     # Not found: a bucket that does not exist.
     except (SourceError, FileNotFoundError) as cause:
-        why = cause.what if isinstance(cause, SourceError) else f"there is no {there.root}"
+        why = cause.what if isinstance(cause, SourceError) else f"{there.root} does not exist"
         yield Check("storage", "fail", f"{there.root} cannot be written: {why}", _allow(there))
         return
     yield Check("storage", "ok", f"{there.root} can be written")
@@ -43,7 +43,9 @@ def storage(project: Project) -> Iterator[Check]:
 
 def _allow(storage: Storage) -> str:
     if not storage.is_local:
-        return f"make it, and let this user list, read, write and delete below it: {storage.root}"
+        return (
+            f"create it, and give this user the right to list, read, write and delete below: {storage.root}"
+        )
     folder = "/" + storage.root.removeprefix("file:").lstrip("/")
     quoted = shlex.quote(folder)
     if not os.path.exists(folder):  # noqa: PTH110  Path.exists raises where this user may not look

@@ -1,1 +1,1 @@
-"""What commands show: tables and sentences for people, plain values for JSON."""
+"""Formats command output: tables and sentences for people, plain values for JSON."""

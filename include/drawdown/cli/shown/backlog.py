@@ -1,4 +1,4 @@
-"""How far a batch gets through the known backlog of each source, in that source's own unit."""
+"""Measures how far a batch gets through each source's known backlog, in that source's unit."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drawdown.storage import Storage
 
 
 def progress_of(storage: Storage, checkpoint: Checkpoint, batch: Batch) -> dict[str, int]:
-    """Per source of the spec, how many files, offsets or versions a batch reads; 0 where unknown."""
+    """Return per source how many files, offsets or versions a batch reads; 0 if unknown."""
     order = checkpoint.fingerprint.get("source_order", ())
     files = CheckpointFiles(storage, checkpoint.path)
     read = {}
@@ -29,7 +29,7 @@ def _between(files: CheckpointFiles, index: int, start: Any, end: Any) -> int:
         try:
             return len(files.source_files(index, first, last)) if last >= first else 0
         except DrawdownError:
-            # A bar is not worth an error: the drain meets whatever is wrong there, and says so.
+            # A progress bar is not worth an error: the drain will find and report the same problem.
             return 0
     if not isinstance(end, Mapping):
         return 0

@@ -1,4 +1,4 @@
-"""Costs as `drawdown cost` shows them: tables and sentences for people, plain values for JSON."""
+"""Formats costs for `drawdown cost`: tables and sentences for people, plain values for JSON."""
 
 from __future__ import annotations
 
@@ -8,55 +8,65 @@ from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
+from drawdown.cli.shown.listing import UNKNOWN, Column, Listing, listing
 from drawdown.cost.bill import Bill, bill_of
 from drawdown.cost.charges import Charge
-from drawdown.cost.crossing import Crossing
+from drawdown.cost.crossing import LEAST_RUNS, Crossing
 from drawdown.cost.report import PipelineCost, total
+from drawdown.values.text import counted
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.text import Text
 
 _MILLION = 1_000_000
 _UNITS = (("s", 1, 90), ("min", 60, 5_400), ("h", 3_600, 172_800), ("days", 86_400, float("inf")))
-_ASKED = ("runs", "rows", "core-h asked", "used", "GB-h asked")
+_ASKED = (
+    Column("runs", "number"),
+    Column("rows", "number"),
+    Column("core-h", "number"),
+    Column("used", "number"),
+    Column("GB-h", "number", wide=True),
+)
 
 
-def pipeline_table(costs: Sequence[PipelineCost]) -> Table:
-    """One line a pipeline, and their sum; amounts are money, or core-hours where no profile has a price."""
-    priced = _teller(total(each.bill for each in costs))
-    table = _table("pipeline", *_ASKED, "cost", "per day", "per million rows", "always on", "crosses at")
-    for each in costs:
-        always = priced(each.always_on) if each.always_on else ""
-        table.add_row(
-            each.pipeline,
-            *_asked(each.bill),
-            *_amounts(each.bill, each.days, priced),
-            always,
+def pipeline_table(costs: Sequence[PipelineCost], *, wide: bool = False) -> Listing:
+    """Return one line per pipeline, and their sum; in money, or core-hours if no profile has a price."""
+    whole = total(each.bill for each in costs)
+    priced = _teller(whole)
+    rows = [
+        [
+            *(each.pipeline, *_asked(each.bill), _cost(each.bill, priced), *_extrapolated(each, priced)),
+            priced(each.always_on) if each.always_on else "",
             _crosses(each.crossing) if each.always_on else "",
-        )
+        ]
+        for each in costs
+    ]
     if len(costs) > 1:
-        bill = total(each.bill for each in costs)
         always = priced(total(each.always_on for each in costs if each.always_on))
-        days = max(each.days for each in costs)
-        table.add_section()
-        table.add_row("total", *_asked(bill), *_amounts(bill, days, priced), always, "")
-    return table
+        rows.append(["total", *_asked(whole), _cost(whole, priced), "", "", always, ""])
+    columns = [
+        Column("pipeline", "text"),
+        *_ASKED,
+        Column("cost", "number"),
+        Column("per day", "number"),
+        Column("per million rows", "number", wide=True),
+        Column("always on", "number", wide=True),
+        Column("crosses at", "number", wide=True),
+    ]
+    return listing(columns, rows, wide=wide)
 
 
-def day_table(bills: Mapping[date, Bill]) -> Table:
-    """One line a day, and their sum."""
+def day_table(bills: Mapping[date, Bill], *, wide: bool = False) -> Listing:
+    """Return one line per day, and their sum."""
     whole = total(bills.values())
     priced = _teller(whole)
-    table = _table("day (UTC)", *_ASKED, "cost")
-    for day, bill in bills.items():
-        table.add_row(str(day), *_asked(bill), priced(bill))
-    table.add_section()
-    table.add_row("total", *_asked(whole), priced(whole))
-    return table
+    rows = [[str(day), *_asked(bill), priced(bill)] for day, bill in bills.items()]
+    columns = [Column("day (UTC)"), *_ASKED, Column("cost", "number")]
+    return listing(columns, [*rows, ["total", *_asked(whole), priced(whole)]], wide=wide)
 
 
 def summary(charges: Sequence[Charge]) -> Iterator[str]:
-    """What the applications did with their time, in a sentence."""
+    """Yield a sentence about how the applications spent their time."""
     known = {each.application: each.usage for each in charges if each.usage is not None}
     if not known:
         return
@@ -64,40 +74,42 @@ def summary(charges: Sequence[Charge]) -> Iterator[str]:
     idle = f"{bill.idle_us / bill.core_us:.0%}" if bill.core_us else "0%"
     starts = [usage["start_us"] / 1e6 for usage in known.values() if usage["start_us"] is not None]
     up = f"; Spark was up after {median(starts):.1f} s (median)" if starts else ""
-    yield f"{len(known)} application(s); no pipeline was draining in {idle} of their time{up}"
+    yield f"{counted(len(known), 'application')}; they were idle for {idle} of their time{up}"
 
 
 def notes(costs: Sequence[PipelineCost], *, crossings: bool) -> Iterator[str]:
-    """What is not in the figures, and, with `crossings`, why no schedule is given."""
+    """Yield what is not included in the figures and, with `crossings`, why no schedule is given."""
     for each in costs:
         bill = each.bill
         if bill.unknown:
-            yield f"{each.pipeline}: {bill.unknown} runs predate cost tracking and are not included"
+            yield f"{each.pipeline}: not included, older than cost tracking: {counted(bill.unknown, 'run')}"
         if bill.unmeasured:
             yield (
-                f"{each.pipeline}: {bill.unmeasured} run(s) were killed or go on: asked for up to the last "
-                "sign of life, used is unknown"
+                f"{each.pipeline}: killed or still running: {counted(bill.unmeasured, 'run')}; requested"
+                " time counts up to the last heartbeat, used time is unknown"
             )
         if bill.unpriced and bill.money:
-            yield f"{each.pipeline}: {bill.unpriced} run(s) under a profile without `price:`"
+            yield f"{each.pipeline}: {counted(bill.unpriced, 'run')} under a profile without `price:`"
+        if crossings and each.always_on is not None and (why := _too_little(each)):
+            yield f"{each.pipeline}: per day and per million rows: unknown ({why})"
         if crossings and isinstance(each.crossing, str) and each.always_on is not None:
             yield f"{each.pipeline}: break-even schedule: n/a ({each.crossing})"
 
 
 def usage_sentence(usage: Mapping[str, Any]) -> str:
-    """A run's own share."""
+    """Describe one run's share."""
     bill = bill_of(usage)
     used = "unknown" if bill.unmeasured else f"{bill.cpu_us / 1e6:.1f}"
     parts = [
-        f"core-seconds: {bill.core_us / 1e6:.1f} asked for, {used} used, {bill.idle_us / 1e6:.1f} idle",
-        f"{float(bill.gb_hours) * 3_600:.1f} GB-seconds asked for",
+        f"core-seconds: {bill.core_us / 1e6:.1f} requested, {used} used, {bill.idle_us / 1e6:.1f} idle",
+        f"{float(bill.gb_hours) * 3_600:.1f} GB-seconds requested",
         *(f"{_number(amount)} {currency}" for currency, amount in bill.money.items()),
     ]
     return "; ".join(parts)
 
 
 def pipeline_values(costs: Sequence[PipelineCost]) -> dict[str, Any]:
-    """Hours and money rounded to the ninth digit; ``days`` are what `always_on` is of."""
+    """Return hours and money rounded to nine digits; `always_on` refers to ``days``."""
     return {
         "pipelines": [
             {
@@ -114,20 +126,23 @@ def pipeline_values(costs: Sequence[PipelineCost]) -> dict[str, Any]:
 
 
 def day_values(bills: Mapping[date, Bill]) -> dict[str, Any]:
-    """One entry a day, and their sum."""
+    """Return one entry per day, and their sum."""
     days = [{"day": str(day), **_values(bill)} for day, bill in bills.items()]
     return {"days": days, "total": _values(total(bills.values()))}
 
 
 def _values(bill: Bill) -> dict[str, Any]:
-    return {
-        "runs": bill.runs,
+    figures = {
         "rows": bill.rows,
         "core_hours_asked": _rounded(bill.core_hours),
-        "core_hours_used": _rounded(bill.cpu_hours),
+        "core_hours_used": None if _used(bill) is None else _rounded(bill.cpu_hours),
         "core_hours_idle": _rounded(bill.idle_hours),
         "gb_hours_asked": _rounded(bill.gb_hours),
-        "gb_hours_peak": _rounded(bill.peak_gb_hours),
+        "gb_hours_peak": None if _used(bill) is None else _rounded(bill.peak_gb_hours),
+    }
+    return {
+        "runs": bill.runs,
+        **(figures if _known(bill) else dict.fromkeys(figures)),
         "money": {currency: _rounded(amount) for currency, amount in bill.money.items()},
         "runs_unpriced": bill.unpriced,
         "runs_unmeasured": bill.unmeasured,
@@ -149,38 +164,47 @@ def _rounded(value: Fraction) -> float:
     return float(round(value, 9))
 
 
-def _table(first: str, *names: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column(first, no_wrap=True)
-    for name in names:
-        table.add_column(name, justify="right")
-    return table
-
-
-def _asked(bill: Bill) -> list[str]:
-    if not bill.runs and bill.unknown:
-        return ["0", "", *["[dim]unknown[/]"] * 3]
-    used = _number(bill.cpu_hours) if bill.cpu_us or not bill.unmeasured else "[dim]unknown[/]"
+def _asked(bill: Bill) -> list[Text | str]:
+    if not _known(bill):
+        return ["0", *[UNKNOWN] * 4]
+    used = UNKNOWN if _used(bill) is None else _number(bill.cpu_hours)
     return [f"{bill.runs:,}", f"{bill.rows:,}", _number(bill.core_hours), used, _number(bill.gb_hours)]
 
 
-def _amounts(bill: Bill, days: Fraction, priced: Callable[[Bill, Fraction], str]) -> list[str]:
-    """In all, for a day and for a million rows; not for a day where less than one is looked at."""
-    if not bill.runs and bill.unknown:
-        return ["[dim]unknown[/]", "", ""]
-    a_day = priced(bill, 1 / days) if days >= 1 else ""
-    return [
-        priced(bill, Fraction(1)),
-        a_day,
-        priced(bill, Fraction(_MILLION, bill.rows)) if bill.rows else "",
-    ]
+def _cost(bill: Bill, priced: Callable[[Bill], str]) -> Text | str:
+    return priced(bill) if _known(bill) else UNKNOWN
+
+
+def _known(bill: Bill) -> bool:
+    """Whether anything is known about its runs; no runs at all cost nothing."""
+    return bool(bill.runs) or not bill.unknown
+
+
+def _used(bill: Bill) -> Fraction | None:
+    """Return core-hours used; None if unknown for all runs."""
+    return bill.cpu_hours if bill.cpu_us or not bill.unmeasured else None
+
+
+def _too_little(cost: PipelineCost) -> str | None:
+    """Return why costs per day or million rows cannot be computed; None if they can."""
+    if cost.bill.runs < LEAST_RUNS:
+        return f"{cost.bill.runs} of {LEAST_RUNS} runs needed"
+    return "needs runs of at least one day" if cost.days < 1 else None
+
+
+def _extrapolated(cost: PipelineCost, priced: Callable[[Bill, Fraction], str]) -> list[Text | str]:
+    """Return the costs per day and per million rows."""
+    bill = cost.bill
+    if cost.always_on is None:
+        return ["", ""]
+    if _too_little(cost):
+        return [UNKNOWN, UNKNOWN]
+    per_rows = priced(bill, Fraction(_MILLION, bill.rows)) if bill.rows else ""
+    return [priced(bill, 1 / cost.days), per_rows]
 
 
 def _teller(whole: Bill) -> Callable[..., str]:
-    """Says what a bill, or a part of it, comes to."""
+    """Return a function that formats a bill or a part of one."""
 
     def priced(bill: Bill, part: Fraction = Fraction(1)) -> str:
         if not whole.money:
@@ -196,7 +220,7 @@ def _number(value: Fraction) -> str:
 
 def _crosses(crossing: Crossing | str) -> str:
     if isinstance(crossing, str):
-        return "[dim]n/a[/]"
+        return "n/a"
     if crossing.every is None:
         return "any schedule"
     name, unit, _ = next(each for each in _UNITS if crossing.every < each[2])

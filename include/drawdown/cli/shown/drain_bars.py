@@ -1,4 +1,4 @@
-"""A watcher for a terminal: one bar per source against the backlog that the preflight has counted."""
+"""A watcher for terminals: one bar per source, measured against the backlog from the preflight."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, SpinnerColumn, Task, TaskID, TextColumn, TimeElapsedColumn
+from rich.text import Text
 
 from drawdown.application.watcher import Report, Watcher
 from drawdown.cli.shown.backlog import progress_of
@@ -16,6 +17,7 @@ from drawdown.metastore.records import Batch
 from drawdown.plan.preflight import Preflight
 from drawdown.sources.findings import backlog_size
 from drawdown.spec import Pipeline
+from drawdown.values.text import counted
 
 if TYPE_CHECKING:
     from drawdown.workspace import Workspace
@@ -23,21 +25,28 @@ if TYPE_CHECKING:
 
 @dataclass
 class _Bar:
-    """The bar of one source: what its backlog is counted in, and the rows read so far."""
+    """The bar of one source: the unit of its backlog and the rows read so far."""
 
     task: TaskID
     unit: str
     rows: int = 0
 
 
+class _Mark(SpinnerColumn):
+    """Turns while a bar moves; then a tick, or the sign of a run that did not end well."""
+
+    def render(self, task: Task) -> RenderableType:
+        return Text.from_markup(task.fields["mark"]) if task.fields["mark"] else super().render(task)
+
+
 class DrainBars(Watcher):
-    """A context manager: the bars are on the screen as long as it is open."""
+    """Context manager: shows the bars while it is open."""
 
     def __init__(self, workspace: Workspace, console: Console) -> None:
         self._storage = workspace.storage
         self._metastore = workspace.metastore
         self._progress = Progress(
-            SpinnerColumn(finished_text="[green]✓[/]"),
+            _Mark(finished_text="[green]✓[/]"),
             TextColumn("{task.description}"),
             BarColumn(bar_width=30),
             TextColumn("{task.fields[amount]}"),
@@ -58,12 +67,12 @@ class DrainBars(Watcher):
         self._progress.stop()
 
     def say(self, sentence: str) -> None:
-        """A line above the bars."""
+        """Print a line above the bars."""
         self._progress.print(sentence, markup=False)
 
     def looked(self, pipeline: Pipeline, found: Preflight) -> None:
         if not found.work:
-            self._row(f"{pipeline.name}: nothing new", total=1, completed=1)
+            self._row(f"{pipeline.name}: nothing new", total=1, completed=1, mark="[green]✓[/]")
             return
         bars = self._sources[pipeline.name] = {}
         for source in pipeline.streaming_sources:
@@ -86,7 +95,7 @@ class DrainBars(Watcher):
             self._progress.update(
                 bar.task,
                 advance=steps.get(source, 0),
-                note=f"batch {batch.batch_id}, {bar.rows:,} rows",
+                note=f"batch {batch.batch_id}, {counted(bar.rows, 'row')}",
             )
             self._show_amount(bar)
 
@@ -94,7 +103,11 @@ class DrainBars(Watcher):
         self._spark_is_up()
         for bar in self._sources.get(report.pipeline, {}).values():
             if report.error is not None:
-                self._progress.update(bar.task, note=f"[red]{escape(report.error.id)}[/]")
+                self._progress.update(bar.task, mark="[red]✗[/]", note=f"[red]{escape(report.error.id)}[/]")
+                self._progress.stop_task(bar.task)
+                continue
+            if report.stopped:
+                self._progress.update(bar.task, mark="[yellow]-[/]", note="stopped")
                 self._progress.stop_task(bar.task)
                 continue
             total = self._shown(bar).total
@@ -109,8 +122,8 @@ class DrainBars(Watcher):
             self._progress.remove_task(self._spark)
             self._spark = None
 
-    def _row(self, text: str, total: float | None = None, completed: int = 0) -> TaskID:
-        return self._progress.add_task(text, total=total, completed=completed, amount="", note="")
+    def _row(self, text: str, total: float | None = None, completed: int = 0, mark: str = "") -> TaskID:
+        return self._progress.add_task(text, total=total, completed=completed, amount="", note="", mark=mark)
 
     def _shown(self, bar: _Bar) -> Task:
         return self._progress.tasks[self._progress.task_ids.index(bar.task)]

@@ -1,31 +1,33 @@
-"""A plan as a page for a pull request: the answer first, then what it rests on."""
+"""Formats a plan as a page for a pull request: the answer first, then the details."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from drawdown.values.text import counted
+
 _ANSWERS = {
-    True: "❌ **The next run would be refused.** Nothing would be touched.",
-    False: "✅ **The next run would start.**",
+    "refused": "❌ **The next run would be refused.** Nothing would be changed.",
+    "start": "✅ **The next run would start.**",
+    "nothing": "✅ **The next run has nothing to do.**",
 }
 _SIGNS = {"refused": "❌ refused", "warning": "⚠️ warning", "allowed": "✅ allowed", "note": "note"}
 
 
 def plan_markdown(values: Mapping[str, Any], amounts: Mapping[str, str]) -> str:
-    """The page.
+    """Return the page.
 
     Args:
         values: the JSON form of the plan (`drawdown plan --json`).
-        amounts: by source what a run would read, in words.
+        amounts: per source, a description of what a run would read.
     """
     verdicts = values["verdicts"]
-    refused = any(verdict["level"] == "refused" for verdict in verdicts)
     generation = values["generation"]
-    of = "no run has been yet" if generation is None else f"checkpoint generation {generation}"
+    of = "no run yet" if generation is None else f"checkpoint generation {generation}"
     parts = [
         f"## Plan of `{values['pipeline']}`",
-        f"{_ANSWERS[refused]} ({of})",
+        f"{_ANSWERS[values['answer']]} ({of})",
         "### Since the checkpoint was made",
         _table(
             ("verdict", "about", "what", "do"),
@@ -35,7 +37,7 @@ def plan_markdown(values: Mapping[str, Any], amounts: Mapping[str, str]) -> str:
             ],
         )
         if verdicts
-        else "No change, and nothing to warn of.",
+        else "No changes, no warnings.",
         "### What a run would read",
         _table(("source", "amount"), [(f"`{name}`", amount) for name, amount in amounts.items()]),
         _fit(values["fit"]),
@@ -47,11 +49,13 @@ def plan_markdown(values: Mapping[str, Any], amounts: Mapping[str, str]) -> str:
 
 
 def state_sentence(state: Mapping[str, Any] | None) -> str:
-    """How large the state is."""
+    """Describe the size of the state."""
     if state is None:
         return "no state yet"
-    rows = "rows unknown (no run record tells)" if state["rows"] is None else f"{state['rows']:,} rows"
-    return f"{rows} after the last batch; {state['bytes']:,} bytes in {state['files']:,} files"
+    rows = "rows not counted" if state["rows"] is None else counted(state["rows"], "row")
+    return (
+        f"{rows} after the last batch; {counted(state['bytes'], 'byte')} in {counted(state['files'], 'file')}"
+    )
 
 
 def _state(state: Mapping[str, Any] | None) -> str:
@@ -69,6 +73,6 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def _cell(text: str) -> str:
-    """One line; what Markdown would take for its own is escaped."""
+    """Return one line with Markdown escaped."""
     flat = " ".join(text.split()).replace("|", "\\|")
     return flat.replace("<", "&lt;").replace(">", "&gt;")

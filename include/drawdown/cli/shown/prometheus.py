@@ -1,7 +1,7 @@
-"""The newest drain of each pipeline in Prometheus' text format: what is left to scrape when a drain is over.
+"""Writes the newest drain of each pipeline in Prometheus' text format, to scrape after a drain is over.
 
-A drain lives for a minute, and nobody scrapes it in time. A file with this text is what node_exporter's
-textfile collector and the Pushgateway take.
+A drain often lives only for a minute, too short to be scraped. node_exporter's textfile collector and the
+Pushgateway accept a file with this text.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HELP = {
 
 
 def exposition(newest: Iterable[Newest]) -> str:
-    """Gauges by pipeline, text format 0.0.4 of Prometheus; a value that a run does not have is left out."""
+    """Return gauges per pipeline in Prometheus' text format 0.0.4, without values that a run lacks."""
     samples = [sample for each in newest for sample in _samples(each)]
     lines: list[str] = []
     for name, text in _HELP.items():
@@ -46,9 +46,10 @@ def _samples(newest: Newest) -> Iterator[tuple[str, str, float]]:
     pipeline = f'pipeline="{run.pipeline}"'
     for state in get_args(RunState):
         yield "drawdown_run_state", f'{pipeline},state="{state}"', float(run.state == state)
-    for count, rows in asdict(run.counts).items():
-        yield "drawdown_run_rows", f'{pipeline},count="{count}"', rows
-    yield "drawdown_run_batches", pipeline, run.batches
+    if run.counted:
+        for count, rows in asdict(run.counts).items():
+            yield "drawdown_run_rows", f'{pipeline},count="{count}"', rows
+        yield "drawdown_run_batches", pipeline, run.batches
     took = seconds(run)
     if took is not None:
         yield "drawdown_run_seconds", pipeline, took

@@ -1,104 +1,135 @@
-"""Run records as the CLI shows them: a table for people, plain values for JSON."""
+"""Formats run records: listings for people, plain values for JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from drawdown.metastore.records import Run
+from drawdown.metastore.state_rows import state_rows, with_known_rows
+from drawdown.values.text import in_utc
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.text import Text
 
-_COUNTS = ("read", "malformed", "future", "quarantined", "late", "published")
+    from drawdown.cli.shown.listing import Listing
+
+_ASIDE = ("malformed", "future", "quarantined")
+_MORE = ("malformed", "future", "quarantined", "late")
 _STYLES = {
     **{"succeeded": "green", "running": "cyan", "stopped": "yellow", "failed": "red", "crashed": "red"},
     **{"pass": "green", "warn": "yellow", "fail": "red", "error": "red"},
 }
 
 
-def run_table(rows: Iterable[tuple[str, Run | None]], *, ids: bool) -> Table:
-    """One line a run; a pipeline without a run had nothing to do.
+def run_table(
+    rows: Iterable[tuple[str, Run | None]], *, when: bool = True, name: bool = True, wide: bool = False
+) -> Listing:
+    """Return one line per run; a pipeline without a run had no work.
 
     Args:
-        ids: whether to show run ids, kinds and start times.
+        when: whether to show start times, and with `wide` run ids and kinds.
+        name: whether to show pipeline names; not needed if all runs are of one.
     """
-    from rich import box
-    from rich.table import Table
+    from drawdown.cli.shown.listing import Column, listing
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("run", "kind", "started (UTC)") if ids else ():
-        table.add_column(name, no_wrap=True)
-    table.add_column("pipeline", no_wrap=True)
     rows = list(rows)
-    # Rare, and nothing to overlook: a column of zeros would hide it.
+    # Rare but important: a column of zeros would hide it, so it is shown only when needed.
     lost = any(run is not None and run.counts.lost for _, run in rows)
-    counts = (*_COUNTS, "lost") if lost else _COUNTS
-    for name in counts:
-        table.add_column(name, justify="right")
-    for name in ("watermark (UTC)", "verdict", "state"):
-        table.add_column(name)
-    table.add_column("seconds", justify="right")
-    for pipeline, run in rows:
-        table.add_row(*_cells(pipeline, run, counts, ids))
-    return table
+    columns = [
+        *([Column("run", wide=True), Column("kind", wide=True), Column("when (UTC)")] if when else ()),
+        *([Column("pipeline", "text")] if name else ()),
+        Column("state"),
+        Column("read", "number"),
+        *(Column(each, "number", wide=True) for each in _MORE),
+        Column("set aside", "number"),
+        *([Column("lost", "number")] if lost else ()),
+        Column("published", "number"),
+        Column("watermark (UTC)", wide=True),
+        Column("took", "number"),
+    ]
+    shown = ("read", *_MORE, "aside", *(["lost"] if lost else ()), "published")
+    cells = [
+        [*(_when(run) if when else ()), *([pipeline] if name else ()), *_cells(run, shown, wide)]
+        for pipeline, run in rows
+    ]
+    return listing(columns, cells, wide=wide)
 
 
-def progress_table(run: Run) -> Table:
-    """One line for each of the last batches of a run: how long each phase that counts took, and the state."""
-    from rich import box
-    from rich.table import Table
+def progress_table(run: Run) -> Listing:
+    """Return one line per recent batch of a run: its duration, and the state after it."""
+    from drawdown.cli.shown.listing import Column, count, duration, listing, plain
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for name in ("batch", "rows", "ms", "of which the batch itself", "state rows", "state bytes"):
-        table.add_column(name, justify="right")
-    table.add_column("watermark")
+    columns = [
+        Column("batch", "number"),
+        Column("rows", "number"),
+        Column("took", "number"),
+        Column("state rows", "number"),
+        Column("state bytes", "number"),
+        Column("watermark (UTC)"),
+    ]
+    lines: list[list[Text | str]] = []
     for entry in run.progress:
-        took, operators = entry["duration_ms"], entry["operators"]
-        table.add_row(
-            str(entry["batch_id"]),
-            f"{entry['rows']:,}",
-            f"{took.get('triggerExecution', 0):,}",
-            f"{took.get('addBatch', 0):,}",
-            f"{sum(operator['rows'] for operator in operators):,}" if operators else "",
-            f"{sum(operator['memory_bytes'] for operator in operators):,}" if operators else "",
-            entry["watermark"] or "",
+        took, operators = entry["duration_ms"].get("triggerExecution"), entry["operators"]
+        kept = state_rows(operators)
+        memory = sum(operator["memory_bytes"] for operator in operators)
+        lines.append(
+            [
+                plain(entry["batch_id"]),
+                count(entry["rows"], exact=False),
+                duration(None if took is None else took / 1_000),
+                ("not counted" if kept is None else plain(kept)) if operators else "",
+                plain(memory) if operators else "",
+                in_utc(datetime.fromisoformat(entry["watermark"])) if entry["watermark"] else "",
+            ]
         )
-    return table
+    return listing(columns, lines)
 
 
 def run_values(run: Run) -> dict[str, Any]:
-    """Every field of a run record, and how long it took."""
-    return {**asdict(run), "seconds": seconds(run)}
+    """Return every field of a run record, and its duration; unknown figures are None."""
+    values = {**asdict(run), "seconds": seconds(run)}
+    values["progress"] = [with_known_rows(entry) for entry in run.progress]
+    if not run.counted:
+        values |= {"batches": None, "counts": dict.fromkeys(values["counts"])}
+    return values
 
 
 def seconds(run: Run) -> float | None:
-    """From start to end; None while it runs."""
+    """Return the time from start to end; None while it runs."""
     if run.ended_at is None or run.started_at is None:
         return None
     return round((run.ended_at - run.started_at).total_seconds(), 3)
 
 
-def _cells(pipeline: str, run: Run | None, counts: Sequence[str], ids: bool) -> list[str]:
+def outcome(run: Run) -> str:
+    """Combine state and verdict: the verdict of a successful run, else the state and a verdict if any."""
+    if run.verdict is None:
+        return run.state
+    return run.verdict if run.state == "succeeded" else f"{run.state}, {run.verdict}"
+
+
+def _when(run: Run | None) -> list[str]:
+    from drawdown.cli.shown.listing import moment
+
+    return ["", "", ""] if run is None else [run.run_id, run.kind, moment(run.started_at)]
+
+
+def _cells(run: Run | None, counts: Sequence[str], wide: bool) -> list[Text | str]:
+    from rich.text import Text
+
+    from drawdown.cli.shown.listing import count, duration
+
     if run is None:
-        return [pipeline, *["[dim]-[/]"] * len(counts), "", "", "[dim]nothing new[/]", ""]
-    started = f"{run.started_at:%Y-%m-%d %H:%M:%S}" if run.started_at else ""
-    took = seconds(run)
+        return [Text("nothing new", "dim"), *[Text("-", "dim")] * len(counts), "", ""]
+    known = asdict(run.counts)
+    known["aside"] = sum(known[each] for each in _ASIDE)
+    said = outcome(run)
     return [
-        *((run.run_id, run.kind, started) if ids else ()),
-        pipeline,
-        *(_number(getattr(run.counts, name)) for name in counts),
-        f"{run.watermark:%Y-%m-%d %H:%M}" if run.watermark else "",
-        _styled(run.verdict or ""),
-        _styled(run.state),
-        "" if took is None else f"{took:.1f}",
+        Text(said, _STYLES.get(said, _STYLES.get(run.state, ""))),
+        *(count(known[each] if run.counted else None, exact=wide) for each in counts),
+        in_utc(run.watermark) if run.watermark else "",
+        duration(seconds(run)),
     ]
-
-
-def _number(count: int) -> str:
-    return f"{count:,}" if count else "[dim]0[/]"
-
-
-def _styled(word: str) -> str:
-    return f"[{_STYLES[word]}]{word}[/]" if word in _STYLES else word

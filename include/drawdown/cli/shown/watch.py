@@ -1,11 +1,13 @@
-"""What a watch shows while it goes on."""
+"""The screen of a watch."""
 
 from __future__ import annotations
 
 import sys
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from drawdown.application.watcher import Watcher
+from drawdown.values.text import counted, utc
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class WatchScreen(Watcher):
-    """One line a batch and a verdict; on a terminal, what the query is doing below them."""
+    """Prints one line per batch and verdict; on a terminal, the query's status below them."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -43,18 +45,19 @@ class WatchScreen(Watcher):
         aside = counts.read - counts.fed
         self.say(
             f"{pipeline.name}: batch {batch.batch_id}: {counts.read:,} read, {counts.staged:,} staged"
-            + (f", {aside:,} set aside" if aside else "")
+            + (f", {aside:,} quarantined" if aside else "")
             + (f", {counts.late:,} late" if counts.late else "")
         )
 
     def judged(self, pipeline: Pipeline, verdict: Verdict, published: int) -> None:
         if verdict.last_batch >= 0:
-            batches = f"batches {verdict.first_batch} to {verdict.last_batch}"
-            self.say(f"{pipeline.name}: {batches}: {verdict.outcome}, {published:,} row(s) published")
+            rows = counted(published, "row")
+            self.say(f"{pipeline.name}: {verdict.batches}: {verdict.outcome}, {rows} published")
 
     def progress(self, pipeline: Pipeline, entry: dict[str, Any]) -> None:
         if self._status is not None:
             took = entry["duration_ms"].get("triggerExecution", 0)
-            watermark = f", watermark {entry['watermark']}" if entry["watermark"] else ""
+            at = entry["watermark"]
+            watermark = f", watermark {utc(datetime.fromisoformat(at))}" if at else ""
             last = f"batch {entry['batch_id']} took {took:,} ms{watermark}"
             self._status.update(f"{pipeline.name}: {entry['status']} [dim]({last}; Ctrl-C stops)[/]")

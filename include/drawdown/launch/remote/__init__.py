@@ -1,1 +1,1 @@
-"""Requests to the services that run a driver elsewhere: one module a service."""
+"""Requests to the services that run a driver elsewhere: one module per service."""

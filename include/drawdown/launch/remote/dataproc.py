@@ -1,4 +1,4 @@
-"""The requests of an order to Dataproc: a cluster, and a job on it."""
+"""The requests to Dataproc for a job: a cluster, and the job on it."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from drawdown.launch.remote.request import JobRequest, joined
 from drawdown.spec import Airflow, DataprocCluster
 
 _BESIDE_THE_JOB = timedelta(hours=1)
-"""To start, and to wait for a place in the pool."""
+"""Time to start, and to wait for a slot in the pool."""
 
 
 def cluster_config(order: JobRequest, profile: DataprocCluster) -> dict[str, Any]:
-    """A dataproc_v1.ClusterConfig: a master and workers, gone when idle or, at last, after all tries."""
+    """Return a dataproc_v1.ClusterConfig: master and workers, deleted when idle or after all tries."""
     ours = {
         "master_config": {"num_instances": 1, "machine_type_uri": profile.machine_type},
         "worker_config": {"num_instances": order.workers, "machine_type_uri": profile.machine_type},
@@ -26,7 +26,7 @@ def cluster_config(order: JobRequest, profile: DataprocCluster) -> dict[str, Any
 
 
 def job(order: JobRequest) -> dict[str, Any]:
-    """A dataproc_v1.Job. The cluster's own Spark starts a program that submits with this project's."""
+    """Return a dataproc_v1.Job: a program, started by the cluster's Spark, submits with this project's."""
     return {
         "placement": {"cluster_name": order.name},
         "pyspark_job": {

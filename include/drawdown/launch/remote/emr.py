@@ -1,4 +1,4 @@
-"""The requests of an order to EMR on EC2: RunJobFlow for its cluster, AddJobFlowSteps for its driver."""
+"""The requests to EMR on EC2 for a job: RunJobFlow for its cluster, AddJobFlowSteps for its driver."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from drawdown.spec import EmrCluster
 
 
 def job_flow(order: JobRequest, profile: EmrCluster) -> dict[str, Any]:
-    """A primary node, and a core node for each worker; it ends when it has been idle."""
+    """Return a cluster of a primary node and a core node per worker, which ends after it has been idle."""
     groups = (("MASTER", 1), ("CORE", order.workers))
     ours = {
         "Name": order.name,
@@ -27,7 +27,7 @@ def job_flow(order: JobRequest, profile: EmrCluster) -> dict[str, Any]:
 
 
 def step(order: JobRequest) -> dict[str, Any]:
-    """The driver runs on the primary node; a failed step leaves the cluster to the next try."""
+    """Return a step that runs the driver on the primary node; if it fails, the next try uses the cluster."""
     home = order.profile.home
     return {
         "Name": order.name,

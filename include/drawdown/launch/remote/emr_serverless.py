@@ -1,4 +1,4 @@
-"""The request of an order to EMR Serverless: StartJobRun."""
+"""The request to EMR Serverless for a job: StartJobRun."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _DRIVER_ENVIRONMENT = "spark.emr-serverless.driverEnv"
 
 
 def job_driver(order: JobRequest) -> dict[str, Any]:
-    """What the job runs; Spark is the application's own, the rest is in its image."""
+    """Return what the job runs; Spark is the application's own, the rest is in its image."""
     home = order.profile.home
     conf = order.conf | {
         f"{_DRIVER_ENVIRONMENT}.PYSPARK_DRIVER_PYTHON": f"{home}/.venv/bin/python",
@@ -31,7 +31,7 @@ def job_driver(order: JobRequest) -> dict[str, Any]:
 
 
 def configuration_overrides(profile: EmrServerlessCluster) -> dict[str, Any]:
-    """Secrets are named, and put into the driver's environment by the service (`EMR.secret@`)."""
+    """Return overrides that name secrets; the service passes them to the driver (`EMR.secret@`)."""
     if not profile.secrets:
         return dict(profile.configuration_overrides)
     named = {

@@ -1,4 +1,4 @@
-"""The SparkApplication (sparkoperator.k8s.io/v1beta2) of an order, for the Spark operator."""
+"""The SparkApplication (sparkoperator.k8s.io/v1beta2) of a job, for the Spark operator."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from drawdown.spec import KubernetesCluster
 
 _FIELDS = ("spark.driver.memory", "spark.executor.instances", "spark.executor.cores", "spark.executor.memory",
            "spark.dynamicAllocation.enabled")  # fmt: skip
-"""Settings that have fields of their own."""
+"""Settings that the resource has fields for."""
 
 
 def spark_application(order: JobRequest, profile: KubernetesCluster) -> dict[str, Any]:
-    """The resource, without a name: the operator gives it one for each try."""
+    """Return the resource, without a name: the operator names it for each try."""
     conf = {key: value for key, value in order.conf.items() if key not in _FIELDS}
     conf["spark.kubernetes.driverEnv.PYTHONPATH"] = f"{profile.home}/include"
     secret = {} if profile.secret is None else {"envFrom": [{"secretRef": {"name": profile.secret}}]}
@@ -26,7 +26,7 @@ def spark_application(order: JobRequest, profile: KubernetesCluster) -> dict[str
         "sparkVersion": version("pyspark"),
         "mainApplicationFile": f"local://{order.application}",
         "arguments": order.job_arguments,
-        # Airflow tries again, after the lease has run out.
+        # Airflow retries, after the lease has expired.
         "restartPolicy": {"type": "Never"},
         "sparkConf": conf,
         "driver": {"memory": profile.driver_memory, "serviceAccount": profile.service_account, **secret},

@@ -1,7 +1,7 @@
-"""A job for a cluster elsewhere: its driver's arguments, in terms that every service's request is made of.
+"""A job for a cluster elsewhere: its driver's arguments, from which every service's request is built.
 
-The project stands in a folder on those machines (the profile's `home`), so a request names files of that
-folder and carries none. Secrets are in the environment there (docs/clusters.md), never in a request.
+The project is in a folder on those machines (the profile's `home`), so a request names files in that folder
+and uploads none. Secrets are in the environment there (docs/clusters.md), never in a request.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from drawdown.launch.settings import LOGGING, logging, of_every_driver, with_pro
 from drawdown.spec import Pipeline, Project, RemoteCluster
 
 _LOGGING = PurePosixPath(*LOGGING.parts[-4:])
-"""Below `home`."""
+"""Path below `home`."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +27,10 @@ class JobRequest:
     """One job for one run.
 
     Attributes:
-        workers: executors, each on a machine of its own where the service has machines.
+        workers: number of executors, each on its own machine if the service has machines.
         job: name of a file in `jobs`.
-        arguments: of the job, without `--project`.
-        key: of the run.
+        arguments: the job's arguments, without `--project`.
+        key: the run's key.
     """
 
     project: Project
@@ -46,17 +46,17 @@ class JobRequest:
 
     @property
     def application(self) -> str:
-        """Path of the program that the driver runs."""
+        """Return the path of the program that the driver runs."""
         return f"{self.profile.home}/jobs/{self.job}.py"
 
     @property
     def job_arguments(self) -> list[str]:
-        """Its arguments."""
+        """Return the program's arguments."""
         return ["--project", self.profile.home, *self.arguments]
 
     @property
     def conf(self) -> dict[str, str]:
-        """Its Spark settings, without a master."""
+        """Return its Spark settings, without a master."""
         home, profile = self.profile.home, self.profile
         jars = f"{home}/.drawdown/jars/*"
         ours = of_every_driver(profile) | {
@@ -69,27 +69,27 @@ class JobRequest:
             "spark.dynamicAllocation.enabled": "false",
             "spark.pyspark.python": f"{home}/.venv/bin/python",
             "spark.executorEnv.PYTHONPATH": f"{home}/include",
-            # PySpark hands timestamps to Python code in the time zone of its process.
+            # PySpark passes timestamps to Python code in the time zone of its process.
             "spark.executorEnv.TZ": "UTC",
         }
         return with_profile(ours, profile)
 
     @property
     def launched(self) -> list[str]:
-        """Arguments of jobs/launch.py, which submits to YARN with this project's Spark."""
+        """Return the arguments of jobs/launch.py, which submits to YARN with this project's Spark."""
         settings = [part for key, value in self.conf.items() for part in ("--conf", f"{key}={value}")]
         submit = ["--master", "yarn", "--deploy-mode", "client", "--name", self.name, *settings]
         return [self.profile.home, *submit, self.application, *self.job_arguments]
 
 
 def name_of(key: str) -> str:
-    """A name for what a run is given, the same at every try: at most 44 letters, digits, hyphens."""
+    """Return a name for a run's resources, the same for every try: at most 44 letters, digits, hyphens."""
     readable = re.sub(r"[^a-z0-9]+", "-", key.lower())[:24].strip("-")
     return f"drawdown-{readable}-{sha256(key.encode()).hexdigest()[:10]}"
 
 
 def refuse_unreachable(project: Project, pipelines: Iterable[Pipeline], profile: RemoteCluster) -> None:
-    """What a driver elsewhere could not reach.
+    """Refuse what a driver elsewhere could not reach.
 
     Raises:
         SpecError: ``cluster.storage``, ``cluster.metastore``, ``cluster.login``.
@@ -101,7 +101,7 @@ def refuse_unreachable(project: Project, pipelines: Iterable[Pipeline], profile:
             "cluster.storage",
             f"{driver}, and the storage root is a folder of this machine",
             where=where,
-            do="let `storage_root:` be an address such as s3a://bucket/folder",
+            do="set `storage_root:` to an address, for example s3a://bucket/folder",
         )
     if project.metastore_url.startswith("sqlite:"):
         raise SpecError(
@@ -120,7 +120,7 @@ def refuse_unreachable(project: Project, pipelines: Iterable[Pipeline], profile:
 
 
 def joined(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
-    """A request in which mappings are joined at every depth; elsewhere ours stands."""
+    """Merge two requests: mappings are merged at every depth, for other values ours wins."""
     whole = dict(theirs)
     for key, value in ours.items():
         both = isinstance(value, Mapping) and isinstance(whole.get(key), Mapping)

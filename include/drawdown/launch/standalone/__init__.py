@@ -1,1 +1,1 @@
-"""A standalone cluster for one run: its folder, its supervisor, and the reaper of those left over."""
+"""A standalone cluster for one run: its folder, its supervisor, and the reaper of abandoned clusters."""

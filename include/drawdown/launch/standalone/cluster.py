@@ -1,4 +1,4 @@
-"""A standalone cluster for one run: spun up, found again by its key, given to an application, taken down."""
+"""Start a standalone cluster for one run, find it by its key, configure applications for it, stop it."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from drawdown.spec import Project, StandaloneCluster
 _DAEMON_MEMORY = "256m"
 _DAEMON_OPTIONS = "SPARK_DAEMON_JAVA_OPTS"
 _DAEMON_JAVA = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""Master and workers compute nothing; the options of the user's environment come after these."""
+"""Master and workers do little work; the options of the user's environment come after these."""
 _LOOK_EVERY = 0.05
 
 
 @dataclass(frozen=True)
 class Ask:
-    """For whom a cluster is, and how large it is to be.
+    """Which run needs a cluster, and of which size.
 
     Attributes:
-        key: by which it is found again: one cluster for each.
-        by: of the run, for the record.
+        key: identifies the cluster: there is one per key.
+        by: who requested the run, for the record.
     """
 
     key: str
@@ -48,13 +48,13 @@ class Ask:
 
 
 def spin_up(project: Project, ask: Ask) -> ClusterRecord:
-    """A cluster that goes on without this process, until `take_down` or its TTL.
+    """Start a cluster that continues without this process, until `shut_down` or its TTL.
 
-    One that stands already for the key is taken down before. When this process ends half-way, however it
-    ends, so does the cluster.
+    A cluster that already runs for the key is stopped first. If this process ends before the cluster is up,
+    for whatever reason, the cluster ends too.
 
     Raises:
-        MachineError: ``cluster.not-up``, ``jars.missing``; nothing is left then.
+        MachineError: ``cluster.not-up``, ``jars.missing``; nothing is left running.
     """
     record, held = _start(project, ask)
     held.write(KEEP)
@@ -64,10 +64,10 @@ def spin_up(project: Project, ask: Ask) -> ClusterRecord:
 
 @contextmanager
 def attended(project: Project, ask: Ask) -> Iterator[ClusterRecord]:
-    """A cluster that ends with the block, and with this process, however that ends.
+    """Start a cluster that ends with the block, and with this process, however that ends.
 
     Raises:
-        MachineError: as `spin_up`.
+        MachineError: see `spin_up`.
     """
     record, held = _start(project, ask)
     try:
@@ -77,19 +77,19 @@ def attended(project: Project, ask: Ask) -> Iterator[ClusterRecord]:
 
 
 def shut_down(project: Project, key: str) -> bool:
-    """End the cluster of a key and wait until no process of it is left; whether there was one."""
+    """End the cluster of a key and wait until none of its processes is left; return whether there was one."""
     return ClusterFolder.of(project.state_dir, key).end()
 
 
 def standing(project: Project, key: str) -> ClusterRecord | None:
-    """The cluster of a key; None when there is none, or none that is up."""
+    """Return the cluster of a key; None when there is none, or it is not up."""
     folder = ClusterFolder.of(project.state_dir, key)
     record = folder.record()
     return record if record is not None and record.master and folder.is_kept() else None
 
 
 def settings_of(project: Project, profile: StandaloneCluster, key: str, cluster: ClusterRecord) -> Settings:
-    """The settings of an application on a cluster: one executor on each worker, with all that it has.
+    """Return an application's settings for a cluster: one executor per worker, with all its resources.
 
     Raises:
         MachineError: ``jars.missing``.
@@ -100,17 +100,17 @@ def settings_of(project: Project, profile: StandaloneCluster, key: str, cluster:
         **ON_THIS_MACHINE,
         "spark.executor.memory": cluster.memory,
         "spark.executor.extraClassPath": driver_class_path(root),
-        # What a killed executor has unpacked goes with the cluster.
+        # Files that a killed executor has unpacked are removed with the cluster.
         "spark.executor.extraJavaOptions": f"{java_options(root)} -Djava.io.tmpdir={folder.scratch}",
-        # PySpark hands timestamps to Python code in the time zone of its process.
+        # PySpark passes timestamps to Python code in the time zone of its process.
         "spark.executorEnv.TZ": "UTC",
     }
     return Settings(conf_of(project, profile, conf), folder.properties)
 
 
 def _start(project: Project, ask: Ask) -> tuple[ClusterRecord, IO[bytes]]:
-    """A cluster that is up, and the pipe to its supervisor, which ends it when that is closed."""
-    # Before anything is started: what is missing is said at once.
+    """Start a cluster; return it and the pipe to its supervisor, whose closing ends the cluster."""
+    # Check for missing jars before anything is started.
     driver_class_path(machine_root(project.root))
     reap(project)
     shut_down(project, ask.key)
@@ -124,7 +124,7 @@ def _start(project: Project, ask: Ask) -> tuple[ClusterRecord, IO[bytes]]:
 
 
 def _begin(project: Project, folder: ClusterFolder, ask: Ask) -> IO[bytes]:
-    """Write down the request and start the supervisor, which has the folder's lock from its first moment."""
+    """Write the request and start the supervisor, which holds the folder's lock from the start."""
     lock = folder.make()
     try:
         folder.properties.touch(mode=0o600)
@@ -148,14 +148,14 @@ def _begin(project: Project, folder: ClusterFolder, ask: Ask) -> IO[bytes]:
         raise
     finally:
         os.close(lock)
-    # It forks the supervisor, and ends.
+    # This process forks the supervisor and ends.
     process.wait()
     assert process.stdin is not None
     return process.stdin
 
 
 def _when_up(folder: ClusterFolder) -> ClusterRecord:
-    """The record once all workers are registered; the supervisor ends when they take too long."""
+    """Wait until all workers are registered, and return the record. The supervisor limits the time."""
     while folder.is_kept():
         record = folder.record()
         if record is not None and record.master:
@@ -163,9 +163,9 @@ def _when_up(folder: ClusterFolder) -> ClusterRecord:
         time.sleep(_LOOK_EVERY)
     raise MachineError(
         "cluster.not-up",
-        f"the cluster did not come up: {last_lines(folder.log)}",
+        f"the cluster did not start: {last_lines(folder.log)}",
         where=str(folder.log),
-        do="read the log named above; `drawdown doctor` says what this machine lacks",
+        do="read the log named above; `drawdown doctor` shows what this machine lacks",
     )
 
 
@@ -176,23 +176,23 @@ def _give_up(project: Project, ask: Ask, held: IO[bytes]) -> None:
 
 
 def _private_settings() -> str:
-    """A file in Java's form for master, workers and drivers of one cluster."""
+    """Return the content of a Java properties file for master, workers and drivers of one cluster."""
     settings = {
         "spark.authenticate": "true",
         "spark.authenticate.secret": secrets.token_hex(32),
-        # It asks nobody for the secret (org.apache.spark.deploy.rest.StandaloneRestServer).
+        # The REST server does not check the secret (org.apache.spark.deploy.rest.StandaloneRestServer).
         "spark.master.rest.enabled": "false",
-        # Nor do the pages, and they have buttons.
+        # The pages do not check it either, and have buttons.
         "spark.ui.killEnabled": "false",
         "spark.master.ui.decommission.allow.mode": "DENY",
-        # A port that was free a moment ago, and no other.
+        # Use only the port that was found free.
         "spark.port.maxRetries": "0",
     }
     return "".join(f"{key} {value}\n" for key, value in settings.items())
 
 
 def _environment(project: Project, folder: ClusterFolder) -> dict[str, str]:
-    """Of supervisor, daemons and executors; from this process's, so that Python finds the same modules."""
+    """Return the environment of supervisor, daemons and executors, with this process's Python modules."""
     return {
         **for_spark(os.environ, project.passed_environment),
         MARK: str(folder.path),
@@ -203,6 +203,6 @@ def _environment(project: Project, folder: ClusterFolder) -> dict[str, str]:
         "SPARK_DAEMON_MEMORY": _DAEMON_MEMORY,
         _DAEMON_OPTIONS: f"{_DAEMON_JAVA} {os.environ.get(_DAEMON_OPTIONS, '')}",
         "PYSPARK_PYTHON": sys.executable,
-        # Spark's daemons and Python's workers take times from it.
+        # Spark's daemons and Python's workers use it as their time zone.
         "TZ": "UTC",
     }

@@ -1,10 +1,10 @@
-"""The folder of one standalone cluster: who keeps it, what was ordered, and where its master listens.
+"""The folder of one standalone cluster: its supervisor's lock, the request, and the master's address.
 
-.drawdown/clusters/<key>/       mode 0700; gone when the cluster is
-    lock                        held (flock) by the supervisor for as long as it lives, so by nobody else
-    cluster.json                what was ordered; with the master's address once the workers are registered
+.drawdown/clusters/<key>/       mode 0700; removed with the cluster
+    lock                        held (flock) by the supervisor for as long as it lives, and by nothing else
+    cluster.json                the request; and the master's address once the workers are registered
     spark.properties            mode 0600: the cluster's secret
-    work, scratch               of workers and executors
+    work, scratch               files of workers and executors
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from drawdown.processes.descendants import kill_marked
 from drawdown.processes.private_folder import private_folder
 
 MARK = "DRAWDOWN_CLUSTER"
-"""Environment variable of the supervisor and everything below it: the folder."""
+"""Environment variable of the supervisor and all its descendants: the folder."""
 
 _ENDS_WITHIN = 10.0
 """Seconds that a supervisor may take to end."""
@@ -38,9 +38,9 @@ class ClusterRecord:
     """What is known about a cluster.
 
     Attributes:
-        workers, cores, memory: how many, and of each; memory in Spark's words.
+        workers, cores, memory: number of workers, and what each has; memory in Spark's notation.
         until: when it ends at the latest, seconds since 1970 UTC.
-        asked_by: of the run it is for.
+        asked_by: who requested the run it is for.
         keeper: process id of the supervisor; None until it was started.
         master: ``spark://host:port``; empty until all workers are registered.
         machine: name of the machine it runs on.
@@ -58,13 +58,13 @@ class ClusterRecord:
 
 @dataclass(frozen=True)
 class ClusterFolder:
-    """The folder at ``path``, whether it is there or not."""
+    """The folder at ``path``, whether it exists or not."""
 
     path: Path
 
     @classmethod
     def of(cls, state_dir: Path, key: str) -> ClusterFolder:
-        """The folder for a key, which may be any text."""
+        """Return the folder for a key, which may be any text."""
         readable = re.sub(r"[^A-Za-z0-9_.\-]", "_", key)[:60].lstrip(".")
         return cls(clusters_dir(state_dir) / f"{readable}-{sha256(key.encode()).hexdigest()[:12]}")
 
@@ -78,25 +78,25 @@ class ClusterFolder:
 
     @property
     def log(self) -> Path:
-        """What daemons and supervisor print; beside the other logs: it outlives a cluster that died."""
+        """Return the log of daemons and supervisor, kept beside the other logs after a cluster died."""
         return self.path.parents[1] / "logs" / "clusters" / f"{self.path.name}.log"
 
     def make(self) -> int:
-        """The folder, new, and a descriptor that holds its lock."""
+        """Create the folder and return a descriptor that holds its lock."""
         private_folder(self.log.parent.parent)
         private_folder(self.log.parent)
         private_folder(self.path.parent)
         self.path.mkdir(mode=0o700)
         self.scratch.mkdir()
         while (lock := self.lock()) is None:
-            # A reaper that looks whether anybody keeps it.
+            # A reaper is checking whether the folder has a supervisor.
             time.sleep(0.01)
         return lock
 
     def record(self) -> ClusterRecord | None:
-        """None when there is none, or none that can be read."""
+        """Return the record; None when there is none or it cannot be read."""
         try:
-            return ClusterRecord(**json.loads((self.path / "cluster.json").read_text()))
+            return self._read()
         except (OSError, ValueError, TypeError):
             return None
 
@@ -105,17 +105,24 @@ class ClusterFolder:
         aside.write_text(json.dumps(asdict(record)))
         aside.replace(self.path / "cluster.json")
 
-    def note(self, **values: Any) -> None:
-        """Change these values of the record, which is there."""
-        record = self.record()
-        assert record is not None
-        self.write(replace(record, **values))
-
-    def lock(self) -> int | None:
-        """A descriptor that holds the lock until it is closed; None when a supervisor holds it.
+    def note(self, **values: Any) -> ClusterRecord:
+        """Change these values of the record; return it as it is now.
 
         Raises:
-            FileNotFoundError: there is no such folder.
+            OSError, ValueError, TypeError: there is no record, or none that can be read.
+        """
+        record = replace(self._read(), **values)
+        self.write(record)
+        return record
+
+    def _read(self) -> ClusterRecord:
+        return ClusterRecord(**json.loads((self.path / "cluster.json").read_text()))
+
+    def lock(self) -> int | None:
+        """Return a descriptor that holds the lock until it is closed; None when a supervisor holds it.
+
+        Raises:
+            FileNotFoundError: the folder does not exist.
         """
         descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
@@ -126,7 +133,7 @@ class ClusterFolder:
         return descriptor
 
     def is_kept(self) -> bool:
-        """Whether a supervisor lives."""
+        """Whether the folder's supervisor is alive."""
         try:
             descriptor = self.lock()
         except FileNotFoundError:
@@ -136,7 +143,7 @@ class ClusterFolder:
         return descriptor is None
 
     def end(self) -> bool:
-        """End the cluster and wait until nothing is left of it; whether there was one."""
+        """End the cluster and wait until nothing is left; return whether there was one."""
         if not self.path.exists():
             return False
         self._tell(signal.SIGTERM)
@@ -151,7 +158,7 @@ class ClusterFolder:
         shutil.rmtree(self.path, ignore_errors=True)
 
     def _tell(self, number: signal.Signals) -> None:
-        """Signal the supervisor, and nobody who has its process id after it."""
+        """Signal the supervisor, but not a later process with the same id."""
         record = self.record()
         if record is None or record.keeper is None:
             return
@@ -169,5 +176,5 @@ class ClusterFolder:
 
 
 def clusters_dir(state_dir: Path) -> Path:
-    """Where the folders of all clusters of a project are."""
+    """Return the folder that holds the folders of all clusters of a project."""
     return state_dir.resolve() / "clusters"

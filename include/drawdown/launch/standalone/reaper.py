@@ -1,7 +1,7 @@
-"""Ends clusters that nobody will end: past their time, or with a supervisor that was killed.
+"""End abandoned clusters: those past their time, or whose supervisor was killed.
 
-A supervisor ends its cluster itself when its time is up, so there is work here only after something that no
-process outlives: SIGKILL, a machine that went down.
+A supervisor ends its cluster itself when its time is up, so this is only needed after a SIGKILL or a crash of
+the machine.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from drawdown.processes.descendants import kill_marked
 from drawdown.spec import Project
 
 _LATE = 60.0
-"""Seconds past its time until a supervisor has had its chance."""
+"""Seconds past its time that a supervisor gets to end its cluster."""
 
 _BEING_MADE = 60.0
-"""Seconds that a folder without a record may be one that is only being made."""
+"""Seconds during which a folder without a record may still be in creation."""
 
 _LOGS_FOR = 7 * 86_400.0
-"""Seconds that the log of a cluster that died is kept."""
+"""Seconds for which the log of a dead cluster is kept."""
 
 
 def reap(project: Project, *, dry: bool = False) -> list[str]:
-    """End what is left over; a sentence for each cluster that was. Those of other machines are left alone.
+    """End abandoned clusters of this machine and return a sentence for each.
 
     Args:
-        dry: only look; the sentences are the same.
+        dry: end nothing, but return the same sentences.
     """
     if dry:
         found = left_over(project)
@@ -40,7 +40,7 @@ def reap(project: Project, *, dry: bool = False) -> list[str]:
 
 
 def left_over(project: Project) -> dict[ClusterFolder, str]:
-    """The clusters that nobody will end, and why; nothing is touched."""
+    """Return the abandoned clusters, and why they are; changes nothing."""
     found = {folder: _why(folder, _age(folder), kept=folder.is_kept()) for folder in _folders(project)}
     return {folder: why for folder, why in found.items() if why}
 
@@ -51,7 +51,7 @@ def _folders(project: Project) -> list[ClusterFolder]:
 
 
 def _reaped(folder: ClusterFolder) -> str:
-    """Why a cluster was ended, empty when it was not."""
+    """End a cluster if it is abandoned; return why, or an empty text."""
     age = _age(folder)
     try:
         lock = folder.lock()
@@ -71,11 +71,11 @@ def _reaped(folder: ClusterFolder) -> str:
 
 
 def _why(folder: ClusterFolder, age: float, *, kept: bool) -> str:
-    """Why nobody will end a cluster of this machine; empty when somebody will.
+    """Return why a cluster of this machine is abandoned; empty when it is not.
 
     Args:
-        age: seconds since the folder was changed.
-        kept: whether its supervisor lives.
+        age: seconds since the folder changed.
+        kept: whether its supervisor is alive.
     """
     record = folder.record()
     if record is None:
@@ -88,7 +88,7 @@ def _why(folder: ClusterFolder, age: float, *, kept: bool) -> str:
 
 
 def _age(folder: ClusterFolder) -> float:
-    """0 when it has gone meanwhile."""
+    """Return the folder's age in seconds; 0 when it no longer exists."""
     try:
         return time.time() - folder.path.stat().st_mtime
     except FileNotFoundError:

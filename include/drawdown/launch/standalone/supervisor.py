@@ -1,16 +1,16 @@
-"""``python -m drawdown.launch.standalone.supervisor FOLDER``: one standalone cluster, first daemon to last.
+"""``python -m drawdown.launch.standalone.supervisor FOLDER``: start, watch and end one standalone cluster.
 
-Started by cluster.py in a session of its own, with the folder's lock. In order:
+cluster.py starts it in its own session, with the folder's lock. In order:
 
 1. start a master on free ports of the loopback interface, and wait until it answers;
 2. start the workers, and wait until the master has all of them;
-3. note the master's address in the record: only now there is a cluster for anybody else;
-4. wait until it is asked to end (SIGTERM), its time is up, a daemon dies, or whoever started it is gone:
-   standard input is a pipe from there, and its end without the word KEEP means that;
-5. kill every process below, and remove the folder; the log stays unless it was asked to end.
+3. write the master's address into the record: only now can others use the cluster;
+4. wait until it is asked to end (SIGTERM), its time is up, a daemon dies, or the process that started it is
+   gone: standard input is a pipe from that process, and ends without the word KEEP;
+5. kill all descendants and remove the folder; the log stays unless it was asked to end.
 
-The daemons die with the supervisor (PR_SET_PDEATHSIG), and executors when they lose their worker. So only a
-supervisor that nobody ended can be left behind; it ends by itself at step 4, or reaper.py ends it.
+The daemons die with the supervisor (PR_SET_PDEATHSIG), and executors when they lose their worker. So at most
+a supervisor can be left behind; it ends by itself at step 4, or reaper.py ends it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from drawdown.processes.descendants import adopt_orphans, end_with_parent, kill_
 from drawdown.processes.ports import LOOPBACK, free_ports
 
 KEEP = b"keep\n"
-"""What the starter says when the cluster is to go on without it."""
+"""Sent by the starter to let the cluster continue without it."""
 
 STARTS_WITHIN = 300.0
 """Seconds for steps 1 and 2; long, because a busy machine may need several times what an idle one does."""
@@ -62,11 +62,11 @@ class ClusterSupervisor:
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._wakeup, selectors.EVENT_READ)
         self._selector.register(0, selectors.EVENT_READ)
-        # The record says it for everybody; a clock that is set does not move this one.
+        # The record's time is for others; the monotonic clock here does not jump when the clock is set.
         self._ends_at = time.monotonic() + record.until - time.time()
 
     def keep(self) -> bool:
-        """All steps; whether the end was what somebody wanted."""
+        """Do all steps; return whether the end was requested."""
         expected = False
         try:
             self._start()
@@ -75,7 +75,7 @@ class ClusterSupervisor:
             expected = over.expected
             print(f"drawdown: {over}", flush=True)
         finally:
-            # Nothing to ask them for: all they have unpacked is in the folder, too.
+            # No clean stop is needed: all their files are in the folder, too.
             kill_descendants()
         return expected
 
@@ -106,12 +106,12 @@ class ClusterSupervisor:
         self._daemons[process.pid] = name
 
     def _until(self, holds: Callable[[], bool]) -> None:
-        """Raises _Over when the cluster is to end before that."""
+        """Wait until a condition holds. Raises _Over when the cluster must end before."""
         while not holds():
             self._look()
 
     def _look(self) -> None:
-        """Wait a moment for anything to happen, and judge it."""
+        """Wait a moment for an event. Raises _Over when it ends the cluster."""
         left = self._ends_at - time.monotonic()
         wait = max(left, 0) if self._starts_until is None else _LOOK_EVERY
         ready = {key.fd for key, _ in self._selector.select(wait)}
@@ -134,7 +134,7 @@ class ClusterSupervisor:
 
 
 def _status(page: int) -> dict[str, Any]:
-    """What the master says of itself; empty while it does not answer."""
+    """Return the master's status; empty while it does not answer."""
     connection = http.client.HTTPConnection(LOOPBACK, page, timeout=5)
     try:
         connection.request("GET", "/json/")
@@ -147,14 +147,12 @@ def _status(page: int) -> dict[str, Any]:
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code is 0 when the end was wanted, else 1."""
+    """Run the supervisor; return 0 when the end was requested, else 1."""
     folder = ClusterFolder(Path(arguments[0]))
     if os.fork():
-        # The supervisor is nobody's child: it may outlive who started it, and what it uses is not that one's.
+        # The supervisor may outlive its starter, whose resource use must not include the supervisor's.
         os._exit(0)
-    folder.note(keeper=os.getpid())
-    record = folder.record()
-    assert record is not None
+    record = folder.note(keeper=os.getpid())
     adopt_orphans()
     expected = ClusterSupervisor(folder, record).keep()
     if expected:

@@ -1,24 +1,24 @@
 """Revisions of the metastore's schema, oldest first.
 
-The lists stand here, apart from Alembic, so that opening a current metastore imports none of it; a test
+The lists are here, apart from Alembic, so that opening a current metastore does not import Alembic. A test
 compares them with the revision files.
 """
 
 REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012")
 HEAD = REVISIONS[-1]
 ADDING = frozenset({"0011", "0012"})
-"""Those that only add indices, tables, nullable columns: a program of the revision before goes on."""
+"""Revisions that only add indices, tables, nullable columns: programs of the revision before continue."""
 OPTIONAL: frozenset[str] = frozenset()
-"""Those that this program can do without, like an index: it works with a store that lacks them."""
+"""Revisions that this program does not need, such as an index: it works with a store that lacks them."""
 
 
 def oldest_program() -> str:
-    """The revision that a program must know to go on with a store that is at HEAD."""
+    """Return the revision that a program must know to use a store that is at HEAD."""
     return next(each for each in reversed(REVISIONS) if each not in ADDING)
 
 
 def needed_behind(revision: str | None) -> list[str]:
-    """Revisions that this program needs and a store at this one lacks; none when the store is newer."""
+    """Return the revisions that this program needs and a store at this one lacks; none for a newer store."""
     if revision not in REVISIONS:
         return []
     missing = REVISIONS[REVISIONS.index(revision) + 1 :]

@@ -1,6 +1,6 @@
-"""Alembic's environment: migrates over the one connection that drawdown.metastore.migrate hands in.
+"""Alembic's environment: migrates over the connection that drawdown.metastore.migrate passes.
 
-That connection's transaction is already open and is the lock: nothing is committed here.
+The connection's transaction is already open and serves as the lock, so nothing is committed here.
 """
 
 from alembic import context

@@ -1,4 +1,4 @@
-"""Spark applications: noted when they begin and when they end, heard of while their runs go on."""
+"""Spark applications: recorded when they begin and end, with signs of life while their runs are active."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from drawdown.metastore.tables import applications, runs
 class Measured:
     """What an application has used, read at its end; see SparkApplication.
 
-    ``task_us``: run id to the processor time of its Spark tasks, as far as that is known, microseconds.
-    Executors apart from the driver add their cores and memory (bytes) to what the profile asks for;
-    ``executor_us`` is what they have of ``cpu_us``.
+    ``task_us``: processor time of the Spark tasks by run id, as far as it is known, microseconds.
+    Executors outside the driver add their cores and memory (bytes) to what the profile requests;
+    ``executor_us`` is their part of ``cpu_us``.
     """
 
     start_us: int | None = None
@@ -35,7 +35,7 @@ class Measured:
 
 
 class Applications:
-    """The operations, each one transaction. ``writer`` begins its transactions with the write lock."""
+    """The operations, each in one transaction. ``writer`` begins its transactions with the write lock."""
 
     def __init__(self, engine: Engine, writer: Engine) -> None:
         self._engine = engine
@@ -50,14 +50,14 @@ class Applications:
         price: dict[str, str] | None,
         age: timedelta,
     ) -> None:
-        """Notes an application that has been there for `age`."""
+        """Record an application that started `age` ago."""
         with self._writer.begin() as conn:
             now = read_clock(conn)
             known = {"application_id": application_id, "cluster": cluster, "cores": cores, "memory": memory}
             conn.execute(insert(applications).values(**known, price=price, started_at=now - age, seen_at=now))
 
     def end(self, application_id: str, measured: Measured) -> None:
-        """Notes what an application has used, and with each of its runs that one's share; once."""
+        """Record, once, what an application has used, and with each of its runs the run's share."""
         with self._writer.begin() as conn:
             application = _read_one(conn, application_id)
             if application is None or application.ended_at is not None:
@@ -90,25 +90,25 @@ class Applications:
             conn.execute(_of(application_id).values(seen_at=now, ended_at=now, **values))
 
     def since(self, start: datetime) -> tuple[list[SparkApplication], list[RunUsage]]:
-        """The applications that began at `start` or later with their runs, and the runs of none."""
+        """Return applications that began at `start` or later with their runs, and runs without one."""
         with self._engine.begin() as conn:
             found = conn.execute(select(applications).where(applications.c.started_at >= start))
             known = [SparkApplication(**row._mapping) for row in found]
-            # The run began later than its application: a run of an earlier one is left out below.
+            # A run begins later than its application: runs of an earlier application are left out below.
             rows = conn.execute(select(*_USAGE).where(runs.c.started_at >= start))
             ids = {application.application_id for application in known}
             usage = [RunUsage(*row) for row in rows]
         return known, [run for run in usage if run.application is None or run.application in ids]
 
     def first_runs(self) -> dict[str, datetime]:
-        """Pipeline to the start of its first run that is kept."""
+        """Return for each pipeline the start of its first recorded run."""
         with self._engine.begin() as conn:
             query = select(runs.c.pipeline, func.min(runs.c.started_at)).group_by(runs.c.pipeline)
             return {row.pipeline: row[1] for row in conn.execute(query)}
 
 
 def heard_of(conn: Connection, run_id: str) -> None:
-    """A sign of life of the application that a run belongs to."""
+    """Record a sign of life of the application that a run belongs to."""
     of = select(runs.c.application).where(runs.c.run_id == run_id).scalar_subquery()
     conn.execute(
         update(applications)

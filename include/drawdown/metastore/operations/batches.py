@@ -1,6 +1,6 @@
 """Batches and the files they staged: staged -> committed -> passed | held -> published | discarded.
 
-Each step is a status change of batches that are in the status before it; doing one twice changes nothing.
+Each step only changes batches that are in the status before it; doing it twice changes nothing more.
 """
 
 from __future__ import annotations
@@ -14,14 +14,15 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from drawdown.errors import RefusedError
 from drawdown.metastore import counts
-from drawdown.metastore.records import UNPUBLISHED, Batch, BatchStatus, StagedFile
+from drawdown.metastore.records import UNPUBLISHED, Batch, BatchStatus, StagedFile, StagedTable
 from drawdown.metastore.tables import batches, staged_files
+from drawdown.values.text import counted
 
 _IDS_PER_STATEMENT = 1000  # both stores bound the parameters of one statement
 
 
 def note(conn: Connection, batch: Batch, files: Sequence[StagedFile]) -> None:
-    """Writes a batch and its files over what an earlier attempt noted for the same batch id.
+    """Write a batch and its files, over what an earlier attempt wrote for the same batch id.
 
     Raises RefusedError batch.published when readers already see that batch: staging it again would publish
     its rows twice.
@@ -32,8 +33,8 @@ def note(conn: Connection, batch: Batch, files: Sequence[StagedFile]) -> None:
             "batch.published",
             f"batch {batch.batch_id} of {batch.pipeline} (generation {batch.generation}) is published",
             where=f"pipeline {batch.pipeline}",
-            do="its commit log entry is missing from the checkpoint: "
-            f"`drawdown checkpoint repair {batch.pipeline}` writes it again",
+            do="its commit log entry is missing from the checkpoint: `drawdown checkpoint repair"
+            f" {batch.pipeline}` rewrites it",
         )
     conn.execute(delete(staged_files).where(*_at(staged_files.c, *_key(batch), [batch.batch_id])))
     conn.execute(delete(batches).where(*here))
@@ -44,7 +45,7 @@ def note(conn: Connection, batch: Batch, files: Sequence[StagedFile]) -> None:
 
 
 def mark_committed(conn: Connection, pipeline: str, generation: int, last_batch: int) -> None:
-    """staged -> committed, for batch ids up to ``last_batch``, the last in Spark's commit log."""
+    """Change staged -> committed, for batch ids up to ``last_batch``, the last in Spark's commit log."""
     conn.execute(
         update(batches)
         .where(
@@ -57,17 +58,17 @@ def mark_committed(conn: Connection, pipeline: str, generation: int, last_batch:
 
 
 def mark_published(conn: Connection, pipeline: str, generation: int, batch_ids: Iterable[int]) -> None:
-    """passed or held -> published (held: a person released it). Raises RefusedError batch.unjudged else."""
+    """Change passed or held (after a release) -> published. Raises RefusedError batch.unjudged for others."""
     _move(conn, pipeline, generation, batch_ids, allowed=("passed", "held"), to="published")
 
 
 def discard(conn: Connection, pipeline: str, generation: int, batch_ids: Iterable[int]) -> None:
-    """Any status but published -> discarded. Raises RefusedError batch.published else."""
+    """Change any status but published -> discarded. Raises RefusedError batch.published."""
     _move(conn, pipeline, generation, batch_ids, allowed=UNPUBLISHED, to="discarded")
 
 
 def read_one(conn: Connection, pipeline: str, generation: int, batch_id: int) -> Batch | None:
-    """One batch, None when nothing noted it."""
+    """Return one batch; None when it is not recorded."""
     found = conn.execute(select(batches).where(*_at(batches.c, pipeline, generation, [batch_id])))
     row = found.one_or_none()
     return None if row is None else Batch(**counts.from_columns(row._mapping))
@@ -77,13 +78,14 @@ def read(
     conn: Connection,
     pipeline: str,
     generation: int,
-    statuses: Iterable[BatchStatus] | None,
-    first_batch: int,
+    statuses: Iterable[BatchStatus] | None = None,
+    *,
+    first_batch: int = 0,
 ) -> list[Batch]:
-    """Batches from ``first_batch`` on by id, of the given statuses or all."""
+    """Return batches sorted by id, of some or all statuses, from ``first_batch`` on. Reads only those."""
     wanted = [*_of(batches.c, pipeline, generation), batches.c.batch_id >= first_batch]
     query = select(batches).where(*wanted)
-    # One lookup per status, ordered here: asked for all in order, SQLite reads the pipeline's whole history.
+    # One lookup per status, sorted here: with ORDER BY, SQLite would read the pipeline's whole history.
     some = [query] if statuses is None else [query.where(batches.c.status == s) for s in set(statuses)]
     rows = (row for one in some for row in conn.execute(one))
     found = [Batch(**counts.from_columns(row._mapping)) for row in rows]
@@ -91,9 +93,13 @@ def read(
 
 
 def read_files(
-    conn: Connection, pipeline: str, generation: int, batch_ids: Iterable[int], table: str | None
+    conn: Connection,
+    pipeline: str,
+    generation: int,
+    batch_ids: Iterable[int],
+    table: StagedTable | None = None,
 ) -> list[tuple[int, StagedFile]]:
-    """The files of some batches with their batch id, by batch id, table and path."""
+    """Return pairs of batch id and file, ordered by batch id, table and path."""
     c = staged_files.c
     result: list[tuple[int, StagedFile]] = []
     for ids in _chunks(sorted(batch_ids)):
@@ -129,7 +135,7 @@ def _cannot_move(pipeline: str, generation: int, wrong: dict[int, str], to: str)
     some = ", ".join(f"{batch_id} is {status}" for batch_id, status in islice(wrong.items(), 3))
     return RefusedError(
         "batch.unjudged" if to == "published" else "batch.published",
-        f"{len(wrong)} batches of {pipeline}, generation {generation}, cannot become {to}: {some}",
+        f"{counted(len(wrong), 'batch')} of {pipeline}, generation {generation}, cannot become {to}: {some}",
         where=f"pipeline {pipeline}",
         do=f"see `drawdown runs {pipeline}`; nothing was changed",
     )

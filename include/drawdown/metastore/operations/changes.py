@@ -1,4 +1,4 @@
-"""The register of changes to the tables of sinks: what is under way, and what became of it."""
+"""The register of changes to the tables of sinks: open ones, and how the others ended."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from drawdown.metastore.tables import changes
 
 
 def begin(conn: Connection, lease: Lease, change: Change) -> Change:
-    """Notes a change as open, made under this lease; returns it with the store's time."""
+    """Record a change under this lease as open; return it with the store's time."""
     begun = replace(change, lease=lease.name, epoch=lease.epoch, state="open", begun_at=read_clock(conn))
     values = asdict(begun)
     values["table_name"] = values.pop("table")
@@ -22,7 +22,10 @@ def begin(conn: Connection, lease: Lease, change: Change) -> Change:
 
 
 def end(conn: Connection, change_ids: Iterable[str], state: ChangeState) -> None:
-    """Closes open changes; one that is closed already stays as it is."""
+    """Close open changes; a closed one stays as it is.
+
+    Needs no lease: the sink shows how they ended.
+    """
     ids = list(change_ids)
     if ids:
         still = changes.c.change_id.in_(ids), changes.c.state == "open"
@@ -30,15 +33,15 @@ def end(conn: Connection, change_ids: Iterable[str], state: ChangeState) -> None
 
 
 def read_open(conn: Connection, pipeline: str) -> list[Change]:
-    """The open changes of a pipeline, oldest first."""
+    """Return the open changes of a pipeline's tables, oldest first."""
     query = select(changes).where(changes.c.pipeline == pipeline, changes.c.state == "open")
     found = [_change(dict(row._mapping)) for row in conn.execute(query)]
-    # Ordered here: an ORDER BY would lure SQLite away from the index.
+    # Sorted here: with an ORDER BY, SQLite would not use the index.
     return sorted(found, key=lambda change: (change.begun_at, change.change_id))
 
 
 def read_states(conn: Connection, change_ids: Iterable[str]) -> dict[str, ChangeState]:
-    """What became of these changes; those that are not in the register are left out."""
+    """Return the states of these changes; changes that are not in the register are left out."""
     query = select(changes.c.change_id, changes.c.state).where(changes.c.change_id.in_(list(change_ids)))
     return {row.change_id: row.state for row in conn.execute(query)}
 

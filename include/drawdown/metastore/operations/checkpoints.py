@@ -1,6 +1,6 @@
-"""Checkpoint generations of a pipeline, and the greatest event time each of its sources has shown.
+"""Checkpoint generations of a pipeline, and the greatest event time that each of its sources has shown.
 
-Of all generations one is in use (live), and at most one is a rebuild's (shadow).
+One of the generations is in use (live), and at most one is a rebuild's (shadow).
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ _UNDER_WAY: dict[GenerationState, tuple[str, str, str]] = {
     "swapping": ("swap", "approve", "discard"),
     "leaving": ("roll back", "rollback", "approve"),
 }
-"""States between two, in words, with the command that completes it and the one that takes it back."""
+"""Intermediate states, in words, with the command that completes each and the command that undoes it."""
 
 
 def create(
     conn: Connection, pipeline: str, generation: int, path: str, fingerprint: dict[str, Any], side: Side
 ) -> Checkpoint:
-    """Notes a new generation; the same again is no error, so a run that died here can be repeated.
+    """Record a new generation; recording the same again is no error, so a run that died here can be repeated.
 
     Raises RefusedError checkpoint.exists when the number is taken by another path or fingerprint.
     """
@@ -55,10 +55,10 @@ def create(
 
 
 def set_query_id(conn: Connection, pipeline: str, generation: int, query_id: str) -> None:
-    """Notes Spark's query id of a generation, once.
+    """Record Spark's query id of a generation, once.
 
-    Raises RefusedError checkpoint.query-changed when it had another: then the files under the checkpoint's
-    path are not those that the metastore and the sink know.
+    Raises RefusedError checkpoint.query-changed when another id is recorded: then the files under the
+    checkpoint's path are not those that the metastore and the sink know.
     """
     found = _existing(conn, pipeline, generation)
     if found.query_id not in (None, query_id):
@@ -77,16 +77,15 @@ def set_query_id(conn: Connection, pipeline: str, generation: int, query_id: str
 
 
 def update_fingerprint(conn: Connection, pipeline: str, generation: int, fingerprint: dict[str, Any]) -> None:
-    """Replaces what is noted of a generation's spec: a batch of the changed one is in it now."""
+    """Replace a generation's fingerprint. Raises LookupError when the generation does not exist."""
     change(conn, pipeline, generation, fingerprint=fingerprint)
 
 
 def active(conn: Connection, pipeline: str, side: Side) -> Checkpoint | None:
-    """The generation in use, or the one of a rebuild.
+    """Return the generation in use, or the one of a rebuild.
 
-    Raises RefusedError rebuild.unfinished while a swap or a roll back was begun and not completed: which
-    generation the table holds is then known to nobody but its log, which `rebuild approve` looks into; and
-    checkpoint.newer-format.
+    Raises RefusedError checkpoint.newer-format; and rebuild.unfinished while a swap or a roll back is
+    incomplete: then only the table's log, which `rebuild approve` reads, shows which generation it holds.
     """
     found = read(conn, pipeline)
     for each in found:
@@ -96,15 +95,15 @@ def active(conn: Connection, pipeline: str, side: Side) -> Checkpoint | None:
                 "rebuild.unfinished",
                 f"a {what} of {pipeline}, generation {each.generation}, was cut off",
                 where=f"pipeline {pipeline}",
-                do=f"complete it: drawdown rebuild {on} {pipeline} --why ...; or, when that cannot be, take"
-                f" it back: drawdown rebuild {back} {pipeline} --why ...",
+                do=f"complete it: drawdown rebuild {on} {pipeline} --why ...; or, if that is impossible,"
+                f" undo it: drawdown rebuild {back} {pipeline} --why ...",
             )
     chosen = next((each for each in found if each.state == side), None)
     if chosen is not None and chosen.fingerprint.get("format", 0) > FINGERPRINT_FORMAT:
         raise RefusedError(
             "checkpoint.newer-format",
-            f"a newer Drawdown has noted what the checkpoint of {pipeline} is (format"
-            f" {chosen.fingerprint['format']}; this one knows up to {FINGERPRINT_FORMAT})",
+            f"a newer Drawdown has written the record of the checkpoint of {pipeline} (format"
+            f" {chosen.fingerprint['format']}; this one supports up to {FINGERPRINT_FORMAT})",
             where=f"pipeline {pipeline}, generation {chosen.generation}",
             do="upgrade drawdown on this machine; to go back for good, let the newer one restore a snapshot"
             f" of before the upgrade: drawdown checkpoint restore {pipeline} SNAPSHOT",
@@ -113,7 +112,7 @@ def active(conn: Connection, pipeline: str, side: Side) -> Checkpoint | None:
 
 
 def read(conn: Connection, pipeline: str) -> list[Checkpoint]:
-    """All generations, oldest first."""
+    """Return all generations that ever existed, oldest first."""
     rows = conn.execute(
         select(checkpoints).where(checkpoints.c.pipeline == pipeline).order_by(checkpoints.c.generation)
     )
@@ -121,7 +120,7 @@ def read(conn: Connection, pipeline: str) -> list[Checkpoint]:
 
 
 def change(conn: Connection, pipeline: str, generation: int, **values: Any) -> None:
-    """Writes ``state``, ``rebuild`` or ``fingerprint`` of a generation."""
+    """Change ``state``, ``rebuild`` or ``fingerprint`` of a generation."""
     _existing(conn, pipeline, generation)
     conn.execute(
         update(checkpoints)
@@ -145,7 +144,7 @@ def _existing(conn: Connection, pipeline: str, generation: int) -> Checkpoint:
 
 
 def read_maxima(conn: Connection, pipeline: str, generation: int) -> dict[str, datetime]:
-    """Source name to the greatest event time it has shown."""
+    """Return the greatest event time that each source has shown, by source name."""
     rows = conn.execute(
         select(maxima.c.source, maxima.c.event_time).where(
             maxima.c.pipeline == pipeline, maxima.c.generation == generation
@@ -155,7 +154,7 @@ def read_maxima(conn: Connection, pipeline: str, generation: int) -> dict[str, d
 
 
 def raise_maxima(conn: Connection, pipeline: str, generation: int, shown: Mapping[str, datetime]) -> None:
-    """Raises each source's maximum to what a batch showed; a smaller time leaves it."""
+    """Raise each source's maximum to what a batch showed; a smaller time does not change it."""
     known = read_maxima(conn, pipeline, generation)
     for source, event_time in shown.items():
         if source not in known:

@@ -1,4 +1,4 @@
-"""Decisions about rows of a quarantine: written once, forgotten when their batch is taken back."""
+"""Decisions about rows of a quarantine: written once, deleted when their batch is undone."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from drawdown.metastore.tables import batches, quarantine_decisions
 
 
 def note(conn: Connection, decision: QuarantineDecision) -> QuarantineDecision:
-    """Keeps a decision; returns it with the store's time."""
+    """Record a decision; return it with the store's time."""
     decision = replace(decision, decided_at=read_clock(conn))
     conn.execute(insert(quarantine_decisions).values(asdict(decision)))
     return decision
 
 
 def read(conn: Connection, pipeline: str) -> list[QuarantineDecision]:
-    """All decisions about a pipeline's quarantine, oldest first."""
+    """Return all decisions about a pipeline's quarantine, oldest first."""
     c = quarantine_decisions.c
     query = select(quarantine_decisions).where(c.pipeline == pipeline)
     rows = conn.execute(query.order_by(c.decided_at, c.decision_id))
@@ -27,9 +27,9 @@ def read(conn: Connection, pipeline: str) -> list[QuarantineDecision]:
 
 
 def read_replays(
-    conn: Connection, pipeline: str, generation: int, first_batch: int
+    conn: Connection, pipeline: str, generation: int, *, first_batch: int
 ) -> list[QuarantineDecision]:
-    """The replays that go into batches of a generation, from ``first_batch`` on."""
+    """Return the replays whose rows go into batches of a generation, from ``first_batch`` on."""
     c = quarantine_decisions.c
     query = select(quarantine_decisions).where(
         c.pipeline == pipeline,
@@ -41,7 +41,7 @@ def read_replays(
 
 
 def read_executed(conn: Connection, pipeline: str) -> set[str]:
-    """The replays whose batch is noted and has been executed."""
+    """Return the ids of decisions to replay rows whose batch has been executed."""
     c, b = quarantine_decisions.c, batches.c
     of_batch = (b.pipeline == c.pipeline) & (b.generation == c.generation) & (b.batch_id == c.batch_id)
     query = select(c.decision_id).join(batches, of_batch)
@@ -50,7 +50,7 @@ def read_executed(conn: Connection, pipeline: str) -> set[str]:
 
 
 def forget_replays(conn: Connection, pipeline: str, generation: int, last_batch: int) -> None:
-    """Forgets the replays behind ``last_batch``: their batches are undone, so their rows are open again."""
+    """Delete the replays after ``last_batch``: their batches are undone, so their rows are open again."""
     c = quarantine_decisions.c
     conn.execute(
         delete(quarantine_decisions).where(

@@ -1,4 +1,4 @@
-"""All rows of one checkpoint generation at once: as JSON-ready values, put back, cut off behind a batch."""
+"""All rows of one checkpoint generation: export them as JSON-ready values, restore them, cut them off."""
 
 from __future__ import annotations
 
@@ -7,20 +7,24 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Table, delete, insert, select
 
-from drawdown.metastore.columns import EPOCH, UtcTime
+from drawdown.metastore.columns import UtcTime
 from drawdown.metastore.operations import decisions
 from drawdown.metastore.tables import batches, checkpoints, maxima, quarantine_decisions, staged_files
+from drawdown.values.interval import EPOCH
 
 _TABLES = (checkpoints, batches, staged_files, maxima)
 _BY_BATCH = (staged_files, batches)
-# What readers see, and what a person has dropped, is a fact of the sink: an older note does not undo it.
+# What readers see and what a person discarded are facts of the sink, which an older record cannot undo.
 _FINAL = ("published", "discarded")
-# Which generation is in use is no matter of one of them.
+# Not exported: which generation is in use does not belong to a single generation.
 _ITS_PLACE = (checkpoints.c.state, checkpoints.c.rebuild)
 
 
 def export(conn: Connection, pipeline: str, generation: int) -> dict[str, list[dict[str, Any]]]:
-    """Table name to its rows; times as microseconds since 1970 UTC."""
+    """Return everything of a generation (batches, files, maxima) as JSON-ready rows by table.
+
+    Times are microseconds since 1970 UTC.
+    """
     return {
         table.name: [
             {column.name: _plain(column, row[column.name]) for column in table.columns}
@@ -31,11 +35,14 @@ def export(conn: Connection, pipeline: str, generation: int) -> dict[str, list[d
 
 
 def replace(
-    conn: Connection, pipeline: str, generation: int, rows: dict[str, list[dict[str, Any]]], last: int
+    conn: Connection, pipeline: str, generation: int, rows: dict[str, list[dict[str, Any]]], last_batch: int
 ) -> None:
-    """Put exported rows in place of those there are; what became of a batch up to `last` meanwhile stays."""
+    """Replace a generation's rows by exported ones.
+
+    Batches up to `last_batch` that were published or discarded stay so.
+    """
     kept = select(batches.c.batch_id, batches.c.status, batches.c.verdict).where(
-        *_of(batches, pipeline, generation), batches.c.batch_id <= last, batches.c.status.in_(_FINAL)
+        *_of(batches, pipeline, generation), batches.c.batch_id <= last_batch, batches.c.status.in_(_FINAL)
     )
     final = {row.batch_id: row for row in conn.execute(kept)}
     now = conn.execute(select(*_ITS_PLACE).where(*_of(checkpoints, pipeline, generation))).mappings().first()
@@ -54,21 +61,24 @@ def replace(
         ]
         if values:
             conn.execute(insert(table), values)
-    decisions.forget_replays(conn, pipeline, generation, last)
-    # A decision of meanwhile stays; one that a lost metastore took along is known again, or its rows would go
-    # in a second time. An export of before has none.
+    decisions.forget_replays(conn, pipeline, generation, last_batch)
+    # Later decisions stay. Decisions that were lost with a metastore are restored, or their rows would be
+    # replayed a second time. An export of an older version has none.
     known = set(conn.execute(select(quarantine_decisions.c.decision_id)).scalars())
     for row in rows.get(quarantine_decisions.name, ()):
-        if row["decision_id"] not in known and row["batch_id"] <= last:
+        if row["decision_id"] not in known and row["batch_id"] <= last_batch:
             typed = {c.name: _typed(c, row[c.name]) for c in quarantine_decisions.columns}
             conn.execute(insert(quarantine_decisions).values(typed))
 
 
-def cut(conn: Connection, pipeline: str, generation: int, last: int) -> None:
-    """Forget every batch behind `last`, with the files it noted and the rows it took from the quarantine."""
+def cut(conn: Connection, pipeline: str, generation: int, last_batch: int) -> None:
+    """Delete every batch after `last_batch`: a rewound checkpoint plans their ids again.
+
+    The records of their files go too, and the rows they took from the quarantine are open again.
+    """
     for table in _BY_BATCH:
-        conn.execute(delete(table).where(*_of(table, pipeline, generation), table.c.batch_id > last))
-    decisions.forget_replays(conn, pipeline, generation, last)
+        conn.execute(delete(table).where(*_of(table, pipeline, generation), table.c.batch_id > last_batch))
+    decisions.forget_replays(conn, pipeline, generation, last_batch)
 
 
 def _of(table: Table, pipeline: str, generation: int) -> list[Any]:

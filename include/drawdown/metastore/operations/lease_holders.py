@@ -1,9 +1,10 @@
-"""The process that holds a lease: what of it is noted, and whether it is provably gone (Linux, proc(5)).
+"""The process that holds a lease: its record, and whether it is provably gone (Linux, proc(5)).
 
-Provable is only what this very kernel says of the same process namespace. A host's name is no proof: two
-machines may have the same. Gone means with all that works for it: Spark's JVM may write a checkpoint for a
-moment after the Python process that started it was killed, so nobody may be left who was started with the
-application's scratch folder. Whatever is not known counts as alive: the lease then keeps its time.
+Only this kernel's word about the same process namespace is proof. A host's name is not: two machines may have
+the same name. A holder is gone when everything that works for it is gone: Spark's JVM may write a checkpoint
+for a moment after the Python process that started it was killed, so no process may be left that was started
+with the application's scratch folder. In doubt a holder counts as alive, and its lease keeps its time.
+psutil shows neither namespaces, nor rights, nor a start time in the kernel's own ticks.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from drawdown.processes import scratch
 
 _PROC = Path("/proc")
 _ENDED = "ZX"
-"""States of a process that is dead and was not yet waited for, or is just being removed."""
+"""States of a process that is dead but was not yet waited for, or is being removed."""
 
 
 def this_one() -> dict[str, Any] | None:
-    """What another process needs to know to see that this one is gone; None when nobody could."""
+    """Return what another process needs to see that this one is gone; None when no other could see it."""
     try:
         here, pid = _here(), os.getpid()
         started = _stat(pid).started
@@ -35,7 +36,7 @@ def this_one() -> dict[str, Any] | None:
 
 
 def is_gone(noted: dict[str, Any] | None) -> bool:
-    """Whether the process of a note, and all that worked for it, is provably gone."""
+    """Whether the recorded process, and everything that worked for it, is provably gone."""
     if noted is None:
         return False
     try:
@@ -48,8 +49,10 @@ def is_gone(noted: dict[str, Any] | None) -> bool:
 
 
 def _here() -> dict[str, Any] | None:
-    """Whose word about processes this is: the kernel's, in which namespaces of ids and start times, given to
-    whom (rights decide what can be seen); None when /proc is of another namespace than this process."""
+    """Return what identifies this process's view of processes; None when /proc is of another namespace.
+
+    It is the kernel, the namespaces of ids and start times, and the rights, which decide what can be seen.
+    """
     status = dict(line.split(":\t", 1) for line in (_PROC / "self/status").read_text().splitlines())
     if status.get("NSpid") != str(os.getpid()):
         return None
@@ -63,7 +66,7 @@ def _here() -> dict[str, Any] | None:
 
 def _lives(pid: int, started: int) -> bool:
     try:
-        # Not whether /proc/PID is there: a mount with hidepid shows nobody else's.
+        # Not by /proc/PID: a mount with hidepid hides other users' processes.
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
@@ -74,14 +77,14 @@ def _lives(pid: int, started: int) -> bool:
 
 
 def _works(folder: str | None, session: int) -> bool:
-    """Whether a process lives that was started with this scratch folder, or ends and may have been.
+    """Whether a process is alive that was started with this scratch folder, or is ending and may have been.
 
-    Of processes with the rights of this one: what others were started with cannot be read, and a holder with
-    other rights is not looked for.
+    Only processes with the rights of this one are checked: the environment of others cannot be read, and
+    holders with other rights are not looked for.
     """
     if folder is None:
         return False
-    # Not "[0-9]*/environ": the glob itself would look at a process that has just ended, and raise.
+    # Not "[0-9]*/environ": that glob would read a process that has just ended, and raise.
     for process in _PROC.glob("[0-9]*"):
         try:
             if folder in scratch.names_in((process / "environ").read_bytes()) or _ends(process, session):
@@ -95,7 +98,7 @@ def _works(folder: str | None, session: int) -> bool:
 
 
 def _ends(process: Path, session: int) -> bool:
-    """Whether it is of the session and has no memory any more, but threads that may still write."""
+    """Whether a process of the session has freed its memory but has threads that may still write."""
     try:
         now = _stat(int(process.name))
         return now.session == session and now.threads > 1 and not (process / "cmdline").read_bytes()
@@ -104,7 +107,7 @@ def _ends(process: Path, session: int) -> bool:
 
 
 class _Stat(NamedTuple):
-    """Of a process; `started` in the kernel's ticks since it started itself."""
+    """A process's status; `started` in ticks since the kernel started."""
 
     state: str
     session: int
@@ -113,6 +116,6 @@ class _Stat(NamedTuple):
 
 
 def _stat(pid: int) -> _Stat:
-    # The name (field 2) may hold spaces and brackets: count from the last bracket.
+    # The name (field 2) may contain spaces and brackets: count from the last bracket.
     fields = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
     return _Stat(fields[0], int(fields[3]), int(fields[17]), int(fields[19]))

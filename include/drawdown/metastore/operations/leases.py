@@ -1,8 +1,8 @@
-"""Leases: one writer per pipeline and side of it, decided by an epoch that only grows.
+"""Leases: one writer per side (live or shadow) of a pipeline, decided by an epoch that only grows.
 
-Expiry only decides when another run may take a lease over; whether a holder may write is decided by the
-epoch alone, inside the writing transaction. So a clock that jumps can hand a lease over early or late, but
-never lets two runs write. A holder that is provably dead (lease_holders.py) has no lease, whatever its time.
+Expiry only decides when another run may take over a lease; the epoch alone, checked inside the writing
+transaction, decides whether a holder may write. So a clock that jumps can pass a lease on early or late, but
+never lets two runs write. A provably dead holder (lease_holders.py) has no lease, whatever its time.
 """
 
 from __future__ import annotations
@@ -20,19 +20,20 @@ from drawdown.metastore.clock import read_clock
 from drawdown.metastore.operations import lease_holders as holding
 from drawdown.metastore.records import Lease, Side, lease_name
 from drawdown.metastore.tables import leases
+from drawdown.values.text import utc
 
 
 def this_process() -> str:
-    """The holder's name this process gives itself: host and pid."""
+    """Return the name of this process as a holder: host and pid."""
     return f"{socket.gethostname()} pid {os.getpid()}"
 
 
 def acquire(
     conn: Connection, pipeline: str, holder: str, run_id: str, ttl: timedelta, side: Side = "live"
 ) -> Lease | BusyError:
-    """Takes the lease with the next epoch, or says who holds it.
+    """Take the lease with the next epoch; if somebody holds it, return the error.
 
-    The error is returned for the caller to raise after the commit: a refusal may correct the expiry.
+    The caller raises the error after the commit, because a refusal may correct the expiry.
     """
     name = lease_name(pipeline, side)
     conn.execute(
@@ -48,8 +49,8 @@ def acquire(
     if in_force(row, now):
         until = row.expires_at
         if now < row.renewed_at:
-            # The clock went back behind the last renewal: the holder gets one more term from now, not the
-            # hours or years that the old time seems to leave it.
+            # The clock went back to before the last renewal: the holder gets one more term from now, not the
+            # hours or years that the old time would leave it.
             until = now + (row.expires_at - row.renewed_at)
             _store(conn, name, renewed_at=now, expires_at=until)
         return _busy(row, until)
@@ -70,14 +71,14 @@ def acquire(
 
 
 def check(conn: Connection, lease: Lease, *, lock: bool = True) -> None:
-    """Raises RefusedError lease.lost unless it is ours; `lock` keeps its row until the transaction ends."""
+    """Raise RefusedError lease.lost unless it is ours; `lock` locks its row until the transaction ends."""
     row = conn.execute(_row(lease.name).with_for_update() if lock else _row(lease.name)).one_or_none()
     if row is not None and row.epoch == lease.epoch and not row.released:
         return
     if row is None or row.released:
-        now = "nobody holds it now"
+        now = "it is not held now"
     else:
-        now = f"{row.holder} (run {row.run_id}) holds it since {_shown(row.acquired_at)}"
+        now = f"{row.holder} (run {row.run_id}) holds it since {utc(row.acquired_at)}"
     raise RefusedError(
         "lease.lost",
         f"run {lease.run_id} no longer has the lease of {lease.pipeline}: {now}",
@@ -87,14 +88,14 @@ def check(conn: Connection, lease: Lease, *, lock: bool = True) -> None:
 
 
 def renew(conn: Connection, lease: Lease, ttl: timedelta) -> Lease:
-    """Gives a lease that ``check`` let pass a new term from now."""
+    """Give a lease a new term from now; call ``check`` first."""
     now = read_clock(conn)
     _store(conn, lease.name, renewed_at=now, expires_at=now + ttl)
     return replace(lease, expires_at=now + ttl)
 
 
 def release(conn: Connection, lease: Lease) -> None:
-    """Gives the lease back; one that was lost meanwhile is left alone."""
+    """Give the lease back; a lost lease is no error."""
     conn.execute(
         update(leases)
         .where(leases.c.pipeline == lease.name, leases.c.epoch == lease.epoch)
@@ -103,7 +104,7 @@ def release(conn: Connection, lease: Lease) -> None:
 
 
 def holder_of(conn: Connection, pipeline: str, side: Side = "live") -> Lease | None:
-    """The lease in force, None when it is free: never taken, released, expired or of a dead process."""
+    """Return the lease in force; None if it was never taken, was released, expired, or its holder is dead."""
     row = conn.execute(_row(lease_name(pipeline, side))).one_or_none()
     if row is None or not in_force(row, read_clock(conn)):
         return None
@@ -111,10 +112,10 @@ def holder_of(conn: Connection, pipeline: str, side: Side = "live") -> Lease | N
 
 
 def in_force(row: Row[*tuple[Any, ...]], now: datetime) -> bool:
-    """Whether this row of `leases` keeps others away."""
+    """Whether this row of `leases` excludes others."""
     if row.released or row.expires_at <= now:
         return False
-    # A program that knows no such column leaves there what the holder before it had noted.
+    # A program without this column leaves the entry of the holder before it.
     noted = row.process if row.process is not None and row.process["epoch"] == row.epoch else {}
     return not holding.is_gone(noted.get("of"))
 
@@ -130,17 +131,13 @@ def _store(conn: Connection, name: str, **values: object) -> None:
 def _busy(row: Row[*tuple[Any, ...]], until: datetime) -> BusyError:
     return BusyError(
         "lease.held",
-        f"{_about(row)} is being run by {row.holder} (run {row.run_id}) since {_shown(row.acquired_at)}, "
-        f"until {_shown(until)} unless it goes on",
+        f"{_about(row)} is being run by {row.holder} (run {row.run_id}) since {utc(row.acquired_at)}, "
+        f"until {utc(until)} unless it goes on",
         where=f"pipeline {_about(row)}",
-        do=f"wait until {_shown(until)}; or see `drawdown runs {_about(row)}`",
+        do=f"wait until {utc(until)}; or see `drawdown runs {_about(row)}`",
     )
 
 
 def _about(row: Row[*tuple[Any, ...]]) -> str:
-    """The pipeline that a lease is about; what follows its name says which of several leases it is."""
+    """Return the pipeline of a lease; the rest of the lease's name says which of its leases it is."""
     return str(row.pipeline).split("#")[0]
-
-
-def _shown(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M:%S} UTC"

@@ -1,4 +1,4 @@
-"""Paths in the metastore, after a storage root was copied to another place."""
+"""Change paths in the metastore after a storage root was copied to another place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from drawdown.metastore.tables import read_files, staged_files
 
 
 def move_files(conn: Connection, pipeline: str, generation: int, roots: Iterable[tuple[str, str]]) -> int:
-    """Let paths that begin with a root begin with the other of the pair; how many did."""
+    """Replace the first root of each pair by the second at the start of paths; return how many changed."""
     changed = 0
     for old, new in roots:
         for table in (staged_files, read_files):

@@ -1,4 +1,4 @@
-"""All that the metastore keeps under a pipeline's name: given another name, or forgotten."""
+"""Rename or delete everything that the metastore keeps under a pipeline's name."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _PATHS = (
 
 
 def known(conn: Connection) -> set[str]:
-    """The names under which there is a checkpoint or a run."""
+    """Return the pipelines with a checkpoint or a run, whether they are in the project or not."""
     return {
         str(name)
         for table in (checkpoints, runs)
@@ -41,9 +41,9 @@ def known(conn: Connection) -> set[str]:
 
 
 def rename(conn: Connection, old: str, new: str, roots: Iterable[tuple[str, str]]) -> None:
-    """Let all of `old` be `new`, and paths that begin with a root begin with the other of the pair.
+    """Rename everything of `old` to `new`; at the start of paths, replace the first root of each pair.
 
-    Raises BusyError lease.held when an interval of it is being replayed.
+    Raises BusyError lease.held while an interval of the pipeline is replayed.
     """
     _refuse_leased(conn, old)
     for before, after in roots:
@@ -61,7 +61,7 @@ def rename(conn: Connection, old: str, new: str, roots: Iterable[tuple[str, str]
         .values(lease=literal(new).concat(func.substr(changes.c.lease, len(old) + 1)))
     )
     for row in conn.execute(select(leases).where(_leases_of(old))).all():
-        # An epoch only grows: what a sink has seen of either name is older.
+        # The greater epoch of both names: an epoch only grows, and sinks have seen both.
         name = new + row.pipeline.removeprefix(old)
         there = conn.execute(select(leases.c.epoch).where(leases.c.pipeline == name)).scalar()
         conn.execute(delete(leases).where(leases.c.pipeline == name))
@@ -70,9 +70,9 @@ def rename(conn: Connection, old: str, new: str, roots: Iterable[tuple[str, str]
 
 
 def forget(conn: Connection, name: str) -> int:
-    """Forget all of it; how many rows there were.
+    """Delete everything of a pipeline; return how many rows there were.
 
-    Raises BusyError lease.held when an interval of it is being replayed.
+    Raises BusyError lease.held while an interval of the pipeline is replayed.
     """
     _refuse_leased(conn, name)
     rows = sum(conn.execute(delete(table).where(table.c.pipeline == name)).rowcount for table in _TABLES)
@@ -85,7 +85,7 @@ def _leases_of(name: str) -> ColumnElement[bool]:
 
 
 def _refuse_leased(conn: Connection, name: str) -> None:
-    """The caller has the leases of both sides; those of intervals are others."""
+    """Refuse while an interval's lease is held; the caller holds the leases of both sides."""
     replays = leases.c.pipeline.startswith(f"{name}#replay", autoescape=True)
     now = read_clock(conn)
     held = next((row for row in conn.execute(select(leases).where(replays)) if in_force(row, now)), None)

@@ -1,7 +1,7 @@
-"""Pruning: records that no command, replay, audit or recovery looks at any more, in one transaction.
+"""Prune, in one transaction, records that no command, replay, audit or recovery needs any more.
 
-What stays whatever its age, and why, is in docs/upkeep.md. The first batch of a generation takes up the
-counts and losses of those that go: sums over a generation, and where its reading began, are as before.
+docs/upkeep.md lists what is kept at any age, and why. The first batch of a generation takes over the counts
+and losses of removed batches, so that sums over a generation, and where its reading began, do not change.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from drawdown.metastore.tables import (
 )
 
 NEWEST_RUNS = 100
-"""Runs of each pipeline that stay however old they are; verdicts the same."""
+"""How many runs, and verdicts, of each pipeline are kept at any age."""
 
 STRIPPED = "older than `retention:`: what it said is removed"
-"""In place of a verdict's text, and of what an error of a run said."""
+"""Replaces the text of a verdict, and of an error of a run."""
 
 _OF_A_GENERATION = (batches, staged_files, read_files, maxima)
 _Row = Row[*tuple[Any, ...]]
@@ -47,14 +47,15 @@ _IDS_PER_STATEMENT = 500  # both stores bound the parameters of one statement
 
 @dataclass(frozen=True)
 class Retention:
-    """What of a pipeline's records stays.
+    """Which records of a pipeline are kept.
 
     Attributes:
-        age: whatever ended less than so long ago, by the store's clock.
-        first_kept: by generation the first batch that something may go back to; without one, all stay.
-        gone: generations whose checkpoint is gone: their batches go, whatever their age.
-        history: by measure so many of its last values in published slices, which the next is compared with.
-        every_batch: batches and the files they wrote stay, whatever their age.
+        age: records that ended more recently than this, by the store's clock, are kept.
+        first_kept: by generation, the first batch that something may return to; a generation without it
+            keeps all.
+        gone: generations whose checkpoint is gone: their batches are removed at any age.
+        history: by measure, how many of its last values in published slices are kept for comparison.
+        every_batch: batches and the files they wrote are kept at any age.
     """
 
     age: timedelta
@@ -65,16 +66,16 @@ class Retention:
 
 
 class _Undo(Exception):
-    """Rolls a transaction back that was to be counted only."""
+    """Rolls back a transaction that was only made to count."""
 
 
 def prune_records(
     metastore: Metastore, lease: Lease, retention: Retention, *, dry: bool = False
 ) -> dict[str, int]:
-    """Remove what the retention lets go; rows by table, without those that lose none.
+    """Remove what the retention does not keep; return the removed rows by table, without zeros.
 
     Args:
-        dry: remove nothing, say what it would be.
+        dry: remove nothing, but return the same numbers.
 
     Raises:
         RefusedError: ``lease.lost``.
@@ -91,10 +92,10 @@ def prune_records(
 
 
 def strip_values(metastore: Metastore, lease: Lease, age: timedelta, *, dry: bool = False) -> dict[str, int]:
-    """Remove values of rows from verdicts and from errors of runs that are older; how many, by table.
+    """Remove values of rows from older verdicts and errors of runs; return how many changed, by table.
 
-    Outcomes, counts and measures stay, which later audits and pages ask for. Verdicts of slices that are not
-    published stay as they are: somebody decides by them.
+    Outcomes, counts and measures stay, because later audits and pages need them. Verdicts of unpublished
+    slices stay unchanged: people decide by them.
 
     Raises:
         RefusedError: ``lease.lost``.
@@ -164,19 +165,19 @@ def _prune(conn: Connection, pipeline: str, retention: Retention, removed: Count
     removed["runs"] += _prune_runs(conn, pipeline, kept, old)
     removed["applications"] += _prune_applications(conn, old)
     over = changes.c.pipeline == pipeline, changes.c.state != "open", changes.c.ended_at < old
-    # Whether a decision holds is read from its change.
+    # The change of a decision shows whether the decision is valid.
     asked = select(quarantine_decisions.c.decision_id).where(quarantine_decisions.c.pipeline == pipeline)
     removed["changes"] += conn.execute(
         delete(changes).where(*over, changes.c.change_id.not_in(asked))
     ).rowcount
-    # Each interval that was ever replayed has one; its epoch fences nobody who slept that long.
+    # Each replayed interval has a lease; no process that it would fence sleeps that long.
     ended = leases.c.released, leases.c.renewed_at < old
     replays = leases.c.pipeline.startswith(f"{pipeline}#replay ", autoescape=True)
     removed["leases"] += conn.execute(delete(leases).where(replays, *ended)).rowcount
 
 
 def _whole_slices(conn: Connection, pipeline: str, generation: int, first: int) -> int:
-    """No slice is cut, and nothing goes from the first batch on that still waits."""
+    """Return the first batch to keep, lowered so that no slice is cut and no unpublished batch is removed."""
     here = batches.c.pipeline == pipeline, batches.c.generation == generation
     waiting = select(func.min(batches.c.batch_id)).where(*here, batches.c.status.in_(UNPUBLISHED))
     oldest = conn.execute(waiting).scalar()
@@ -211,7 +212,7 @@ def _thin(
     rows = conn.execute(query).all()
     stay = {*spared, *_decided(conn, pipeline, generation), *_around_other_partitions(rows)}
     stay |= {row.batch_id for row in rows[:1]}
-    # A batch whose run is gone is as old as that.
+    # A batch whose run was removed is older than the retention, too.
     ended = (row for row in rows if row.run_id is None or (row.ended_at is not None and row.ended_at < old))
     gone = [row.batch_id for row in ended if row.batch_id not in stay]
     if not gone:
@@ -224,7 +225,7 @@ def _thin(
 
 
 def _around_other_partitions(rows: Sequence[_Row]) -> Iterator[int]:
-    """Batches between which a topic was made again, or partitions came: a replay begins to read there."""
+    """Yield the batches around a recreated topic or new partitions: a replay needs them to find its start."""
     before: _Row | None = None
     for row in rows:
         if before is not None and (_topics(row), _partitions(row)) != (_topics(before), _partitions(before)):
@@ -237,7 +238,7 @@ def _topics(row: _Row) -> dict[str, Any]:
 
 
 def _partitions(row: _Row) -> list[set[tuple[str, str]]]:
-    """By source the partitions of its offset, which is {topic: {partition: next offset}} at Kafka sources."""
+    """Return each source's partitions; a Kafka source's offset is {topic: {partition: next offset}}."""
     return [
         {
             (topic, number)
@@ -268,7 +269,7 @@ def _take_up(conn: Connection, here: list[Any], first: _Row, gone: Sequence[_Row
 
 
 def _decided(conn: Connection, pipeline: str, generation: int) -> list[int]:
-    """Batches that took rows of the quarantine: they say whether those were replayed."""
+    """Return the batches that took rows of the quarantine: they show whether those were replayed."""
     c = quarantine_decisions.c
     query = select(c.batch_id).where(c.pipeline == pipeline, c.generation == generation, c.kind == "replay")
     return list(conn.execute(query).scalars())
@@ -297,9 +298,9 @@ def _prune_runs(conn: Connection, pipeline: str, kept: Mapping[int, int], old: d
     of = runs.c.pipeline == pipeline
     newest_first = select(runs.c.run_id).where(of).order_by(runs.c.started_at.desc())
     stay = set(conn.execute(newest_first.limit(NEWEST_RUNS)).scalars())
-    # Freshness is computed from it.
+    # Freshness is computed from the last run that published.
     stay |= set(conn.execute(newest_first.where(runs.c.published > 0).limit(1)).scalars())
-    # What excuses batches that nobody noted.
+    # An uncounted watch explains batches without a record.
     watches = (read_uncounted(conn, pipeline, generation) for generation in kept)
     stay |= {watch.run_id for watch in watches if watch is not None}
     for table, column in ((verdicts, "run_id"), (quarantine_decisions, "decision_id")):
@@ -312,7 +313,7 @@ def _prune_runs(conn: Connection, pipeline: str, kept: Mapping[int, int], old: d
 
 
 def _prune_applications(conn: Connection, old: datetime) -> int:
-    """Of all pipelines: an application is no one's. What runs cost is known as long as they are kept."""
+    """Remove applications, of all pipelines, that no kept run belongs to: runs need them for their cost."""
     c = applications.c
     named = select(runs.c.application).where(runs.c.application.is_not(None))
     gone = delete(applications).where(c.seen_at < old, c.application_id.not_in(named))

@@ -15,7 +15,7 @@ _PATHS_PER_STATEMENT = 1000  # both stores bound the parameters of one statement
 def note(
     conn: Connection, pipeline: str, generation: int, source: str, files: Mapping[str, FileMark]
 ) -> None:
-    """Keeps files by path, over what was kept of the same paths."""
+    """Record the size and time that files, by path, had when a batch read them, replacing older entries."""
     forget(conn, pipeline, generation, source, files)
     rows = [
         {
@@ -33,7 +33,7 @@ def note(
 
 
 def forget(conn: Connection, pipeline: str, generation: int, source: str, paths: Collection[str]) -> None:
-    """Forget these files."""
+    """Forget these files, so that their current content is accepted at the next read."""
     here = read_files.c
     for part in _parts(paths):
         conn.execute(
@@ -47,9 +47,9 @@ def forget(conn: Connection, pipeline: str, generation: int, source: str, paths:
 
 
 def read(
-    conn: Connection, pipeline: str, generation: int, source: str, paths: Collection[str] | None
+    conn: Connection, pipeline: str, generation: int, source: str, paths: Collection[str] | None = None
 ) -> dict[str, FileMark]:
-    """What is kept of some paths of a source, or of all."""
+    """Return the records of these files of a source, or of all; files read by older versions have none."""
     here = read_files.c
     of = select(here.path, here.size, here.mtime_ms).where(
         here.pipeline == pipeline, here.generation == generation, here.source == source

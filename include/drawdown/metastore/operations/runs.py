@@ -1,4 +1,4 @@
-"""Run records: one row per attempt, written while it goes on and closed once."""
+"""Run records: one row per attempt, written while it runs and closed once."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Text, insert, select, type_coerce, update
+from sqlalchemy import ColumnElement, Connection, Text, insert, literal, select, type_coerce, update
 
 from drawdown.errors import RefusedError
 from drawdown.metastore import counts
@@ -17,18 +17,18 @@ from drawdown.metastore.records import UNCOUNTED, Newest, Run, RunState, Side
 from drawdown.metastore.tables import batches, runs
 
 PROGRESS_KEPT = 20
-"""Progress entries kept per run, the last ones: a run's row stays small however many batches it has."""
+"""How many of the last progress entries a run keeps, so that its row stays small with many batches."""
 
 PUBLISHED = "published"
-"""Key in the origin of a run: the batches that it made visible, whichever run had drained them."""
+"""Key in the origin of a run: the batches that it made visible, whichever run drained them."""
 
 DRAIN, WATCH, QUARANTINE_REPLAY = "drain", "watch", "quarantine-replay"
 READING = (DRAIN, WATCH, QUARANTINE_REPLAY)
-"""The kinds of runs that bring a pipeline's output forward."""
+"""The kinds of runs that extend a pipeline's output."""
 
 REPLAY, REBUILD, ANSWER = "replay", "rebuild", "answer"
 BESIDE = (REPLAY, REBUILD, ANSWER)
-"""The kinds of runs that go on beside the holder of a pipeline's lease."""
+"""The kinds of runs that may run beside the holder of a pipeline's lease."""
 
 _REQUEST = (("dag_id", "dag_run_id"), ("command_id",))
 """Keys in the origin of a run that name the request it belongs to."""
@@ -44,13 +44,16 @@ CHANGEABLE = frozenset(f.name for f in fields(Run)) - {
 
 
 def start(conn: Connection, run: Run) -> Run:
-    """Writes a new run as running, now. Raises RefusedError run.exists when its id is taken."""
+    """Record a run as running, from now on; needs no lease, so a refused run leaves a record too.
+
+    Raises RefusedError run.exists when its id is taken.
+    """
     if conn.execute(select(runs.c.run_id).where(runs.c.run_id == run.run_id)).first() is not None:
         raise RefusedError(
             "run.exists",
             f"there is a run {run.run_id} already",
             where=f"pipeline {run.pipeline}",
-            do="start each attempt with a run id of its own",
+            do="start each attempt with its own run id",
         )
     run = replace(run, state="running", started_at=read_clock(conn), ended_at=None)
     conn.execute(insert(runs).values(_columns({f.name: getattr(run, f.name) for f in fields(run)})))
@@ -58,7 +61,7 @@ def start(conn: Connection, run: Run) -> Run:
 
 
 def change(conn: Connection, run_id: str, values: dict[str, Any]) -> None:
-    """Writes some fields of a run; its identity, state and times are not among them (TypeError)."""
+    """Change fields of a run, except its identity, state and times (TypeError)."""
     unknown = values.keys() - CHANGEABLE
     if unknown:
         raise TypeError(f"not fields of a run that can be changed: {', '.join(sorted(unknown))}")
@@ -67,9 +70,9 @@ def change(conn: Connection, run_id: str, values: dict[str, Any]) -> None:
 
 
 def finish(conn: Connection, run_id: str, state: RunState, values: dict[str, Any]) -> None:
-    """Closes a run, now. One that is closed already keeps its state, end and fields.
+    """Close a run, now. A closed run keeps its state, end and fields.
 
-    So a run that lost its lease and was recorded as crashed cannot turn itself into a success.
+    So a run that lost its lease and was recorded as crashed cannot turn into a success.
     """
     running = select(runs.c.run_id).where(runs.c.run_id == run_id, runs.c.state == "running")
     if conn.execute(running.with_for_update()).first() is None:
@@ -79,10 +82,10 @@ def finish(conn: Connection, run_id: str, state: RunState, values: dict[str, Any
 
 
 def crash_others(conn: Connection, pipeline: str, run_id: str, side: Side) -> list[Run]:
-    """Closes every other open run under this side's lease as crashed; returns them, oldest first."""
+    """Close every other open run under this side's lease as crashed; return them, oldest first."""
     others = *_under_lease(pipeline, side), runs.c.run_id != run_id
     open_runs = conn.execute(select(runs).where(*others).with_for_update()).all()
-    # Ordered here: an ORDER BY lures SQLite into walking all the pipeline's runs by time.
+    # Sorted here: with an ORDER BY, SQLite would read all the pipeline's runs by time.
     open_runs = sorted(open_runs, key=lambda row: (row.started_at, row.run_id))
     now = read_clock(conn)
     for row in open_runs:
@@ -91,7 +94,7 @@ def crash_others(conn: Connection, pipeline: str, run_id: str, side: Side) -> li
 
 
 def read_open(conn: Connection, pipeline: str, side: Side) -> list[Run]:
-    """The runs under this side's lease that say they are running."""
+    """Return the runs under this side's lease whose state is running."""
     return [_run(row._mapping) for row in conn.execute(select(runs).where(*_under_lease(pipeline, side)))]
 
 
@@ -101,7 +104,7 @@ def _under_lease(pipeline: str, side: Side) -> list[ColumnElement[bool]]:
 
 
 def crash_replays(conn: Connection, run: Run) -> None:
-    """Closes the open replays of the pipeline that have this one's interval as crashed."""
+    """Close every open replay of the same interval as crashed; the caller holds the interval's lease."""
     here = runs.c.pipeline == run.pipeline, runs.c.state == "running", runs.c.kind == REPLAY
     for row in conn.execute(select(runs).where(*here).with_for_update()).all():
         if row.run_id != run.run_id and row.origin.get("interval") == run.origin.get("interval"):
@@ -109,21 +112,33 @@ def crash_replays(conn: Connection, run: Run) -> None:
 
 
 def read_one(conn: Connection, run_id: str) -> Run | None:
-    """One run, None when there is none of that id."""
+    """Return one run; None when the id is unknown."""
     row = conn.execute(select(runs).where(runs.c.run_id == run_id)).one_or_none()
     return None if row is None else _run(row._mapping)
 
 
-def read(conn: Connection, pipeline: str | None, limit: int) -> list[Run]:
-    """The last runs of a pipeline, or of all, newest first."""
+def read(conn: Connection, pipeline: str | None = None, limit: int = 50) -> list[Run]:
+    """Return the last runs of a pipeline, or of all, newest first."""
     query = select(runs).order_by(runs.c.started_at.desc(), runs.c.run_id.desc()).limit(limit)
     if pipeline is not None:
         query = query.where(runs.c.pipeline == pipeline)
     return [_run(row._mapping) for row in conn.execute(query)]
 
 
+def read_recent(conn: Connection, pipeline: str, limit: int) -> list[Run]:
+    """Return the last runs that read, newest first; without their progress, which is most of a row."""
+    columns = [column for column in runs.c if column.name != "progress"]
+    query = (
+        select(*columns, literal([], runs.c.progress.type).label("progress"))
+        .where(runs.c.pipeline == pipeline, runs.c.kind.in_(READING))
+        .order_by(runs.c.started_at.desc(), runs.c.run_id.desc())
+        .limit(limit)
+    )
+    return [_run(row._mapping) for row in conn.execute(query)]
+
+
 def read_newest(conn: Connection, pipeline: str) -> Newest | None:
-    """The newest run that reads, and what runs of before it have left; None before the first."""
+    """Return the newest run that reads, with facts from earlier runs; None before the first."""
     newest_first = (
         select(runs)
         .where(runs.c.pipeline == pipeline, runs.c.kind.in_(READING))
@@ -143,7 +158,7 @@ def read_newest(conn: Connection, pipeline: str) -> Newest | None:
 
 
 def note_published(conn: Connection, run_id: str, generation: int, batch_ids: Iterable[int]) -> None:
-    """Keeps in a run's origin which batches it has made visible, as [generation, first, last]."""
+    """Record in a run's origin which batches it made visible, as [generation, first, last]."""
     origin = conn.execute(select(runs.c.origin).where(runs.c.run_id == run_id).with_for_update()).scalar()
     if origin is None:
         return
@@ -156,8 +171,11 @@ def note_published(conn: Connection, run_id: str, generation: int, batch_ids: It
     conn.execute(update(runs).where(runs.c.run_id == run_id).values(origin={**origin, PUBLISHED: ranges}))
 
 
-def read_published(conn: Connection, pipeline: str, since: datetime | None) -> list[Run]:
-    """The runs that began at `since` or later and made batches visible, oldest first."""
+def read_published(conn: Connection, pipeline: str, since: datetime | None = None) -> list[Run]:
+    """Return runs that began at `since` or later and made batches visible, drained by any run; oldest first.
+
+    Runs of versions that did not record it are left out.
+    """
     query = select(runs).where(
         runs.c.pipeline == pipeline,
         type_coerce(runs.c.origin, Text).contains(_json(PUBLISHED), autoescape=True),
@@ -169,9 +187,13 @@ def read_published(conn: Connection, pipeline: str, since: datetime | None) -> l
 
 
 def read_by_origin(
-    conn: Connection, origin: Mapping[str, Any], pipeline: str | None, kinds: Collection[str]
+    conn: Connection,
+    origin: Mapping[str, Any],
+    *,
+    pipeline: str | None = None,
+    kinds: Collection[str] = (),
 ) -> list[Run]:
-    """Every run, however old, whose origin has these values, newest first."""
+    """Return every run of any age whose origin has these values, newest first; of these kinds, or of all."""
     request = request_of(origin)
     wanted = [] if request is None else [runs.c.request == request]
     if pipeline is not None:
@@ -179,14 +201,14 @@ def read_by_origin(
     if kinds:
         wanted.append(runs.c.kind.in_(kinds))
     rows = conn.execute(select(runs).where(*wanted)).all()
-    # Ordered here, as in crash_others.
+    # Sorted here, as in crash_others.
     newest_first = sorted(rows, key=lambda row: (row.started_at, row.run_id), reverse=True)
     found = (_run(row._mapping) for row in newest_first)
     return [run for run in found if origin.items() <= run.origin.items()]
 
 
 def request_of(origin: Mapping[str, Any]) -> str | None:
-    """What tells a DAG run, or else a command, from all others; None for an origin that names neither."""
+    """Return the id of the DAG run, or else the command, of an origin; None when it names neither."""
     for keys in _REQUEST:
         if all(key in origin for key in keys):
             return _json([origin[key] for key in keys])
@@ -194,14 +216,14 @@ def request_of(origin: Mapping[str, Any]) -> str | None:
 
 
 def _json(value: Any) -> str:
-    """As the column keeps it."""
+    """Return the value as the column stores it."""
     return json.dumps(value, separators=(",", ":"))
 
 
 def read_uncounted(conn: Connection, pipeline: str, generation: int) -> Run | None:
-    """The newest uncounted watch over a generation that began after the run of its last noted batch.
+    """Return the newest uncounted watch of a generation that began after the run of its last recorded batch.
 
-    However many runs were since: a backfill may add hundreds.
+    Any number of runs may have followed: a backfill may add hundreds.
     """
     noted = (
         select(batches.c.run_id)
@@ -219,17 +241,20 @@ def read_uncounted(conn: Connection, pipeline: str, generation: int) -> Run | No
         return next((_run(row._mapping) for row in found if UNCOUNTED in row.origin), None)
 
 
+def published_at(conn: Connection, pipeline: str) -> datetime | None:
+    """Return the end of the last run that made rows visible; None if none did."""
+    newest = (
+        select(runs.c.ended_at)
+        .where(runs.c.pipeline == pipeline, runs.c.kind != REBUILD)
+        .where(runs.c.published > 0, runs.c.ended_at.is_not(None))
+    )
+    return conn.execute(newest.order_by(runs.c.started_at.desc()).limit(1)).scalar()
+
+
 def last_published(conn: Connection, pipeline: str) -> datetime | None:
-    """The end of the last run that made rows visible; the start of the first run if none has."""
-    of = runs.c.pipeline == pipeline
-    visible = runs.c.kind != REBUILD
-    newest = select(runs.c.ended_at).where(of, visible, runs.c.published > 0, runs.c.ended_at.is_not(None))
-    found = conn.execute(newest.order_by(runs.c.started_at.desc()).limit(1)).scalar()
-    if found is None:
-        found = conn.execute(
-            select(runs.c.started_at).where(of).order_by(runs.c.started_at).limit(1)
-        ).scalar()
-    return found
+    """Return when a run last made rows visible; if none did, when the first run began; None before it."""
+    first = select(runs.c.started_at).where(runs.c.pipeline == pipeline).order_by(runs.c.started_at)
+    return published_at(conn, pipeline) or conn.execute(first.limit(1)).scalar()
 
 
 def _run(columns: Any) -> Run:

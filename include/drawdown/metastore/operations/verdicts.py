@@ -1,4 +1,4 @@
-"""Verdicts: what an audit said, and what follows from it for the batches of its slice."""
+"""Verdicts: the outcome of an audit, and its effect on the batches of the slice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, Select, insert, select, update
 
 from drawdown.metastore.clock import read_clock
-from drawdown.metastore.records import Batch, BatchStatus, HeldSlice, Outcome, Verdict
+from drawdown.metastore.records import Batch, BatchStatus, HeldSlice, Outcome, Run, Verdict
 from drawdown.metastore.tables import batches, verdicts
 
 AFTER: dict[Outcome, BatchStatus] = {
@@ -20,13 +20,13 @@ AFTER: dict[Outcome, BatchStatus] = {
     "fail": "held",
     "error": "committed",
 }
-"""The status of a committed batch after each outcome; after ``error`` the slice is audited again."""
+"""The status of a committed batch by outcome; after ``error`` the slice is audited again."""
 
-_AT_ONCE = 200  # rows of the history that are read at once
+_AT_ONCE = 200  # rows of the history per read
 
 
 def record(conn: Connection, verdict: Verdict) -> Verdict:
-    """Keeps the verdict and moves the committed batches of its range; returns it with the store's time."""
+    """Record the verdict and update the committed batches of its range; return it with the store's time."""
     verdict = replace(verdict, created_at=read_clock(conn))
     conn.execute(insert(verdicts).values(asdict(verdict)))
     conn.execute(
@@ -42,21 +42,21 @@ def record(conn: Connection, verdict: Verdict) -> Verdict:
     return verdict
 
 
-def read(conn: Connection, pipeline: str, limit: int) -> list[Verdict]:
-    """The last verdicts of a pipeline, newest first."""
+def read(conn: Connection, pipeline: str, limit: int = 50) -> list[Verdict]:
+    """Return the last verdicts of a pipeline, newest first."""
     found = conn.execute(_of(pipeline).order_by(verdicts.c.verdict_id.desc()).limit(limit))
     return [Verdict(**row._mapping) for row in found]
 
 
-def read_of(conn: Connection, pipeline: str, run_id: str, limit: int) -> list[Verdict]:
-    """The last verdicts of a run, newest first."""
-    of_run = _of(pipeline).where(verdicts.c.run_id == run_id)
+def read_of(conn: Connection, run: Run, limit: int = 50) -> list[Verdict]:
+    """Return the last verdicts of a run of any age, newest first; a watch has one per slice."""
+    of_run = _of(run.pipeline).where(verdicts.c.run_id == run.run_id)
     found = conn.execute(of_run.order_by(verdicts.c.verdict_id.desc()).limit(limit))
     return [Verdict(**row._mapping) for row in found]
 
 
 def slices(conn: Connection, pipeline: str, held: list[Batch]) -> list[HeldSlice]:
-    """Held batches of one generation by the verdict that holds them, in order."""
+    """Group held batches of one generation by the verdict that holds them, in order."""
     if not held:
         return []
     found = conn.execute(
@@ -68,7 +68,7 @@ def slices(conn: Connection, pipeline: str, held: list[Batch]) -> list[HeldSlice
         )
         .order_by(verdicts.c.verdict_id)
     )
-    # Of a batch that was rewound and judged again, the newest verdict counts.
+    # For a batch that was rewound and audited again, the newest verdict counts.
     by_batch: dict[int, Verdict] = {}
     for verdict in (Verdict(**row._mapping) for row in found):
         by_batch |= {
@@ -81,10 +81,10 @@ def slices(conn: Connection, pipeline: str, held: list[Batch]) -> list[HeldSlice
 
 
 def published_measures(conn: Connection, pipeline: str, wanted: Mapping[str, int]) -> list[dict[str, Any]]:
-    """Measures of the published slices, newest first, that give each measure its last values.
+    """Return measures of published slices, newest first, with which the next slice is compared.
 
     Args:
-        wanted: by measure how many of its values.
+        wanted: how many of the last values of each measure.
     """
     return [row.measures for row in published_slices(conn, pipeline, wanted)]
 
@@ -92,9 +92,9 @@ def published_measures(conn: Connection, pipeline: str, wanted: Mapping[str, int
 def published_slices(
     conn: Connection, pipeline: str, wanted: Mapping[str, int]
 ) -> list[Row[*tuple[Any, ...]]]:
-    """The same as rows: verdict_id, generation, last_batch, measures; held and discarded slices are none.
+    """Return the same as rows: verdict_id, generation, last_batch, measures; no held or discarded slices.
 
-    A slice without rows has no measures, and one may lack a value: neither takes the place of one that has.
+    A slice without rows has no measures, and a slice may lack a value: neither counts towards `wanted`.
     """
     missing = dict(wanted)
     query = (

@@ -1,1 +1,1 @@
-"""Rules about the analysed plan: what Spark allows, what surprises, what is refused; one module a chapter."""
+"""Rules about the analysed plan: what Spark allows, what surprises, what is refused; one module per topic."""

@@ -1,4 +1,4 @@
-"""Which way a transform runs over bounded data: as a batch query, or over a scratch checkpoint."""
+"""How a transform runs over bounded data: as a batch query, or over a scratch checkpoint."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from drawdown.query.checks.plan_tree import Node
 from drawdown.query.checks.subject import Subject
 from drawdown.verdicts import PlanVerdict
 
-# Node of the analysed plan to the call that made it. The first two throw in a batch query (Spark 4.2:
-# SparkStrategies.StreamingDeduplicationStrategy and FlatMapGroupsInPandasWithStateStrategy). The others'
-# timers and time to live need the times of a stream.
+# From a node of the analysed plan to the call that made it. The first two fail in a batch query (Spark 4.2:
+# SparkStrategies.StreamingDeduplicationStrategy and FlatMapGroupsInPandasWithStateStrategy). The timers and
+# time to live of the others need the times of a stream.
 _ONLY_IN_A_STREAM: Mapping[str, str] = {
     "DeduplicateWithinWatermark": "dropDuplicatesWithinWatermark",
     "FlatMapGroupsInPandasWithState": "applyInPandasWithState",
@@ -21,12 +21,12 @@ _ONLY_IN_A_STREAM: Mapping[str, str] = {
 
 
 def only_in_a_stream(plan: Node) -> list[str]:
-    """The calls in a plan, streaming or not, that no batch query can run; empty when it may run as one."""
+    """Return the calls in a plan, streaming or not, that no batch query can run; empty: it can be one."""
     return sorted({_ONLY_IN_A_STREAM[node.name] for node in plan.walk() if node.name in _ONLY_IN_A_STREAM})
 
 
 def bounded_way(subject: Subject) -> Iterator[PlanVerdict]:
-    """One note: how this transform runs over bounded data (a replay, a test)."""
+    """Note how this transform runs over bounded data (a replay, a test)."""
     calls = only_in_a_stream(subject.plan)
     if calls:
         yield PlanVerdict(

@@ -1,4 +1,4 @@
-"""Delta sources whose options let them continue when rows change: what they then do not see, or see twice."""
+"""Delta sources whose options let them continue when rows change: which changes they miss or read twice."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from drawdown.query.checks.subject import Subject
 from drawdown.verdicts import PlanVerdict
 
 _EFFECTS = {
-    "skipChangeCommits": "passes over every commit that changes or deletes rows, and with it over what the"
-    " commit adds",
-    "ignoreChanges": "reads rewritten files whole: rows in them that did not change come again",
+    "skipChangeCommits": "skips every commit that changes or deletes rows, including the rows it adds",
+    "ignoreChanges": "reads rewritten files completely, including unchanged rows a second time",
 }
 
 
 def changing_tables(subject: Subject) -> Iterator[PlanVerdict]:
-    """Warnings ``source.hidden-changes``, one an option (Delta's documents, "Table streaming reads")."""
+    """Yield warnings ``source.hidden-changes``, one per option (Delta's docs, "Table streaming reads")."""
     for name, source in subject.pipeline.streaming_sources.items():
         for option, effect in _EFFECTS.items():
             if source.format in ("delta", "table") and str(source.options.get(option)).lower() == "true":

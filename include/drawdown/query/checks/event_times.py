@@ -1,7 +1,7 @@
-"""At most one event-time column per stateful operator: Spark finds out in the middle of the first batch.
+"""At most one event-time column per stateful operator: Spark would fail in the middle of the first batch.
 
-Source of the fact: WatermarkSupport.findEventTimeColumn (Spark 4.2), asked by the physical operators for what
-column pruning has left of their input; seen for joins, deduplication and grouping keys.
+Source: WatermarkSupport.findEventTimeColumn (Spark 4.2), which the physical operators call on the columns
+that are left after column pruning; seen for joins, deduplication and grouping keys.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from drawdown.verdicts import PlanVerdict
 
 
 def event_times(subject: Subject) -> Iterator[PlanVerdict]:
-    """Refusals ``watermark.two-columns``."""
+    """Yield refusals ``watermark.two-columns``."""
     for node in subject.optimized.walk():
         if node.streaming:
             for what, columns in _event_times(node):
@@ -23,7 +23,7 @@ def event_times(subject: Subject) -> Iterator[PlanVerdict]:
 
 
 def _event_times(node: Node) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """What an operator asks for its event time, and the watermarked columns it finds there."""
+    """Yield each input in which an operator looks for its event time, and the watermarked columns there."""
     if node.name == "Join" and all(child.streaming for child in node.children):
         for word, child in zip(("left", "right"), node.children, strict=True):
             yield f"the {word} side of a join of two streams", child.watermarked_columns
@@ -40,7 +40,7 @@ def _refusal(what: str, columns: tuple[str, ...]) -> PlanVerdict:
         "watermark.two-columns",
         f"{what} has more than one event-time column: {', '.join(columns)}; a window of a watermarked column"
         " is one too, and a join brings along those of both its sides",
-        do="leave all but one of them out of the select before it; for the value alone, compute it again,"
-        f" such as `{columns[0]} + INTERVAL 0 SECONDS`, which has no watermark",
+        do="leave all but one of them out of the select before it; if only the value is needed, recompute"
+        f" it, for example `{columns[0]} + INTERVAL 0 SECONDS`, which has no watermark",
         about=", ".join(columns),
     )

@@ -1,6 +1,6 @@
-"""Output modes: what an aggregation, a sort and a query without either may be written in.
+"""Output modes that a query can use with an aggregation, with a sort, or with neither.
 
-Spark's guide has the table ("Output Modes"); its checker (UnsupportedOperationChecker) names the mode and not
+Spark's guide has the table ("Output Modes"); its checker (UnsupportedOperationChecker) names the mode but not
 what is missing.
 """
 
@@ -16,8 +16,8 @@ from drawdown.verdicts import PlanVerdict
 
 
 def output_modes(subject: Subject) -> Iterator[PlanVerdict]:
-    """Refusals ``mode.append-needs-watermark``, ``mode.complete-needs-aggregation`` and ``mode.sort``."""
-    # The checker takes SQL's DISTINCT for the aggregation that it becomes.
+    """Yield refusals ``mode.append-needs-watermark``, ``mode.complete-needs-aggregation``, ``mode.sort``."""
+    # The checker treats SQL's DISTINCT as the aggregation that it becomes.
     aggregates = [n for n in subject.plan.walk() if n.name in ("Aggregate", "Distinct") and n.streaming]
     if subject.mode == "append":
         yield from (_never_final(node) for node in aggregates if not _under_watermark(node))
@@ -69,12 +69,12 @@ def _keys(node: Node) -> list[Any]:
 
 
 def _columns(key: Any) -> list[Any]:
-    """A key that is a column; a key computed from one has no watermark."""
+    """Return the key if it is a column, else nothing: a computed key has no watermark."""
     return [key] if key.nodeName() == "AttributeReference" else []
 
 
 def _unsorted(node: Node, mode: str) -> bool:
-    """A sort that would have to wait for the end of the stream."""
+    """Whether a node is a sort that would have to wait for the end of the stream."""
     if node.name != "Sort" or not node.streaming:
         return False
     return not (mode == "complete" and any(b.name == "Aggregate" and b.streaming for b in node.walk()))

@@ -1,4 +1,4 @@
-"""A Java logical plan as a small Python tree: what the rules of this package ask of it."""
+"""A Java logical plan as a small Python tree, with what the rules of this package need."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _WINDOW = "spark.timeWindow"
 
 @dataclass(frozen=True)
 class Node:
-    """One node of an analysed plan; ``java`` is the LogicalPlan for what only one rule needs."""
+    """One node of an analysed plan; ``java`` is its LogicalPlan, for facts that only one rule needs."""
 
     java: Any
 
     @cached_property
     def name(self) -> str:
-        """Spark's node name: Aggregate, Join, Deduplicate ..."""
+        """Return Spark's node name: Aggregate, Join, Deduplicate ..."""
         return str(self.java.nodeName())
 
     @cached_property
@@ -37,33 +37,47 @@ class Node:
 
     @cached_property
     def watermarked_columns(self) -> tuple[str, ...]:
-        """Names of the output columns that are under a watermark."""
+        """Return the names of the output columns that have a watermark."""
         return tuple(str(a.name()) for a in items(self.java.output()) if is_watermarked(a))
 
     def walk(self) -> Iterator[Node]:
-        """This node and all below it, parents first."""
+        """Yield this node and all below it, parents first."""
         yield self
         for child in self.children:
             yield from child.walk()
 
     @property
     def text(self) -> str:
-        """One line, as Spark prints it."""
+        """Return the node in one line, as Spark prints it."""
         return str(self.java.simpleString(1_000))
 
 
+def expr_id(named: Any) -> int:
+    """Return the number that tells a column of a plan from others of the same name."""
+    return int(named.exprId().id())
+
+
+def conjuncts(condition: Any) -> Iterator[Any]:
+    """Yield the parts of a condition that AND joins."""
+    if condition.getClass().getSimpleName() == "And":
+        yield from conjuncts(condition.left())
+        yield from conjuncts(condition.right())
+    else:
+        yield condition
+
+
 def items(java_sequence: Any) -> list[Any]:
-    """The elements of a Scala Seq."""
+    """Return the elements of a Scala Seq."""
     return [java_sequence.apply(i) for i in range(java_sequence.size())]
 
 
 def is_watermarked(attribute: Any) -> bool:
-    """Whether an attribute carries a watermark, itself or as the start or end of a window."""
+    """Whether an attribute has a watermark, itself or as the start or end of a window."""
     return bool(attribute.metadata().contains(_WATERMARK))
 
 
 def is_watermarked_column(expression: Any) -> bool:
-    """Whether an expression is such an attribute, and nothing computed from one."""
+    """Whether an expression is itself a watermarked attribute, not computed from one."""
     return expression.nodeName() == "AttributeReference" and is_watermarked(expression)
 
 
@@ -80,12 +94,15 @@ def is_window(expression: Any) -> bool:
 
 
 def dynamic_gap(node: Node) -> Any | None:
-    """The condition that a row with a computed session gap must meet, when this node is the filter that Spark
-    puts under such a session window (ResolveTimeWindows: SessionWindowing, Spark 4.2)."""
+    """Return the condition that a row with a computed session gap must meet; None for any other node.
+
+    The node must be the filter that Spark puts under the session window (ResolveTimeWindows:
+    SessionWindowing, Spark 4.2).
+    """
     if node.name != "Filter":
         return None
     below = node.children[0]
-    # Where the product counts what the filter drops (session_gaps.py).
+    # Our own node, which counts the rows that the filter drops (session_gaps.py).
     below = below.children[0] if below.name == "CollectMetrics" else below
     made = (
         [each for each in items(below.java.projectList()) if is_session(each)]
@@ -93,7 +110,7 @@ def dynamic_gap(node: Node) -> Any | None:
         else []
     )
     condition = node.java.condition()
-    # With a constant gap the filter only asks for a time.
+    # With a constant gap the filter only requires a time.
     if not made or not condition.references().contains(made[0].toAttribute()):
         return None
     return condition

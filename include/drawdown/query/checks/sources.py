@@ -1,4 +1,4 @@
-"""Options of sources that may surprise: what Spark ignores beside others, and what they do to late rows."""
+"""Source options with surprising effects: options that disable others, and their effect on late rows."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from drawdown.verdicts import PlanVerdict
 
 
 def sources(subject: Subject) -> Iterator[PlanVerdict]:
-    """Warnings and notes ``source.*`` on the streaming sources."""
+    """Yield warnings and notes ``source.*`` about the streaming sources."""
     for name, source in subject.pipeline.streaming_sources.items():
         if _true(source.options, "latestFirst"):
             yield from _latest_first(name, source)

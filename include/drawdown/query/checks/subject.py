@@ -1,4 +1,4 @@
-"""What the rules look at: the pipeline and its output's analysed plan."""
+"""What the rules examine: the pipeline and its output's analysed plan."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.query.checks.plan_tree import Node
 from drawdown.spec import Pipeline
-from drawdown.spec.trigger import AVAILABLE_NOW, Trigger
+from drawdown.spec.scheduling.trigger import AVAILABLE_NOW, Trigger
 
 
 @dataclass(frozen=True)
@@ -23,7 +23,7 @@ class Subject:
 
     @property
     def mode(self) -> str:
-        """The output mode: append, update or complete."""
+        """Return the output mode: append, update or complete."""
         return self.pipeline.sink.mode
 
     @cached_property
@@ -32,6 +32,6 @@ class Subject:
 
     @cached_property
     def optimized(self) -> Node:
-        """The plan as it will run: columns that nobody needs are gone."""
+        """Return the plan as it will run, without unneeded columns."""
         optimizer = self.session._jsparkSession.sessionState().optimizer()
         return Node(optimizer.execute(self.plan.java))

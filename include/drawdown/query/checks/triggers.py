@@ -1,4 +1,4 @@
-"""Triggers and asynchronous progress: what a run that writes with Spark's own sink cannot have.
+"""Triggers and asynchronous progress: what a run cannot use when it writes with Spark's own sink.
 
 Sources: Spark's guide on continuous processing and asynchronous progress tracking; for the real-time
 trigger RealTimeModeAllowlist (Spark 4.2).
@@ -10,18 +10,18 @@ from collections.abc import Iterator
 
 from drawdown.query.checks.subject import Subject
 from drawdown.spec import Pipeline
-from drawdown.spec.trigger import is_asynchronous, is_uncounted
+from drawdown.spec.scheduling.trigger import is_asynchronous, is_uncounted
 from drawdown.verdicts import PlanVerdict
 
 _DRAIN_OR_INTERVAL = "drain it, or watch it with the default trigger or an interval"
-# By what asks for Spark's own sink: what it can read and write.
+# For each option that uses Spark's own sink: what it can read and write.
 _SOURCES = {"continuous": ("kafka", "rate"), "real-time": ("kafka",), "asynchronous": ("kafka",)}
 _SINKS = {
     "continuous": ("kafka", "console", "memory"),
     "real-time": ("kafka", "console"),
     "asynchronous": ("kafka",),
 }
-# Nodes of a plan that look at one row at a time (UnsupportedOperationChecker.checkForContinuous).
+# Nodes of a plan that process one row at a time (UnsupportedOperationChecker.checkForContinuous).
 _MAP_LIKE = frozenset({
     "Project", "Filter", "MapElements", "MapPartitions", "DeserializeToObject", "SerializeFromObject",
     "SubqueryAlias", "TypedFilter", "View", "StreamingRelationV2", "StreamingRelation", "CollectMetrics",
@@ -30,7 +30,7 @@ _CLOCK = ("current_timestamp(", "current_date(")
 
 
 def triggers(subject: Subject) -> Iterator[PlanVerdict]:
-    """``trigger.*`` refusals; nothing for a trigger whose batches are counted."""
+    """Yield refusals ``trigger.*``; none for a trigger whose batches are counted."""
     pipeline, trigger = subject.pipeline, subject.trigger
     if trigger.kind == "available-now" and is_asynchronous(pipeline):
         yield PlanVerdict(
@@ -52,7 +52,7 @@ def triggers(subject: Subject) -> Iterator[PlanVerdict]:
 
 
 def _objections(subject: Subject, kind: str) -> Iterator[tuple[str, str]]:
-    """Predicates of the trigger, and what of the pipeline they are about."""
+    """Yield what the trigger cannot do, as the end of a sentence, and the part of the pipeline."""
     pipeline = subject.pipeline
     yield from _of_the_spec(pipeline, kind)
     for node in subject.plan.walk():

@@ -1,4 +1,4 @@
-"""Operations that ask for the whole of a stream, which has no end; and those that see one batch only."""
+"""Operations that need a whole stream, which has no end; and operations that see only one batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from drawdown.query.checks.plan_tree import Node, items
 from drawdown.query.checks.subject import Subject
 from drawdown.verdicts import PlanVerdict
 
-# Node of the analysed plan: what it is called, why a stream has none of it, what to write instead.
+# For a node of the analysed plan: its name, why a stream cannot have it, what to write instead.
 _REFUSED: Mapping[str, tuple[str, str, str]] = {
     "Offset": (
         "OFFSET",
@@ -19,7 +19,7 @@ _REFUSED: Mapping[str, tuple[str, str, str]] = {
     "Sample": (
         "sampling",
         "the rows drawn would be others when a batch is replayed",
-        "filter by a hash of a key, such as `pmod(hash(id), 100) < 5`",
+        "filter by a hash of a key, for example `pmod(hash(id), 100) < 5`",
     ),
     "Window": (
         "a window function over rows (OVER)",
@@ -28,21 +28,24 @@ _REFUSED: Mapping[str, tuple[str, str, str]] = {
     ),
     "Intersect": (
         "INTERSECT",
-        "the other rows of both sides may come at any time",
+        "the other rows of both sides may arrive at any time",
         "use an inner join on the columns with a watermark and a time range, and dropDuplicates",
     ),
     "Except": (
         "EXCEPT with a stream on the right",
-        "the row that takes one away may come at any time",
+        "the row that removes one may arrive at any time",
         "use a left outer join with a watermark and a time range, and keep rows whose right side IS NULL",
     ),
 }
 
 
 def unbounded(subject: Subject) -> Iterator[PlanVerdict]:
-    """Refusals ``transform.needs-the-whole-stream``, ``transform.union-with-static`` and
-    ``transform.distinct-aggregate``; warnings ``transform.limit-is-for-ever``,
-    ``transform.distinct-for-ever`` and ``transform.groups-of-one-batch``."""
+    """Yield verdicts on operations that do not fit a stream.
+
+    Refusals are ``transform.needs-the-whole-stream``, ``transform.union-with-static`` and
+    ``transform.distinct-aggregate``; warnings are ``transform.limit-is-for-ever``,
+    ``transform.distinct-for-ever`` and ``transform.groups-of-one-batch``.
+    """
     for node in subject.plan.walk():
         if not node.streaming:
             continue
@@ -74,8 +77,8 @@ def _union() -> PlanVerdict:
     return PlanVerdict(
         "refused",
         "transform.union-with-static",
-        "a union of a stream with a static source is not supported: the static rows would come again in every"
-        " batch",
+        "a union of a stream with a static source is not supported: the static rows would be repeated in"
+        " every batch",
         do="make the static source a streaming one (remove `static: true`): its rows are read once",
         about="UNION",
     )
@@ -85,8 +88,8 @@ def _distinct_aggregate() -> PlanVerdict:
     return PlanVerdict(
         "refused",
         "transform.distinct-aggregate",
-        "distinct aggregations, such as count(DISTINCT x), are not supported on a stream: every value that"
-        " ever came would have to be kept per group",
+        "distinct aggregations, such as count(DISTINCT x), are not supported on a stream: all values would"
+        " have to be kept per group",
         do="use approx_count_distinct(x), or dropDuplicates before the aggregation",
         about="DISTINCT",
     )
@@ -119,8 +122,8 @@ def _one_batch() -> PlanVerdict:
     return PlanVerdict(
         "warning",
         "transform.groups-of-one-batch",
-        "applyInPandas sees the rows of one batch only: a group whose rows come in two batches or two runs is"
-        " called twice, each time without the other's rows",
+        "applyInPandas sees the rows of one batch only: a group with rows in two batches or runs is"
+        " processed twice, each time without the other's rows",
         do="use transformWithState or applyInPandasWithState to keep a group from batch to batch",
         about="applyInPandas",
     )

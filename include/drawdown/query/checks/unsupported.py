@@ -1,4 +1,4 @@
-"""Spark's own check of a streaming plan; it refuses whatever no rule of ours has explained better."""
+"""Spark's own check of a streaming plan, for whatever the other rules do not refuse with a better text."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pyspark.errors import AnalysisException
 
 from drawdown.query.checks.subject import Subject
+from drawdown.spark.gateway import jvm_of
 from drawdown.spark.sentences import spark_sentence
 from drawdown.verdicts import PlanVerdict
 
 
 def unsupported(subject: Subject) -> Iterator[PlanVerdict]:
-    """At most one refusal, ``transform.unsupported``, in Spark's words."""
-    jvm = subject.session._jvm
-    assert jvm is not None
+    """Yield at most one refusal, ``transform.unsupported``, in Spark's words."""
+    jvm = jvm_of(subject.session)
     mode = getattr(jvm.org.apache.spark.sql.streaming.OutputMode, subject.mode.capitalize())()
     checker = jvm.org.apache.spark.sql.catalyst.analysis.UnsupportedOperationChecker
     try:

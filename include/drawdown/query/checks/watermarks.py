@@ -1,4 +1,4 @@
-"""Watermarks: on the column that is aggregated, before the aggregation, and declared in the spec."""
+"""Watermarks must be on the grouped column, before the aggregation, and declared in the spec."""
 
 from __future__ import annotations
 
@@ -13,8 +13,11 @@ _MARK = "EventTimeWatermark"
 
 
 def watermarks(subject: Subject) -> Iterator[PlanVerdict]:
-    """``watermark.after-aggregation``, ``watermark.other-column`` (append) and ``watermark.twice`` refuse;
-    ``watermark.other-column`` (update) and ``watermark.in-transform`` warn."""
+    """Yield verdicts on watermarks.
+
+    ``watermark.after-aggregation``, ``watermark.other-column`` (append) and ``watermark.twice`` refuse;
+    ``watermark.other-column`` (update) and ``watermark.in-transform`` warn.
+    """
     plan = subject.plan
     marks = [node for node in plan.walk() if node.name == _MARK and node.streaming]
     own = [mark for mark in marks if not _is_declared(mark, subject)]
@@ -33,8 +36,10 @@ def watermarks(subject: Subject) -> Iterator[PlanVerdict]:
 
 
 def _is_declared(mark: Node, subject: Subject) -> bool:
-    """The product's own stand right on their source; one that the transform made stands on no declared
-    source, or on another watermark."""
+    """Whether the watermark is the one that the spec declares, directly on its source.
+
+    A watermark of the transform is on a source that declares none, or above another watermark.
+    """
     below = [node for child in mark.children for node in child.walk()]
     if any(node.name == _MARK for node in below):
         return False
@@ -42,7 +47,7 @@ def _is_declared(mark: Node, subject: Subject) -> bool:
 
 
 def _missed(mark: Node) -> bool:
-    """Whether an aggregation that has no watermark stands below this one."""
+    """Whether there is an aggregation without a watermark below this watermark."""
     return any(
         node.name == "Aggregate"
         and not any(is_watermarked_column(g) for g in items(node.java.groupingExpressions()))
@@ -100,12 +105,12 @@ def _other_column(aggregate: Node, mark: Node, subject: Subject) -> PlanVerdict:
     lost = "" if reaches else ", which does not reach it unchanged"
     do = (
         f"group by `{column}` itself or by a window of it, such as window({column}, '1 hour'); or put the"
-        " source's `watermark:` on the column that is grouped by"
+        " source's `watermark:` on the grouping column"
     )
     if subject.mode == "append":
         what = (
-            f"the aggregation groups by {keys} and the watermark is on `{column}`{lost}: append mode needs a"
-            " watermark on a column that is grouped by, or it never knows when a group is complete"
+            f"the aggregation groups by {keys} and the watermark is on `{column}`{lost}: append mode needs"
+            " a watermark on a grouping column to know when a group is complete"
         )
         return PlanVerdict("refused", "watermark.other-column", what, do=do, about=column)
     what = (

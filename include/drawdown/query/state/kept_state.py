@@ -1,9 +1,9 @@
 """What the stateful operators of a query keep in state: by which keys, which values, in which order.
 
-Taken from the optimised plan, since state holds what the optimiser leaves: columns that nothing needs are
-not in a join's state, aggregates that nobody selects are not in an aggregate's. Keys, aggregates and what
-a join remembers are asked of the functions by which Spark plans them (PhysicalAggregation,
-ExtractEquiJoinKeys, StreamingJoinHelper; Spark 4.2). plan/kept_state.py compares two of them.
+It is read from the optimised plan, because state holds what the optimiser leaves: unneeded columns are not in
+a join's state, unselected aggregates are not in an aggregate's. Keys, aggregates and what a join remembers
+come from the functions by which Spark plans them (PhysicalAggregation, ExtractEquiJoinKeys,
+StreamingJoinHelper; Spark 4.2). plan/state_fit.py compares two of these results.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.query.checks.plan_tree import Node, is_watermarked, items
 from drawdown.query.state.lineage import ColumnLineage, InputLineage
-from drawdown.query.state.operators import describe_function
+from drawdown.query.state.operators import describe_function, streamed_inputs
+from drawdown.spark.gateway import jvm_of
 from drawdown.spec.sink import OutputMode
 
 Kept = dict[str, Any]
@@ -24,7 +25,7 @@ _SOME_WATERMARK = 2**40
 
 
 def kept_state(frame: DataFrame, mode: OutputMode) -> list[Kept]:
-    """Of each stateful operator, parents first, what it keeps, as JSON-ready values."""
+    """Return what each stateful operator keeps, parents first, as JSON-ready values."""
     session = frame.sparkSession
     analysed = frame._jdf.queryExecution().analyzed()
     fixed = _with_batch_times(session, analysed)
@@ -32,7 +33,7 @@ def kept_state(frame: DataFrame, mode: OutputMode) -> list[Kept]:
     lineage = ColumnLineage(Node(analysed))
     found: list[Kept | None] = []
     for node in optimised.walk():
-        if not node.streaming or not all(child.streaming for child in _inputs(node)):
+        if not node.streaming or not all(child.streaming for child in streamed_inputs(node)):
             continue
         describe = _DESCRIBED.get(node.name)
         if node.name == "GlobalLimit":
@@ -47,18 +48,13 @@ def kept_state(frame: DataFrame, mode: OutputMode) -> list[Kept]:
     return [each for each in found if each is not None]
 
 
-def _inputs(node: Node) -> tuple[Node, ...]:
-    # The second child of a transformWithState is its initial state: a batch.
-    return node.children[:1] if node.name.startswith("TransformWithState") else node.children
-
-
 def _aggregate(session: SparkSession, columns: InputLineage, node: Node) -> Kept | None:
     planned = _planned(_planning(session).PhysicalAggregation, node)
     if planned is None:
         return None
     return {
         "operator": "aggregate",
-        # A count of rows is never NULL, and its place in state is nullable all the same.
+        # A count of rows is never NULL, but its column in state is nullable.
         "values": [columns.typed(each).removesuffix(" not null") for each in items(planned._2())],
         "keys": [columns.typed(each) for each in items(planned._1())],
     }
@@ -85,19 +81,21 @@ def _join(session: SparkSession, columns: InputLineage, node: Node) -> Kept | No
         "until": _until(session, node),
     }
     if kind != "inner":
-        # Outer and semi joins keep with each row whether the condition has ever held for it.
+        # Outer and semi joins store with each row whether it has ever met the condition.
         found["condition"] = sorted(columns.of(part) for each in rest for part in _conjuncts(each))
     return found
 
 
 def _until(session: SparkSession, node: Node) -> dict[str, int | None]:
-    """Milliseconds behind the watermark (negative: before it) up to which rows of a side are forgotten; None
-    where time bounds forget none."""
+    """Return, per side, up to where rows are dropped: ms after the watermark (negative: before it).
+
+    None when no time bound drops rows of that side.
+    """
     left, right = node.java.left(), node.java.right()
     condition = node.java.condition()
-    helper = _jvm(session).org.apache.spark.sql.catalyst.analysis.StreamingJoinHelper
-    # Py4J makes a Long of what is too great for an Integer.
-    watermark = _jvm(session).scala.Option.apply(_SOME_WATERMARK)
+    helper = jvm_of(session).org.apache.spark.sql.catalyst.analysis.StreamingJoinHelper
+    # Py4J passes a number as a Long when it does not fit an Integer.
+    watermark = jvm_of(session).scala.Option.apply(_SOME_WATERMARK)
 
     def forgets(side: Any, other: Any) -> int | None:
         if condition.isEmpty() or not any(is_watermarked(a) for a in items(other.output())):
@@ -115,7 +113,7 @@ def _conjuncts(condition: Any) -> list[Any]:
 
 
 def _keeps_count(node: Node, mode: OutputMode) -> bool:
-    """As StreamingGlobalLimitStrategy decides: a limit on a whole result is none on a stream."""
+    """Whether a limit counts rows in state, as in StreamingGlobalLimitStrategy: not on a complete result."""
     aggregated = any(each.name == "Aggregate" and each.streaming for each in node.walk())
     return mode == "append" or not aggregated
 
@@ -125,9 +123,9 @@ def _limit(columns: InputLineage, node: Node) -> Kept:
 
 
 def _with_batch_times(session: SparkSession, plan: Any) -> Any:
-    """A plan whose current times are a batch's, as MicroBatchExecution has it optimised.
+    """Return a plan whose current times are a batch's, as MicroBatchExecution optimises it.
 
-    The optimiser makes literals of all others: different ones in each run.
+    The optimiser turns all other current times into literals, which differ in each run.
     """
     text = str(plan.toString())
     if not any(each in text for each in ("current_", "now(", "localtimestamp(")):
@@ -150,7 +148,7 @@ class _BatchTimes:
         kind = str(expression.getClass().getSimpleName())
         if kind not in ("CurrentTimestamp", "Now", "CurrentDate", "LocalTimestamp"):
             return expression
-        jvm = _jvm(self._session)
+        jvm = jvm_of(self._session)
         zone = jvm.scala.Option.apply("UTC")
         made = jvm.org.apache.spark.sql.catalyst.expressions.CurrentBatchTimestamp
         return made(0, expression.dataType(), zone)
@@ -160,19 +158,13 @@ class _BatchTimes:
 
 
 def _planned(pattern: Any, node: Node) -> Any | None:
-    """What Spark plans a node by; None where it has no streaming plan: examine/ refuses that."""
+    """Return what Spark plans a node by; None without a streaming plan, which checks/ refuses."""
     found = pattern.unapply(node.java)
     return found.get() if found.isDefined() else None
 
 
 def _planning(session: SparkSession) -> Any:
-    return _jvm(session).org.apache.spark.sql.catalyst.planning
-
-
-def _jvm(session: SparkSession) -> Any:
-    jvm = session._jvm
-    assert jvm is not None
-    return jvm
+    return jvm_of(session).org.apache.spark.sql.catalyst.planning
 
 
 _DESCRIBED: Mapping[str, Callable[[SparkSession, InputLineage, Node], Kept | None]] = {

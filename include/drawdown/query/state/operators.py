@@ -1,7 +1,7 @@
-"""The stateful operators of an analysed plan, and what each keeps in state, in words that stay the same.
+"""The stateful operators of an analysed plan, and a stable text of what each keeps in state.
 
-The words are compared from run to run (plan/changes.py): Spark compares the types of what is in state
-only, and reads a swapped key of the same type as if nothing had happened.
+The texts are compared from run to run (plan/changes.py), because Spark compares only the types in the state:
+after a swap of two keys of the same type it silently reads one as the other.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from drawdown.query.checks.plan_tree import Node, items
-from drawdown.query.state.meaning import ExpressionLineage
+from drawdown.query.checks.plan_tree import Node, conjuncts, items
+from drawdown.query.state.expression_lineage import ExpressionLineage
 from drawdown.query.state.state_variables import declared_state
 
 
@@ -22,7 +22,7 @@ class Operator:
     Attributes:
         name: Spark's node: Aggregate, Join, Deduplicate ...
         keeps: what is in state, by which keys.
-        written: the SQL word that brought it in unasked, or "".
+        written: the SQL word that implies the operator, or "".
     """
 
     name: str
@@ -31,40 +31,41 @@ class Operator:
 
 
 def stateful_operators(plan: Node) -> tuple[Operator, ...]:
-    """Parents first, as Spark's plan has them."""
+    """Return the stateful operators, parents first, as in Spark's plan."""
     found = []
     for node in plan.walk():
         describe = _DESCRIBED.get(node.name)
-        if describe is not None and node.streaming and all(c.streaming for c in _inputs(node)):
+        if describe is not None and node.streaming and all(c.streaming for c in streamed_inputs(node)):
             found.append(
                 Operator(node.name, describe(node, ExpressionLineage(node)), _WRITTEN.get(node.name, ""))
             )
     return tuple(found)
 
 
-class Words(Protocol):
-    """How a column is named: in terms of the sources' columns."""
+class Lineage(Protocol):
+    """Names columns in terms of the sources' columns."""
 
     def of(self, expression: Any) -> str: ...
 
     def typed(self, expression: Any) -> str: ...
 
 
-def describe_function(node: Node, words: Words) -> str | None:
-    """What an operator that calls a function of the user's keeps; None for other nodes."""
+def describe_function(node: Node, lineage: Lineage) -> str | None:
+    """Return what an operator that calls a user's function keeps; None for other nodes."""
     describe = _FUNCTIONS.get(node.name)
-    return None if describe is None else describe(node, words)
+    return None if describe is None else describe(node, lineage)
 
 
-def _inputs(node: Node) -> tuple[Node, ...]:
+def streamed_inputs(node: Node) -> tuple[Node, ...]:
+    """Return the children that are streams."""
     # The second child of a transformWithState is its initial state: a batch.
     return node.children[:1] if node.name.startswith("TransformWithState") else node.children
 
 
-def _aggregate(node: Node, meaning: ExpressionLineage) -> str:
-    keys = [meaning.typed(each) for each in items(node.java.groupingExpressions())]
+def _aggregate(node: Node, lineage: ExpressionLineage) -> str:
+    keys = [lineage.typed(each) for each in items(node.java.groupingExpressions())]
     functions = [
-        meaning.typed(each)
+        lineage.typed(each)
         for output in items(node.java.aggregateExpressions())
         for each in _aggregate_functions(output)
     ]
@@ -79,70 +80,62 @@ def _aggregate_functions(expression: Any) -> Iterator[Any]:
         yield from _aggregate_functions(child)
 
 
-def _distinct(node: Node, meaning: ExpressionLineage) -> str:
-    return f"distinct {', '.join(meaning.typed(each) for each in items(node.java.output()))}"
+def _distinct(node: Node, lineage: ExpressionLineage) -> str:
+    return f"distinct {', '.join(lineage.typed(each) for each in items(node.java.output()))}"
 
 
-def _deduplicate(node: Node, meaning: ExpressionLineage) -> str:
-    keys = ", ".join(meaning.typed(each) for each in items(node.java.keys()))
+def _deduplicate(node: Node, lineage: ExpressionLineage) -> str:
+    keys = ", ".join(lineage.typed(each) for each in items(node.java.keys()))
     within = " within the watermark" if node.name == "DeduplicateWithinWatermark" else ""
     return f"first of {keys}{within}"
 
 
-def _join(node: Node, meaning: ExpressionLineage) -> str:
+def _join(node: Node, lineage: ExpressionLineage) -> str:
     condition = node.java.condition()
     left = node.java.left().outputSet()
     parts = (
-        [_side_by_side(each, left, meaning) for each in _conjuncts(condition.get())]
+        [_side_by_side(each, left, lineage) for each in conjuncts(condition.get())]
         if (condition.isDefined())
         else ["nothing"]
     )
     return f"{node.java.joinType().sql().lower()} join on {' and '.join(parts)}"
 
 
-def _conjuncts(condition: Any) -> Iterator[Any]:
-    if condition.getClass().getSimpleName() == "And":
-        yield from _conjuncts(condition.left())
-        yield from _conjuncts(condition.right())
-    else:
-        yield condition
-
-
-def _side_by_side(condition: Any, left: Any, meaning: ExpressionLineage) -> str:
-    """An equality with the left input's column first, however it is written."""
+def _side_by_side(condition: Any, left: Any, lineage: ExpressionLineage) -> str:
+    """Return an equality with the left input's column first, however it was written."""
     if condition.getClass().getSimpleName() != "EqualTo":
-        return meaning.of(condition)
+        return lineage.of(condition)
     sides = [condition.left(), condition.right()]
     sides.sort(key=lambda side: not side.references().subsetOf(left))
-    return " = ".join(meaning.typed(side) for side in sides)
+    return " = ".join(lineage.typed(side) for side in sides)
 
 
-def _limit(node: Node, meaning: ExpressionLineage) -> str:
-    return f"the first {meaning.of(node.java.limitExpr())} rows ever"
+def _limit(node: Node, lineage: ExpressionLineage) -> str:
+    return f"the first {lineage.of(node.java.limitExpr())} rows ever"
 
 
-def _pandas_state(node: Node, meaning: Words) -> str:
-    keys = ", ".join(meaning.typed(each) for each in items(node.java.groupingAttributes()))
+def _pandas_state(node: Node, lineage: Lineage) -> str:
+    keys = ", ".join(lineage.typed(each) for each in items(node.java.groupingAttributes()))
     return (
         f"state {node.java.stateType().toDDL()} by {keys}, timeout {node.java.timeout().toString()},"
         f" in {node.java.outputMode().toString().lower()} mode"
     )
 
 
-def _map_state(node: Node, meaning: Words) -> str:
-    keys = ", ".join(meaning.typed(each) for each in items(node.java.groupingAttributes()))
+def _map_state(node: Node, lineage: Lineage) -> str:
+    keys = ", ".join(lineage.typed(each) for each in items(node.java.groupingAttributes()))
     return f"a function's state by {keys}, timeout {node.java.timeout().toString()}"
 
 
-def _processor(node: Node, meaning: Words) -> str:
-    keys = ", ".join(meaning.typed(each) for each in items(node.java.leftAttributes()))
+def _processor(node: Node, lineage: Lineage) -> str:
+    keys = ", ".join(lineage.typed(each) for each in items(node.java.leftAttributes()))
     return (
         f"{'; '.join(declared_state(node.java.functionExpr())) or 'no state'} by {keys},"
         f" time {node.java.timeMode().toString()}, in {node.java.outputMode().toString().lower()} mode"
     )
 
 
-_FUNCTIONS: Mapping[str, Callable[[Node, Words], str]] = {
+_FUNCTIONS: Mapping[str, Callable[[Node, Lineage], str]] = {
     "FlatMapGroupsInPandasWithState": _pandas_state,
     "FlatMapGroupsWithState": _map_state,
     "TransformWithStateInPySpark": _processor,
@@ -158,5 +151,5 @@ _DESCRIBED: Mapping[str, Callable[[Node, ExpressionLineage], str]] = {
     **_FUNCTIONS,
 }
 
-# Operators that nobody asked for by name: they stand for a word of SQL.
+# Operators that are not called by name: a word of SQL implies them.
 _WRITTEN: Mapping[str, str] = {"Distinct": "DISTINCT", "GlobalLimit": "LIMIT"}

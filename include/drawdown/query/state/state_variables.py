@@ -1,7 +1,7 @@
 """The state that a processor of transformWithState declares in its ``init``.
 
-The analysed plan holds the processor pickled and nothing of its state. Spark asks it in the same way, by
-calling ``init`` on the driver before the first batch (TransformWithStateInPySpark's pre-init, Spark 4.2).
+The analysed plan holds only the pickled processor, not its state. Spark finds the state in the same way: it
+calls ``init`` on the driver before the first batch (TransformWithStateInPySpark's pre-init, Spark 4.2).
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from drawdown.spark.user_code import RAISED, said
 
 
 def declared_state(function: Any) -> tuple[str, ...]:
-    """Each variable as ``value n: n BIGINT``, by name.
+    """Return each variable as ``value n: n BIGINT``, sorted by name.
 
     Args:
         function: the Java PythonUDF of a TransformWithStateInPySpark node.
 
     Raises:
-        TransformError: ``transform.raised``: ``init`` did.
+        TransformError: ``transform.raised``: ``init`` raised an exception.
     """
-    # Py4J has no way to a Scala Seq of bytes that is shorter.
+    # Py4J has no shorter way to read a Scala Seq of bytes.
     numbers = function.func().command().mkString(",").split(",")
     call, _ = cloudpickle.loads(bytes(int(number) % 256 for number in numbers))
     processor = call.__self__._stateful_processor
@@ -43,7 +43,7 @@ def declared_state(function: Any) -> tuple[str, ...]:
 
 
 class _Declared(StatefulProcessorHandle):
-    """Notes what is asked for, and gives nothing."""
+    """Records the state that is requested, and returns none."""
 
     def __init__(self) -> None:
         self.variables: list[str] = []
@@ -60,7 +60,7 @@ class _Declared(StatefulProcessorHandle):
         self._note("map", stateName, f"{_ddl(userKeySchema)} to {_ddl(valueSchema)}", ttlDurationMs)
 
     def deleteIfExists(self, stateName: str) -> None:
-        """A variable of an earlier version goes."""
+        """Do nothing: this deletes a variable of an earlier version."""
 
     def _note(self, kind: str, name: str, schema: str, ttl: int | None) -> None:
         self.variables.append(f"{kind} {name}: {schema}{' with a time to live' if ttl else ''}")

@@ -1,1 +1,1 @@
-"""The sink of a generation that goes back: what is ahead of the checkpoint, and how it is taken back."""
+"""Resets a generation's sink: finds what is ahead of the checkpoint and undoes it."""

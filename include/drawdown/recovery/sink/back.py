@@ -1,4 +1,4 @@
-"""Take a sink back to the last rows of an earlier batch, so that a checkpoint can go back with it."""
+"""Resets a sink to an earlier batch, so that a checkpoint can go back with it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from drawdown.errors import RefusedError
 from drawdown.fault_points import durable
 from drawdown.metastore.records import Change, Lease, StagedTable
 from drawdown.plan.downstream import streaming_readers, streaming_readers_of_files
-from drawdown.recovery.faults import shown_batches, sink_log
+from drawdown.recovery.repair.faults import shown_batches, sink_log
 from drawdown.recovery.sink.ahead import can_go_back, refuse_ahead
 from drawdown.sinks.locations import output_uri, quarantine_uri
 from drawdown.workspace import Generation
@@ -23,11 +23,11 @@ from drawdown.workspace import Generation
 
 @dataclass(frozen=True)
 class TakenBack:
-    """What a person has to see to behind it.
+    """What a person has to take care of afterwards.
 
     Attributes:
-        replays: intervals whose replays were taken back with the batches.
-        readers: pipelines that stream the table, and read rows that come again a second time.
+        replays: intervals whose replays were undone with the batches.
+        readers: pipelines that stream the table and will read repeated rows a second time.
     """
 
     replays: list[str] = field(default_factory=list)
@@ -35,14 +35,14 @@ class TakenBack:
 
 
 def take_sink_back(generation: Generation, last: int, lease: Lease) -> TakenBack:
-    """Make the output and the quarantine hold what they held after batch `last`.
+    """Reset the output and the quarantine to their content after batch `last`.
 
-    Delta: one commit that restores the table's version of then, under the transaction id's version of
-    then. File sinks: newer entries leave the sink's log; the files stay and are not read. The caller has
-    asked `refuse_stuck`, and has left a mark: cut off between two tables, the same call completes it.
+    Delta: one commit that restores that table version, with the transaction id's version of that time. File
+    sinks: newer entries leave the sink's log; the files stay and are not read. The caller has called
+    `refuse_stuck` and set a mark: if interrupted between two tables, the same call completes it.
 
     Returns:
-        What goes with it; the record of the lease's run names it, too.
+        What was undone with it; the lease's run record lists it, too.
 
     Raises:
         RefusedError: ``lease.lost``. SourceError: the sink cannot be reached or written.
@@ -79,7 +79,7 @@ def _restore(generation: Generation, table: StagedTable, last: int, lease: Lease
 
 
 def refuse_stuck(generation: Generation, last: int) -> None:
-    """Refuse what `take_sink_back` cannot do to any table, before the first is touched.
+    """Refuse what `take_sink_back` cannot do, before any table is touched.
 
     Raises:
         RefusedError: ``sink.ahead`` for a sink that cannot go back; ``sink.between``: no version of it has
@@ -97,16 +97,16 @@ def refuse_stuck(generation: Generation, last: int) -> None:
             version, _ = _version(generation, table, last)
             _history(generation, table).refuse_vacuumed(
                 version,
-                "bring them back from a copy; or let the sink be, and read everything again into a new"
+                "restore them from a copy; or leave the sink, and read everything again into a new"
                 " pipeline folder with a sink of its own",
             )
 
 
 def refuse_readers(generation: Generation, last: int, again: str) -> None:
-    """Refuse to give streams over the table rows a second time, before anything is touched.
+    """Refuse if streams over the table would read rows a second time; before anything is touched.
 
     Args:
-        again: the command that was given; with ``--yes`` behind it nobody is asked here.
+        again: the given command; with ``--yes`` this check is skipped.
 
     Raises:
         RefusedError: ``sink.readers``. SourceError: the sink or a checkpoint cannot be reached.
@@ -117,21 +117,21 @@ def refuse_readers(generation: Generation, last: int, again: str) -> None:
         name = generation.pipeline.name
         raise RefusedError(
             "sink.readers",
-            f"{', '.join(readers)} read(s) the output of {name} as a stream: rows of batches behind {last}"
-            " come again, and would reach it twice",
+            f"the output of {name} is read as a stream by {', '.join(readers)}: rows of batches after"
+            f" {last} are written again, so they would read them twice",
             where=f"pipeline {name}, generation {generation.number}",
             do=f"`{again} --yes`, then `drawdown run {name}` and "
             + ", ".join(f"`drawdown rebuild start {reader}`" for reader in readers)
-            + ", which reads the table as it is by then",
+            + ", which reads the table in its then current state",
         )
 
 
 def refuse_behind(generation: Generation, shown_by_then: Mapping[StagedTable, int], what: str) -> None:
-    """Refuse to go to where the sink is not yet: a checkpoint in front of it would never bring the rest.
+    """Refuse to go to a batch ahead of the sink: the rows in between would never be written.
 
     Args:
-        shown_by_then: of each table the last batch that it must hold.
-        what: where the checkpoint would go to.
+        shown_by_then: by table, the last batch that it must contain.
+        what: the target of the checkpoint.
 
     Raises:
         RefusedError: ``sink.behind``. SourceError: the sink cannot be reached.
@@ -142,8 +142,9 @@ def refuse_behind(generation: Generation, shown_by_then: Mapping[StagedTable, in
             name = generation.pipeline.name
             raise RefusedError(
                 "sink.behind",
-                f"the {'sink' if table == 'output' else 'quarantine'} of {name} was taken back to batch"
-                f" {shown[table]}, and {what} is behind batch {wanted}: what lies between would be missing",
+                f"the {'sink' if table == 'output' else 'quarantine'} of {name} was reset to batch"
+                f" {shown[table]}, but {what} is after batch {wanted}: the batches in between would be"
+                " missing",
                 where=f"pipeline {name}, generation {generation.number}",
                 do=f"go back at least as far: `drawdown checkpoint show {name}` lists the batches and the"
                 " snapshots",
@@ -151,7 +152,7 @@ def refuse_behind(generation: Generation, shown_by_then: Mapping[StagedTable, in
 
 
 def last_shown(batches: Iterable[int], files: Iterable[tuple[int, StagedTable]]) -> dict[StagedTable, int]:
-    """Of each table the last of these published batches that has brought it a file."""
+    """Return, by table, the last of these published batches with a file for it."""
     published, found = set(batches), dict[StagedTable, int]()
     for batch, table in files:
         if batch in published:
@@ -160,7 +161,7 @@ def last_shown(batches: Iterable[int], files: Iterable[tuple[int, StagedTable]])
 
 
 def nearest_stop(generation: Generation, last: int) -> int:
-    """The batch nearest to `last`, at or before it, that the sink can be taken back to; -1 when to none.
+    """Return the batch nearest to `last`, at or before it, to which the sink can be reset; -1 if none.
 
     Raises:
         SourceError: the sink cannot be reached.
@@ -180,25 +181,25 @@ def _ahead(generation: Generation, last: int) -> list[StagedTable]:
 
 def _stop(generation: Generation, table: StagedTable, last: int) -> int:
     if table == "output" and (log := sink_log(generation)) is not None:
-        # A compacted entry has the files of all batches before it, too.
+        # A compacted entry also contains the files of all batches before it.
         return last if FileLog(generation.storage, log, {}).compacted() <= last else -1
     if table == "output" and not can_go_back(generation):
         return -1
     version, held = _version(generation, table, last)
     if held < 0 and generation.checkpoint is not None and "before" in generation.checkpoint.rebuild:
-        # The versions before the swap have the rows of another generation.
+        # Versions before the swap contain another generation's rows.
         return held
     published = [batch.batch_id for batch in generation.batches(("published",), first_batch=held + 1)]
     if generation.staged_files((batch for batch in published if batch <= last), table):
         return held
-    # A slice that was released out of order lies behind later batches, and is not in a version before it.
+    # A slice released out of order comes after later batches, so earlier versions lack it.
     app_id = transaction_id(generation.pipeline.name_in_sink, generation.number, table)
     late = _history(generation, table).late_releases(app_id, version)
     return min((first - 1 for first in late if first <= last), default=last)
 
 
 def _is_table(generation: Generation, table: StagedTable) -> bool:
-    """Whether it is a Delta table, which has versions."""
+    """Whether the table is a Delta table, which has versions."""
     return table == "quarantine" or generation.pipeline.sink.format == "delta"
 
 
@@ -208,7 +209,7 @@ def _version(generation: Generation, table: StagedTable, last: int) -> tuple[int
 
 
 def _replays_behind(generation: Generation, last: int) -> list[str]:
-    """Intervals whose replay goes back with the batches; only tables can be replayed."""
+    """Return intervals whose replays are undone with the batches; only tables can be replayed."""
     if not _is_table(generation, "output"):
         return []
     version, _ = _version(generation, "output", last)
@@ -227,7 +228,7 @@ def _note(generation: Generation, taken: TakenBack, lease: Lease) -> None:
     notices = [
         {
             "id": "sink.replays-undone",
-            "what": f"the replay of {interval} was taken back with the batches behind it",
+            "what": f"the replay of {interval} was undone with the later batches",
             "about": interval,
             "do": "drawdown backfill {} --from {} --to {}".format(name, *interval.split(" to ")),
         }
@@ -236,7 +237,7 @@ def _note(generation: Generation, taken: TakenBack, lease: Lease) -> None:
     notices += [
         {
             "id": "sink.rows-again",
-            "what": f"{reader} streams the output of {name}: rows of batches that come again reach it twice",
+            "what": f"{reader} streams the output of {name}: it reads rows of repeated batches twice",
             "about": reader,
             "do": f"after the next run of {name}: drawdown rebuild start {reader}",
         }
@@ -247,7 +248,8 @@ def _note(generation: Generation, taken: TakenBack, lease: Lease) -> None:
 
 
 def files_of_versions(generation: Generation, table: StagedTable) -> set[str]:
-    """Every file that a version of a Delta table names, as far as its log goes; none of another sink.
+    """Return every file that a version of a Delta table names, as far back as its log goes; empty for other
+    sinks.
 
     Raises:
         SourceError: the table cannot be reached.
@@ -276,9 +278,9 @@ def _between(generation: Generation, last: int, stop: int) -> RefusedError:
     name = generation.pipeline.name
     return RefusedError(
         "sink.between",
-        f"the sink of {name} cannot go back to batch {last} alone: it was written together with later ones",
+        f"the sink of {name} cannot go back to exactly batch {last}: it was written together with later ones",
         where=f"pipeline {name}, generation {generation.number}",
         do=f"go back further: `drawdown checkpoint rewind {name} --to {stop} --sink`"
         if stop >= 0
-        else "let the sink be, and read everything again into a new pipeline folder with a sink of its own",
+        else "leave the sink, and read everything again into a new pipeline folder with its own sink",
     )

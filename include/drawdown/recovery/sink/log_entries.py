@@ -1,4 +1,4 @@
-"""Entries of a file sink's log, written again from the files that the metastore has noted of its batches.
+"""Rebuilds entries of a file sink's log from the files that the metastore recorded for its batches.
 
 Source: org.apache.spark.sql.execution.streaming.sinks.SinkFileStatus (Spark 4.2).
 """
@@ -16,7 +16,7 @@ _COMPACT = ".compact"
 
 
 def sink_entry(generation: Generation, name: str) -> bytes | None:
-    """The content of entry ``N`` or ``N.compact``; None when a batch of it, or a file, is not known."""
+    """Return the content of entry ``N`` or ``N.compact``; None if one of its batches or files is unknown."""
     entry = int(name.removesuffix(_COMPACT))
     first = 0 if name.endswith(_COMPACT) else entry
     noted = {batch.batch_id for batch in generation.batches(first_batch=first)}

@@ -13,7 +13,7 @@ BATCHES = SinkKind(
     keys=_KEYS,
     required=_REQUIRED,
     options={"foreach_batch": frozenset()},
-    no_replay="nobody but your function knows what it wrote",
+    no_replay="only your function knows what it wrote",
 )
 ROWS = SinkKind(
     formats=("foreach",),
@@ -21,5 +21,5 @@ ROWS = SinkKind(
     keys=_KEYS,
     required=_REQUIRED,
     options={"foreach": frozenset()},
-    no_replay="nobody but your class knows what it wrote",
+    no_replay="only your class knows what it wrote",
 )

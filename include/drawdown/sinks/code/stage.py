@@ -42,7 +42,7 @@ class UserSink(DeliveringSink):
 
     @cached_property
     def code(self) -> Any:
-        """What the file defines under `code_name`; None when it does not."""
+        """Return what the file defines under `code_name`; None when it defines nothing of that name."""
         try:
             module = load_module(f"drawdown_sink_{self._pipeline.name}", self._file)
         except RAISED as cause:
@@ -50,7 +50,7 @@ class UserSink(DeliveringSink):
         return getattr(module, self.code_name, None)
 
     def raised(self, cause: BaseException, then: str) -> TransformError:
-        """What the user's code raised, with its line."""
+        """Return an error that shows what the user's code raised, with its line."""
         said = spark_sentence(cause) if isinstance(cause, PySparkException) else str(cause)
         return TransformError(
             "sink.raised",
@@ -65,7 +65,7 @@ class UserSink(DeliveringSink):
 
 
 class ForeachBatchSink(UserSink):
-    """``write`` gets each batch; the batch is cached meanwhile, so several writes compute it once."""
+    """``write`` gets each batch; the batch is cached during the call, so several writes compute it once."""
 
     code_name = "write"
     signature = "write(batch: DataFrame, token: BatchToken) -> None"
@@ -75,12 +75,12 @@ class ForeachBatchSink(UserSink):
             try:
                 self.code(batch, token)
             except RAISED as cause:
-                again = f"batch {token.batch_id} comes again, with the same rows and the same token"
+                again = f"batch {token.batch_id} is repeated with the same rows and the same token"
                 raise self.raised(cause, again) from None
 
 
 class ForeachSink(UserSink):
-    """``Writer`` gets each row, in Spark's Python workers, one object a partition and batch."""
+    """``Writer`` gets each row, in Spark's Python workers: one object per partition and batch."""
 
     code_name = "Writer"
     signature = "class Writer: open(self, partition_id, epoch_id), process(self, row), close(self, error)"
@@ -107,7 +107,7 @@ class ForeachSink(UserSink):
     def _failed_in_a_worker(self, cause: Exception, token: BatchToken) -> TransformError:
         from drawdown.spark.query_failures import from_spark
 
-        again = f"batch {token.batch_id} comes again, with the same rows"
+        again = f"batch {token.batch_id} is repeated with the same rows"
         return TransformError(
             "sink.raised",
             f"`Writer` of {self._pipeline.name} raised {from_spark(self._pipeline, cause).what}",
@@ -117,7 +117,7 @@ class ForeachSink(UserSink):
 
 
 def _each_row(writer_class: Any, epoch_id: int) -> Callable[[Iterable[Row]], None]:
-    """What a worker does with one partition, as Spark's foreach does it (DataStreamWriter.foreach, 4.2)."""
+    """Return a function that writes one partition as Spark's foreach does (DataStreamWriter.foreach, 4.2)."""
 
     def partition(rows: Iterable[Row]) -> None:
         from pyspark import TaskContext
@@ -131,7 +131,7 @@ def _each_row(writer_class: Any, epoch_id: int) -> Callable[[Iterable[Row]], Non
         )
         error: Exception | None = None
         try:
-            for row in rows:  # to the end also when they are not wanted: state is committed by reading all
+            for row in rows:  # unwanted rows are read too: Spark commits state only after the last row
                 if wanted:
                     writer.process(row)
         except Exception as raised:

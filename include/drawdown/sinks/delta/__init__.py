@@ -1,1 +1,1 @@
-"""Delta as a sink: files are written beside the table and published by one commit."""
+"""Delta as a sink: files are staged beside the table and published by one commit."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from drawdown.kinds import SinkKind
 from drawdown.values.model import problem
+from drawdown.values.option_types import FLAG
 
 if TYPE_CHECKING:
     from drawdown.spec import Sink
@@ -34,7 +35,7 @@ KIND = SinkKind(
     staging=lambda mode, _: "apart" if mode == "update" else "in place",
     keys=frozenset({"path", "partition_by", "time_column", "keys", "table"}),
     required=(("path", "path: tables/x"), ("schema", "schema: schemas/x.ddl")),
-    options={"delta": frozenset({"delta.enableChangeDataFeed"})},
+    options={"delta": FLAG.of("delta.enableChangeDataFeed")},
     check=_check,
     readable=True,
     out_of_order=True,

@@ -1,6 +1,6 @@
-"""How staged files become visible in a Delta table, by output mode: added, merged by key, or in place of all.
+"""Publish staged files in a Delta table: append them, merge them by key, or replace all rows.
 
-Each is one commit that carries its transaction id.
+Each publish is one commit that carries its transaction id.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class DeltaTarget:
     begun_batch = published_batch
 
     def make_visible(self, staged: Staged, commit: Commit) -> None:
-        """One commit of these batches; none when they change nothing."""
+        """Publish these batches in one commit; without changes, make no commit."""
         files = [file for _, file in staged.files]
         if self.mode == "complete":
             self._replace_all(staged, commit)
@@ -56,22 +56,23 @@ class DeltaTarget:
         self.table.fence(lease)
 
     def replace(self, new: NewRows) -> bool:
-        # The first look at the table: what touches the interval from here on, `replace` sees.
+        # The table is opened here: `replace` notices every later commit that touches the interval.
         if new.overtaken(self.table.published_version(new.app_id)):
             return False
         change = new.begin(self.table.version)
         return self.table.replace(new.column, new.interval, self._rows(new.files), change, new.info)
 
     def _rows(self, files: Sequence[StagedFile]) -> Iterator[Any]:
-        """As pyarrow RecordBatches, file by file."""
+        """Yield pyarrow RecordBatches, file by file."""
         for file in files:
             yield from parquet_parts(self.storage, self.storage.relative(file.path))
 
     def _replace_all(self, staged: Staged, commit: Commit) -> None:
-        """The last batch's snapshot takes the place of all rows; those before it will never be seen.
+        """Replace all rows by the last batch's snapshot; readers never see the batches before it.
 
-        They go last: until the commit is there, a rewind may make one of them the last again. What a crash
-        leaves of them is in no version of the table and has no batch that waits: upkeep removes it.
+        Files of earlier batches are deleted after the commit: until then a rewind may make one of those
+        batches the last again. Files that a crash leaves belong to no version of the table and to no waiting
+        batch: upkeep removes them.
         """
         last = staged.batch_ids[-1]
         self.table.overwrite([file for batch_id, file in staged.files if batch_id == last], commit)
@@ -81,6 +82,6 @@ class DeltaTarget:
 
 
 def output_target(project: Project, pipeline: Pipeline, keys: Sequence[str]) -> DeltaTarget:
-    """That of the pipeline's sink."""
+    """Return the target of the pipeline's sink."""
     files = DeltaTableFiles(output_uri(project, pipeline))
     return DeltaTarget(Storage(project.storage_root), files, pipeline.sink.mode, keys)

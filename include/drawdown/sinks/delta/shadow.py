@@ -1,8 +1,8 @@
-"""The tables of a shadow generation take the place of those in use, each in one commit, and back again.
+"""Swap the tables of a shadow generation with the tables in use, one commit per table, and swap them back.
 
-A shadow lies in a folder inside the table that it is to replace, so a swap moves no file: one commit of that
-table removes its files and adds the shadow's, with the shadow's columns. What was done is known from that
-table's log alone: a commit that was made is not made again.
+A shadow table is a folder inside the table that it will replace, so a swap moves no file: one commit of the
+table in use removes its own files and adds the shadow's, with the shadow's columns. The log of that table
+shows what was done, so no commit is made twice.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 
 Begin = Callable[[int], Change]
-"""Begins a change in the register, given the version of the table that was looked at."""
+"""Registers a change, given the version of the table that was read."""
 
 Undone = Literal["swapped", "rolled-back"]
 
 
 @dataclass(frozen=True)
 class ShadowTable:
-    """One table of a pipeline, and what a generation has or had below it.
+    """One table of a pipeline, with the shadow table of a generation in a folder below it.
 
     Raises (from every method):
         SourceError: a table cannot be reached, read or written.
@@ -43,7 +43,7 @@ class ShadowTable:
 
     @property
     def uri(self) -> str:
-        """Of the table in use."""
+        """Return the URI of the table in use."""
         return self._shadow_uri.removesuffix(f"/{self.shadow.apart}")
 
     @property
@@ -57,18 +57,18 @@ class ShadowTable:
 
     @property
     def version_before(self) -> int:
-        """The newest of the table in use, or the one before the swap that was made already."""
+        """Return the newest version of the table in use; after a swap, the version before it."""
         before = self._before("swapped")
         return DeltaTableFiles(self.uri).version if before is None else before
 
     @property
     def is_swapped(self) -> bool:
-        """Whether the shadow has taken its place."""
+        """Whether the shadow was swapped in."""
         return DeltaTableFiles(self.uri).published_version(f"{self._id}/swapped") >= 0
 
     @property
     def is_back(self) -> bool:
-        """Whether it has lost it again."""
+        """Whether the swap was rolled back."""
         return DeltaTableFiles(self.uri).published_version(f"{self._id}/rolled-back") >= 0
 
     def refuse_swap(self) -> None:
@@ -84,10 +84,10 @@ class ShadowTable:
         self._history.refuse_vacuumed(version, do)
 
     def swap(self, last: int, begin: Begin) -> None:
-        """Put the shadow in place of all rows.
+        """Replace all rows of the table in use by the shadow's.
 
         Args:
-            last: the last batch of its generation, which goes on behind it.
+            last: the last batch of the shadow's generation, which continues after it.
         """
         shadow, table = DeltaTableFiles(self._shadow_uri), DeltaTableFiles(self.uri)
         if table.published_version(f"{self._id}/swapped") >= 0:
@@ -97,22 +97,22 @@ class ShadowTable:
             table.overwrite(self._files(shadow), commit, like=shadow)
 
     def go_back(self, version: int, begin: Begin) -> None:
-        """Bring a version of the table back that it had before the swap."""
+        """Restore a version of the table from before the swap."""
         if not self.is_back:
             history = self._history
             history.restore(version, begin(history.newest), {f"{self._id}/rolled-back": 0})
 
     def refuse_undo(self, what: Undone) -> None:
-        """Refuse when `undo` needs files of the output that are gone: RefusedError ``sink.vacuumed``."""
+        """Refuse when `undo` needs missing files of the output. Raises RefusedError ``sink.vacuumed``."""
         if self.table == "output" and (version := self._before(what)) is not None:
             on = {"swapped": "approve", "rolled-back": "rollback"}[what]
             self._history.refuse_vacuumed(version, f"drawdown rebuild {on} {self.shadow.name} --why ...")
 
     def undo(self, what: Undone, begin: Begin) -> list[str]:
-        """Take a swap or a roll back of this table back, which was not completed; none is no error.
+        """Undo an incomplete swap or roll back of this table; do nothing when there is none.
 
         Returns:
-            Files of the quarantine that are gone, so their rows are missing now.
+            Files that are missing, so their rows are missing now; only of the quarantine, see `refuse_undo`.
         """
         app_id, version = f"{self._id}/{what}", self._before(what)
         if version is None:
@@ -123,7 +123,7 @@ class ShadowTable:
         return gone
 
     def _before(self, what: Undone) -> int | None:
-        """The version before that commit; None without one."""
+        """Return the version before that commit; None without that commit."""
         app_id = f"{self._id}/{what}"
         if DeltaTableFiles(self.uri).published_version(app_id) < 0:
             return None
@@ -138,7 +138,7 @@ class ShadowTable:
         return Storage(self.project.storage_root)
 
     def _files(self, shadow: DeltaTableFiles) -> list[StagedFile]:
-        """The files of the shadow as the table in use names them: with the statistics of their own log."""
+        """Return the shadow's files, named as the table in use does, with the statistics of their own log."""
         storage = self._storage
         folder = storage.relative(shadow.uri)
         adds: dict[str, dict[str, Any]] = {}
@@ -152,7 +152,7 @@ class ShadowTable:
         if len(adds) != len(shadow.referenced()):
             raise SourceError(
                 "sink.unreadable",
-                "entries of the log of a rebuild's table are gone",
+                "log entries of a rebuild's table are missing",
                 where=shadow.uri,
                 do=f"`drawdown rebuild discard {self.shadow.name} --why ...`, and start it again",
             )
@@ -161,11 +161,11 @@ class ShadowTable:
     def _below(self, add: dict[str, Any]) -> StagedFile:
         path = f"{self.shadow.apart}/{unquote(add['path'])}"
         rows = int(json.loads(add.get("stats") or "{}").get("numRecords", 0))
-        # What takes it over decodes the path, as a log has it encoded.
+        # Paths in a Delta log are encoded, and the commit that adds this file decodes them.
         action = {**add, "path": path.replace("%", "%25")}
         return StagedFile(self.table, path, int(add["size"]), rows, action)
 
 
 def shadow_tables(project: Project, shadow: Pipeline, generation: int) -> list[ShadowTable]:
-    """Both tables of a pipeline, in the order in which they are swapped: readers look at the last."""
+    """Return both tables of a pipeline in swap order; the output, which readers see, comes last."""
     return [ShadowTable(project, shadow, generation, table) for table in ("quarantine", "output")]

@@ -1,6 +1,6 @@
-"""Which generation a Delta table shows, by its own log: an older copy of the metastore may know another.
+"""Which generation a Delta table shows, by its own log: a restored metastore may name another one.
 
-A swap and a roll back leave a transaction id each in the table, for as long as the table is there.
+A swap and a roll back each leave a transaction id in the table, which stays as long as the table exists.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ def refuse_other_generation(
     workspace: Workspace,
     pipeline: Pipeline,
 ) -> None:
-    """Refuse when the table shows another generation than the metastore has in use; touches nothing.
+    """Refuse when the table shows another generation than the metastore calls live; changes nothing.
 
-    What the live query would bring is in the table already: the other generation has read it.
+    The rows that the live query would add are in the table already: the other generation has read them.
 
     Raises:
         RefusedError: ``metastore.behind``: an older copy of the metastore was put back.
@@ -34,7 +34,7 @@ def refuse_other_generation(
     """
     there = {each.generation: each for each in workspace.metastore.generations(pipeline.name)}
     live = [number for number, each in there.items() if each.state == "live"]
-    # Of one that was not completed the command that completes it asks the tables.
+    # An unfinished swap or roll back is checked by the command that completes it.
     unfinished = any(each.state in ("swapping", "leaving") for each in there.values())
     if pipeline.sink.format != "delta" or pipeline.apart or unfinished or not live:
         return
@@ -63,7 +63,7 @@ def is_swapped_in(project: Project, pipeline: Pipeline, generation: int) -> bool
 def _shown(
     project: Project, pipeline: Pipeline, newest_first: list[int]
 ) -> Iterator[tuple[StagedTable, int | None]]:
-    """Of each table the generation that was swapped in last; None when it shows the first one."""
+    """Yield for each table the generation that was swapped in last; None when it shows the first one."""
     tables = [_tables(project, pipeline, number) for number in newest_first]
     for of_table in zip(*tables, strict=True):
         if DeltaTableFiles(of_table[0].uri).exists():
@@ -76,7 +76,7 @@ def _tables(project: Project, pipeline: Pipeline, generation: int) -> list[Shado
 
 
 def _with_a_checkpoint(project: Project, pipeline: Pipeline) -> Iterator[int]:
-    """Of a rebuild that began after the copy the metastore knows nothing; its checkpoint is there."""
+    """Yield generations that have a checkpoint: a restored metastore lacks rebuilds from after its copy."""
     storage = Storage(project.storage_root)
     for info in storage.list_files(f"{checkpoint_of(pipeline.name, '*')}/metadata"):
         if found := _CHECKPOINT.search(info.relative):
@@ -93,14 +93,14 @@ def _swapped(there: dict[int, Checkpoint], shown: int | None) -> str | None:
 def _behind(pipeline: Pipeline, what: str, live: int, table: StagedTable, again: str | None) -> RefusedError:
     which = "table" if table == "output" else "quarantine"
     otherwise = (
-        f"{again}, which finds it done and notes it again"
+        f"{again}, which finds it done and records it again"
         if again
-        else "read everything again into a new pipeline folder with a sink of its own"
+        else "read everything again into a new pipeline folder with its own sink"
     )
     return RefusedError(
         "metastore.behind",
-        f"the {which} of {pipeline.name} says that {what}, and the metastore never heard of it: it has"
-        f" generation {live} in use",
+        f"the {which} of {pipeline.name} says that {what}, but the metastore has no record of it: its live"
+        f" generation is {live}",
         where=f"pipeline {pipeline.name}, generation {live}",
         do=f"put a newer copy of the metastore back, if there is one; otherwise {otherwise}",
     )

@@ -1,20 +1,20 @@
-"""Delta: files are written into the table's folder without a commit; publishing adds them to the log."""
+"""Delta: files are written into the table's folder without a commit; a publish adds them to the log."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.types import StructType
 
 from drawdown.changes.protocol import transaction_id
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.errors import RefusedError
-from drawdown.metastore.records import Checkpoint, StagedFile, StagedTable
+from drawdown.metastore.records import Checkpoint, StagedTable
 from drawdown.sinks.locations import output_uri, quarantine_uri
-from drawdown.sinks.spark_uncommitted import UncommittedFiles, execute
-from drawdown.spark.declared_schema import declared, refuse_drift
+from drawdown.sinks.spark_uncommitted import UncommittedFiles, UncommittedSink
+from drawdown.spark.declared_schema import refuse_drift
 from drawdown.spark.session import option_text
 from drawdown.spark.tables import know_table
 from drawdown.spec import Pipeline, Project
@@ -22,34 +22,30 @@ from drawdown.storage import Storage
 from drawdown.workspace import Workspace
 
 
-class DeltaSink:
+class DeltaSink(UncommittedSink):
     """A pipeline's Delta output, or its quarantine, which is staged and published the same way."""
 
     def __init__(
         self, project: Project, pipeline: Pipeline, table: StagedTable, partition_by: Sequence[str]
     ) -> None:
         uri = {"output": output_uri, "quarantine": quarantine_uri}[table](project, pipeline)
-        self._pipeline = pipeline
         self._table: StagedTable = table
         self._partition_by = list(partition_by)
-        self._storage = Storage(project.storage_root)
         self._files = DeltaTableFiles(uri)
-        # Below the table's own folder: an append only has to name them later.
-        folder = self._storage.relative(uri)
-        self._staging = UncommittedFiles(self._storage, f"{folder}/data", folder, table)
+        storage = Storage(project.storage_root)
+        # Below the table's own folder, so that an append only has to name them.
+        folder = storage.relative(uri)
+        super().__init__(pipeline, UncommittedFiles(storage, f"{folder}/data", folder, table))
 
     @classmethod
     def output(cls, workspace: Workspace, pipeline: Pipeline) -> DeltaSink:
-        """The sink of the spec."""
+        """Return the sink of the spec."""
         return cls(workspace.project, pipeline, "output", pipeline.sink.partition_by)
 
     @classmethod
     def quarantine(cls, project: Project, pipeline: Pipeline) -> DeltaSink:
-        """The table of the rows that were set aside."""
+        """Return the table of the quarantined rows."""
         return cls(project, pipeline, "quarantine", ())
-
-    def declared_schema(self) -> StructType | None:
-        return declared(self._pipeline)
 
     def check(self, schema: StructType, checkpoint: Checkpoint | None) -> str | None:
         if not self._files.exists():
@@ -63,7 +59,7 @@ class DeltaSink:
                 do="give the pipeline another `sink.path`, or move the table away",
             )
         there = self._there()
-        # What a declared schema has gained, or the quarantine of an older Drawdown lacks, `bind` adds.
+        # `bind` adds columns that a declared schema gained, or that the quarantine of an older version lacks.
         grows = self._table == "quarantine" or self._pipeline.sink_schema_ddl is not None
         refuse_drift(
             expected=there,
@@ -88,7 +84,7 @@ class DeltaSink:
         return StructType.fromJson(json.loads(self._files.schema_json))
 
     def _properties(self) -> dict[str, str]:
-        """Table properties of a new table: its mode, for those who would stream it, and the user's."""
+        """Return the properties of a new table: its mode, for readers that stream it, and the user's."""
         # A swap reads the log of a shadow from its beginning.
         kept = {"delta.logRetentionDuration": "interval 3650 days"} if self._pipeline.apart else {}
         if self._table == "quarantine":
@@ -96,14 +92,6 @@ class DeltaSink:
         sink = self._pipeline.sink
         given = {name: option_text(value) for name, value in sink.options.items()}
         return {"drawdown.mode": sink.mode, **given, **kept}
-
-    @property
-    def places(self) -> str:
-        return self._staging.folder
-
-    @property
-    def staged_table(self) -> StagedTable:
-        return self._table
 
     @property
     def based_on(self) -> int | None:
@@ -114,31 +102,16 @@ class DeltaSink:
             place, self._files.schema_json, self._files.partition_by, self._files.configuration
         )
 
-    def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
-        if self.holds(generation, batch_id):
-            # Published by an attempt that died before Spark's commit.
-            execute(frame)
-            return []
-        return self._staging.write(frame)
-
     def holds(self, generation: int, batch_id: int) -> bool:
         app_id = transaction_id(self._pipeline.name_in_sink, generation, self._table)
         return batch_id <= self._files.published_version(app_id)
 
-    def remove(self, files: Sequence[StagedFile]) -> None:
-        self._staging.remove(files)
-
-    def rows_of(
-        self, session: SparkSession, schema: StructType, files: Sequence[tuple[int, StagedFile]]
-    ) -> DataFrame:
-        return self._staging.rows(session, schema, [file for _, file in files])
-
     def _refuse_strangers(self, checkpoint: Checkpoint | None) -> None:
-        """No table at the path: it must then be empty, and no checkpoint may expect one."""
+        """Refuse a path without a table when it holds other files, or when a checkpoint expects a table."""
         if checkpoint is not None:
             raise RefusedError(
                 "sink.missing",
-                f"the checkpoint of {self._pipeline.name} belongs to a Delta table that is gone",
+                f"the checkpoint of {self._pipeline.name} belongs to a Delta table that no longer exists",
                 where=self._files.uri,
                 do="restore the table; a new one beside the old checkpoint would lack all earlier rows",
             )

@@ -12,7 +12,7 @@ from drawdown.workspace import Workspace
 
 
 class DeltaUpsertSink(StagedFilesSink):
-    """A Delta output whose rows are known by keys."""
+    """A Delta output whose rows are identified by keys."""
 
     def __init__(self, workspace: Workspace, pipeline: Pipeline) -> None:
         super().__init__(workspace, pipeline)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from drawdown.kinds import TIME_OPTIONS, SinkKind
+from drawdown.values.option_types import FLAG, TEXT, WHOLE
 
-_ALL = frozenset({"compression", "maxRecordsPerFile", "retention"})
+_ALL = TEXT.of("compression", "retention") | WHOLE.of("maxRecordsPerFile")
 
 KIND = SinkKind(
     formats=("parquet", "orc", "json", "csv", "text"),
@@ -14,16 +15,18 @@ KIND = SinkKind(
     options={
         "parquet": _ALL,
         "orc": _ALL,
-        "json": _ALL | TIME_OPTIONS | {
-            "encoding", "lineSep", "timeZone", "ignoreNullFields", "pretty",
-            "writeNonAsciiCharacterAsCodePoint",
-        },
-        "csv": _ALL | TIME_OPTIONS | {
-            "sep", "delimiter", "encoding", "quote", "quoteAll", "escape", "escapeQuotes", "header",
-            "nullValue", "emptyValue", "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace",
+        "json": _ALL | TIME_OPTIONS
+        | TEXT.of("encoding", "lineSep", "timeZone")
+        | FLAG.of("ignoreNullFields", "pretty", "writeNonAsciiCharacterAsCodePoint"),
+        "csv": _ALL | TIME_OPTIONS
+        | TEXT.of(
+            "sep", "delimiter", "encoding", "quote", "escape", "nullValue", "emptyValue",
             "charToEscapeQuoteEscaping", "lineSep", "timeZone", "extension",
-        },
-        "text": _ALL | {"encoding", "lineSep"},
+        )
+        | FLAG.of(
+            "quoteAll", "escapeQuotes", "header", "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace",
+        ),
+        "text": _ALL | TEXT.of("encoding", "lineSep"),
     },
     modes=(("append",), "its files cannot be changed or emptied (truncated) once they are written"),
     readable=True,

@@ -1,7 +1,7 @@
 """File formats: Spark's native file sink with its `_spark_metadata`, called batch by batch.
 
-Calling FileStreamSink.addBatch inside foreachBatch is what Spark does when a query writes files; it
-lets the file formats take part in the one protocol: counts are noted before Spark commits the batch.
+FileStreamSink.addBatch is what Spark itself calls when a query writes files. Calling it inside foreachBatch
+lets the file formats follow the same protocol: counts are recorded before Spark commits the batch.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from drawdown.errors import RefusedError
 from drawdown.metastore.records import Checkpoint, StagedFile
 from drawdown.sinks.locations import output_uri
 from drawdown.spark.declared_schema import declared
+from drawdown.spark.gateway import jvm_of
 from drawdown.spark.session import option_text
 from drawdown.spark.texts import refusing_other_bytes
 from drawdown.spec import Pipeline
@@ -49,7 +50,7 @@ class NativeFileSink:
     def check(self, schema: StructType, checkpoint: Checkpoint | None) -> str | None:
         has_files = any(True for _ in self._storage.walk(self._folder))
         if checkpoint is None and has_files:
-            # Its log skips every batch id it has seen: rows of a new checkpoint would vanish.
+            # The sink's log skips every batch id it has seen: rows of a new checkpoint would be lost.
             raise RefusedError(
                 "sink.not-ours",
                 f"the sink folder of {self._pipeline.name} holds files, and the pipeline has never run",
@@ -59,7 +60,7 @@ class NativeFileSink:
         if checkpoint is not None and not has_files and self._noted(checkpoint.generation):
             raise RefusedError(
                 "sink.missing",
-                f"the checkpoint of {self._pipeline.name} belongs to files that are not there any more",
+                f"the checkpoint of {self._pipeline.name} belongs to files that no longer exist",
                 where=self._uri,
                 do="restore the folder with its _spark_metadata",
             )
@@ -73,7 +74,7 @@ class NativeFileSink:
         session = frame.sparkSession
         written = self._manifest(batch_id)
         if written is not None:
-            # In the sink already, by an attempt that died before Spark's commit; see Sink.write.
+            # Already in the sink, by an attempt that died before Spark's commit; see SinkStage.write.
             frame.write.format("noop").mode("overwrite").save()
         else:
             self._java_sink(session).addBatch(batch_id, refusing_other_bytes(frame)._jdf)
@@ -89,10 +90,10 @@ class NativeFileSink:
         return self._manifest(batch_id) is not None
 
     def remove(self, files: Sequence[StagedFile]) -> None:
-        """Nothing: files that the sink's log does not name are never read."""
+        """Do nothing: files that the sink's log does not name are never read."""
 
     def leftovers(self, known: Sequence[StagedFile], since_ms: int) -> list[str]:
-        # A run may die after Spark's sink has logged a batch and before the batch is noted.
+        # A run may die after Spark's sink logged a batch and before the metastore has it.
         log = FileLog(self._storage, f"{self._folder}/{_LOG}", SINK_FIELDS)
         logged = {file.path for file in known} | {_plain(entry["path"]) for entry in log.everything()}
         return [
@@ -113,8 +114,7 @@ class NativeFileSink:
         return frame.select(*[F.col(f"`{name}`") for name in schema.fieldNames()])
 
     def _java_sink(self, session: SparkSession) -> Any:
-        jvm = session._jvm
-        assert jvm is not None
+        jvm = jvm_of(session)
         empty = jvm.scala.Option.empty()
         options = {"path": self._uri, **self._options()}
         source = jvm.org.apache.spark.sql.execution.datasources.DataSource(
@@ -137,7 +137,7 @@ class NativeFileSink:
         return self._storage.exists(f"{self._folder}/{_LOG}/{batch_id}.compact")
 
     def _manifest(self, batch_id: int) -> list[dict[str, Any]] | None:
-        """What the sink's log says of a batch; a compacted entry repeats all earlier batches."""
+        """Return the sink's log entries of a batch; a compacted entry repeats all earlier batches."""
         folder = PurePosixPath(self._folder) / _LOG
         for name in (f"{batch_id}.compact", str(batch_id)):
             path = str(folder / name)
@@ -147,7 +147,7 @@ class NativeFileSink:
         return None
 
     def _noted(self, generation: int, before: int | None = None) -> set[str]:
-        """Paths that the metastore knows of, of batches before one batch id."""
+        """Return the staged paths that the metastore has, of all batches or of those before one batch id."""
         batches = self._metastore.batches(self._pipeline.name, generation)
         ids = [b.batch_id for b in batches if before is None or b.batch_id < before]
         return {file.path for _, file in self._metastore.staged_files(self._pipeline.name, generation, ids)}

@@ -6,20 +6,26 @@ from typing import TYPE_CHECKING
 
 from drawdown.kinds import SinkKind
 from drawdown.values.model import problem
+from drawdown.values.option_types import FLAG, WHOLE, one_of
 
 if TYPE_CHECKING:
     from drawdown.spec import Sink
 
-# Of the producer: how it sends and how long it waits; nothing that logs in or loads classes.
-_OPTIONS = frozenset({
-    "kafka.acks", "kafka.batch.size", "kafka.buffer.memory", "kafka.compression.type",
-    "kafka.connections.max.idle.ms", "kafka.delivery.timeout.ms", "kafka.enable.idempotence",
-    "kafka.linger.ms", "kafka.max.block.ms", "kafka.max.in.flight.requests.per.connection",
-    "kafka.max.request.size", "kafka.reconnect.backoff.max.ms", "kafka.reconnect.backoff.ms",
-    "kafka.request.timeout.ms", "kafka.retries", "kafka.retry.backoff.ms", "kafka.send.buffer.bytes",
-    "asyncProgressTrackingEnabled", "asyncProgressTrackingCheckpointIntervalMs",
-})  # fmt: skip
-# Those that a transactional producer takes too; it decides acks, retries and idempotence itself.
+# Producer options for sending and waiting; none that authenticates or loads classes.
+_OPTIONS = (
+    WHOLE.of(
+        "kafka.batch.size", "kafka.buffer.memory", "kafka.connections.max.idle.ms",
+        "kafka.delivery.timeout.ms", "kafka.linger.ms", "kafka.max.block.ms",
+        "kafka.max.in.flight.requests.per.connection",
+        "kafka.max.request.size", "kafka.reconnect.backoff.max.ms", "kafka.reconnect.backoff.ms",
+        "kafka.request.timeout.ms", "kafka.retries", "kafka.retry.backoff.ms", "kafka.send.buffer.bytes",
+        "asyncProgressTrackingCheckpointIntervalMs",
+    )
+    | FLAG.of("kafka.enable.idempotence", "asyncProgressTrackingEnabled")
+    | one_of("all", "-1", "0", "1").of("kafka.acks")
+    | one_of("none", "gzip", "snappy", "lz4", "zstd").of("kafka.compression.type")
+)  # fmt: skip
+# The options that a transactional producer takes too; it sets acks, retries and idempotence itself.
 _TRANSACTIONAL = frozenset({
     "kafka.batch.size", "kafka.compression.type", "kafka.linger.ms", "kafka.max.request.size",
     "kafka.request.timeout.ms",
@@ -50,5 +56,5 @@ KIND = SinkKind(
     keys=frozenset({"topic", "broker", "delivery"}),
     options={"kafka": _OPTIONS},
     check=_check,
-    no_replay="what consumers have read from a topic cannot be taken back",
+    no_replay="rows that consumers have read from a topic cannot be undone",
 )

@@ -1,9 +1,9 @@
-"""The ledger of a Kafka sink: a compacted topic of each pipeline, with a marker in every transaction.
+"""The ledger of a Kafka sink: a compacted topic for each pipeline, with a marker in every transaction.
 
-A topic, not a consumer group's offset: offsets expire (offsets.retention.minutes, seen after one minute
-where that was one), and a pipeline may run once a quarter. One topic a pipeline, not one for all: a
-reader of committed records stops at the first open transaction of a partition, whoever's it is, and would
-not see its own marker behind it (seen with Kafka 4.3).
+It is a topic, not a consumer group's offset: offsets expire (offsets.retention.minutes; with a value of 1 the
+offset was gone after a minute), and a pipeline may run once a quarter. Each pipeline has its own topic: a
+reader of committed records stops at the first open transaction of a partition, whoever opened it, and would
+miss its own marker after that (seen with Kafka 4.3).
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from drawdown.errors import RefusedError, SourceError
 from drawdown.spec import Broker
 
 _SECONDS = 20.0
-# Small segments, cleaned early: the whole of it is read before each publish.
+# Small segments, cleaned early: each publish first reads the whole topic.
 _CONFIG = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.1"}
 
 
 @dataclass(frozen=True)
 class Marker:
-    """How far a pipeline's transactions have come; one goes along with the rows of each of them.
+    """How far a pipeline has published; each transaction writes one marker along with its rows.
 
     Attributes:
-        batch: the last batch of which readers see anything; -1 before the first.
-        file: the name of its last file that they see anything of.
-        rows: how many rows of that file.
-        whole: whether that was the last of the batch.
-        epoch: of the lease under which it was written.
+        batch: the last batch of which readers see any row; -1 before the first.
+        file: the name of that batch's last file of which readers see any row.
+        rows: how many rows of that file readers see.
+        whole: whether readers see the whole batch.
+        epoch: the epoch of the lease under which the marker was written.
     """
 
     batch: int = -1
@@ -44,7 +44,7 @@ class Marker:
 
     @property
     def published_batch(self) -> int:
-        """The last batch that readers see whole, or -1."""
+        """Return the last batch that readers see completely, or -1."""
         return self.batch if self.whole else self.batch - 1
 
     def as_bytes(self) -> bytes:
@@ -56,13 +56,13 @@ class Marker:
 
 
 def ledger_topic(pipeline: str) -> str:
-    """The name of a pipeline's ledger."""
+    """Return the topic of a pipeline's ledger."""
     return f"drawdown-ledger.{pipeline}"
 
 
 @dataclass(frozen=True)
 class KafkaLedger:
-    """One pipeline's ledger; markers have its transaction id as their key.
+    """One pipeline's ledger; the key of a marker is the transaction id.
 
     Raises (from every method):
         KafkaException: the broker does not answer, or refuses.
@@ -76,11 +76,11 @@ class KafkaLedger:
         return ledger_topic(self.pipeline)
 
     def topic_id(self) -> str | None:
-        """The id that the broker gave the topic when it was made; None when there is none."""
+        """Return the id that the broker gave the topic at its creation; None when there is no topic."""
         return topic_ids(self.broker, [self.topic]).get(self.topic)
 
     def create(self) -> str:
-        """Make the topic, with as many replicas as the broker gives a topic; its id."""
+        """Create the topic with the broker's default number of replicas, and return its id."""
         from confluent_kafka.admin import AdminClient
         from confluent_kafka.cimpl import NewTopic
 
@@ -95,14 +95,14 @@ class KafkaLedger:
         return found
 
     def marker(self, app_id: str) -> Marker:
-        """The last marker that is committed; what a transaction that is still open holds is not seen."""
+        """Return the last committed marker; markers of open transactions are not seen."""
         return self._read(app_id)[0]
 
     def last_marker(self, app_id: str, patience: float) -> Marker:
-        """The last marker, when every transaction in the ledger is decided; call it after init_transactions.
+        """Wait until no transaction is open and return the last marker; call init_transactions before.
 
         Args:
-            patience: seconds to wait for one that another generation's dead publish has left open.
+            patience: seconds to wait for a transaction that another generation's dead publish left open.
 
         Raises:
             RefusedError: ``sink.missing``: the ledger is gone.
@@ -128,13 +128,13 @@ class KafkaLedger:
     def _missing(self) -> RefusedError:
         return RefusedError(
             "sink.missing",
-            f"the ledger of {self.pipeline} is gone: what its readers have seen is unknown",
+            f"the ledger of {self.pipeline} is missing: it is unknown which rows readers have seen",
             where=f"topic {self.topic}, {self.broker.bootstrap_servers}",
-            do="restore the topic, or make a new pipeline folder: its rows come behind those that are there",
+            do="restore the topic, or make a new pipeline folder: its rows come after the existing ones",
         )
 
     def _end(self) -> int:
-        """The offset behind the last record, committed or not."""
+        """Return the offset after the last record, committed or not."""
         from confluent_kafka import IsolationLevel, TopicPartition
         from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
 
@@ -144,7 +144,7 @@ class KafkaLedger:
         return int(answer.result(_SECONDS).offset)
 
     def _read(self, app_id: str) -> tuple[Marker, int]:
-        """The last committed marker of this id, and the offset up to which all transactions are decided."""
+        """Return the last committed marker of this id, and the offset before which no transaction is open."""
         from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
         consumer = Consumer({**client_config(self.broker), **_READING})
@@ -166,7 +166,7 @@ class KafkaLedger:
 
 
 _READING: Mapping[str, str | int | bool] = {
-    "group.id": "drawdown-ledger",  # librdkafka asks for one; nothing is committed under it
+    "group.id": "drawdown-ledger",  # librdkafka requires one; no offset is committed under it
     "enable.auto.commit": False,
     "auto.offset.reset": "earliest",
     "isolation.level": "read_committed",

@@ -1,10 +1,10 @@
-"""How staged files reach Kafka exactly once: portion by portion, each one transaction with its marker.
+"""Send staged files to Kafka exactly once, in portions: each is one transaction with its own marker.
 
  1  init_transactions: the broker ends what a dead publish left open, and fences its producer if it lives
- 2  read the ledger: the last marker says how far all publishes have come, and under which lease
- 3  per portion: ask whether the lease is still ours; rows and marker in one transaction
-A publish that dies anywhere is taken up by the next one behind the last marker. Several transactions are
-not one: readers may see a batch's first file before its second.
+ 2  read the ledger: the last marker shows how far the publishes have come, and under which lease
+ 3  per portion: check that the lease is still ours; send rows and marker in one transaction
+After a publish dies, the next one continues from the last marker. A batch may take several transactions:
+readers may see its first file before its second.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from drawdown.storage import Storage
 _SECONDS = 60.0
 _CONFIG: Mapping[str, str | int | bool] = {
     "transaction.timeout.ms": int(_SECONDS * 1_000),
-    # As Kafka's Java clients, and so Spark's own writer, choose a partition by key.
+    # Kafka's Java clients, and so Spark's own writer, assign keys to partitions this way.
     "partitioner": "murmur2_random",
     "linger.ms": 50,
     "delivery.report.only.error": True,
 }
-# Options of Spark's writer in librdkafka's words, where they differ.
+# Options of Spark's writer that librdkafka calls by another name.
 _OTHER_NAMES = {"max.request.size": "message.max.bytes"}
-# Where librdkafka logs what it also raises; nobody listens.
+# librdkafka logs here what it also raises, so the log is dropped.
 _SILENT = logging.getLogger(f"{__name__}.librdkafka")
 _SILENT.propagate = False
 _SILENT.addHandler(logging.NullHandler())
@@ -46,7 +46,7 @@ _SILENT.addHandler(logging.NullHandler())
 class KafkaTarget:
     """The topics of one pipeline's sink; see Target for the methods.
 
-    Asking it fences every older producer of the same transaction id, so who asks holds the lease.
+    Every question to it fences older producers of the same transaction id: only a lease's holder may ask.
     """
 
     based_on = None
@@ -71,7 +71,7 @@ class KafkaTarget:
         return bool(batches) and self.published_batch(app_id) >= max(batches)
 
     def fence(self, lease: Lease) -> None:
-        """Nothing more to do: who asked what it holds has fenced every older producer."""
+        """Do nothing: the earlier question of what was published has fenced every older producer."""
 
     def make_visible(self, staged: Staged, commit: Commit) -> None:
         producer, marker = self._open(commit.app_id)
@@ -86,7 +86,7 @@ class KafkaTarget:
     def _batch(
         self, producer: Any, marker: Marker, batch_id: int, files: Sequence[StagedFile], commit: Commit
     ) -> Marker:
-        """The files of one batch behind the marker."""
+        """Send the files of one batch after the marker, and return the new marker."""
         at, skip = self._reached(marker, batch_id, files)
         for number, file in enumerate(files[at:], start=at):
             for portion in portions(self._storage, file, skip):
@@ -97,7 +97,7 @@ class KafkaTarget:
         return marker
 
     def _reached(self, marker: Marker, batch_id: int, files: Sequence[StagedFile]) -> tuple[int, int]:
-        """Where to go on: the number of the file, and how many of its rows are in."""
+        """Return where to continue: the number of the file, and how many of its rows were sent."""
         if marker.batch != batch_id:
             return 0, 0
         names = [_name(file) for file in files]
@@ -111,7 +111,7 @@ class KafkaTarget:
         return names.index(marker.file), marker.rows
 
     def _transact(self, producer: Any, portion: Portion, marker: Marker, commit: Commit) -> None:
-        """Rows and marker in one transaction."""
+        """Send rows and marker in one transaction."""
         commit.still_ours()
         with durable("publish.file"), self._speaking(producer, commit):
             producer.begin_transaction()
@@ -124,7 +124,7 @@ class KafkaTarget:
             producer.commit_transaction(_SECONDS)
 
     def _open(self, app_id: str) -> tuple[Any, Marker]:
-        """A producer that has fenced all before it, and the marker that the last of them left."""
+        """Return a producer that has fenced all earlier ones, and the last marker of those."""
         from confluent_kafka import Producer
 
         if app_id not in self._opened:
@@ -137,7 +137,7 @@ class KafkaTarget:
 
     @contextmanager
     def _speaking(self, producer: Any = None, commit: Commit | None = None) -> Iterator[None]:
-        """Aborts the transaction after a failure, if the broker still answers, and raises one clear error."""
+        """Abort the transaction after a failure, if the broker still answers, and raise one clear error."""
         from confluent_kafka import KafkaError, KafkaException
 
         try:
@@ -160,7 +160,7 @@ class KafkaTarget:
             raise
 
     def _abort(self, producer: Any) -> None:
-        """Readers need not wait for the next publish, or the timeout, to get past this transaction."""
+        """Abort, so that readers get past this transaction before the next publish or the timeout."""
         from confluent_kafka import KafkaException
 
         if producer is not None:
@@ -172,8 +172,8 @@ class KafkaTarget:
             "sink.broker",
             f"the broker did not take the rows: {said}",
             where=f"topic {self._topic or 'of each row'}, {self._broker.bootstrap_servers}",
-            do="look at the broker, its topics and the rights of its user, then run again: what is in is not"
-            " sent again",
+            do="check the broker, its topics and its user's rights, then run again: rows that were sent"
+            " are not sent again",
         )
 
     def _overtaken(self, marker: Marker, commit: Commit) -> RefusedError:
@@ -190,6 +190,6 @@ def _name(file: StagedFile) -> str:
 
 
 def output_target(project: Project, pipeline: Pipeline, keys: Sequence[str]) -> KafkaTarget:
-    """That of the pipeline's sink; records have no keys that a publish would look at."""
+    """Return the target of the pipeline's sink; a publish to Kafka needs no `keys`."""
     broker = project.brokers[pipeline.sink.broker]
     return KafkaTarget(Storage(project.storage_root), broker, pipeline.name_in_sink, pipeline.sink)

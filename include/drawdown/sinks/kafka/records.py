@@ -18,13 +18,13 @@ Record = tuple[Any, Any, str | None, int | None, Any]
 
 @dataclass(frozen=True)
 class Portion:
-    """The rows of one transaction: up to `until`, counted from the start of the file."""
+    """The rows of one transaction, up to row `until` of the file."""
 
     rows: Any  # pyarrow.RecordBatch
     until: int
 
     def records(self) -> Iterator[Record]:
-        """Key, value, topic, partition and headers of each row; None for a column that is not there."""
+        """Yield key, value, topic, partition and headers of each row; None for a missing column."""
         names = set(self.rows.schema.names)
         columns = [
             self.rows.column(name).to_pylist() if name in names else [None] * self.rows.num_rows
@@ -40,7 +40,7 @@ class Portion:
 
 
 def portions(storage: Storage, file: StagedFile, skip: int) -> Iterator[Portion]:
-    """The rows of a staged file behind its first `skip`, in order."""
+    """Yield the rows of a staged file after its first `skip`, in order."""
     import pyarrow.parquet as pq
 
     first = 0
@@ -56,7 +56,7 @@ def portions(storage: Storage, file: StagedFile, skip: int) -> Iterator[Portion]
 
 
 def rows_without(storage: Storage, file: StagedFile, column: str) -> int:
-    """How many rows have NULL in a column."""
+    """Return how many rows have NULL in a column."""
     import pyarrow.parquet as pq
 
     with storage.open(storage.relative(file.path)) as stream:

@@ -1,4 +1,4 @@
-"""What a row must look like to be a record of a topic: the columns of Spark's Kafka writer."""
+"""The columns that a row needs to become a record of a topic: those of Spark's Kafka writer."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _COLUMNS = {
 
 
 def refuse_columns(pipeline: Pipeline, schema: StructType) -> None:
-    """Raise TransformError ``sink.kafka-columns`` that names every column which is no part of a record."""
+    """Raise TransformError ``sink.kafka-columns`` that names every column that does not fit a record."""
     found = {field.name: field.dataType.simpleString() for field in schema.fields}
     wrong = [f"`{n}` is no column of a record" for n in found if n not in _COLUMNS]
     wrong += [

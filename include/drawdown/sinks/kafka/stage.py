@@ -19,13 +19,14 @@ from drawdown.sinks.kafka.spark_columns import refuse_columns
 from drawdown.sinks.spark_staged import StagedFilesSink
 from drawdown.sinks.spark_uncommitted import execute
 from drawdown.spec import Pipeline
+from drawdown.values.text import counted
 from drawdown.workspace import Workspace
 
 _IDENTITY = "ledger "
 
 
 class ExactlyOnceKafkaSink(StagedFilesSink):
-    """One topic (``topic:``), or the topic that each row names; the ledger topic is what it is known by."""
+    """One topic (``topic:``), or the topic that each row names; the ledger's topic id identifies the sink."""
 
     def __init__(self, workspace: Workspace, pipeline: Pipeline) -> None:
         super().__init__(workspace, pipeline)
@@ -53,7 +54,7 @@ class ExactlyOnceKafkaSink(StagedFilesSink):
             return _IDENTITY + self._ledger.create()
 
     def holds(self, generation: int, batch_id: int) -> bool:
-        """A batch that was noted keeps its files: readers may see the first of them already."""
+        """Whether the batch was recorded: it then keeps its files, as readers may see the first already."""
         return self._noted(generation, batch_id) is not None
 
     def write(self, frame: DataFrame, generation: int, batch_id: int) -> list[StagedFile]:
@@ -70,9 +71,9 @@ class ExactlyOnceKafkaSink(StagedFilesSink):
         if nameless:
             raise TransformError(
                 "sink.no-topic",
-                f"{nameless} row(s) of batch {batch_id} name no topic: their `topic` is NULL",
+                f"no topic for {counted(nameless, 'row')} of batch {batch_id}: the column `topic` is NULL",
                 where=str(self._pipeline.folder / self._pipeline.transform),
-                do="give each row a topic, or filter such rows out in the transform",
+                do="give each row a topic, or filter these rows out in the transform",
             )
 
     def _noted(self, generation: int, batch_id: int) -> list[StagedFile] | None:
@@ -87,10 +88,10 @@ class ExactlyOnceKafkaSink(StagedFilesSink):
         if known and known.startswith(_IDENTITY):
             raise RefusedError(
                 "sink.missing",
-                f"the checkpoint of {self._pipeline.name} belongs to a ledger that is gone",
+                f"the checkpoint of {self._pipeline.name} belongs to a ledger that no longer exists",
                 where=f"topic {self._ledger.topic}, {self._broker.bootstrap_servers}",
-                do="restore the topic: without it nobody can tell which rows readers have seen; or make a new"
-                " pipeline folder",
+                do="restore the topic: without it, it is unknown which rows readers have seen; or make a"
+                " new pipeline folder",
             )
 
     def _refuse_markers(self) -> None:
@@ -98,11 +99,11 @@ class ExactlyOnceKafkaSink(StagedFilesSink):
         if marker.batch >= 0:
             raise RefusedError(
                 "sink.not-ours",
-                f"{self._pipeline.name} has never run here, and its ledger says that batches up to"
-                f" {marker.batch} were sent: they would be left out",
+                f"{self._pipeline.name} has never run here, but its ledger says that batches up to"
+                f" {marker.batch} were sent: they would be skipped",
                 where=f"topic {self._ledger.topic}, {self._broker.bootstrap_servers}",
-                do="bring back the checkpoint and the metastore that belong to it, or give the pipeline"
-                " another name; when nobody uses that ledger any more, delete the topic",
+                do="restore the checkpoint and metastore that belong to it, or give the pipeline another"
+                " name; if the ledger is no longer used, delete the topic",
             )
 
     @contextmanager

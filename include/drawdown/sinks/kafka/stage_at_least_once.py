@@ -18,7 +18,7 @@ from drawdown.spark.session import option_text
 from drawdown.spec import Broker
 from drawdown.spec.connections.broker_options import spark_options
 
-# Half of the producer's own patience, which is two minutes a batch.
+# Half of the producer's defaults, which take two minutes to give up on a batch.
 _PATIENCE = {"kafka.max.block.ms": "30000", "kafka.delivery.timeout.ms": "60000"}
 
 
@@ -46,7 +46,7 @@ class KafkaSink(DeliveringSink):
                 "sink.broker",
                 f"the broker did not take the records of batch {token.batch_id}: {known.what}",
                 where=f"{sink.target}, {self._broker.bootstrap_servers}",
-                do="look at the broker, and whether the topic is there, then run again: the batch is resent",
+                do="check the broker, and whether the topic exists, then run again: the batch is sent again",
             ) from None
 
     @property

@@ -20,12 +20,12 @@ from drawdown.metastore.records import StagedFile
 from drawdown.storage import Storage
 from drawdown.storage.parquet_file import parquet_parts
 
-# As it stands in an array, or as JSON escapes it: after an even number of backslashes.
+# U+0000 itself, as arrays hold it, or JSON's escape of it: after an even number of backslashes.
 _ZERO_INSIDE = r"\x00|(^|[^\\])(\\\\)*\\u0000"
 
 
 def columns_of(storage: Storage, file: StagedFile) -> list[str]:
-    """The names of a file's columns, in its order."""
+    """Return the names of a file's columns, in its order."""
     import pyarrow.parquet as pq
 
     with storage.open(storage.relative(file.path)) as stream:
@@ -33,7 +33,7 @@ def columns_of(storage: Storage, file: StagedFile) -> list[str]:
 
 
 def csv_parts(storage: Storage, file: StagedFile) -> Iterator[bytes]:
-    """The rows of one file; the memory this takes does not grow with it."""
+    """Yield the rows of one file as CSV; the memory this takes does not grow with the file."""
     import pyarrow.csv
 
     for batch in _batches(storage, file):
@@ -88,7 +88,7 @@ def _may_hold_text(kind: Any) -> bool:
 
 
 def _as_text(batch: Any) -> Any:
-    """The batch with the columns that Arrow's CSV does not know, or writes otherwise, as text."""
+    """Return the batch with those columns as text that Arrow's CSV cannot write, or writes differently."""
     import pyarrow as pa
 
     columns = []
@@ -108,7 +108,7 @@ def _as_text(batch: Any) -> Any:
 
 
 def _array(values: Sequence[Any]) -> str:
-    """https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO, every element quoted."""
+    """Write an array, every element quoted: https://www.postgresql.org/docs/current/arrays.html#ARRAYS-IO."""
     return "{" + ",".join("NULL" if value is None else _element(value) for value in values) + "}"
 
 
@@ -122,7 +122,7 @@ def _json(value: Any, kind: Any) -> str:
 
 
 def _plain(value: Any, kind: Any) -> Any:
-    """As Spark's to_json writes it, but decimals and what JSON has no number for are text, exactly."""
+    """Return a value as Spark's to_json writes it; decimals and numbers that JSON lacks become exact text."""
     import pyarrow as pa
 
     if value is None or isinstance(value, bool | int | str):

@@ -1,4 +1,4 @@
-"""A connection to a database of project.yaml, whose failures are errors that a user can act on."""
+"""Connections to the databases of project.yaml; their failures become errors with a remedy."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     import psycopg
 
 CONNECT_SECONDS = 10
-# Text is sent in UTC and ISO. A lock is waited for, not forever; a holder that is frozen in the middle of a
-# transaction, or whose machine is gone, loses it, else its locks would stay.
+# Times are sent in UTC and ISO. Waiting for a lock has a limit. A client that freezes in a transaction, or
+# whose machine is gone, loses its connection, else its locks would stay.
 _SESSION = {
     "timezone": "UTC",
     "datestyle": "ISO",
@@ -30,7 +30,7 @@ _SESSION = {
 def connected(
     database: Database, table: str, seconds: int = CONNECT_SECONDS
 ) -> Iterator[psycopg.Connection[Any]]:
-    """One connection and one transaction: committed at the end, rolled back on an error.
+    """Open a connection with one transaction: committed at the end, rolled back on an error.
 
     Args:
         table: named by errors.
@@ -62,7 +62,10 @@ def connected(
 
 
 def _own_error(cause: psycopg.Error, where: str) -> DrawdownError:
-    """By https://www.postgresql.org/docs/current/errcodes-appendix.html; no sqlstate: no connection."""
+    """Classify a failure by https://www.postgresql.org/docs/current/errcodes-appendix.html.
+
+    Without a sqlstate there was no connection.
+    """
     state = cause.sqlstate or "08000"
     said = (str(cause.diag.message_primary or cause).strip().splitlines() or ["no reason given"])[0]
     if state[:2] in ("08", "28", "3D", "53", "57", "58", "25"):
@@ -71,14 +74,14 @@ def _own_error(cause: psycopg.Error, where: str) -> DrawdownError:
             f"the database of the sink refused or broke off: {said}",
             where=where,
             do="check that the server runs, and address and login in `databases:` of include/project.yaml,"
-            " then run again: what is staged waits",
+            " then run again: the staged rows are kept",
         )
     if state in ("55P03", "40P01", "40001"):
         return SourceError(
             "sink.locked",
             f"another session locks the sink's table or its ledger: {said}",
             where=where,
-            do="see pg_stat_activity, then run again: what is staged waits",
+            do="see pg_stat_activity, then run again: the staged rows are kept",
         )
     if state == "42501":
         return RefusedError(
@@ -94,14 +97,15 @@ def _own_error(cause: psycopg.Error, where: str) -> DrawdownError:
             "sink.row-refused",
             f"the table does not take a row: {said}" + (f" ({about[0][:300]})" if about else ""),
             where=where,
-            do="change the table's constraint, then run again: what is staged waits; or fix the transform",
+            do="change the table's constraint, then run again: the staged rows are kept; or fix the"
+            " transform",
         )
     if state in ("42P01", "42703", "42804", "3F000", "42P10"):
         return RefusedError(
             "sink.changed",
-            f"the sink's table is no longer what it was: {said}",
+            f"the sink's table has changed: {said}",
             where=where,
-            do="put the table back as it was; `drawdown plan` names what differs",
+            do="restore the table; `drawdown plan` shows the differences",
         )
-    do = "see the server's log, then run again: what is staged waits"
+    do = "see the server's log, then run again: the staged rows are kept"
     return SourceError("sink.unwritable", f"the database said: {said}", where=where, do=do)

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from drawdown.spec import Sink
 
 LEDGER = "drawdown_ledger"
-"""The table of a schema in which Drawdown notes what is published into the others."""
+"""The table in each schema that records what was published into the other tables."""
 
 _NOT_OURS = re.compile(rf"(pg_\w*|information_schema)\..*|.*\.{LEDGER}", re.IGNORECASE)
 

@@ -1,8 +1,8 @@
-"""The ledger: in the schema of each target table, one row a table with the last batch that readers see.
+"""The ledger: a table in the target table's schema, with a row per table that holds its last visible batch.
 
-It is changed in the transaction that shows the rows, under a row lock: who comes second sees the first. The
-row is found by the table's own oid (regclass): a table that is dropped and made again has none, one that was
-dumped and restored together with its ledger keeps it.
+It changes in the transaction that shows the rows, under a row lock: the second of two writers sees what the
+first did. The row is found by the table's own oid (regclass): a table that was dropped and created again has
+no row, a table that was dumped and restored together with its ledger keeps it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LATER_COLUMN = "last_replay"
 
 @dataclass(frozen=True)
 class Entry:
-    """A table's row: `binding` names the checkpoint's claim to the table; `app_id` and what it published."""
+    """A table's row: `binding` ties the table to a checkpoint, the rest says what `app_id` published last."""
 
     binding: str
     app_id: str | None
@@ -44,7 +44,7 @@ class PostgresLedger:
     table: str
 
     def entry(self, connection: Connection[Any], *, lock: bool = False) -> Entry | None:
-        """The table's row; None without one, or without table or ledger."""
+        """Return the table's row; None without a row, table or ledger."""
         name = self._ledger.as_string(connection)
         if connection.execute("SELECT to_regclass(%s)", [name]).fetchone() == (None,):
             return None
@@ -55,8 +55,8 @@ class PostgresLedger:
         return None if row is None else Entry(*row)
 
     def claim(self, connection: Connection[Any]) -> str:
-        """Bind the table, which is there and empty, to a new checkpoint; a new binding each time."""
-        # CREATE TABLE IF NOT EXISTS can fail when two make it at once.
+        """Bind the table, which exists and is empty, to a new checkpoint; return the new, unique binding."""
+        # CREATE TABLE IF NOT EXISTS can fail when two sessions run it at once.
         connection.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"{self.schema}.{LEDGER}"])
         connection.execute(sql.SQL(_DDL).format(ledger=self._ledger))
         binding = uuid.uuid4().hex
@@ -71,14 +71,14 @@ class PostgresLedger:
         return binding
 
     def published_batch(self, connection: Connection[Any], app_id: str, *, lock: bool = False) -> int:
-        """The last batch under this id, or -1. Raises RefusedError ``sink.missing`` without a row."""
+        """Return the last batch under this id, or -1. Raises RefusedError ``sink.missing`` without a row."""
         entry = self.entry(connection, lock=lock)
         if entry is None:
             raise self.missing()
         return entry.last_batch if entry.app_id == app_id else -1
 
     def advance(self, connection: Connection[Any], batch_ids: Sequence[int], commit: Commit) -> bool:
-        """Lock the row and note these batches as published; False when all of them are already.
+        """Lock the row and record these batches as published; return False when all of them were before.
 
         Raises:
             RefusedError: ``lease.lost``: a newer holder has published; ``sink.missing``.
@@ -101,7 +101,7 @@ class PostgresLedger:
         if done >= min(batch_ids):
             raise SourceError(
                 "sink.overtaken",
-                f"batch {done} was published by another run meanwhile",
+                f"batch {done} was published by another run in the meantime",
                 where=self.name,
                 do="run again: the rest follows",
             )
@@ -115,7 +115,7 @@ class PostgresLedger:
         return True
 
     def fence(self, connection: Connection[Any], epoch: int) -> None:
-        """No publish under a smaller epoch is let through any more; waits for one that is under way."""
+        """Refuse every later publish under a smaller epoch; waits for a publish that is in progress."""
         connection.execute(
             sql.SQL("UPDATE {} SET epoch = greatest(epoch, %s) WHERE relation = to_regclass(%s)").format(
                 self._ledger
@@ -124,7 +124,7 @@ class PostgresLedger:
         )
 
     def keeps_replays(self, connection: Connection[Any]) -> bool:
-        """Whether it has the column for them, which one of an older Drawdown lacks."""
+        """Whether the ledger has the column for replays, which ledgers of older versions lack."""
         query = (
             "SELECT 1 FROM information_schema.columns"
             " WHERE table_schema = %s AND table_name = %s AND column_name = %s"
@@ -132,7 +132,7 @@ class PostgresLedger:
         return connection.execute(query, [self.schema, LEDGER, _LATER_COLUMN]).fetchone() is not None
 
     def keep_replays(self, connection: Connection[Any]) -> None:
-        """Add that column; in a transaction of its own, for which all tables of the schema wait."""
+        """Add the column for replays, in a transaction of its own: all tables of the schema wait for it."""
         connection.execute(
             sql.SQL("ALTER TABLE {} ADD COLUMN IF NOT EXISTS {} text").format(
                 self._ledger, sql.Identifier(_LATER_COLUMN)
@@ -140,14 +140,17 @@ class PostgresLedger:
         )
 
     def note_replay(self, connection: Connection[Any], change_id: str) -> None:
-        """In the transaction that replaces an interval. Replays commit in turn: the last one is enough."""
+        """Record a replay, in the transaction that replaces its interval.
+
+        Replays commit one after the other, so the last one is enough.
+        """
         connection.execute(
             sql.SQL("UPDATE {} SET last_replay = %s WHERE relation = to_regclass(%s)").format(self._ledger),
             [change_id, self._relation(connection)],
         )
 
     def last_replay(self, connection: Connection[Any]) -> str | None:
-        """The change of the last replay; waits for one that is under way."""
+        """Return the change of the last replay; waits for a replay that is in progress."""
         if not self.keeps_replays(connection):
             return None
         query = sql.SQL("SELECT last_replay FROM {} WHERE relation = to_regclass(%s) FOR UPDATE")
@@ -159,11 +162,11 @@ class PostgresLedger:
         return f"{self.schema}.{self.table}"
 
     def missing(self) -> RefusedError:
-        """The error of a checkpoint whose table or ledger is gone."""
+        """Return the error for a checkpoint whose table or ledger is missing."""
         return RefusedError(
             "sink.missing",
-            f"{self.schema}.{LEDGER} knows nothing of {self.name}: the table, or the ledger, was dropped and"
-            " perhaps made again, and the checkpoint belongs to the old one",
+            f"{self.schema}.{LEDGER} has no entry for {self.name}: the table or the ledger was dropped (and"
+            " perhaps recreated), but the checkpoint belongs to the old one",
             where=self.name,
             do="restore both from one backup; a new table beside the old checkpoint would lack all earlier"
             " rows",

@@ -1,4 +1,4 @@
-"""How staged rows become visible in a PostgreSQL table: COPY and the ledger's row in one transaction."""
+"""Publish staged rows in a PostgreSQL table: COPY and the ledger's row in one transaction."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _BATCH = sql.Identifier("_dd_batch")
 class PostgresTarget:
     """A table that takes batches in one output mode; see Target and Replaceable for the methods.
 
-    The ledger fences. It is locked after the rows were sent: a holder that freezes while it sends them holds
-    no lock that its successor waits for, and finds the successor's epoch when it wakes up. The lease is asked
-    for under it.
+    The ledger fences. It is locked after the rows were sent: a holder that freezes while it sends them keeps
+    no lock that its successor waits for, and finds the successor's epoch when it wakes up. The lease is
+    checked under that lock.
     """
 
     storage: Storage
@@ -44,7 +44,7 @@ class PostgresTarget:
             return self._ledger.published_batch(connection, app_id)
 
     def begun_batch(self, app_id: str) -> int:
-        """Waits for a publish that is under way: what a slow holder has not committed by then, it cannot."""
+        """Wait for a publish in progress, then return the last batch: a slow holder can commit none later."""
         with connected(self.database, self.table.name) as connection:
             return self._ledger.published_batch(connection, app_id, lock=True)
 
@@ -76,7 +76,7 @@ class PostgresTarget:
             self._ledger.fence(connection, lease.epoch)
 
     def replace(self, new: NewRows) -> bool:
-        """The rows are sent before the ledger is locked: a publish waits only for the server's own work."""
+        """Replace an interval; rows are sent before the ledger is locked, so that publishes wait less."""
         with connected(self.database, self.table.name) as connection:
             if not self._ledger.keeps_replays(connection):
                 self._ledger.keep_replays(connection)
@@ -102,12 +102,12 @@ class PostgresTarget:
         return PostgresLedger(self.table.schema, self.table.table)
 
     def _stage(self, connection: Connection[Any], staged: Staged) -> list[str]:
-        """Rows with their batch's id into a table that only this transaction sees; the columns' names."""
+        """Copy rows, with their batch ids, into a temporary table; return the names of the columns."""
         last = staged.batch_ids[-1]
         files = [(id, file) for id, file in staged.files if self.mode != "complete" or id == last]
         if not files:
             return []
-        # Files that waited while columns were added lack those.
+        # Files that were staged before a column was added lack it.
         columns = list(dict.fromkeys(name for _, file in files for name in columns_of(self.storage, file)))
         connection.execute(
             sql.SQL("CREATE TEMP TABLE {} ON COMMIT DROP AS SELECT {} FROM {} LIMIT 0").format(
@@ -116,7 +116,7 @@ class PostgresTarget:
         )
         connection.execute(sql.SQL("ALTER TABLE {} ADD COLUMN {} bigint").format(_STAGING, _BATCH))
         for batch_id in sorted({id for id, _ in files}):
-            # The default stands for a column that the files do not have.
+            # The column's default supplies the batch id, which the files do not have.
             connection.execute(
                 sql.SQL("ALTER TABLE {} ALTER COLUMN {} SET DEFAULT {}").format(
                     _STAGING, _BATCH, sql.Literal(batch_id)
@@ -138,7 +138,7 @@ class PostgresTarget:
                     copy.write(part)
 
     def _move(self, connection: Connection[Any], columns: Sequence[str]) -> None:
-        """From the staging table into the target; with keys the latest row of each."""
+        """Move rows from the staging table into the target; with keys, the latest row of each."""
         names = _list(columns)
         insert = sql.SQL("INSERT INTO {} ({}) SELECT {} FROM {}")
         if not self.keys:
@@ -163,7 +163,7 @@ def _list(names: Sequence[str]) -> sql.Composed:
 
 
 def output_target(project: Project, pipeline: Pipeline, keys: Sequence[str]) -> PostgresTarget:
-    """That of the pipeline's sink."""
+    """Return the target of the pipeline's sink."""
     sink = pipeline.sink
     storage, database = Storage(project.storage_root), project.databases[sink.database]
     return PostgresTarget(storage, database, PostgresTable.of(str(sink.table)), sink.mode, keys)

@@ -1,4 +1,4 @@
-"""Spark's types in PostgreSQL's words; what has none is refused before anything is made."""
+"""Spark's types as PostgreSQL's; a type without a counterpart is refused before anything is created."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from drawdown.errors import SpecError
 from drawdown.sinks.postgres.table import PostgresColumn
 from drawdown.spec import Pipeline
 
-# Spelled as format_type() does.
+# Spelled as format_type() spells them.
 _TYPES: dict[type[DataType], str] = {
     BooleanType: "boolean",
     ByteType: "smallint",
@@ -46,10 +46,10 @@ _SYSTEM = frozenset({"tableoid", "xmin", "cmin", "xmax", "cmax", "ctid", "_dd_ba
 
 
 def columns(schema: StructType, pipeline: Pipeline) -> list[PostgresColumn]:
-    """The columns of the table.
+    """Return the columns of the table.
 
     Raises:
-        SpecError: ``sink.unfit-column``: a name or type that PostgreSQL does not have.
+        SpecError: ``sink.unfit-column``: a name or type that PostgreSQL cannot have.
     """
     found = [PostgresColumn(field.name, _type(field.dataType) or "") for field in schema.fields]
     wrong = [
@@ -74,7 +74,10 @@ def columns(schema: StructType, pipeline: Pipeline) -> list[PostgresColumn]:
 
 
 def _type(kind: DataType) -> str | None:
-    """Arrays of single values are arrays, other nested values JSON; None for a type without an equal."""
+    """Return PostgreSQL's type; None for a type without a counterpart.
+
+    Arrays of single values are arrays, other nested values JSON.
+    """
     if isinstance(kind, DecimalType):
         return f"numeric({kind.precision},{kind.scale})"
     if isinstance(kind, ArrayType) and not isinstance(kind.elementType, ArrayType | MapType | StructType):

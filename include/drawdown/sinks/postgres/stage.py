@@ -1,4 +1,4 @@
-"""PostgreSQL: rows wait as files, and a publish copies them into the table together with its ledger's row."""
+"""PostgreSQL: rows wait as files, and a publish copies them into the table together with the ledger's row."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from drawdown.workspace import Workspace
 
 
 class PostgresSink(StagedFilesSink):
-    """A table that this sink makes, or one that is there with the declared columns."""
+    """A table that this sink creates, or an existing one with the declared columns."""
 
     def __init__(self, workspace: Workspace, pipeline: Pipeline) -> None:
         super().__init__(workspace, pipeline)

@@ -1,4 +1,4 @@
-"""A PostgreSQL table as a sink sees it: looked at, created, and compared with the columns it must have."""
+"""A PostgreSQL table for a sink: read it, create it, compare it with the columns it must have."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drawdown.errors import RefusedError
 from drawdown.spec.sink import OutputMode
 
 OLDEST_FOR_KEYS = 150000
-# A type that the table may have instead of the one it would be created with.
+# Types that an existing table may have instead of the type it would be created with.
 _AS_GOOD = {"text": ("character varying",), "jsonb": ("json",), "numeric": ("numeric",)}
 _RIGHTS = {
     "append": ("SELECT", "INSERT"),
@@ -23,7 +23,7 @@ _RIGHTS = {
 
 @dataclass(frozen=True)
 class PostgresColumn:
-    """A column by PostgreSQL's own spelling of its type (format_type)."""
+    """A column, its type spelled as PostgreSQL does (format_type)."""
 
     name: str
     type: str
@@ -38,7 +38,7 @@ class PostgresTable:
 
     @classmethod
     def of(cls, name: str) -> PostgresTable:
-        """``schema.table``, as the spec has it."""
+        """Parse ``schema.table``, as the spec writes it."""
         schema, _, table = name.partition(".")
         return cls(schema, table)
 
@@ -51,7 +51,7 @@ class PostgresTable:
         return sql.Identifier(self.schema, self.table)
 
     def exists(self, connection: Connection[Any]) -> bool:
-        """Whether there is such a table. Raises RefusedError ``sink.foreign`` for a view and the like."""
+        """Whether the table exists. Raises RefusedError ``sink.foreign`` for a view and other relations."""
         kind = self._one(connection, "SELECT relkind FROM pg_class WHERE oid = to_regclass(%s)")
         if kind is not None and kind not in ("r", "p"):
             raise RefusedError(
@@ -60,7 +60,7 @@ class PostgresTable:
         return kind is not None
 
     def rows(self, connection: Connection[Any], columns: Sequence[str]) -> list[tuple[Any, ...]]:
-        """All rows, with these columns, in no order."""
+        """Return all rows, with these columns, in no order."""
         names = sql.SQL(", ").join(map(sql.Identifier, columns))
         return connection.execute(sql.SQL("SELECT {} FROM {}").format(names, self.identifier)).fetchall()
 
@@ -72,8 +72,8 @@ class PostgresTable:
     def create(
         self, connection: Connection[Any], columns: Sequence[PostgresColumn], keys: Sequence[str]
     ) -> None:
-        """The table, with a unique constraint on its keys under which NULL is a value like any other."""
-        # The types are words of this program's own table (sinks/postgres/spark_types.py).
+        """Create the table; the unique constraint on its keys treats NULL as a value like any other."""
+        # No injection: the types come from a fixed list (sinks/postgres/spark_types.py).
         parts = [sql.SQL("{} {}").format(sql.Identifier(c.name), sql.SQL(c.type)) for c in columns]
         if keys:
             names = sql.SQL(", ").join(map(sql.Identifier, keys))
@@ -97,13 +97,13 @@ class PostgresTable:
         if self._one(connection, "SELECT to_regnamespace(%s)", sql.Identifier(self.schema)) is None:
             raise RefusedError(
                 "sink.no-schema",
-                f"there is no schema {self.schema}",
+                f"the schema {self.schema} does not exist",
                 where=self.name,
                 do=f'CREATE SCHEMA "{self.schema}" for the user of the sink',
             )
 
     def refuse_rights(self, connection: Connection[Any], mode: OutputMode, *, replays: bool) -> None:
-        """Raise RefusedError ``sink.forbidden`` for a right on the table that mode or replays need."""
+        """Raise RefusedError ``sink.forbidden`` when a right that mode or replays need is missing."""
         needed = (*_RIGHTS[mode], "DELETE") if replays else _RIGHTS[mode]
         lacking = [
             right
@@ -121,7 +121,7 @@ class PostgresTable:
     def refuse_drift(self, connection: Connection[Any], columns: Sequence[PostgresColumn]) -> None:
         """Raise RefusedError ``sink.schema-drift`` that names every column that differs.
 
-        Order may differ, and the table may have more columns that fill themselves (default, generated).
+        The order may differ, and the table may have more columns that fill themselves (default, generated).
         """
         rows = connection.execute(
             "SELECT attname, format_type(atttypid, atttypmod), atthasdef OR attidentity <> '', attgenerated"
@@ -166,7 +166,7 @@ class PostgresTable:
             )
 
     def _one(self, connection: Connection[Any], query: str, of: sql.Identifier | None = None) -> Any:
-        """The only value of a query about this table, or about another name."""
+        """Return the only value of a query about this table, or about another name."""
         about = [(of or self.identifier).as_string(connection)] if "%s" in query else None
         row = connection.execute(query, about).fetchone()
         return None if row is None else row[0]

@@ -1,1 +1,1 @@
-"""Sinks for a developer's eyes and for tests: console and memory."""
+"""Sinks for development and tests: console and memory."""

@@ -1,4 +1,4 @@
-"""console: each batch is printed, as Spark's console sink prints it. For a developer's eyes and tests."""
+"""console: prints each batch as Spark's console sink does. For development and tests."""
 
 from __future__ import annotations
 

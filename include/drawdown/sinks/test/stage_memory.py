@@ -1,7 +1,7 @@
-"""memory: rows are kept in the driver and read by the pipeline's name, ``global_temp.<pipeline>``. For tests.
+"""memory: keeps rows in the driver, to be read as ``global_temp.<pipeline>``. For tests.
 
-They live as long as the Spark application: a checkpoint outlives them, so a later application holds
-only what came after. Complete mode holds the whole result again with its first batch.
+The rows live as long as the Spark application. The checkpoint outlives them, so a later application holds
+only later rows; in complete mode its first batch brings the whole result again.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from drawdown.sinks.spark_delivering import DeliveringSink
 from drawdown.sinks.token import BatchToken
 from drawdown.spec import Pipeline, Project
 
-# By application, storage root and pipeline: rows by batch id; a batch that comes again replaces itself.
+# By application, storage root and pipeline: rows by batch id; a repeated batch replaces itself.
 _kept: dict[tuple[str, str, str], dict[int, list[Row]]] = {}
 
 
 class MemorySink(DeliveringSink):
-    """Append keeps every batch, complete the last."""
+    """Append mode keeps every batch, complete mode the last."""
 
     def bind(self, schema: StructType, checkpoint: Checkpoint | None) -> str:
         if checkpoint is None:
@@ -39,7 +39,7 @@ class MemorySink(DeliveringSink):
 
 
 def kept(session: SparkSession, project: Project, pipeline: Pipeline) -> DataFrame | None:
-    """The rows of a pipeline's memory sink; None before its first batch in this application."""
+    """Return the rows of a pipeline's memory sink; None before its first batch in this application."""
     known = _key(session, project, pipeline) in _kept
     return session.table(f"global_temp.{pipeline.name}") if known else None
 

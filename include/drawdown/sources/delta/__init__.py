@@ -1,1 +1,1 @@
-"""Delta tables as a source: what waits, which versions a replay reads, and the frame of its rows."""
+"""Delta tables as a source: the backlog, the version that a replay reads, and the frame of the rows."""

@@ -1,9 +1,9 @@
-"""What waits at a Delta source: the table's version against the offset in the checkpoint.
+"""The backlog of a Delta source: the table's version compared with the offset in the checkpoint.
 
 Source: org.apache.spark.sql.delta.sources.DeltaSourceOffset (Delta 4.4). When a version is read to its
 end, the offset names the next one (``reservoirVersion`` n + 1), also for commits without data, so a
-table that stands below the offset has nothing new. The offset names the table by its id too
-(``reservoirId``): one that was made again has another, whatever its version.
+table whose version is below the offset has nothing new. The offset also holds the table's id
+(``reservoirId``): a recreated table has another id, whatever its version.
 """
 
 from __future__ import annotations
@@ -13,21 +13,24 @@ from typing import Any
 
 from drawdown.errors import SourceError
 from drawdown.sources.committed_offsets import SourceProgress
+from drawdown.sources.existing_path import existing_path
 from drawdown.sources.findings import SourceFinding
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
+from drawdown.values.text import counted
 
 
 def waiting(at: SourceProgress) -> SourceFinding:
-    """What waits at a source that is a Delta table; see `delta_backlog`."""
-    return delta_backlog(at.workspace.storage.path(at.source.path or ""), at.past.offset(at.name))
+    """Return what waits at a source that is a Delta table; see `delta_backlog`. Raises SourceError."""
+    return delta_backlog(existing_path(at.workspace.project, at.pipeline, at.name), at.past.offset(at.name))
 
 
 def delta_backlog(table: str, offset: dict[str, Any] | None) -> SourceFinding:
-    """Versions of a Delta table that the offset does not cover; None: no offset yet.
+    """Count the versions of a Delta table that the offset does not cover.
 
     Args:
         table: path or URL of the table.
+        offset: None before the first committed batch.
     """
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError, TableNotFoundError
@@ -40,36 +43,36 @@ def delta_backlog(table: str, offset: dict[str, Any] | None) -> SourceFinding:
     except (DeltaError, OSError) as error:
         return SourceFinding((f"the Delta table at {table} cannot be read: {error}",))
     if offset and id != offset["reservoirId"]:
-        return SourceFinding((f"the Delta table at {table} is another one than was read: it was made again",))
+        return SourceFinding((f"the Delta table at {table} was recreated since it was read",))
     following = int(offset["reservoirVersion"]) if offset else 0
     waiting = max(version + 1 - following, 0)
-    reasons = (f"{waiting} new version(s) of {table}",) if waiting else ()
+    reasons = (f"{counted(waiting, 'new version')} of {table}",) if waiting else ()
     return SourceFinding(reasons, {"versions": waiting})
 
 
 def refuse_made_again(storage: Storage, pipeline: Pipeline, offsets: Mapping[str, Any]) -> None:
-    """Look at every Delta source whether it is the table that was read; one that is gone is left out.
+    """Refuse a Delta source whose table was recreated since it was read; missing tables are skipped.
 
     Args:
-        offsets: by source as far as it was read.
+        offsets: by source, how far it was read.
 
     Raises:
-        SourceError: ``source.made-again``. Spark would refuse it too, in words of its own.
+        SourceError: ``source.made-again``. Spark would refuse it too, but not say what to do.
     """
     for name in made_again(storage, pipeline, offsets):
         raise SourceError(
             "source.made-again",
-            f"the table of source {name} of {pipeline.name} was deleted and made again since it was read:"
-            " nothing tells which of its rows are new",
+            f"the table of source {name} of {pipeline.name} was recreated since it was read: it is unknown"
+            " which of its rows are new",
             where=storage.path(pipeline.sources[name].path or ""),
-            do="bring the old table back; or, for all rows of the new one, say `failOnDataLoss: false` in the"
-            f" source's options in {pipeline.folder.name}/next/pipeline.yaml and `drawdown rebuild start"
-            f" {pipeline.name}` (Delta sinks); or make a new pipeline folder with a sink of its own",
+            do="restore the old table; or, to read all rows of the new one, set `failOnDataLoss: false` in"
+            f" the source's options in {pipeline.folder.name}/next/pipeline.yaml and `drawdown rebuild"
+            f" start {pipeline.name}` (Delta sinks); or make a new pipeline folder with its own sink",
         )
 
 
 def made_again(storage: Storage, pipeline: Pipeline, offsets: Mapping[str, Any]) -> Iterator[str]:
-    """The Delta sources whose table has another id than the one that was read."""
+    """Yield the Delta sources whose table has another id than the table that was read."""
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
@@ -80,6 +83,6 @@ def made_again(storage: Storage, pipeline: Pipeline, offsets: Mapping[str, Any])
         try:
             id = str(DeltaTable(storage.path(source.path or "")).metadata().id)
         except (DeltaError, OSError):
-            continue  # whoever reads it says what is wrong
+            continue  # reading the table reports what is wrong
         if offset.get("reservoirId", id) != id:
             yield name

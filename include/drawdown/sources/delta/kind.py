@@ -1,6 +1,6 @@
 """Delta tables as a source, by path or by the name that another pipeline's sink gives its table.
 
-Names of options: DeltaOptions. Left out: ``schemaTrackingLocation``, a file outside the spec's own paths.
+Option names: DeltaOptions. Left out: ``schemaTrackingLocation``, a file outside the spec's own paths.
 """
 
 from __future__ import annotations
@@ -9,19 +9,21 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from drawdown.kinds import SourceKind
-from drawdown.sources.bound_options import check_values
+from drawdown.sources.bound_options import BOUNDS, refuse_two_bounds
 from drawdown.values.model import problem
+from drawdown.values.option_types import FLAG, TEXT, VERSION, WHOLE, OptionType
 
 if TYPE_CHECKING:
     from drawdown.spec import Source
 
-_STREAM = frozenset({
-    "maxFilesPerTrigger", "maxBytesPerTrigger", "startingVersion", "startingTimestamp", "ignoreDeletes",
-    "ignoreChanges", "skipChangeCommits", "readChangeFeed", "excludeRegex",
-    "failOnDataLoss",
-})  # fmt: skip
-_STATIC = frozenset({"versionAsOf", "timestampAsOf"})
-# Options by which a stream gives other rows than the table has; startingVersion: 0 gives all.
+_STREAM = (
+    BOUNDS
+    | VERSION.of("startingVersion")
+    | TEXT.of("startingTimestamp", "excludeRegex")
+    | FLAG.of("ignoreDeletes", "ignoreChanges", "skipChangeCommits", "readChangeFeed", "failOnDataLoss")
+)
+_STATIC = WHOLE.of("versionAsOf") | TEXT.of("timestampAsOf")
+# Options by which a stream's rows differ from the table's; startingVersion: 0 gives all rows.
 _NOT_THE_TABLE: Mapping[str, str] = {
     "readChangeFeed": "that has no changes",
     "startingVersion": "that has the rows of before, too",
@@ -30,12 +32,12 @@ _NOT_THE_TABLE: Mapping[str, str] = {
 }
 
 
-def _options(source: Source) -> frozenset[str]:
+def _options(source: Source) -> Mapping[str, OptionType]:
     return _STATIC if source.static else _STREAM
 
 
 def _check(source: Source) -> None:
-    check_values(source.options)
+    refuse_two_bounds(source.options)
     by = "table" if source.format == "table" else "path"
     if getattr(source, by) is None:
         raise problem("missing-key", f"a {source.format} source needs a {by}", do=f"add `{by}: ...`")

@@ -1,4 +1,4 @@
-"""Delta sources: a table of this project, by path or by name, as a stream of what is appended to it."""
+"""Delta sources: a table of this project, by path or by name, as a stream of the rows appended to it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,16 @@ from drawdown.sources.spark_columns import options, with_system_columns
 from drawdown.spark.tables import know_table
 from drawdown.spec import Pipeline, Project
 
-# Options that say what is to become of rows that change after they were read.
+# Options that say what happens to rows that change after they were read.
 _TAKES_CHANGES = frozenset({"readChangeFeed", "skipChangeCommits", "ignoreChanges"})
 
 
 def read_delta(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
-    """The rows appended to a table.
+    """Return the rows appended to a table, as a stream.
 
     Raises:
-        SourceError: there is no table. SpecError: ``source.changing-table``.
+        SourceError: there is no table.
+        SpecError: ``source.changing-table``.
     """
     source = pipeline.sources[name]
     path = existing_path(project, pipeline, name)
@@ -35,18 +36,18 @@ def read_delta(session: SparkSession, project: Project, pipeline: Pipeline, name
 def read_this_version(
     session: SparkSession, project: Project, pipeline: Pipeline, name: str, version: int | None
 ) -> DataFrame:
-    """The same columns as `read_delta`, of the rows that the table had as of a version; None: no rows."""
+    """Return the rows that the table had as of a version, with the columns of `read_delta`; None: no rows."""
     path = existing_path(project, pipeline, name)
     now = session.read.format("delta").load(path).where(F.lit(False))
     if version is None:
         return with_system_columns(now)
     then = session.read.format("delta").option("versionAsOf", version).load(path)
-    # Columns that the table has been given since are in the stream's schema.
+    # The stream's schema has columns that were added to the table since.
     return with_system_columns(now.unionByName(then, allowMissingColumns=True))
 
 
 def known_table(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> str:
-    """The name of a source's table, which Spark's catalog knows from now on.
+    """Register a source's table in Spark's catalog, and return its name there.
 
     Raises:
         SourceError: there is no table. RefusedError: ``sink.table-taken``.
@@ -57,7 +58,7 @@ def known_table(session: SparkSession, project: Project, pipeline: Pipeline, nam
 
 
 def _refuse_changing(path: str, pipeline: Pipeline, name: str) -> None:
-    """Spark would read the first version and fail at the first commit that changes a row.
+    """Refuse a table whose rows change: Spark would fail at the first commit that changes one.
 
     DELTA_SOURCE_TABLE_IGNORE_CHANGES: a MERGE or an overwrite rewrites rows that were read before.
     """
@@ -67,7 +68,7 @@ def _refuse_changing(path: str, pipeline: Pipeline, name: str) -> None:
         raise SpecError(
             "source.changing-table",
             f"source {name} of {pipeline.name} would stream a table that is written in {mode} mode, whose"
-            " commits change rows that were read before: a stream takes only what is appended",
+            " commits change rows that were already read: a stream accepts only appended rows",
             where=str(pipeline.folder / "pipeline.yaml"),
             do="read it with `static: true`; or stream its changes with `options: {readChangeFeed: true}`"
             " (its sink then needs `options: {delta.enableChangeDataFeed: true}` from its first run)",

@@ -1,11 +1,11 @@
-"""The version of a Delta table that a replay reads: the last one that the live query has read whole.
+"""The version of a Delta table that a replay reads: the last one that the live query has read completely.
 
-As of a version, not commit by commit: rows that a commit up to there has changed or deleted are read as they
-were then, also where the stream passed over it (skipChangeCommits). That is how the replay of one pipeline
-comes to those that read its table.
+The table is read as of that version, not commit by commit: rows that were changed or deleted by then are read
+as they were then, even if the stream skipped that commit (skipChangeCommits). So a replay of one pipeline
+reaches the pipelines that read its table.
 
-Source: org.apache.spark.sql.delta.sources.DeltaSourceOffset (Delta 4.4): behind a whole version the offset
-names the next one and has the index -1; any other index, or isStartingVersion, is in the middle of one.
+Source: org.apache.spark.sql.delta.sources.DeltaSourceOffset (Delta 4.4): after a complete version the offset
+names the next one and has the index -1; any other index, or isStartingVersion, is in the middle of a version.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _REPLAY = "drawdown.replay"
 
 
 def version_to_read(storage: Storage, pipeline: Pipeline, basis: ReplayBasis, name: str) -> int | None:
-    """The version of a Delta source that a replay reads; None when the query had read none by then.
+    """Return the version of a Delta source that a replay reads; None when the query had read none by then.
 
     Raises:
         RefusedError: ``replay.half-read``, ``replay.version-gone``, ``replay.source-ahead``.
@@ -58,7 +58,7 @@ def version_to_read(storage: Storage, pipeline: Pipeline, basis: ReplayBasis, na
         )
     if str(table.metadata().id) != offset["reservoirId"]:
         raise _refused(
-            "version-gone", f"the table of {whose} was made again since it was read", path, pipeline
+            "version-gone", f"the table of {whose} was recreated since it was read", path, pipeline
         )
     if then is None or any(not storage.exists(f"{folder}/{file}") for file in then - _files(table)):
         raise _refused(
@@ -77,7 +77,7 @@ def version_to_read(storage: Storage, pipeline: Pipeline, basis: ReplayBasis, na
 
 
 def refuse_gone_versions(storage: Storage, pipeline: Pipeline, basis: ReplayBasis) -> None:
-    """Look at every Delta source, as `version_to_read`."""
+    """Check every Delta source; raises what `version_to_read` raises."""
     for name, source in pipeline.streaming_sources.items():
         if source.format in ("delta", "table"):
             version_to_read(storage, pipeline, basis, name)
@@ -88,7 +88,7 @@ def _half_read(offset: dict[str, Any]) -> bool:
 
 
 def _as_of(table: Any, path: str, version: int) -> set[str] | None:
-    """The files of a version; None when the log does not go back to it any more."""
+    """Return the files of a version; None when the log no longer reaches back to it."""
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
@@ -101,7 +101,7 @@ def _as_of(table: Any, path: str, version: int) -> set[str] | None:
 
 
 def _files(table: Any) -> set[str]:
-    """Paths below the table's folder, which its log escapes; without those of another table (a clone)."""
+    """Return unescaped paths below the table's folder, without files of another table (a clone)."""
     import pyarrow as pa
 
     paths = pa.table(table.get_add_actions(flatten=True)).column("path").to_pylist()

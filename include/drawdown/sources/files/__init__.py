@@ -1,1 +1,1 @@
-"""Files as a source: what is listed, what waits, what has changed, and the frame that reads them."""
+"""Files as a source: the listing, the backlog, changed files, and the frame that reads them."""

@@ -1,14 +1,13 @@
-"""What stands at a file source: one listing against what the checkpoint and the metastore know of its files.
+"""The files at a source: a listing compared with what the checkpoint and the metastore know.
 
 Source (Spark 4.2): FileStreamSource.SeenFilesMap. A file is new when its path is not in the log and
 it is not more than ``maxFileAge`` (default 7 days) older than the newest file ever seen: Spark ignores
-older ones forever. A file that is in the log is not read again, whatever has become of it.
+older ones forever. A file that is in the log is not read again, even if it changed.
 """
 
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,12 +17,10 @@ from drawdown.metastore.records import FileMark
 from drawdown.sources.files.listing import list_source_files
 from drawdown.spec import Source
 from drawdown.storage import FileInfo, Storage
+from drawdown.values.duration import option_ms
 
 CLOCK_SKEW_MS = 600_000
-"""A file this much ahead of the present is not from the future: clocks of writer and driver differ."""
-
-_AGE = re.compile(r"\s*(\d+)\s*(us|ms|s|m|min|h|d)?\s*", re.IGNORECASE)
-_UNIT_MS = {"us": 0.001, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+"""Milliseconds that a file may be ahead of the present: the clocks of writer and driver differ."""
 
 
 @dataclass(frozen=True)
@@ -31,14 +28,14 @@ class FileArrivals:
     """The files of one source that matter to its next run.
 
     Attributes:
-        new: what Spark would read.
-        too_old: what it passes over forever.
-        rewritten: read by a committed batch, and changed since.
-        replaced: new to Spark, but changed since a batch first read it: that batch was not committed, or
-            is longer ago than ``maxFileAge``.
-        from_future: new, with a time of modification ahead of the clock.
-        settled_ms: when the youngest of `new` has reached the source's ``settle``, milliseconds since 1970
-            UTC; 0 without ``settle``.
+        new: files that Spark would read.
+        too_old: files that Spark ignores forever.
+        rewritten: files that a committed batch has read and that changed since.
+        replaced: files that are new to Spark, but changed since a batch first read them: that batch was not
+            committed, or is longer ago than ``maxFileAge``.
+        from_future: new files with a modification time ahead of the clock.
+        settled_ms: when the youngest of `new` reaches the age in the source's ``settle``, milliseconds since
+            1970 UTC; 0 without ``settle``.
     """
 
     new: Sequence[FileInfo] = ()
@@ -56,11 +53,11 @@ def arrivals(
     marks: Mapping[str, FileMark],
     now_ms: float,
 ) -> FileArrivals:
-    """Sort the files of one listing.
+    """List the files of a source and sort them.
 
     Args:
         seen: the log's files of committed batches; empty when there is no checkpoint yet.
-        marks: what files looked like when a batch first read them, by path.
+        marks: size and time of each file when a batch first read it, by path.
 
     Raises:
         FileNotFoundError: a path without wildcards that does not exist.
@@ -76,12 +73,12 @@ def arrivals(
         path = plain_path(info.path)
         then = read.get(_key(path, names_only))
         if info.mtime_ms >= oldest and (then is None or then < oldest):
-            # Spark forgets what it read too long ago: rewritten since then, a file is new to it.
+            # Spark forgets what it read too long ago: a file that was rewritten since is new to it.
             new.append(info)
         elif then is None:
             too_old.append(info)
         elif not names_only and differs(info, marks.get(path) or FileMark(info.size, then)):
-            # By their names alone, files of two folders are one.
+            # By name alone, files of the same name in two folders cannot be told apart.
             rewritten.append(info)
     tolerated = now_ms + CLOCK_SKEW_MS
     settle_ms = source.settle.delta.total_seconds() * 1_000 if source.settle else 0
@@ -97,7 +94,7 @@ def arrivals(
 
 
 def differs(info: FileInfo, mark: FileMark) -> bool:
-    """Whether a file is not the one that was read."""
+    """Whether a file changed since it was read."""
     return (info.size, info.mtime_ms) != (mark.size, mark.mtime_ms)
 
 
@@ -106,10 +103,8 @@ def _key(path: str, names_only: bool) -> str:
 
 
 def _max_age_ms(options: Mapping[str, Any]) -> float:
-    """Spark's maxFileAge; infinite with latestFirst and a limit, and for text only Spark can read."""
+    """Return Spark's maxFileAge; infinite with latestFirst and a limit, and for text that we cannot parse."""
     latest_first = str(options.get("latestfirst", False)).lower() == "true"
     limited = "maxfilespertrigger" in options or "maxbytespertrigger" in options
-    age = _AGE.fullmatch(str(options.get("maxfileage", "7d")))
-    if age is None or (latest_first and limited):
-        return float("inf")
-    return int(age[1]) * _UNIT_MS[(age[2] or "ms").lower()]
+    age = option_ms(options.get("maxfileage", "7d"))
+    return float("inf") if age is None or (latest_first and limited) else age

@@ -1,4 +1,4 @@
-"""What waits at a file source, and whether it is worth a run."""
+"""The backlog of a file source, and whether it needs a run."""
 
 from __future__ import annotations
 
@@ -8,14 +8,17 @@ from collections.abc import Mapping, Sequence
 from drawdown.checkpoint import SeenFile
 from drawdown.metastore.records import FileMark
 from drawdown.sources.committed_offsets import SourceProgress
+from drawdown.sources.existing_path import existing_path
 from drawdown.sources.files.arrivals import arrivals
 from drawdown.sources.findings import SourceFinding
 from drawdown.spec import Source
 from drawdown.storage import Storage
+from drawdown.values.text import counted
 
 
 def waiting(at: SourceProgress) -> SourceFinding:
-    """What waits at a source of files; see `file_backlog`."""
+    """Return what waits at a source of files; see `file_backlog`. Raises SourceError."""
+    existing_path(at.workspace.project, at.pipeline, at.name)
     seen, marks = at.past.read_files(at.name), at.past.marks(at.workspace.metastore, at.name)
     return file_backlog(at.workspace.storage, at.source, seen, marks)
 
@@ -23,9 +26,9 @@ def waiting(at: SourceProgress) -> SourceFinding:
 def file_backlog(
     storage: Storage, source: Source, seen: Sequence[SeenFile], marks: Mapping[str, FileMark]
 ) -> SourceFinding:
-    """New files of a source, and read ones that were rewritten; see `arrivals` for the arguments.
+    """Count the new files of a source, and read files that were rewritten; see `arrivals` for the arguments.
 
-    Files that Spark passes over for their age are counted apart and are no reason to start.
+    Files that Spark ignores because of their age are counted separately and are no reason to start.
 
     Raises:
         RefusedError, SourceError: the listing failed.
@@ -42,7 +45,7 @@ def file_backlog(
         "too_old": len(found.too_old),
         **({"rewritten": len(found.rewritten)} if found.rewritten else {}),
     }
-    reasons = [f"{len(found.new)} new file(s) in {path}"] if found.new else []
+    reasons = [f"{counted(len(found.new), 'new file')} in {path}"] if found.new else []
     if found.rewritten:
-        reasons.append(f"{len(found.rewritten)} file(s) that were read have been rewritten in {path}")
+        reasons.append(f"rewritten after they were read: {counted(len(found.rewritten), 'file')} in {path}")
     return SourceFinding(tuple(reasons), backlog, found.settled_ms if found.settled_ms > now_ms else 0)

@@ -1,4 +1,4 @@
-"""What becomes of a source's files after they are read (``cleanSource``), and where they must not go."""
+"""What happens to a source's files after they are read (``cleanSource``), and where they must not go."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def cleans(options: Mapping[str, object]) -> bool:
 
 
 def check_archive(path: str, options: Mapping[str, object]) -> None:
-    """Raises a PydanticCustomError for an archive that is no folder of its own, or that the source reads.
+    """Raise a PydanticCustomError for an archive that is not a folder, or that the source itself reads.
 
-    The rule is Spark's (FileStreamSource.SourceFileArchiver), which would refuse it when the query starts.
+    The rule is Spark's (FileStreamSource.SourceFileArchiver), which refuses it only when the query starts.
     """
     archive = options.get("sourceArchiveDir")
     if (options.get("cleanSource") == "archive") != (archive is not None):
@@ -48,6 +48,6 @@ def check_archive(path: str, options: Mapping[str, object]) -> None:
             "contradiction",
             f"the archive matches the source's path {path}: archived files could be read as new ones",
             *at,
-            do="name a folder outside of the source, such as archive/"
-            f"{folder.rsplit('/', 1)[-1] if folder.split('/')[0] != 'archive' else 'read'}",
+            do="name a folder outside the source, for example"
+            f" archive/{folder.rsplit('/', 1)[-1] if folder.split('/')[0] != 'archive' else 'read'}",
         )

@@ -1,8 +1,8 @@
-"""Whether a file still has the columns that its source's schema says, seen without reading its rows.
+"""Whether a file still has the columns of its source's schema, found without reading its rows.
 
 csv with a header: its first line. parquet: its footer, names and types. json: the keys of the records in
-its first 64 KiB; a record may leave a key out, so a missing one is no drift. Compressed csv and json files,
-nested fields, and values of another type in csv and json (such records are malformed) are not looked at.
+its first 64 KiB; a record may leave a key out, so a missing key is no drift. Not checked: compressed csv and
+json files, nested fields, and values of another type in csv and json (those records are malformed).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 _SAMPLE = 65_536
 _SHOWN = 5
-# What Spark reads into a wider column without loss (ParquetVectorUpdaterFactory, Spark 4.2).
+# Types that Spark reads into a wider column without loss (ParquetVectorUpdaterFactory, Spark 4.2).
 _WIDER: Mapping[str, tuple[str, ...]] = {
     "tinyint": ("smallint", "int", "bigint", "double"),
     "smallint": ("int", "bigint", "double"),
@@ -37,17 +37,17 @@ _SPARK_TYPES = {
 
 @dataclass(frozen=True)
 class Drift:
-    """How the columns of one file differ; one that is not ``readable`` Spark cannot read at all."""
+    """How the columns of one file differ; Spark cannot read the file at all unless it is ``readable``."""
 
     what: str
     readable: bool = True
 
 
 def drift_of(storage: Storage, source: Source, file: FileInfo, columns: Mapping[str, str]) -> Drift | None:
-    """How a file differs from its source's schema; None when it does not, or does not say.
+    """Return how a file differs from its source's schema; None when it does not or cannot be checked.
 
     Args:
-        columns: the schema's top-level columns, by name the type as Spark writes it.
+        columns: the schema's top-level columns: the type, as Spark writes it, by name.
     """
     parts = {part.split("=", 1)[0] for part in file.relative.split("/")[:-1] if "=" in part}
     own = {name: kind for name, kind in columns.items() if name not in parts}
@@ -59,7 +59,7 @@ def drift_of(storage: Storage, source: Source, file: FileInfo, columns: Mapping[
             return _of_header(_first_line(storage, file, options), own, options)
         return _of_keys(_sample(storage, file), own, options)
     except (FileNotFoundError, UnicodeDecodeError, LookupError, csv.Error):
-        # Not the place to say that a file is gone or cannot be read: the batch does.
+        # The batch reports a file that is gone or cannot be read.
         return None
 
 
@@ -72,7 +72,7 @@ def _of_header(header: str, columns: Mapping[str, str], options: Mapping[str, st
     found = [name.strip() for name in next(reader)]
     differing = _names(found, columns)
     if not differing and [name.lower() for name in found] != [name.lower() for name in columns]:
-        # Spark goes by the position, unless enforceSchema is false.
+        # Spark matches columns by position, unless enforceSchema is false.
         return Drift(f"its columns are in another order: {', '.join(found)}")
     return Drift(differing) if differing else None
 
@@ -125,7 +125,7 @@ def _listed(word: str, names: Sequence[str]) -> str:
 
 
 def _fits(found: str | None, kind: str) -> bool:
-    """Types that cannot be compared by name (None), and nested ones, pass."""
+    """Whether a type fits; nested types, and those that cannot be compared by name (None), pass."""
     return found is None or found == kind or kind in _WIDER.get(found, ())
 
 

@@ -1,68 +1,89 @@
 """Files as a source: csv, json, xml, parquet, orc and text.
 
-Names of options: CSVOptions, JSONOptions, XmlOptions, TextOptions, ParquetOptions, OrcOptions,
+Option names: CSVOptions, JSONOptions, XmlOptions, TextOptions, ParquetOptions, OrcOptions,
 FileStreamOptions. Left out: ``basePath``, ``rowValidationXSDPath``.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from drawdown.kinds import TIME_OPTIONS, SourceKind
-from drawdown.sources.bound_options import check_values
+from drawdown.sources.bound_options import BOUNDS, refuse_two_bounds
 from drawdown.sources.files.cleaned_files import check_archive, cleans
 from drawdown.values.model import problem
+from drawdown.values.option_types import DURATION, FLAG, RATIO, TEXT, WHOLE, OptionType, one_of
 
 if TYPE_CHECKING:
     from drawdown.spec import Source
 
-# Spark reads these only with a schema, in a stream; text has one column.
+# In a stream, Spark reads these only with a schema; text has one column.
 _NEEDS_SCHEMA = ("csv", "json", "xml", "parquet", "orc")
 FILE_FORMATS = (*_NEEDS_SCHEMA, "text")
-"""Formats of files; what the others have is known in ways of their own."""
+"""The formats that are read as files."""
 
-_READ = {
-    "csv": TIME_OPTIONS | {
-        "sep", "delimiter", "encoding", "charset", "quote", "escape", "comment", "header", "enforceSchema",
-        "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace", "nullValue", "nanValue", "positiveInf",
-        "negativeInf", "maxColumns", "maxCharsPerColumn", "unescapedQuoteHandling", "multiLine",
-        "charToEscapeQuoteEscaping", "emptyValue", "lineSep", "timeZone", "enableDateTimeParsingFallback",
-        "inputBufferSize", "columnPruning", "extension",
-    },
-    "json": TIME_OPTIONS | {
+_QUOTES = one_of(
+    "STOP_AT_CLOSING_QUOTE", "BACK_TO_DELIMITER", "STOP_AT_DELIMITER", "SKIP_VALUE", "RAISE_ERROR"
+)  # fmt: skip
+_REBASE = one_of("EXCEPTION", "CORRECTED", "LEGACY")
+_READ: Mapping[str, Mapping[str, OptionType]] = {
+    "csv": TIME_OPTIONS
+    | TEXT.of(
+        "sep", "delimiter", "encoding", "charset", "quote", "escape", "comment", "nullValue", "nanValue",
+        "positiveInf", "negativeInf", "charToEscapeQuoteEscaping", "emptyValue", "lineSep", "timeZone",
+        "extension",
+    )
+    | FLAG.of(
+        "header", "enforceSchema", "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace", "multiLine",
+        "enableDateTimeParsingFallback", "columnPruning",
+    )
+    | WHOLE.of("maxColumns", "maxCharsPerColumn", "inputBufferSize")
+    | _QUOTES.of("unescapedQuoteHandling"),
+    "json": TIME_OPTIONS
+    | TEXT.of("encoding", "charset", "lineSep", "timeZone")
+    | FLAG.of(
         "primitivesAsString", "allowComments", "allowUnquotedFieldNames", "allowSingleQuotes",
         "allowNumericLeadingZeros", "allowBackslashEscapingAnyCharacter", "allowUnquotedControlChars",
-        "allowNonNumericNumbers", "multiLine", "encoding", "charset", "lineSep", "timeZone",
-        "enableDateTimeParsingFallback", "maxNestingDepth", "maxNumLen", "maxStringLen",
-    },
-    "xml": TIME_OPTIONS | {
-        "rowTag", "encoding", "charset", "excludeAttribute", "attributePrefix", "valueTag", "nullValue",
-        "timeZone", "ignoreSurroundingSpaces", "ignoreNamespace", "wildcardColName", "multiLine",
-    },
-    "parquet": frozenset({"mergeSchema", "datetimeRebaseMode", "int96RebaseMode"}),
-    "orc": frozenset({"mergeSchema"}),
-    "text": frozenset({"wholetext", "lineSep", "encoding"}),
+        "allowNonNumericNumbers", "multiLine", "enableDateTimeParsingFallback",
+    )
+    | WHOLE.of("maxNestingDepth", "maxNumLen", "maxStringLen"),
+    "xml": TIME_OPTIONS
+    | TEXT.of(
+        "rowTag", "encoding", "charset", "attributePrefix", "valueTag", "nullValue", "timeZone",
+        "wildcardColName",
+    )
+    | FLAG.of("excludeAttribute", "ignoreSurroundingSpaces", "ignoreNamespace", "multiLine"),
+    "parquet": FLAG.of("mergeSchema") | _REBASE.of("datetimeRebaseMode", "int96RebaseMode"),
+    "orc": FLAG.of("mergeSchema"),
+    "text": FLAG.of("wholetext") | TEXT.of("lineSep", "encoding"),
 }  # fmt: skip
-_FILES = frozenset(
-    {"pathGlobFilter", "recursiveFileLookup", "modifiedAfter", "ignoreCorruptFiles", "ignoreMissingFiles"}
+_FILES = TEXT.of("pathGlobFilter", "modifiedAfter") | FLAG.of(
+    "recursiveFileLookup", "ignoreCorruptFiles", "ignoreMissingFiles"
 )
-_STREAM = frozenset({
-    "maxFilesPerTrigger", "maxBytesPerTrigger", "latestFirst", "fileNameOnly", "maxFileAge",
-    "maxCachedFiles", "discardCachedInputRatio", "cleanSource", "sourceArchiveDir",
-})  # fmt: skip
+_STREAM = (
+    BOUNDS
+    | FLAG.of("latestFirst", "fileNameOnly")
+    | DURATION.of("maxFileAge")
+    | WHOLE.of("maxCachedFiles")
+    | RATIO.of("discardCachedInputRatio")
+    | one_of("archive", "delete", "off").of("cleanSource")
+    | TEXT.of("sourceArchiveDir")
+)
 
 
-def _options(source: Source) -> frozenset[str]:
-    return whole_options(source.format) if source.static else whole_options(source.format) | _STREAM
+def _options(source: Source) -> Mapping[str, OptionType]:
+    whole = whole_options(source.format)
+    return whole if source.static else {**whole, **_STREAM}
 
 
-def whole_options(format: str) -> frozenset[str]:
-    """The options of files that are read whole, not as a stream."""
-    return _READ[format] | _FILES
+def whole_options(format: str) -> Mapping[str, OptionType]:
+    """Return the options of files that are read whole, not as a stream."""
+    return {**_READ[format], **_FILES}
 
 
 def _check(source: Source) -> None:
-    check_values(source.options)
+    refuse_two_bounds(source.options)
     if source.path is None:
         raise problem("missing-key", f"a {source.format} source needs a path", do="add `path:`")
     if source.format in _NEEDS_SCHEMA and source.schema_text is None and not source.infer_schema:
@@ -77,7 +98,7 @@ def _check(source: Source) -> None:
     if "drift" in source.policy.model_fields_set and not source.shows_columns:
         raise problem(
             "no-effect",
-            "only csv with `header: true`, json and parquet files say what their columns are",
+            "only csv with `header: true`, json and parquet files name their columns",
             "policy",
             "drift",
             do="remove the key",
@@ -99,7 +120,7 @@ def _check_inferred(source: Source) -> None:
     if source.static:
         raise problem(
             "contradiction",
-            "a static source is read again at each run: no first run can keep its schema",
+            "a static source is read again in each run, so a first run cannot fix its schema",
             "infer_schema",
             do="add `schema: schemas/x.ddl`",
         )

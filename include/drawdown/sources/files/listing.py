@@ -1,4 +1,4 @@
-"""The files that Spark's file source would list, by Spark's own rules, without Spark.
+"""List the files that Spark's file source would list, by Spark's own rules, without Spark.
 
 Source (Spark 4.2): FileStreamSource.fetchAllFiles, PartitioningAwareFileIndex.allFiles,
 HadoopFSUtils.shouldFilterOutPathName, MetadataLogFileIndex. In short:
@@ -8,7 +8,7 @@ HadoopFSUtils.shouldFilterOutPathName, MetadataLogFileIndex. In short:
 - names that begin with ``.`` or ``_`` are skipped, files and folders, and so are names that end in
   ``._COPYING_``; ``_day=1``, ``_metadata`` and ``_common_metadata`` are not;
 - without a pathGlobFilter of the source, names of files that are still being written
-  (values/temporary_names.py) are skipped, which is what the engine tells Spark;
+  (values/temporary_names.py) are skipped, as the reader tells Spark to do;
 - a folder with a ``_spark_metadata`` log is the output of a file sink: the log is the listing.
 """
 
@@ -26,7 +26,7 @@ _SINK_LOG = "_spark_metadata"
 
 
 def list_source_files(storage: Storage, path: str, options: Mapping[str, Any]) -> list[FileInfo]:
-    """The files below `path` as Spark would list them now; one listing of the storage.
+    """Return the files below `path` as Spark would list them now, from one listing of the storage.
 
     Args:
         path: folder or pattern, relative to the storage root.
@@ -61,7 +61,7 @@ def _below(storage: Storage, glob: Glob, recursive: bool) -> list[FileInfo]:
 
 
 def _visible(storage: Storage, glob: Glob) -> Iterator[tuple[FileInfo, tuple[str, ...]]]:
-    """Files that are not hidden, each with its path below the match of the pattern."""
+    """Yield files that are not hidden, each with its path below the match of the pattern."""
     for info in storage.walk(glob.prefix):
         names = tuple(info.relative[len(glob.prefix) :].strip("/").split("/"))
         below = names[len(glob.names) :]

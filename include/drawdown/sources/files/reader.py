@@ -17,7 +17,7 @@ from drawdown.storage import Storage
 from drawdown.values.temporary_names import FINISHED_NAMES
 
 _WILDCARD = re.compile(r"[\\*?\[\]{}]")
-# Formats whose parser can meet a record it cannot read.
+# Formats whose parser may find a record that it cannot read.
 _PARSED = frozenset({"csv", "json", "xml"})
 
 
@@ -28,14 +28,14 @@ def read_files(
     name: str,
     inferred: StructType | None = None,
 ) -> DataFrame:
-    """A folder, or the folders and files of a pattern, as a stream of their rows.
+    """Return the rows of a folder, or of the folders and files of a pattern, as a stream.
 
     Args:
         inferred: the columns of a source that declares none, see spark_inference.py.
 
     Raises:
-        SourceError: the folder is not there.
-        SpecError, RefusedError: the folders' partition columns are not those of the schema, or differ.
+        SourceError: the folder does not exist.
+        SpecError, RefusedError: the folders' partition columns are not in the schema, or differ.
     """
     source, schema = pipeline.sources[name], inferred or schema_of(pipeline, name)
     storage = Storage(project.storage_root)
@@ -53,16 +53,20 @@ def read_files(
 def read_these_files(
     session: SparkSession, storage: Storage, source: Source, schema: StructType, paths: Sequence[str]
 ) -> DataFrame:
-    """The same columns as `read_files`, of these files at once; absolute paths of files that are there."""
+    """Return the rows of these files as a batch, with the columns of `read_files`.
+
+    Args:
+        paths: absolute paths of existing files.
+    """
     if not paths:
         return with_system_columns(session.createDataFrame([], schema))
     reader = session.read.format(source.format).options(**_options(storage, source))
     reader = reader.schema(_read_as(source, schema) or schema)
     if not any(mark in str(source.path) for mark in "*?[{"):
-        # Partition folders are those below it, as FileStreamSource has them (optionsWithPartitionBasePath).
+        # Partition folders are those below it, as in FileStreamSource (optionsWithPartitionBasePath).
         reader = reader.option("basePath", storage.path(str(source.path)))
-    # A name may hold what is a wildcard in a path; with DataSource.GLOB_PATHS_KEY off, one such name makes
-    # Spark 4.2 read the other files twice (checkAndGlobPathIfNecessary).
+    # A name may contain wildcard characters, so they are escaped. Turning DataSource.GLOB_PATHS_KEY off would
+    # make Spark 4.2 read the other files twice (checkAndGlobPathIfNecessary).
     return _with_origin(reader.load([_WILDCARD.sub(r"\\\g<0>", path) for path in paths]), source)
 
 
@@ -81,7 +85,7 @@ def _read_as(source: Source, schema: StructType | None) -> StructType | None:
 
 
 def _with_origin(frame: DataFrame, source: Source) -> DataFrame:
-    # A line of text needs no parser, but what reads the sink later takes text for UTF-8.
+    # A line of text needs no parser, but later readers of the sink expect UTF-8.
     lines = "if(is_valid_utf8(value), null, value)" if source.format == "text" else None
     corrupt = CORRUPT if source.format in _PARSED else lines
     return with_system_columns(frame, corrupt=corrupt, file="_metadata.file_path")

@@ -1,4 +1,4 @@
-"""The files that a replay reads: all that the live query has read by then, if they are still there."""
+"""The files that a replay reads: all that the live query has read, if they still exist."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def files_to_read(
     name: str,
     interval: Interval,
 ) -> list[str]:
-    """Absolute paths of the files of a source that a replay of this interval reads.
+    """Return absolute paths of the files of a source that a replay of this interval reads.
 
     Raises:
         RefusedError: ``replay.files-gone``; ``source`` errors of the listing.
@@ -38,7 +38,7 @@ def files_to_read(
 def refuse_gone_files(
     workspace: Workspace, pipeline: Pipeline, basis: ReplayBasis, interval: Interval
 ) -> None:
-    """Look at every file source, as `files_to_read`."""
+    """Check every file source; raises what `files_to_read` raises."""
     for name, source in pipeline.streaming_sources.items():
         if source.format in FILE_FORMATS:
             files_to_read(workspace, pipeline, basis, name, interval)
@@ -68,8 +68,8 @@ def _refuse_gone(
     copies = workspace.storage.path(str(archive)) if archive else "a copy"
     raise RefusedError(
         "replay.files-gone",
-        f"{len(gone)} of the files that source {name} of {pipeline.name} has given are gone, such as"
+        f"{len(gone)} of the files that source {name} of {pipeline.name} has read are gone, for example"
         f" {gone[-1].path}: {interval} cannot be replayed{from_then_on(pipeline, bound)}",
         where=workspace.storage.path(source.path or ""),
-        do=f"bring them back from {copies}: no drain reads them again",
+        do=f"restore them from {copies}; drains will not read them again",
     )

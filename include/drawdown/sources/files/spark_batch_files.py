@@ -1,8 +1,8 @@
-"""The files of a batch, looked at before it is executed: there, whole, and those of an earlier attempt.
+"""Check the files of a batch before it runs: they exist, are complete, and did not change between attempts.
 
-FileStreamSource lists a batch's files with checkFilesExist=false, and what the listing does not find is no
-error (Spark 4.2): a file deleted between its discovery and its batch would be marked as read, rows unseen.
-A file that goes after the listing fails the read itself.
+FileStreamSource lists a batch's files with checkFilesExist=false, so a missing file is no error (Spark 4.2):
+a file deleted between its discovery and its batch would count as read, and its rows would be lost. A file
+that is deleted after the listing fails the read itself.
 """
 
 from __future__ import annotations
@@ -21,21 +21,23 @@ from drawdown.sources.files.drift import drift_of
 from drawdown.sources.files.spark_trouble import FileTrouble, named
 from drawdown.spec import Source
 from drawdown.storage import FileInfo
+from drawdown.values.text import counted
 from drawdown.verdicts import PlanVerdict
 from drawdown.workspace import Generation
 
 
 @dataclass
 class BatchFiles:
-    """Looks at the files of each batch of a run.
+    """Checks the files of each batch of a run.
 
     Attributes:
         source_order: names by the sources' numbers in the checkpoint.
-        trouble: what the plan found, so that nothing is said twice.
-        wait: waits so many seconds, less when the run was asked to stop, and says whether it was.
-        tell: called with what the run goes on with.
-        of_batch: by source the paths of the files of the last batch that was looked at.
-        began_ms: when the query started: files of a batch that was planned before are listed again then.
+        trouble: what the plan found, so that nothing is reported twice.
+        wait: waits this many seconds, or until the run is asked to stop; returns whether it was.
+        tell: called with each warning with which the run continues.
+        of_batch: by source, the paths of the files of the last batch that was checked.
+        began_ms: when the query started, milliseconds since 1970 UTC: it then lists the files of a batch that
+            was planned before again.
     """
 
     generation: Generation
@@ -47,18 +49,18 @@ class BatchFiles:
     began_ms: float = field(default_factory=lambda: time.time() * 1_000)
 
     def look(self, lease: Lease, before: Sequence[Any], now: Sequence[Any], replayed: bool) -> str | None:
-        """Look at the files between two offsets, and note those that no attempt has read before.
+        """Check the files between two offsets, and record those that no attempt has read before.
 
         Args:
             before, now: offsets of the batch before (empty for none) and of this one, by number.
-            replayed: whether a run before this one planned the batch.
+            replayed: whether an earlier run planned the batch.
 
         Returns:
-            Why the run must end here and leave the batch to the next; None to go on.
+            Why the run must end here and leave the batch to the next; None to continue.
 
         Raises:
-            SourceError: ``source.gone``: a file is not there any more.
-            RefusedError: ``source.rewritten``, ``source.drift``, as the source's policy says.
+            SourceError: ``source.gone``: a file no longer exists.
+            RefusedError: ``source.rewritten``, ``source.drift``, by the source's policy.
         """
         self.of_batch.clear()
         for folder, name in enumerate(dict.fromkeys(self.source_order)):
@@ -89,7 +91,7 @@ class BatchFiles:
             pipeline = self.generation.pipeline.name
             raise SourceError(
                 "source.gone",
-                f"{len(gone)} file(s) of the batch are gone: {named(gone)}",
+                f"gone: {counted(len(gone), 'file')} of the batch: {named(gone)}",
                 where=f"pipeline {pipeline}, source {name}",
                 do=f"bring them back with their times (`cp -p`), then `drawdown run {pipeline}`:"
                 " the batch keeps its files until it is committed",
@@ -104,8 +106,10 @@ class BatchFiles:
         there: dict[str, FileInfo],
         replayed: bool,
     ) -> str | None:
-        """Wait until no file is younger than ``settle``; one that was written on since Spark listed it, with
-        the size it had then, is left to the next run, which lists it again."""
+        """Wait until no file is younger than ``settle``; return why the batch is left to the next run.
+
+        Spark keeps the size of a file from its listing, so a file that grew since must be listed again.
+        """
         if source.settle is None:
             return None
         now_ms = time.time() * 1_000
@@ -125,7 +129,7 @@ class BatchFiles:
         )
 
     def let_be_changed(self, lease: Lease) -> None:
-        """After a batch that failed over its data: it may be replayed with other files of the same names."""
+        """Accept changed files in the next attempt of a batch that failed because of its data."""
         for name, paths in self.of_batch.items():
             self.generation.metastore.forget_read_files(lease, self.generation.number, name, paths)
 
@@ -143,7 +147,7 @@ class BatchFiles:
                     "source.rewritten",
                     f"{what}: the batch would have other rows",
                     where=f"pipeline {self.generation.pipeline.name}, source {name}",
-                    do="bring the old file back; `policy: {rewritten: warn}` reads it as it is now",
+                    do="restore the old file; `policy: {{rewritten: warn}}` reads the new content",
                 )
             self.tell(PlanVerdict("warning", "source.rewritten", what, about=name))
         new = {
@@ -156,7 +160,7 @@ class BatchFiles:
                 self.generation.metastore.note_read_files(lease, generation, name, new)
 
     def _columns(self, name: str, source: Source, there: Mapping[str, FileInfo]) -> str | None:
-        """Files that came after the plan; those it knew were judged then."""
+        """Check the columns of files that arrived after the plan; it has checked the others."""
         looked = self.trouble.looked.get(name, set())
         for path, info in there.items():
             columns = self.trouble.columns.get(name)

@@ -1,6 +1,6 @@
-"""Schemas found by looking at the data: the first run keeps them beside the checkpoint, later runs obey.
+"""Infer schemas from the data: the first run stores them beside the checkpoint, later runs use them.
 
-A file with more columns then changes nothing, and a query is restarted with the schema of its state.
+So a later file with more columns changes nothing, and a query restarts with the schema of its state.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from drawdown.workspace import Generation
 
 
 def found_schemas(session: SparkSession, generation: Generation) -> dict[str, StructType]:
-    """By source that asks for it: the schema that an earlier run kept, else that of the files there are.
+    """Return the schema of each source that asks for one: as an earlier run stored it, else from the files.
 
     Raises:
-        SourceError: ``source.nothing-to-infer`` when there is no data to look at.
-        RefusedError: ``source.schema-lost`` there is a checkpoint: its query may have another schema.
+        SourceError: ``source.nothing-to-infer``: there is no data to infer from.
+        RefusedError: ``source.schema-lost``: there is a checkpoint, whose query may have another schema.
     """
     found = {}
     for name, source in generation.pipeline.sources.items():
@@ -39,7 +39,7 @@ def found_schemas(session: SparkSession, generation: Generation) -> dict[str, St
 
 
 def keep_schemas(generation: Generation, found: Mapping[str, StructType]) -> None:
-    """Write what is not kept yet, before the first run makes the checkpoint."""
+    """Store schemas that are not stored yet; call it before the first run creates the checkpoint."""
     for name, schema in found.items():
         file = _file(generation.pipeline, generation.number, name)
         if not generation.storage.exists(file):
@@ -57,7 +57,7 @@ def _kept(generation: Generation, name: str) -> StructType | None:
         if storage.exists(generation.path):
             raise RefusedError(
                 "source.schema-lost",
-                f"the schema that the first run of {pipeline.name} inferred for source {name} is gone",
+                f"the schema that the first run of {pipeline.name} inferred for source {name} is missing",
                 where=storage.path(file),
                 do="bring it back, or write the columns that the checkpoint's query reads into it as DDL",
             )
@@ -87,7 +87,7 @@ def _inferred(session: SparkSession, project: Project, pipeline: Pipeline, name:
     if not columns:
         raise SourceError(
             "source.nothing-to-infer",
-            f"source {name} of {pipeline.name} infers its schema, and there is no data to infer it from",
+            f"source {name} of {pipeline.name} infers its schema, but there is no data to infer it from",
             where=path,
             do="wait for the first files, or declare the columns: `schema: schemas/x.ddl`",
         )

@@ -1,7 +1,7 @@
-"""Partition folders (``day=2024-01-01``) of file sources: their columns are declared, and stay the same.
+"""Partition folders (``day=2024-01-01``) of file sources: their columns must be declared and stay the same.
 
-Source: "Schema inference and partition of streaming DataFrames/Datasets" of Spark's guide. Spark looks
-at the folders again at each start; what it finds then must be what the query began with.
+Source: "Schema inference and partition of streaming DataFrames/Datasets" of Spark's guide. Spark reads the
+folders again at each start, and must find the columns that the query began with.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ _LISTED = re.compile(r"Partition column name list #\d+: (.*)")
 def check_partitions(
     storage: Storage, pipeline: Pipeline, name: str, frame: DataFrame, schema: StructType | None
 ) -> None:
-    """Look at a source's folders; costs a listing where there are partition folders, and nothing else.
+    """Check a source's folders; costs one listing when there are partition folders, else nothing.
 
     Raises:
         SpecError: ``source.partition-undeclared``: Spark would guess the column's type at each start.
-        RefusedError: ``source.partition-columns``: a file lies in other partition folders than the rest.
+        RefusedError: ``source.partition-columns``: a file is in other partition folders than the rest.
     """
     columns = _partition_columns(frame)
     if not columns:
@@ -40,8 +40,8 @@ def check_partitions(
     if undeclared := [column for column in columns if column.lower() not in declared]:
         raise SpecError(
             "source.partition-undeclared",
-            f"the folders of source {name} of {pipeline.name} are partitions by {', '.join(columns)}, and its"
-            f" schema has no {', '.join(undeclared)}: Spark would guess the type again at each run",
+            f"the folders of source {name} of {pipeline.name} are partitions by {', '.join(columns)}, but"
+            f" its schema has no {', '.join(undeclared)}: Spark would guess the type again in each run",
             where=storage.path(source.path or ""),
             do=f"add `{undeclared[0]} STRING` (or DATE, INT ...) to the schema",
         )
@@ -53,7 +53,7 @@ def check_partitions(
 
 
 def refused_by_spark(pipeline: Pipeline, name: str, cause: PySparkException) -> DrawdownError | None:
-    """What Spark says of a source's partition folders when it looks at them; None for anything else."""
+    """Return Spark's refusal of a source's partition folders as an error; None for any other failure."""
     said = str(cause)
     if cause.getCondition() == "CONFLICTING_PARTITION_COLUMN_NAMES":
         lists = [line.split(", ") for line in _LISTED.findall(said)]
@@ -70,7 +70,7 @@ def refused_by_spark(pipeline: Pipeline, name: str, cause: PySparkException) -> 
 
 
 def _odd_one(folders: Sequence[str]) -> str:
-    """A folder of the scheme that fewest have; Spark names folders in no order."""
+    """Return a folder with the rarest partition columns; Spark names the folders in no order."""
     schemes = Counter(_scheme(folder) for folder in folders)
     return min(folders, key=lambda folder: (schemes[_scheme(folder)], folder), default="")
 
@@ -94,6 +94,6 @@ def _changed(pipeline: Pipeline, name: str, lists: Sequence[Sequence[str]], wher
 
 
 def _partition_columns(frame: DataFrame) -> list[str]:
-    """What Spark found in the folders: kept in the StreamingRelation that a reader's load() returns."""
+    """Return the columns that Spark found, from the StreamingRelation that a reader's load() returns."""
     found = frame._jdf.queryExecution().analyzed().dataSource().sourceInfo().partitionColumns()
     return [str(found.apply(i)) for i in range(found.size())]

@@ -1,6 +1,6 @@
-"""Files that are not what they should be, at the sources of a pipeline: found before the query starts.
+"""Find unexpected files at the sources of a pipeline before the query starts.
 
-What a policy refuses is an error; what it goes on with is a warning of the plan and a notice of the run.
+By the source's policy, each finding is an error, or a warning of the plan and a notice of the run.
 """
 
 from __future__ import annotations
@@ -27,15 +27,16 @@ _SHOWN = 3
 
 @dataclass
 class FileTrouble:
-    """What a run goes on with, by source, and what it must know of it.
+    """What was found at each source.
 
     Attributes:
-        changed: read files that were rewritten, as they are now, by path: once a run has said so, they are
-            what the next one compares with.
-        aside: paths of files whose rows are set aside.
-        columns: the schema's columns and their types, where files say what they have.
+        verdicts: the warnings with which a run continues.
+        changed: size and time that rewritten files have now, by path: after a run has reported them, the next
+            run compares with these.
+        aside: paths of files whose rows go to the quarantine.
+        columns: the schema's columns and their types, for formats whose files name their columns.
         looked: paths of files whose columns were compared with the schema.
-        refusals: the others.
+        refusals: the errors that stop a run.
     """
 
     verdicts: list[PlanVerdict] = field(default_factory=list)
@@ -48,7 +49,7 @@ class FileTrouble:
 
 @dataclass(frozen=True)
 class _Case:
-    """One kind of trouble at one source."""
+    """One kind of finding at one source."""
 
     id: str
     files: Sequence[FileInfo]
@@ -58,10 +59,10 @@ class _Case:
 
 
 def find_file_trouble(generation: Generation, schema_of: Callable[[str], StructType | None]) -> FileTrouble:
-    """One listing of each file source, compared with what is known of its files.
+    """List each file source once, and compare it with what is known of its files.
 
     Args:
-        schema_of: the columns of a source; None where nobody has said yet what they are.
+        schema_of: returns the columns of a source; None while they are unknown.
 
     Raises:
         RefusedError, SourceError: a listing or the checkpoint cannot be read.
@@ -104,7 +105,8 @@ def _of_times(source: Source, files: FileArrivals) -> Iterator[_Case]:
             "source.rewritten",
             files.rewritten,
             "changed after it was read, and Spark reads no file twice: its new content is in no output",
-            "land the new content under a new name; `policy: {rewritten: warn}` goes on and says it once",
+            "land the new content under a new name; `policy: {rewritten: warn}` continues and reports it"
+            " once",
             policy.rewritten == "fail",
         )
     if files.replaced:
@@ -129,7 +131,7 @@ def _of_times(source: Source, files: FileArrivals) -> Iterator[_Case]:
             "source.too-old",
             files.too_old,
             "is older than the newest file ever read by maxFileAge, and is not read",
-            "raise `maxFileAge` in the options of the source: the next run takes it; or `touch` it",
+            "raise `maxFileAge` in the options of the source: the next run reads it; or `touch` it",
             policy.too_old == "fail",
         )
 
@@ -150,8 +152,8 @@ def _of_columns(
             drifted,
             f"does not have the columns of the schema: {drift.what}"
             + ("" if drift.readable else "; Spark cannot read it"),
-            "fix the file, or move it away: a checkpoint's schema stays what it is, and another one begins"
-            " with a pipeline of its own",
+            "fix the file, or move it away: a checkpoint's schema cannot change; another schema needs a"
+            " new pipeline",
             source.policy.drift == "fail" or not drift.readable,
         )
 
@@ -166,7 +168,7 @@ def _tell(found: FileTrouble, pipeline: Pipeline, name: str, case: _Case) -> Non
 
 
 def named(paths: Sequence[str]) -> str:
-    """Files in a sentence: their count where it is not one, and the first of them."""
+    """Return files as the subject of a sentence: one path, or the count and the first paths."""
     shown = ", ".join(sorted(paths)[:_SHOWN])
     return (
         shown

@@ -1,1 +1,1 @@
-"""Kafka as a source: what waits, which offsets are lost, and the frame that reads its records."""
+"""Kafka as a source: the backlog, lost offsets, and the frame that reads the records."""

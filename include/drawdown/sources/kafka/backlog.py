@@ -1,4 +1,4 @@
-"""What waits at a Kafka source: the partitions' ends against the offsets in the checkpoint.
+"""The backlog of a Kafka source: the partitions' ends compared with the offsets in the checkpoint.
 
 Source (Spark 4.2): org.apache.spark.sql.kafka010.KafkaMicroBatchStream (a new partition is read from
 its beginning).
@@ -27,15 +27,16 @@ from drawdown.sources.findings import SourceFinding
 from drawdown.sources.kafka.losses import Loss, kafka_losses, made_again, noted_ids
 from drawdown.sources.kafka.options import trigger_delay
 from drawdown.spec import Broker, Source
+from drawdown.values.text import counted
 
 
 @dataclass(frozen=True)
 class CommittedKafkaOffsets:
-    """What is known of the reading of a Kafka source.
+    """How far a Kafka source was read.
 
     Attributes:
-        offsets: that are committed; None: no checkpoint yet.
-        ids: of its topics, as the last committed batch has noted them.
+        offsets: the committed offsets; None without a checkpoint.
+        ids: the ids of its topics, as the last committed batch recorded them.
         planned_at: when that batch was planned.
     """
 
@@ -45,7 +46,7 @@ class CommittedKafkaOffsets:
 
     @classmethod
     def of(cls, past: CommittedOffsets, metastore: Metastore, name: str) -> CommittedKafkaOffsets:
-        """That of a source, from the checkpoint and what was noted beside it."""
+        """Read that of a source from the checkpoint and the metastore."""
         ids: Mapping[str, str] = {}
         if past.checkpoint is not None and past.files is not None:
             ids = noted_ids(metastore, past.checkpoint, past.files).get(name, {})
@@ -53,18 +54,18 @@ class CommittedKafkaOffsets:
 
 
 def waiting(at: SourceProgress) -> SourceFinding:
-    """What waits at a Kafka source; see `kafka_backlog`."""
+    """Return what waits at a Kafka source; see `kafka_backlog`."""
     past = CommittedKafkaOffsets.of(at.past, at.workspace.metastore, at.name)
     return kafka_backlog(at.workspace.project.brokers[at.source.broker], at.source, past)
 
 
 def kafka_backlog(broker: Broker, source: Source, past: CommittedKafkaOffsets) -> SourceFinding:
-    """Records behind the committed offsets, per topic, and topics that are others than were read.
+    """Count the records after the committed offsets, per topic; report recreated topics.
 
-    Fewer than minOffsetsPerTrigger wait for more, at most maxTriggerDelay after the last batch was
-    planned. Spark itself forgets with each run when that was, so there the option says little.
+    Fewer records than minOffsetsPerTrigger wait for more, but no longer than maxTriggerDelay after the last
+    batch was planned. Spark alone forgets that time between runs, so there the option has little effect.
 
-    A broker that does not answer within TIMEOUT is a reason to run: the drain says what is wrong.
+    A broker that does not answer within TIMEOUT is a reason to run: the drain reports what is wrong.
     """
     from confluent_kafka import KafkaException
 
@@ -85,7 +86,7 @@ def kafka_backlog(broker: Broker, source: Source, past: CommittedKafkaOffsets) -
 
 
 def _moves_on(loss: Loss, found: TopicOffsets) -> bool:
-    """Whether the source's next offsets change: else Spark plans no batch, and none could note the loss."""
+    """Whether the source's next offsets change: otherwise Spark plans no batch that could record the loss."""
     return found.latest.get((loss.topic, loss.partition)) != loss.stands
 
 
@@ -110,8 +111,10 @@ def _compare(committed: Offsets | None, found: TopicOffsets, losses: Sequence[Lo
     for partition, end in found.latest.items():
         start = max(known.get(partition, 0), found.earliest[partition])
         waiting[partition[0]] = waiting.get(partition[0], 0) + max(end - start, 0)
-    reasons = [f"there is no topic {topic}" for topic in found.missing]
-    reasons += [f"{count} new offset(s) in topic {topic}" for topic, count in waiting.items() if count]
+    reasons = [f"topic {topic} does not exist" for topic in found.missing]
+    reasons += [
+        f"{counted(count, 'new offset')} in topic {topic}" for topic, count in waiting.items() if count
+    ]
     if committed is not None:
         new = sorted(found.latest.keys() - known.keys())
         reasons += [f"partition {number} of topic {topic} is new" for topic, number in new]

@@ -1,43 +1,48 @@
 """Topics of a Kafka broker as a source.
 
-Names of options: KafkaSourceProvider. Left out is all that connects, logs in or loads classes
+Option names: KafkaSourceProvider. Options that connect, authenticate or load classes are left out
 (CVE-2023-25194: ``sasl.jaas.config``, serializers, interceptors, ``group.id``): project.yaml has the brokers.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from drawdown.kinds import SourceKind
 from drawdown.sources.kafka.options import check_kafka_options
 from drawdown.values.model import problem
+from drawdown.values.option_types import COUNT, FLAG, TEXT, WHOLE, OptionType, one_of
 
 if TYPE_CHECKING:
     from drawdown.spec import Source
 
-_OPTIONS = frozenset({
-    "subscribe", "subscribePattern", "assign", "startingOffsets", "startingTimestamp",
-    "startingOffsetsByTimestamp", "startingOffsetsByTimestampStrategy", "maxOffsetsPerTrigger",
-    "minOffsetsPerTrigger", "maxTriggerDelay", "minPartitions", "maxRecordsPerPartition",
-    "includeHeaders", "failOnDataLoss", "groupIdPrefix", "kafkaConsumer.pollTimeoutMs",
-    "fetchOffset.numRetries", "fetchOffset.retryIntervalMs", "kafka.isolation.level",
-    "kafka.max.poll.records", "kafka.max.poll.interval.ms", "kafka.request.timeout.ms",
-    "kafka.default.api.timeout.ms", "kafka.session.timeout.ms", "kafka.heartbeat.interval.ms",
-    "kafka.fetch.min.bytes", "kafka.fetch.max.bytes", "kafka.fetch.max.wait.ms",
-    "kafka.max.partition.fetch.bytes", "kafka.receive.buffer.bytes", "kafka.reconnect.backoff.ms",
-    "kafka.reconnect.backoff.max.ms", "kafka.retry.backoff.ms", "kafka.connections.max.idle.ms",
-})  # fmt: skip
+_OPTIONS: Mapping[str, OptionType] = (
+    TEXT.of(
+        "subscribe", "subscribePattern", "assign", "startingOffsets", "startingOffsetsByTimestamp",
+        "maxTriggerDelay", "groupIdPrefix",
+    )
+    | COUNT.of("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition")
+    | FLAG.of("includeHeaders", "failOnDataLoss")
+    | one_of("error", "latest").of("startingOffsetsByTimestampStrategy")
+    | one_of("read_committed", "read_uncommitted").of("kafka.isolation.level")
+    | WHOLE.of(
+        "startingTimestamp", "kafkaConsumer.pollTimeoutMs", "fetchOffset.numRetries",
+        "fetchOffset.retryIntervalMs", "kafka.max.poll.records", "kafka.max.poll.interval.ms",
+        "kafka.request.timeout.ms", "kafka.default.api.timeout.ms", "kafka.session.timeout.ms",
+        "kafka.heartbeat.interval.ms", "kafka.fetch.min.bytes", "kafka.fetch.max.bytes",
+        "kafka.fetch.max.wait.ms", "kafka.max.partition.fetch.bytes", "kafka.receive.buffer.bytes",
+        "kafka.reconnect.backoff.ms", "kafka.reconnect.backoff.max.ms", "kafka.retry.backoff.ms",
+        "kafka.connections.max.idle.ms",
+    )
+)  # fmt: skip
 
 
-def _options(source: Source) -> frozenset[str]:
+def _options(source: Source) -> Mapping[str, OptionType]:
     return _OPTIONS
 
 
 def _check(source: Source) -> None:
-    if source.path is not None:
-        raise problem(
-            "no-effect", "a Kafka source has no path", "path", do="name topics in options.subscribe"
-        )
     if source.static:
         raise problem("contradiction", "a Kafka source cannot be static", "static", do="remove the key")
     check_kafka_options(source.options)
@@ -66,7 +71,7 @@ KIND = SourceKind(
     formats=("kafka",),
     reader="drawdown.sources.kafka.reader:read_kafka",
     backlog="drawdown.sources.kafka.backlog:waiting",
-    keys=frozenset({"path", "broker", "value"}),
+    keys=frozenset({"broker", "value"}),
     options=_options,
     check=_check,
     replays=True,

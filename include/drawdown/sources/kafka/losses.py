@@ -1,9 +1,10 @@
-"""Offsets of a Kafka source that are gone before any run could read them.
+"""Offsets of a Kafka source that were deleted before any run could read them.
 
-Compared before a query starts: Spark says it in the middle of a batch and, with failOnDataLoss: false, only
-in its log. In a topic that was made again Spark goes on behind the old offset or, where the new topic is
-shorter, behind its end: what lies before is never read (KafkaMicroBatchStream, KafkaOffsetReader, Spark
-4.2). Offsets are counted, not records: a transaction's marker or a compacted record has one too.
+They are looked for before a query starts: Spark reports them in the middle of a batch and, with
+failOnDataLoss: false, only in its log. In a recreated topic Spark continues from the old offset or, when the
+new topic is shorter, from its end, and never reads what comes before (KafkaMicroBatchStream,
+KafkaOffsetReader, Spark 4.2). Offsets are counted, not records: transaction markers and compacted records
+have offsets too.
 """
 
 from __future__ import annotations
@@ -18,17 +19,17 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint
 
 TOPIC_IDS = "topic_ids"
-"""Key in ``Batch.by_source``: by topic its id when the batch was planned."""
+"""Key in ``Batch.by_source``: the id of each topic when the batch was planned."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """One range of one partition.
+    """A lost range of one partition.
 
     Attributes:
-        stands: the next offset to read, by the checkpoint; None for a partition that is new to it.
-        first: the first offset that is lost.
-        after: the offset behind the last one that is lost; None when nobody knows it.
+        stands: the next offset to read, by the checkpoint; None for a partition that is not in it.
+        first: the first lost offset.
+        after: the offset after the last lost one; None when it is unknown.
         why: what happened, in words.
     """
 
@@ -43,15 +44,15 @@ class Loss:
     def __str__(self) -> str:
         place = f"partition {self.partition} of topic {self.topic}"
         if self.after is None:
-            return f"{place} {self.why}: what it held from offset {self.first} on is lost"
+            return f"{place} {self.why}: its records from offset {self.first} on are lost"
         return f"{place} {self.why}: offsets {self.first} to {self.after - 1} are lost"
 
     def within(self, before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any] | None:
-        """The part of this loss that a batch from `before` to `now` passes over, for its record."""
+        """Return the part of this loss that a batch from `before` to `now` skips, for its record, or None."""
         start = before.get(self.topic, {}).get(str(self.partition))
         end = now.get(self.topic, {}).get(str(self.partition))
         if self.remade or self.after is None:
-            # Passed over as a whole, when the partition is left or its offset jumps.
+            # Skipped as a whole, when the partition is dropped or its offset jumps.
             if start != self.stands or end == start:
                 return None
             first, after = self.first, self.after
@@ -70,11 +71,11 @@ class Loss:
 
 
 def kafka_losses(committed: Offsets, found: TopicOffsets, made_again: Iterable[str] = ()) -> list[Loss]:
-    """Every loss between the checkpoint and the broker, by topic and partition.
+    """Return every loss between the checkpoint and the broker, sorted by topic and partition.
 
     Args:
         committed: the next offsets to read, by the checkpoint.
-        made_again: topics that have another id than when they were read last.
+        made_again: topics that have another id than when they were last read.
     """
     again = frozenset(made_again)
     losses = [*_of_known(flat(committed), found, again), *_of_new(flat(committed), found)]
@@ -84,21 +85,21 @@ def kafka_losses(committed: Offsets, found: TopicOffsets, made_again: Iterable[s
 def noted_ids(
     metastore: Metastore, checkpoint: Checkpoint, files: CheckpointFiles
 ) -> Mapping[str, Mapping[str, str]]:
-    """By source and topic the ids that the last committed batch has noted."""
+    """Return the topic ids that the last committed batch recorded, by source and topic."""
     last = files.last_commit_batch()
     batch = None if last is None else metastore.batch(checkpoint.pipeline, checkpoint.generation, last)
     return {} if batch is None else {name: note.get(TOPIC_IDS, {}) for name, note in batch.by_source.items()}
 
 
 def made_again(noted: Mapping[str, str], ids: Mapping[str, str]) -> list[str]:
-    """Topics that have another id than was noted; without both ids it is unknown."""
+    """Return the recreated topics: their id differs from the recorded one; without a recorded id, unknown."""
     return [topic for topic, id in ids.items() if noted.get(topic, id) != id]
 
 
 def headroom(committed: Offsets, found: TopicOffsets) -> dict[str, int]:
-    """By topic: how many offsets its retention can still delete before it comes to one that is not read.
+    """Return for each topic how many offsets retention can still delete before it reaches unread ones.
 
-    Of the partition that is nearest to it; one in which all is read can lose nothing.
+    It is the smallest number of any partition; partitions that were read to the end can lose nothing.
     """
     left: dict[str, int] = {}
     for partition, stands in flat(committed).items():
@@ -119,7 +120,7 @@ def _of_known(
             continue
         earliest = found.earliest[topic, number]
         if at > 0 and (topic in made_again or latest < at):
-            why = f"was made again after it had been read up to offset {at}"
+            why = f"was recreated after it had been read up to offset {at}"
             skipped = min(at, latest)
             if skipped > earliest:
                 yield Loss(topic, number, at, earliest, skipped, why, remade=True)

@@ -1,7 +1,7 @@
-"""What the options of a Kafka source say together, checked before a broker is asked.
+"""Check the options of a Kafka source together, without asking a broker.
 
-Source: org.apache.spark.sql.kafka010.KafkaSourceProvider (Spark 4.2), which says most of it when the query
-starts, and of two starting positions silently takes one.
+Source: org.apache.spark.sql.kafka010.KafkaSourceProvider (Spark 4.2), which checks most of it only when the
+query starts, and silently picks one of two starting positions.
 """
 
 from __future__ import annotations
@@ -12,22 +12,20 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
+from drawdown.values.duration import option_ms
 from drawdown.values.model import problem
 
 SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
 _STARTS = ("startingOffsets", "startingTimestamp", "startingOffsetsByTimestamp")
 _STRATEGY = "startingOffsetsByTimestampStrategy"
-# Where a stream starts and how much it takes at once: what is read up to given offsets has no use for it.
+# Where a stream starts and how much a batch takes: a read of given offsets does not use these.
 ONLY_STREAMS = (*_STARTS, _STRATEGY, "maxOffsetsPerTrigger", "minOffsetsPerTrigger", "maxTriggerDelay")
 _COUNTS = ("maxOffsetsPerTrigger", "minOffsetsPerTrigger", "minPartitions", "maxRecordsPerPartition")
-# JavaUtils.timeStringAs; a number alone is milliseconds.
-_DELAY = re.compile(r"\s*(\d+)\s*(us|ms|s|m|min|h|d)?\s*", re.IGNORECASE)
-_UNITS = {"us": 0.001, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DEFAULT_DELAY = "15m"
 
 
 def check_kafka_options(options: Mapping[str, Any]) -> None:
-    """Raises a PydanticCustomError for what is missing, contradicts itself or has no effect."""
+    """Raise a PydanticCustomError for options that are missing, contradict each other or have no effect."""
     _exactly_one(options, SUBSCRIPTIONS)
     starts = [name for name in _STARTS if name in options]
     if len(starts) > 1:
@@ -50,10 +48,10 @@ def check_kafka_options(options: Mapping[str, Any]) -> None:
 
 
 def trigger_delay(options: Mapping[str, Any]) -> timedelta:
-    """maxTriggerDelay: how long fewer records than minOffsetsPerTrigger may wait (default: 15 minutes)."""
-    found = _DELAY.fullmatch(str(options.get("maxTriggerDelay", _DEFAULT_DELAY)))
-    assert found is not None
-    return timedelta(milliseconds=int(found[1]) * _UNITS[(found[2] or "ms").lower()])
+    """Return maxTriggerDelay: how long fewer records than minOffsetsPerTrigger may wait (default 15 min)."""
+    delay = option_ms(options.get("maxTriggerDelay", _DEFAULT_DELAY))
+    assert delay is not None
+    return timedelta(milliseconds=delay)
 
 
 def _exactly_one(options: Mapping[str, Any], names: tuple[str, ...]) -> None:
@@ -63,7 +61,7 @@ def _exactly_one(options: Mapping[str, Any], names: tuple[str, ...]) -> None:
             "missing-key" if not given else "contradiction",
             f"a Kafka source needs exactly one of {', '.join(names)}",
             "options",
-            do="give one, such as `options: {subscribe: my_topic}`",
+            do="add one, for example `options: {subscribe: my_topic}`",
         )
 
 
@@ -83,10 +81,10 @@ def _check_bounds(options: Mapping[str, Any]) -> None:
     if "maxTriggerDelay" in options:
         if least is None:
             raise _no_effect("maxTriggerDelay", "it bounds how long minOffsetsPerTrigger may delay a run")
-        if not _DELAY.fullmatch(str(options["maxTriggerDelay"])):
+        if option_ms(options["maxTriggerDelay"]) is None:
             raise problem(
                 "wrong-value",
-                "must be a time such as 10m",
+                "must be a time, for example 10m",
                 "options",
                 "maxTriggerDelay",
                 do="correct the value",

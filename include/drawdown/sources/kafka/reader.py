@@ -18,12 +18,12 @@ from drawdown.spec import Pipeline, Project, Source
 from drawdown.spec.connections.broker_options import spark_options
 
 _VALUE = "_dd_value"
-# Aborted transactions are not data; Spark's own default reads them.
+# Spark's default would read the records of aborted transactions too.
 _COMMITTED = {"kafka.isolation.level": "read_committed"}
 
 
 def read_kafka(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
-    """Records of a broker, with their values parsed.
+    """Return the records of a broker as a stream, with their values parsed.
 
     Raises:
         SourceError: the broker does not answer.
@@ -44,7 +44,10 @@ def read_kafka(session: SparkSession, project: Project, pipeline: Pipeline, name
 def read_these_offsets(
     session: SparkSession, project: Project, pipeline: Pipeline, name: str, ranges: OffsetRanges
 ) -> DataFrame:
-    """The same columns as `read_kafka`, of these offsets at once; one that is gone ends the query."""
+    """Return the records of these offsets as a batch, with the columns of `read_kafka`.
+
+    A missing offset ends the query.
+    """
     source = pipeline.sources[name]
     reader = (
         session.read.format("kafka")
@@ -60,7 +63,7 @@ def read_these_offsets(
         .options(failOnDataLoss="true")
     )
     if not ranges.end:
-        # The query had seen no partition yet.
+        # The query had not read any partition yet.
         never = reader.options(**_subscription(source)).load().where(F.lit(False))
         return _columns(session, pipeline, name, never)
     partitions: dict[str, list[int]] = {}
@@ -93,8 +96,8 @@ def _columns(session: SparkSession, pipeline: Pipeline, name: str, raw: DataFram
         value.payload.alias(PAYLOAD),
         origin,
     )
-    # A record without a value (a tombstone) has no row to give: it counts as malformed. So does one that is
-    # no UTF-8: Spark's parsers would put other characters in place of what they cannot read.
+    # A record without a value (a tombstone) has no row: it counts as malformed. So does a value that is not
+    # UTF-8: Spark's parsers would replace the characters that they cannot read.
     corrupt = (
         F.when(F.col(PAYLOAD).isNull(), F.lit(""))
         .when(~F.is_valid_utf8(PAYLOAD), F.col(PAYLOAD))
@@ -114,7 +117,7 @@ def _subscription(source: Source) -> dict[str, str]:
 
 
 def _as_spark_reads(offsets: Mapping[Partition, int]) -> str:
-    """{topic: {partition: offset}} (JsonUtils of Spark's Kafka connector)."""
+    """Return JSON of {topic: {partition: offset}} (JsonUtils of Spark's Kafka connector)."""
     found: dict[str, dict[str, int]] = {}
     for (topic, number), offset in offsets.items():
         found.setdefault(topic, {})[str(number)] = offset

@@ -1,7 +1,7 @@
-"""The Kafka offsets that a replay reads: from the first that the live query has read to where it stood then.
+"""The Kafka offsets that a replay reads: from the first that the live query read up to where it stood then.
 
-Never fewer: the time of a record is not its event time, so no offset in between can be left out. Offsets that
-were lost before the query could read them are not missed.
+All of them are read: the time of a record is not its event time, so none in between can be skipped. Offsets
+that were lost before the query could read them are not required.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from drawdown.sources.replay_basis import ReplayBasis
 from drawdown.sources.replay_bound import does_without, from_then_on, newest_until
 from drawdown.spec import Broker, Pipeline
 from drawdown.values.interval import Interval
+from drawdown.values.text import counted
 from drawdown.workspace import Workspace
 
 
 @dataclass(frozen=True)
 class OffsetRanges:
-    """By partition of a source the first offset to read, and the one behind the last."""
+    """For each partition of a source, the first offset to read and the one after the last."""
 
     start: Mapping[Partition, int]
     end: Mapping[Partition, int]
@@ -39,7 +40,7 @@ def offsets_to_read(
     name: str,
     interval: Interval,
 ) -> OffsetRanges:
-    """What a replay of this interval reads of a Kafka source.
+    """Return what a replay of this interval reads of a Kafka source.
 
     Raises:
         RefusedError: ``replay.offsets-gone``, ``replay.no-start``.
@@ -73,7 +74,7 @@ def offsets_to_read(
 def refuse_gone_offsets(
     workspace: Workspace, pipeline: Pipeline, basis: ReplayBasis, interval: Interval
 ) -> None:
-    """Look at every Kafka source, as `offsets_to_read`."""
+    """Check every Kafka source; raises what `offsets_to_read` raises."""
     for name, source in pipeline.streaming_sources.items():
         if source.format == "kafka":
             offsets_to_read(
@@ -83,7 +84,7 @@ def refuse_gone_offsets(
 
 @dataclass(frozen=True)
 class _Gone:
-    """What is not there any more, and the last batch that had read of it."""
+    """Records that no longer exist, and the last batch that had read of them."""
 
     what: str
     batch_id: int
@@ -91,14 +92,14 @@ class _Gone:
 
 @dataclass
 class _History:
-    """What the batches of a source have read, oldest first, of the topics that are there now.
+    """What the batches of a source have read, oldest first, of the topics that exist now.
 
     Attributes:
         first: where the first run began.
-        ids: of the topics that are there now.
-        start: by partition the first offset that was read.
-        again: by topic the last batch that read it before it was made again.
-        lost: ranges that were gone before a batch could read them.
+        ids: the ids of the topics that exist now.
+        start: by partition, the first offset that was read.
+        again: by topic, the last batch that read it before it was recreated.
+        lost: ranges that were deleted before a batch could read them.
     """
 
     name: str
@@ -121,9 +122,9 @@ class _History:
             if self.again.get(partition[0]) == batch.batch_id:
                 self.start.pop(partition, None)
             elif partition not in self.start:
-                # A partition that came later is read from its beginning: its first batch may be pruned, and
-                # what a later one began with says nothing. A topic that was made again is gone on with behind
-                # the old offset, or its end.
+                # A partition that was added later is read from its beginning: the record of its first batch
+                # may be pruned, and where later batches began does not show it. Of a recreated topic Spark
+                # continues from the old offset, or from its end.
                 begins = before if partition[0] in self.again else self.first
                 self.start[partition] = min(begins.get(partition, 0), end)
         self.ends.append((batch.batch_id, now))
@@ -131,10 +132,10 @@ class _History:
 
     def gone(self, found: TopicOffsets) -> Iterator[_Gone]:
         for topic, batch_id in self.again.items():
-            yield _Gone(f"what topic {topic} held before it was made again", batch_id)
+            yield _Gone(f"the records of topic {topic} from before it was recreated", batch_id)
         for (topic, number), begin in self.start.items():
             place = f"of partition {number} of topic {topic}"
-            # The last batch does not name topics that are gone.
+            # The last batch does not name deleted topics.
             behind = self.again.get(topic, -1)
             end = max(ends.get((topic, number), 0) for id, ends in self.ends if id > behind)
             begins = found.earliest.get((topic, number), end)
@@ -151,7 +152,7 @@ class _History:
         return offset
 
     def _batch_up_to(self, partition: Partition, offset: int) -> int:
-        """The batch that read the offset before this one."""
+        """Return the batch that read the offset before this one."""
         behind = self.again.get(partition[0], -1)
         reached = (id for id, ends in self.ends if id > behind and ends.get(partition, 0) >= offset)
         return next(reached)
@@ -162,7 +163,7 @@ def _first(pipeline: Pipeline, basis: ReplayBasis, name: str) -> Mapping[Partiti
     if fixed is None:
         raise RefusedError(
             "replay.no-start",
-            f"the checkpoint does not say any more where the first run of {pipeline.name} began in {name}",
+            f"the checkpoint no longer shows where the first run of {pipeline.name} started in {name}",
             where=f"pipeline {pipeline.name}, source {name}",
             do=f"`drawdown checkpoint restore {pipeline.name}` brings its folder `sources` back",
         )
@@ -172,11 +173,11 @@ def _first(pipeline: Pipeline, basis: ReplayBasis, name: str) -> Mapping[Partiti
 def _refused(
     pipeline: Pipeline, name: str, interval: Interval, gone: Sequence[_Gone], from_then: str
 ) -> RefusedError:
-    more = f", and more of {len(gone) - 1} other partition(s)" if len(gone) > 1 else ""
+    more = f", and more of {counted(len(gone) - 1, 'other partition')}" if len(gone) > 1 else ""
     return RefusedError(
         "replay.offsets-gone",
-        f"source {name} of {pipeline.name} has read what is gone: {gone[-1].what}{more}: {interval} cannot be"
-        f" replayed{from_then}",
+        f"source {name} of {pipeline.name} has read records that are gone: {gone[-1].what}{more}:"
+        f" {interval} cannot be replayed{from_then}",
         where=f"pipeline {pipeline.name}, source {name}",
-        do="replay what starts later; a longer retention of the topic keeps more for the next time",
+        do="replay a later interval; increase the topic's retention for the future",
     )

@@ -1,4 +1,4 @@
-"""Losses at the Kafka sources of a pipeline: refused before the query starts, or counted batch by batch."""
+"""Lost offsets at the Kafka sources of a pipeline: refused before the query starts, or counted per batch."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from drawdown.brokers.offsets import is_lossy, topic_ids, topic_offsets
 from drawdown.errors import SourceError
 from drawdown.sources.kafka.losses import TOPIC_IDS, Loss, headroom, kafka_losses, made_again, noted_ids
 from drawdown.spec import Pipeline
+from drawdown.values.text import counted
 from drawdown.verdicts import PlanVerdict
 from drawdown.workspace import Generation
 
@@ -25,8 +26,8 @@ class Losses:
     """What is lost at each Kafka source when a run starts.
 
     Attributes:
-        ids: by source the ids of its topics; noted with each batch, they tell the next run of a topic
-            that was made again.
+        ids: by source, the ids of its topics; each batch records them, so that the next run notices a
+            recreated topic.
         room: by source and topic, see `headroom`; for topics with unread records.
     """
 
@@ -35,7 +36,7 @@ class Losses:
     room: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def verdicts(self) -> list[PlanVerdict]:
-        """A warning for each loss that the next run counts and goes on without."""
+        """Return a warning for each loss; the next run counts it and continues."""
         return [
             PlanVerdict("warning", "source.data-lost", f"source {name}: {loss}", about=name)
             for name, losses in self.found.items()
@@ -43,19 +44,19 @@ class Losses:
         ]
 
     def notices(self) -> Iterator[dict[str, Any]]:
-        """For the run record: how near retention had come to what is unread when the run began."""
+        """Yield notices for the run record: how near retention was to unread offsets when the run began."""
         for name, topics in self.room.items():
             for topic, left in topics.items():
                 yield {
                     "id": "source.headroom",
-                    "what": f"retention of topic {topic} could delete {left:,} more offset(s) of a partition"
-                    " before it came to one that was not read",
+                    "what": f"retention of topic {topic} could delete {counted(left, 'more offset')} of a"
+                    " partition before reaching one that was not read",
                     "about": name,
                     "do": "",
                 }
 
     def note(self, source: str, before: Any, now: Any) -> dict[str, Any]:
-        """The entries of a source in ``Batch.by_source``: ``lost`` (ranges passed over) and ``topic_ids``."""
+        """Return a source's entries in ``Batch.by_source``: ``lost`` (skipped ranges) and ``topic_ids``."""
         passed = [loss.within(before or {}, now or {}) for loss in self.found.get(source, ())]
         lost = [entry for entry in passed if entry is not None]
         ids = self.ids.get(source)
@@ -63,12 +64,12 @@ class Losses:
 
 
 def lost_offsets(notes: Iterable[Mapping[str, Any]]) -> int:
-    """The offsets in the notes of a batch that are known to be lost, for ``Counts.lost``."""
+    """Return how many offsets the notes of a batch count as lost, for ``Counts.lost``; unknown ones as 0."""
     return sum(entry["offsets"] or 0 for note in notes for entry in note.get("lost", ()))
 
 
 def find_losses(generation: Generation) -> Losses:
-    """Compare the offsets of the checkpoint with the brokers'.
+    """Compare the offsets in the checkpoint with those on the brokers.
 
     Raises:
         SourceError: ``source.data-lost`` for a source with failOnDataLoss (Spark's default: true),
@@ -106,13 +107,13 @@ def _refuse(pipeline: Pipeline, name: str, losses: Sequence[Loss]) -> None:
             "source.data-lost",
             f"source {name} of {pipeline.name}: {'; '.join(map(str, losses[:_SHOWN]))}{more}",
             where=f"pipeline {pipeline.name}, source {name}",
-            do="bring the records back, or set `failOnDataLoss: false` in its options: the next run then goes"
-            " on without them and counts them as lost",
+            do="restore the records, or set `failOnDataLoss: false` in its options: the next run then"
+            " continues without them and counts them as lost",
         )
 
 
 def _stands(generation: Generation) -> dict[str, Any]:
-    """The next offsets to read, by Kafka source; one that the transform uses twice stands for both."""
+    """Return the next offsets to read, by Kafka source; a source that is used twice has one entry."""
     files, pipeline = generation.files, generation.pipeline
     order = generation.fingerprint.get("source_order", ())
     last = files.last_commit_batch()

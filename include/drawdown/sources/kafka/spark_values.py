@@ -1,4 +1,4 @@
-"""The values of Kafka records as columns: json, csv and Avro; what cannot be read is kept as text."""
+"""The values of Kafka records as columns: json, csv and Avro; unreadable values are kept as text."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ from pyspark.sql.types import StructType
 from drawdown.errors import MachineError, SpecError
 from drawdown.jvm.installation import how_to_set_up
 from drawdown.sources.spark_columns import CORRUPT, PAYLOAD, schema_of, with_corrupt
+from drawdown.spark.gateway import jvm_of
 from drawdown.spec import Pipeline
 
-# PERMISSIVE whatever the policy: what is malformed is counted and decided about at the boundary.
+# PERMISSIVE whatever the policy: the boundary counts malformed values and applies the policy.
 _PERMISSIVE = {"mode": "PERMISSIVE"}
 _WHOLE = "_dd_whole"
 
@@ -40,7 +41,7 @@ class Value:
 
 
 def read_value(session: SparkSession, pipeline: Pipeline, name: str) -> Value:
-    """How the values of a source are read.
+    """Return how the values of a source are read.
 
     Raises:
         SpecError: the schema file does not parse.
@@ -67,10 +68,11 @@ def _text(format: str, schema: StructType) -> Value:
 
 
 def _avro(pipeline: Pipeline, name: str) -> Value:
-    """Plain Avro, one record a value, without a registry's header; the payload is in Base64.
+    """Read plain Avro: one record per value, without a registry's header; the payload is in Base64.
 
-    What cannot be decoded comes out as a record of nulls, which may as well be one: a field that the reader's
-    schema adds with a default of true is null in the former only (AvroDataToCatalyst, Spark 4.2).
+    A value that cannot be decoded becomes a record of nulls, which could also be a real record. To tell them
+    apart, the reader's schema adds a field with default true, which only the former leaves null
+    (AvroDataToCatalyst, Spark 4.2).
     """
     written = _avro_schema(pipeline, name)
     mark = {"name": _WHOLE, "type": "boolean", "default": True}
@@ -103,8 +105,11 @@ def _avro_schema(pipeline: Pipeline, name: str) -> dict[str, Any]:
 
 
 def _require_avro(session: SparkSession) -> None:
-    """Spark itself would say it at analysis, without a way out; Py4J takes an unknown class for a package."""
-    jvm: Any = session._jvm
+    """Raise MachineError without Spark's Avro module; Py4J shows an unknown class as a package.
+
+    Spark itself reports it only at analysis, and does not say what to do.
+    """
+    jvm = jvm_of(session)
     if isinstance(jvm.org.apache.spark.sql.avro.AvroDataToCatalyst, JavaPackage):
         raise MachineError(
             "jars.no-avro",

@@ -1,4 +1,4 @@
-"""A Python data source of the user's as a source; its options are its own."""
+"""A user's Python data source as a source; it defines its own options."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from drawdown.spec import Pipeline, Project
 
 
 def read_python(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
-    """The rows of a reader of the user's, with the columns that it says or the spec declares.
+    """Return the rows of a user's data source, with the columns that it names or the spec declares.
 
     Raises:
         TransformError: ``source.reader`` when the file does not load or holds no data source.
@@ -26,7 +26,7 @@ def read_python(session: SparkSession, project: Project, pipeline: Pipeline, nam
 
 
 def data_source(pipeline: Pipeline, name: str) -> type[DataSource]:
-    """The one subclass of DataSource that the reader's file defines."""
+    """Return the only subclass of DataSource that the reader's file defines."""
     file = pipeline.folder / str(pipeline.sources[name].reader)
     as_name = f"drawdown_reader_{pipeline.name}_{name}"
     try:

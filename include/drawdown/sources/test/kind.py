@@ -2,34 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from drawdown.kinds import SourceKind, refuse_static
 from drawdown.values.model import problem
+from drawdown.values.option_types import COUNT, DURATION, FLAG, TEXT, WHOLE, OptionType
 
 if TYPE_CHECKING:
     from drawdown.spec import Source
 
-_MADE_UP = "Spark makes its rows up, for tests and benchmarks: there is nothing for a schedule to drain"
-_OPTIONS: dict[str, frozenset[str]] = {
-    "socket": frozenset({"host", "port", "includeTimestamp"}),
-    "rate": frozenset({"rowsPerSecond", "rampUpTime", "numPartitions"}),
-    "rate-micro-batch": frozenset(
-        {"rowsPerBatch", "numPartitions", "startTimestamp", "advanceMillisPerBatch"}
-    ),
+_MADE_UP = "Spark generates its rows for tests and benchmarks: a schedule has nothing to drain"
+_OPTIONS: Mapping[str, Mapping[str, OptionType]] = {
+    "socket": TEXT.of("host") | WHOLE.of("port") | FLAG.of("includeTimestamp"),
+    "rate": COUNT.of("rowsPerSecond", "numPartitions") | DURATION.of("rampUpTime"),
+    "rate-micro-batch": COUNT.of("rowsPerBatch", "numPartitions")
+    | WHOLE.of("startTimestamp", "advanceMillisPerBatch"),
 }
 # Without these Spark does not start the source.
 _REQUIRED = {"socket": ("host", "port"), "rate-micro-batch": ("rowsPerBatch",)}
 
 
-def _options(source: Source) -> frozenset[str]:
+def _options(source: Source) -> Mapping[str, OptionType]:
     return _OPTIONS[source.format]
 
 
 def _check(source: Source) -> None:
     refuse_static(source)
     if source.schema_text is not None:
-        raise problem("no-effect", "Spark says what its columns are", "schema", do="remove the key")
+        raise problem("no-effect", "Spark defines its columns", "schema", do="remove the key")
     for name in _REQUIRED.get(source.format, ()):
         if name not in source.options:
             raise problem(
@@ -46,7 +47,7 @@ KIND = SourceKind(
     options=_options,
     check=_check,
     test_only={
-        "socket": "what a socket gave before a failure cannot be read again: Spark has it for tests",
+        "socket": "rows from a socket cannot be read again after a failure: it is for tests only",
         "rate": _MADE_UP,
         "rate-micro-batch": _MADE_UP,
     },

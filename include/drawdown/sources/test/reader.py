@@ -7,21 +7,25 @@ from pyspark.sql import DataFrame, SparkSession
 from drawdown.errors import RefusedError
 from drawdown.sources.spark_columns import options, with_system_columns
 from drawdown.spec import Pipeline, Project
+from drawdown.values.text import counted
 from drawdown.workspace import Generation
 
 
 def read_generated(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> DataFrame:
-    """socket: value STRING (timestamp TIMESTAMP); the others: timestamp TIMESTAMP, value BIGINT."""
+    """Return a generated stream.
+
+    socket: value STRING (timestamp TIMESTAMP); the others: timestamp TIMESTAMP, value BIGINT.
+    """
     source = pipeline.sources[name]
     return with_system_columns(session.readStream.format(source.format).options(**options(source)).load())
 
 
 def refuse_second_socket(generation: Generation) -> None:
-    """A socket counts its lines from 0 whenever it is opened, so no query goes on from what another read.
+    """Refuse a second run over a socket: it counts lines from 0 when opened, so no query can continue.
 
     Raises:
         RefusedError: ``source.socket-again``; Spark would end the query with offsets out of order
-            (TextSocketMicroBatchStream.commit), or pass over lines.
+            (TextSocketMicroBatchStream.commit), or skip lines.
     """
     pipeline, files = generation.pipeline, generation.files
     last = files.last_commit_batch()
@@ -35,8 +39,8 @@ def refuse_second_socket(generation: Generation) -> None:
         if source.format == "socket" and isinstance(offset, int) and offset >= 0:
             raise RefusedError(
                 "source.socket-again",
-                f"{pipeline.name} has read {offset + 1} line(s) of the socket {name}, and a socket cannot be"
-                " read from where a checkpoint ended: it has no fault tolerance",
+                f"{pipeline.name} has read {counted(offset + 1, 'line')} of the socket {name}, but a socket"
+                " cannot be read again from a checkpoint: it is not fault tolerant",
                 where=str(pipeline.folder / "pipeline.yaml"),
                 do="make a pipeline of another name and sink for each trial, or land the lines as text files",
             )

@@ -1,1 +1,1 @@
-"""Cluster profiles of project.yaml: one model a kind."""
+"""Cluster profiles of project.yaml: one model per kind."""

@@ -1,4 +1,4 @@
-"""Cluster profiles: what all have in common, and those whose driver runs on this machine."""
+"""Cluster profiles: their common part, and the kinds whose driver runs on this machine."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from drawdown.spec.reading.secrets import holds_a_secret, names_a_secret
 from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Line, NumberFromText, OptionValue, SpecModel, problem
 
-# The library sets them, and a fingerprint holds them: a profile must not.
+# Drawdown sets them and records them in a fingerprint, so profiles must not set them.
 _OWN_CONF = ("spark.sql.session.timeZone", "spark.master", "spark.driver.memory")
 
 _BYTES = {"k": GB // 2**20, "m": GB // 2**10, "g": GB, "t": GB * 2**10}
 
 Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}[mg]$")]
-"""An amount of memory in Spark's words: ``512m``, ``2g``."""
+"""An amount of memory in Spark's notation: ``512m``, ``2g``."""
 
 Size = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}[kmgt]$")]
-"""An amount of data in the same words."""
+"""An amount of data in the same notation."""
 
-Count = Annotated[int, NumberFromText, Field(ge=1, le=10**9)]
-Number = Annotated[int, NumberFromText, Field(ge=1, le=1_000)]
+Count = Annotated[int, Field(ge=1, le=10**9), NumberFromText]
+Number = Annotated[int, Field(ge=1, le=1_000), NumberFromText]
 
 
 class Cluster(SpecModel):
-    """What every kind of cluster profile has."""
+    """The keys that every kind of cluster profile has."""
 
     kind: str
     driver_memory: Memory = "1g"
@@ -42,8 +42,8 @@ class Cluster(SpecModel):
         for key, value in self.conf.items():
             if names_a_secret(key) or holds_a_secret(value):
                 raise problem(
-                    "secret", "conf is visible to every user of the machine", "conf", key,
-                    do="give credentials through the driver's environment",
+                    "secret", "`conf:` is visible to every user of the machine", "conf", key,
+                    do="pass credentials in the driver's environment",
                 )  # fmt: skip
             if key in _OWN_CONF:
                 raise problem("no-effect", "Drawdown sets this itself", "conf", key, do="remove the key")
@@ -51,12 +51,12 @@ class Cluster(SpecModel):
 
     @property
     def cores(self) -> int:
-        """Asked for by the driver; of executors it is known when Spark has them."""
+        """Return the driver's cores; those of executors are known only once Spark has them."""
         return 1
 
     @property
     def memory_bytes(self) -> int:
-        """Asked for by the driver."""
+        """Return the driver's memory."""
         return in_bytes(self.driver_memory)
 
 
@@ -68,13 +68,13 @@ class LocalCluster(Cluster):
 
     @property
     def cores(self) -> int:
-        """Asked for; `*` is all that this process may use."""
+        """Return the requested cores; `*` means all that this process may use."""
         asked = self.master.removeprefix("local[").removesuffix("]")
         return len(os.sched_getaffinity(0)) if asked == "*" else int(asked)
 
 
 class PerWorker(SpecModel):
-    """How much of the backlog one worker is for, in the units in which the preflight counts it."""
+    """How much backlog one worker handles, in the preflight's units."""
 
     bytes: Size | None = None
     files: Count | None = None
@@ -89,14 +89,14 @@ class PerWorker(SpecModel):
 
     @property
     def amounts(self) -> dict[str, int]:
-        """Unit -> how many of it one worker is for, for the units that are named."""
+        """Map each given unit to the amount that one worker handles."""
         counted = {"files": self.files, "offsets": self.offsets, "versions": self.versions}
         counted["bytes"] = None if self.bytes is None else in_bytes(self.bytes)
         return {unit: amount for unit, amount in counted.items() if amount is not None}
 
 
 class Sizing(SpecModel):
-    """Workers by the backlog that the preflight saw, within bounds."""
+    """The number of workers by the preflight's backlog, within bounds."""
 
     min: Number = 1
     max: Number
@@ -113,11 +113,11 @@ Workers = Annotated[
     Annotated[Number, Tag("Number")] | Annotated[Sizing, Tag("Sizing")],
     Discriminator(lambda value: "Sizing" if isinstance(value, dict) else "Number"),
 ]
-"""So many, or by the backlog."""
+"""A fixed number, or by the backlog."""
 
 
 class SizedCluster(Cluster):
-    """A cluster that is there for one run, of as many workers as the run needs; each has one executor."""
+    """A cluster for one run, with as many workers as the run needs; each has one executor."""
 
     workers: Workers
     worker_cores: Number = 1
@@ -125,19 +125,19 @@ class SizedCluster(Cluster):
 
 
 class StandaloneCluster(SizedCluster):
-    """A Spark master and workers on this machine that live as long as one run."""
+    """A Spark master and workers on this machine for one run."""
 
     kind: Literal["standalone"]
     ttl: PositiveDuration = Duration.parse("3 hours")
 
 
 class ConnectionCluster(Cluster):
-    """A master that is there already, named by an Airflow connection."""
+    """An existing master, named by an Airflow connection."""
 
     kind: Literal["connection"]
     connection: Line
 
 
 def in_bytes(size: str) -> int:
-    """Bytes of an amount in Spark's words."""
+    """Convert an amount in Spark's notation to bytes."""
     return int(size[:-1]) * _BYTES[size[-1]]

@@ -1,4 +1,4 @@
-"""Which model a cluster profile is of: one per `kind`."""
+"""Selects the model of a cluster profile by its `kind`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KINDS: dict[str, type[Cluster]] = {
 
 
 def _model_of(value: Any) -> str | None:
-    """Which model a profile is of; one that says no kind is local."""
+    """Return the model of a profile; without `kind:` it is local."""
     if not isinstance(value, dict):
         return LocalCluster.__name__
     model = _KINDS.get(str(value.get("kind", "local")))

@@ -1,4 +1,4 @@
-"""What a cluster profile costs per hour."""
+"""The price of a cluster profile per hour."""
 
 from __future__ import annotations
 
@@ -14,13 +14,15 @@ GB = 2**30
 
 
 def _amount(value: Any) -> Any:
-    """Decimal digits as they are written: 0.1 is a tenth, and no binary fraction near it."""
+    """Keep decimal digits as written: 0.1 is exactly a tenth, not a binary fraction."""
     if isinstance(value, bool) or not isinstance(value, int | float | str | Decimal):
         return value
     try:
         return Decimal(str(value))
     except InvalidOperation:
-        raise problem("wrong-value", "is no amount of money", do="write a number such as 0.04") from None
+        raise problem(
+            "wrong-value", "is not an amount of money", do="write a number, for example 0.04"
+        ) from None
 
 
 Amount = Annotated[
@@ -32,7 +34,7 @@ Amount = Annotated[
 
 
 class Price(SpecModel):
-    """What one core, and one GB (2^30 bytes) of memory, costs for an hour."""
+    """The price of one core and of one GB (2^30 bytes) of memory for an hour."""
 
     currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")]
     core_hour: Amount
@@ -41,5 +43,9 @@ class Price(SpecModel):
     @model_validator(mode="after")
     def _costs_something(self) -> Price:
         if not self.core_hour and not self.gb_hour:
-            raise problem("no-effect", "a price of nothing", do="say what an hour costs, or remove `price:`")
+            raise problem(
+                "no-effect",
+                "the price is zero",
+                do="set `core_hour:` or `gb_hour:` above zero, or remove `price:`",
+            )
         return self

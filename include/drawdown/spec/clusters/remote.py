@@ -1,7 +1,7 @@
 """Cluster profiles whose driver runs elsewhere, started through a provider of Airflow: one model per service.
 
-What only the site knows (networks, roles, log folders, disks) is written in the service's own words under one
-key of each model; what Drawdown sets itself is refused there.
+Site-specific settings (networks, roles, log folders, disks) are written in the service's own format under one
+key of each model; settings that Drawdown makes itself are refused there.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ _OF_INSTANCES = (
 )
 
 OwnWords = dict[str, Any]
-"""Part of a request, in the words of the service that gets it."""
+"""Part of a request, in the format of the service."""
 
 
 class RemoteCluster(SizedCluster):
-    """A driver and executors on machines where this project stands in a folder of its own.
+    """A driver and executors on machines with a copy of this project.
 
-    ``home`` is that folder, in the image or on each machine: with `include`, `jobs`, `.venv` and
+    ``home`` is its folder, in the image or on each machine: with `include`, `jobs`, `.venv` and
     `.drawdown/jars`, as in the image of the Dockerfile.
     """
 
@@ -55,7 +55,7 @@ class RemoteCluster(SizedCluster):
     def _executors_are_said_once(self) -> RemoteCluster:
         for key in _OF_EXECUTORS:
             if key in self.conf:
-                raise problem("no-effect", "workers, worker_cores and worker_memory say this", "conf", key,
+                raise problem("no-effect", "workers, worker_cores and worker_memory set this", "conf", key,
                               do="remove the key")  # fmt: skip
         return self
 
@@ -88,9 +88,9 @@ class KubernetesCluster(RemoteCluster):
 
 
 class EmrServerlessCluster(RemoteCluster):
-    """A job run of an EMR Serverless application that is there; it starts with a job and stops when idle.
+    """A job run of an existing EMR Serverless application, which starts with a job and stops when idle.
 
-    ``secrets`` are variables of the driver's environment and where their values are in AWS Secrets Manager;
+    ``secrets`` maps variables of the driver's environment to values in AWS Secrets Manager;
     ``configuration_overrides`` are those of the job run.
     """
 
@@ -111,8 +111,8 @@ class EmrServerlessCluster(RemoteCluster):
 class EmrCluster(RemoteCluster):
     """A cluster of EMR on EC2 for each run.
 
-    ``idle`` is when it ends by itself though nobody has ended it; ``job_flow`` are further keys of the
-    request RunJobFlow.
+    ``idle``: it ends by itself after this time without work; ``job_flow`` are further keys of the request
+    RunJobFlow.
     """
 
     kind: Literal["emr"]
@@ -133,7 +133,7 @@ class EmrCluster(RemoteCluster):
 class DataprocCluster(RemoteCluster):
     """A Dataproc cluster for each run.
 
-    ``idle`` is when it ends by itself though nobody has ended it; ``cluster_config`` are further keys of
+    ``idle``: it ends by itself after this time without work; ``cluster_config`` are further keys of
     ClusterConfig.
     """
 
@@ -156,7 +156,7 @@ class DataprocCluster(RemoteCluster):
 
     @model_validator(mode="after")
     def _has_two_workers(self) -> DataprocCluster:
-        """A Dataproc cluster has a master alone or at least two workers."""
+        """A Dataproc cluster has only a master, or at least two workers."""
         least, at = (self.workers, ()) if isinstance(self.workers, int) else (self.workers.min, ("min",))
         if least < 2:
             raise problem("wrong-value", "a Dataproc cluster has at least 2 workers", "workers", *at,
@@ -180,7 +180,7 @@ def _holds(words: Any, path: tuple[str, ...]) -> bool:
 
 
 def _refuse_secrets(words: Any, at: tuple[str | int, ...]) -> None:
-    """A request is shown by the service to whoever may look at it."""
+    """Refuse secrets: the service shows a request to everyone who may view it."""
     if isinstance(words, Mapping):
         # {name: X_PASSWORD, value: ...}, as containers name the variables of their environment.
         named = str(words.get("name", "")) if "value" in words else ""
@@ -202,11 +202,13 @@ def _refuse_secrets(words: Any, at: tuple[str | int, ...]) -> None:
 
 def _shown(at: tuple[str | int, ...]) -> PydanticCustomError:
     return problem(
-        "secret", "a request is visible to whoever may look at the cluster", *at,
-        do="give credentials through the driver's environment",
+        "secret", "a request is visible to everyone who may view the cluster", *at,
+        do="pass credentials in the driver's environment",
     )  # fmt: skip
 
 
 def _between(idle: Duration, least: timedelta, most: timedelta) -> None:
     if not least <= idle.delta <= most:
-        raise problem("wrong-value", f"the service takes {least} to {most}", "idle", do="choose one of these")
+        raise problem(
+            "wrong-value", f"the service accepts {least} to {most}", "idle", do="choose one of these"
+        )

@@ -1,4 +1,4 @@
-"""A Kafka cluster of project.yaml: where it is, how it is reached, and who logs in."""
+"""A Kafka cluster of project.yaml: address, security and login."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 
 Mechanism = Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI"]
 _LOGIN = ("username", "password")
-# By mechanism what it cannot do without, and what it may have besides.
+# Per mechanism the required and the optional keys.
 _NEEDS: Mapping[str, tuple[str, ...]] = {
     "PLAIN": _LOGIN,
     "SCRAM-SHA-256": _LOGIN,
@@ -29,7 +29,7 @@ _OF_TLS = ("ssl_ca_location", "ssl_keystore_location")
 
 def _one_line(secret: SecretStr | None) -> SecretStr | None:
     if secret is not None and _CONTROL.search(secret.get_secret_value()):
-        raise problem("wrong-value", "holds a control character", do="mind a trailing line break")
+        raise problem("wrong-value", "contains a control character", do="check for a trailing line break")
     return secret
 
 
@@ -38,7 +38,7 @@ Secret = Annotated[SecretStr | None, EmptyIsNone, AfterValidator(_one_line)]
 
 def _address(value: str | None) -> str | None:
     if value is not None and not re.fullmatch(r"https?://[^\s@]+", value):
-        raise problem("wrong-value", "is no address", do="write https://host/path, without a login")
+        raise problem("wrong-value", "is not an address", do="write https://host/path, without a login")
     return value
 
 
@@ -105,7 +105,7 @@ class Broker(SpecModel):
     @model_validator(mode="after")
     def _tls_is_whole(self) -> Broker:
         if not self.security_protocol.endswith("SSL"):
-            self._refuse(_OF_TLS, "no TLS without SSL or SASL_SSL", "remove the key")
+            self._refuse(_OF_TLS, "TLS keys need SSL or SASL_SSL", "remove the key")
         return self
 
     def _refuse(self, keys: Iterable[str], what: str, do: str) -> None:

@@ -1,6 +1,6 @@
 """A broker of project.yaml as options of Spark's Kafka source and sink.
 
-librdkafka's words for the same broker are in brokers/client.py.
+brokers/client.py has librdkafka's options for the same broker.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from drawdown.spec import Broker
 
 SERVICE_NAME = "kafka"
-"""Of the brokers in Kerberos, where the spec does not say it."""
+"""The brokers' Kerberos service name if the spec does not set it."""
 
 _KAFKA = "org.apache.kafka.common.security"
 _MODULES = {
@@ -22,15 +22,15 @@ _MODULES = {
     "GSSAPI": "com.sun.security.auth.module.Krb5LoginModule",
 }
 _TOKENS = f"{_KAFKA}.oauthbearer.OAuthBearerLoginCallbackHandler"
-# What java.io.StreamTokenizer, by which Kafka's JaasConfig reads the text, takes for special inside
-# double quotes: a line end would end the value.
+# The characters that are special inside double quotes to java.io.StreamTokenizer, with which Kafka's
+# JaasConfig parses the text: a line end would end the value.
 _ESCAPES = str.maketrans({"\\": r"\\", '"': r"\"", "\n": r"\n", "\r": r"\r"})
 
 
 def spark_options(broker: Broker) -> dict[str, str]:
-    """Connection and security settings, as Spark's ``kafka.*`` options.
+    """Return connection and security settings as Spark's ``kafka.*`` options.
 
-    Holds the password in the clear: for `options(**...)` of a reader or writer only, never for a
+    Contains the password in plain text: for `options(**...)` of a reader or writer only, never for a
     ``--conf`` or a log.
     """
     options = {
@@ -55,7 +55,7 @@ def spark_options(broker: Broker) -> dict[str, str]:
 
 
 def _jaas(broker: Broker) -> str:
-    """One JAAS entry; a value can neither end its quotes nor add an option (_ESCAPES)."""
+    """Return one JAAS entry; values can neither end their quotes nor add an option (_ESCAPES)."""
     quoted = " ".join(f'{name}="{value.translate(_ESCAPES)}"' for name, value in _values(broker).items())
     return f"{_MODULES[broker.sasl_mechanism or 'PLAIN']} required {quoted};"
 

@@ -1,4 +1,4 @@
-"""A database of project.yaml: where it is, and who logs in. Nothing else of libpq can be said."""
+"""A database of project.yaml: address and login. Other libpq settings cannot be set."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _VERIFYING = ("verify-ca", "verify-full")
 
 def _one_line(password: SecretStr | None) -> SecretStr | None:
     if password is not None and _CONTROL.search(password.get_secret_value()):
-        raise problem("wrong-value", "holds a control character", do="mind a trailing line break")
+        raise problem("wrong-value", "contains a control character", do="check for a trailing line break")
     return password
 
 
@@ -23,7 +23,7 @@ class Database(SpecModel):
     """A PostgreSQL database. ``connection``: an Airflow connection that holds user and password."""
 
     host: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.:\-]{1,253}$")]
-    port: Annotated[int, NumberFromText, Field(ge=1, le=65535)] = 5432
+    port: Annotated[int, Field(ge=1, le=65535), NumberFromText] = 5432
     dbname: Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_.\-]{1,63}$")]
     user: OptionalLine = None
     password: Annotated[SecretStr | None, EmptyIsNone, AfterValidator(_one_line)] = None
@@ -33,7 +33,7 @@ class Database(SpecModel):
 
     @property
     def address(self) -> str:
-        """As errors show it."""
+        """Return the address as errors show it."""
         return f"{self.host}:{self.port}/{self.dbname}"
 
     @model_validator(mode="after")
@@ -47,6 +47,6 @@ class Database(SpecModel):
         if self.sslrootcert and self.sslmode not in _VERIFYING:
             raise problem(
                 "no-effect", f"sslmode {self.sslmode} verifies nothing", "sslrootcert",
-                do="say sslmode: verify-full",
+                do="set `sslmode: verify-full`",
             )  # fmt: skip
         return self

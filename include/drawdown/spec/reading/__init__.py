@@ -1,1 +1,1 @@
-"""How a spec file is read: YAML with lines, variables of the environment, errors that teach."""
+"""Reads spec files: YAML with line numbers, environment variables, errors with a remedy."""

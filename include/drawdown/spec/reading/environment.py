@@ -1,6 +1,6 @@
 """``${NAME}`` and ``${NAME:-default}`` in project.yaml, replaced in values after the YAML was read.
 
-A value stays text whatever it holds, so the environment can bring in no keys and no structure.
+A value always stays text, so the environment cannot add keys or structure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from drawdown.errors import SpecError
 from drawdown.spec.reading.yaml_source import Document, KeyPath
 
 AIRFLOWS_OWN = ("AIRFLOW_", "_AIRFLOW_")
-"""What the names of the variables begin with that hold Airflow's settings, keys and passwords."""
+"""Prefixes of the variables that contain Airflow's settings, keys and passwords."""
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^${}]*))?\}")
 _WITHOUT_DEFAULT = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::-)?\}")
@@ -21,7 +21,7 @@ _CREDENTIALS = re.compile(r"://[^@]*:(?P<password>[^@]*)@|[?&]password=(?P<param
 
 
 def resolve(document: Document, environ: Mapping[str, str]) -> Document:
-    """The document with every reference replaced. Raises SpecError for an unset or malformed one.
+    """Return the document with every reference replaced. Raises SpecError for an unset or malformed one.
 
     As in a shell, ``:-`` stands in for a variable that is unset or empty.
     """
@@ -39,7 +39,7 @@ def resolve(document: Document, environ: Mapping[str, str]) -> Document:
 
 
 def references(document: Document) -> frozenset[str]:
-    """The names of the variables that a document takes values from, set or not."""
+    """Return the names of the variables that a document uses, set or not."""
 
     def found(value: Any) -> Iterator[str]:
         if isinstance(value, dict | list):
@@ -52,7 +52,8 @@ def references(document: Document) -> frozenset[str]:
 
 
 def refuse_written_secrets(document: Document) -> None:
-    """Passwords may only be references: a spec is committed, printed and rendered. Raises SpecError."""
+    """Refuse passwords that are not references: a spec is committed, printed and rendered. Raises
+    SpecError."""
     for kind in ("brokers", "databases"):
         servers = document.data.get(kind)
         for name, server in servers.items() if isinstance(servers, dict) else ():
@@ -61,7 +62,7 @@ def refuse_written_secrets(document: Document) -> None:
                 raise _written(document, (kind, name, "password"))
     metastore = document.data.get("metastore")
     if isinstance(metastore, str):
-        # A default is written in the file too, so it is looked at like any other text.
+        # A default is also written in the file, so it is checked like any other text.
         plain = _REFERENCE.sub(lambda found: found[2] or "${REFERENCE}", metastore)
         for found in _CREDENTIALS.finditer(plain):
             if not _is_reference(found["password"] or found["parameter"]):
@@ -75,7 +76,7 @@ def _is_reference(value: object) -> bool:
 def _written(document: Document, path: KeyPath) -> SpecError:
     return SpecError(
         "spec.secret",
-        f"{_dotted(path)}: a password is written in the file",
+        f"{_dotted(path)}: the file contains a password",
         where=document.where(path),
         do="write ${NAME}, set the variable NAME in the environment, and change the exposed password",
     )
@@ -95,9 +96,9 @@ def _replaced(document: Document, environ: Mapping[str, str], text: str, path: K
         if name.startswith(AIRFLOWS_OWN):
             raise SpecError(
                 "spec.airflow-keys",
-                f"{_dotted(path)}: {name} is Airflow's own, and reaches no driver",
+                f"{_dotted(path)}: {name} belongs to Airflow and is not passed to drivers",
                 where=document.where(path),
-                do="give the value a variable of another name",
+                do="use a variable with another name",
             )
         value = environ.get(name)
         if default is not None:

@@ -1,4 +1,4 @@
-"""Files beside pipeline.yaml: read whole, and only when they are files of the folder itself."""
+"""Reads the files beside pipeline.yaml; only files inside the folder itself."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ class FolderFiles:
         if self._leads_out(name):
             raise SpecError(
                 "spec.path-leaves-folder",
-                f"{name} is a link out of the pipeline's folder",
+                f"{name} is a link that leads out of the pipeline's folder",
                 where=named_at or shown,
                 do="put the file itself into the folder",
             )
         if not os.path.isfile(path):  # noqa: PTH113  (six per pipeline, 1,000 pipelines: Path costs)
             raise SpecError(
                 "spec.file-missing",
-                f"{shown} is not there or not a file",
+                f"{shown} does not exist or is not a file",
                 where=named_at or self.shown,
                 do=f"create {shown}",
             )
@@ -53,7 +53,7 @@ class FolderFiles:
         return not os.path.realpath(self.folder / name).startswith(inside)
 
     def _passes_a_link(self, name: str) -> bool:
-        # realpath would look at every folder above too, for each file of 1,000 pipelines.
+        # realpath would also check every parent folder, for each file of 1,000 pipelines.
         path = self._folder
         for part in name.split("/"):
             path = f"{path}/{part}"

@@ -1,4 +1,4 @@
-"""Whether a key or a text of a spec holds a secret: specs are committed, and others see what they say."""
+"""Detects secrets in keys and texts of a spec: specs are committed and seen by others."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _ASSIGNED = re.compile(
     re.IGNORECASE,
 )
 _IN_ADDRESS = re.compile(r"://[^/@\s:]*:[^/@\s]+@")
-# Such a name says where a secret is, or what makes one.
+# Names like these say where a secret is, or what creates one.
 _PLACES = re.compile(
     r"(?:provider|class|impl|file|path|location|type|endpoint|url|enabled|expiration|name)s?$", re.IGNORECASE
 )
 
 
 def names_a_secret(key: str) -> bool:
-    """Whether what is called so is a secret."""
+    """Whether a key with this name holds a secret."""
     return bool(_KEY.search(key))
 
 
 def holds_a_secret(value: Any) -> bool:
-    """Whether a text gives a value to something that is called like a secret, or has a login in an address.
+    """Whether a text sets a value for a secret's name, or contains a login in an address.
 
-    Options of a JVM (`-Dx.password=...`), of programs (`--token ...`), JAAS entries, URLs.
+    Covers JVM options (`-Dx.password=...`), program options (`--token ...`), JAAS entries and URLs.
     """
     if not isinstance(value, str):
         return False

@@ -1,4 +1,4 @@
-"""From pydantic's list of errors to one SpecError with file, line, the nearest key and the next step."""
+"""Turns pydantic's errors into one SpecError with file, line, the closest key and the next step."""
 
 from __future__ import annotations
 
@@ -14,6 +14,17 @@ from drawdown.spec.reading.yaml_source import Document, KeyPath
 from drawdown.values.nearest import did_you_mean
 
 _SHOWN = 10
+_TYPES = {
+    "string_type": "must be text, in quotes if in doubt",
+    "int_type": "must be a whole number",
+    "float_type": "must be a number",
+    "bool_type": "must be true or false",
+    "list_type": "must be a list",
+    "dict_type": "must be a mapping, `key: value`",
+    "model_type": "must be a mapping, `key: value`",
+    "model_attributes_type": "must be a mapping, `key: value`",
+}
+"""What pydantic's kinds of errors mean in YAML's words."""
 _M = TypeVar("_M", bound=BaseModel)
 
 
@@ -28,7 +39,7 @@ class Problem:
 
 
 def validate(model: type[_M], document: Document) -> _M:
-    """The document as a model. Raises one SpecError that lists everything wrong in the file."""
+    """Return the document as a model. Raises one SpecError with all problems of the file."""
     try:
         return model.model_validate(document.data)
     except ValidationError as error:
@@ -37,9 +48,9 @@ def validate(model: type[_M], document: Document) -> _M:
 
 
 def spec_error(document: Document, problems: Iterable[Problem]) -> SpecError:
-    """The first problem with its id and step; the others follow in ``what``, one a line.
+    """Return an error with the first problem's id and step; the others follow in ``what``, one per line.
 
-    Unknown keys come first, because a misspelt key explains the missing one; then the order of the file.
+    Unknown keys come first, because a misspelt key explains a missing one; then file order.
     """
     by_path: dict[KeyPath, Problem] = {}
     for each in problems:
@@ -75,13 +86,13 @@ def _problem(model: type[BaseModel], error: dict[str, Any], document: Document) 
         return Problem(f"spec.{kind}", context["what"], (*path, *context["at"]), context["do"])
     if kind == "literal_error":
         return Problem("spec.wrong-value", f"must be {context['expected']}", path, "write one of them")
-    message = error["msg"].removeprefix("Input ").replace("should ", "must ")
+    message = _TYPES.get(kind) or error["msg"].removeprefix("Input ").replace("should ", "must ")
     kind = "wrong-type" if kind.endswith(("_type", "_parsing")) else "wrong-value"
     return Problem(f"spec.{kind}", message, path, "see the examples or the JSON Schema")
 
 
 def _known_part(location: tuple[str | int, ...], document: Document) -> KeyPath:
-    """Pydantic puts names of union members and validators between the keys; only keys have lines."""
+    """Return only the keys of a location: Pydantic adds names of union members and validators."""
     path: KeyPath = ()
     for part in location:
         if (*path, part) in document.lines:
@@ -90,7 +101,7 @@ def _known_part(location: tuple[str | int, ...], document: Document) -> KeyPath:
 
 
 def _keys(model: type[BaseModel], location: tuple[str | int, ...]) -> list[str]:
-    """The keys that are known at a place: follow the location through models, mappings and lists."""
+    """Return the known keys at a location, following it through models, mappings and lists."""
     kind: Any = model
     for part in location:
         kind = _below(kind, part)
@@ -121,7 +132,7 @@ def _model_in(kind: Any) -> type[BaseModel] | None:
 
 
 def _member_named(kind: Any, part: str | int) -> Any:
-    """The member of a union that Pydantic means by the name of its class."""
+    """Return the member of a union by its class name, as Pydantic reports it."""
     for member in _members(kind):
         model = get_args(member)[0] if get_origin(member) is Annotated else member
         if isinstance(model, type) and issubclass(model, BaseModel) and model.__name__ == part:

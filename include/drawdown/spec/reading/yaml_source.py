@@ -1,8 +1,10 @@
-"""A spec file read as YAML, with the line of every key; what YAML could do beyond plain data is refused.
+"""Reads a spec file as YAML with the line of every key, and refuses YAML features beyond plain data.
 
-Built on the parser's events, so nothing is constructed that a document could choose: no tags, no anchors
-and aliases (bombs), no merge keys, one document, bounded depth and size. Unquoted scalars follow the core
-schema of YAML 1.2: only true, false, null, ~ and decimal numbers are not text; ``NO`` and ``12:30`` are.
+It uses the parser's events, so a document cannot choose what is constructed: no tags, no anchors and aliases
+(bombs), no merge keys, one document, bounded depth and size. Composed nodes hide an anchor without alias and
+have no depth limit; checking both in a separate pass over the events would make reading take 1.8 times as
+long. Unquoted scalars follow the core schema of YAML 1.2: only true, false, null, ~ and decimal numbers are
+not text; ``NO`` and ``12:30`` are.
 """
 
 from __future__ import annotations
@@ -41,18 +43,19 @@ class Document:
     lines: dict[KeyPath, int]
 
     def line(self, path: KeyPath) -> int:
-        """The line of a key path, or of the nearest mapping above it that is there."""
+        """Return the line of a key path, or of its nearest existing parent."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines[path]
 
     def where(self, path: KeyPath) -> str:
-        """``file:line`` of a key path."""
+        """Return ``file:line`` of a key path."""
         return f"{self.shown}:{self.line(path)}"
 
 
 def read_text(path: str | Path, shown: str) -> str:
-    """A text file of at most 256 KiB in UTF-8. Raises SpecError; ``shown`` is how errors name the file."""
+    """Read a text file of at most 256 KiB in UTF-8. Raises SpecError; ``shown`` is how errors name the
+    file."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123  (read 6,000 times in a large project)
             content = file.read(MAX_BYTES + 1)
@@ -80,7 +83,7 @@ def read_text(path: str | Path, shown: str) -> str:
 
 
 def parse(text: str, shown: str) -> Document:
-    """The one mapping a spec file holds. Raises SpecError with file:line for everything else."""
+    """Return the single mapping in a spec file. Raises SpecError with file:line for everything else."""
     reader = _Reader(text, shown)
     try:
         data = reader.document()
@@ -90,7 +93,7 @@ def parse(text: str, shown: str) -> Document:
             "spec.yaml",
             f"not YAML: {error.problem or error.context}",
             mark.line if mark else 0,
-            "mind indentation, quotes and the space after a colon",
+            "check indentation, quotes and the space after colons",
         ) from None
     except yaml.YAMLError as error:
         raise reader.error(
@@ -98,7 +101,7 @@ def parse(text: str, shown: str) -> Document:
         ) from None
     if not isinstance(data, dict):
         raise reader.error(
-            "spec.yaml", "the file must hold keys and values", 0, "see the examples or `drawdown init`"
+            "spec.yaml", "the file must contain keys and values", 0, "see the examples or `drawdown init`"
         )
     return Document(shown, data, reader.lines)
 
@@ -128,7 +131,10 @@ class _Reader:
             more = self._next()
             if not isinstance(more, yaml.StreamEndEvent):
                 raise self.error(
-                    "spec.yaml", "a second document starts here", more.start_mark.line, "one document a file"
+                    "spec.yaml",
+                    "a second document starts here",
+                    more.start_mark.line,
+                    "write one document per file",
                 )
             return data
         finally:
@@ -138,14 +144,14 @@ class _Reader:
         if isinstance(event, yaml.AliasEvent) or event.anchor is not None:
             raise self.error(
                 "spec.yaml-anchor",
-                "anchors (&) and aliases (*) are not read",
+                "anchors (&) and aliases (*) are not allowed",
                 event.start_mark.line,
-                "write it out",
+                "write the value in full",
             )
         if event.tag is not None:
             raise self.error(
                 "spec.yaml-tag",
-                "YAML tags (!) are not read",
+                "YAML tags (!) are not allowed",
                 event.start_mark.line,
                 "remove the tag, quote text",
             )
@@ -153,7 +159,10 @@ class _Reader:
             return scalar(event.value) if event.implicit[0] else event.value
         if depth == MAX_DEPTH:
             raise self.error(
-                "spec.yaml", f"nested deeper than {MAX_DEPTH}", event.start_mark.line, "no spec needs that"
+                "spec.yaml",
+                f"nested deeper than {MAX_DEPTH}",
+                event.start_mark.line,
+                "flatten it: no spec needs this depth",
             )
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(path, depth + 1)
@@ -188,7 +197,7 @@ class _Reader:
 
 
 def scalar(text: str) -> str | int | float | bool | None:
-    """What an unquoted scalar means."""
+    """Return the value of an unquoted scalar."""
     if text in _WORDS:
         return _WORDS[text]
     if text[0] not in "+-.0123456789":

@@ -1,4 +1,4 @@
-"""Brings the files of a wave to their sources: as they are, as rows of a table, or as Kafka messages."""
+"""Deliver the files of a wave to their sources: as they are, as rows of a table, or as Kafka messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _AS_THEY_ARE = frozenset({"csv", "json", "xml", "text"})
 _ROWS = (".csv", ".jsonl")
 _PATIENCE_SECONDS = 20
 _EXISTS = "TOPIC_ALREADY_EXISTS"
-# Spark reads files in the order of their times, and the clock of a file system ticks every few milliseconds.
+# Spark reads files in the order of their times, and a file system's clock ticks every few milliseconds.
 _TICK_SECONDS = 0.02
 _PAUSE_SECONDS = 0.2
 
@@ -51,7 +51,7 @@ class Arrivals:
         return Storage(self.project.storage_root)
 
     def prepare(self) -> None:
-        """What is there before the first run: folders, empty tables, topics, static files."""
+        """Create what must exist before the first run: folders, empty tables, topics, static files."""
         for name, source in self.case.pipeline.sources.items():
             if source.format == "kafka":
                 self._create_topic(name)
@@ -61,17 +61,17 @@ class Arrivals:
                 self._storage.makedirs(fixed_part(source.path or "") or ".")
         sink = self.case.pipeline.sink
         if sink.topic is not None:
-            # Cases share the broker: outputs.py takes only records of this case.
+            # Cases share the broker: outputs.py only reads records of this case.
             broker = self.project.brokers[sink.broker].bootstrap_servers
             self._make_topic(broker, sink.topic, 1, may_exist=True)
         if sink.transactional:
-            # What an earlier case of this pipeline has sent is not what this one has.
+            # Records of an earlier case of this pipeline must not count.
             broker = self.project.brokers[sink.broker].bootstrap_servers
             self._make_topic(broker, ledger_topic(self.case.pipeline.name), 1, may_exist=False)
         self.deliver(self.case.spec.static, 0)
 
     def deliver(self, arrivals: Mapping[str, list[str]], wave: int) -> None:
-        """Bring the files of a wave, one after the other.
+        """Deliver the files of a wave, one after the other.
 
         Raises:
             SpecError: a file does not fit its source. SourceError: the broker did not take a message.
@@ -89,7 +89,7 @@ class Arrivals:
                     self._append([file], name, "delta" if source.format == "table" else source.format)
 
     def _append(self, files: list[Path], name: str, kind: str) -> None:
-        """Rows of .csv or .jsonl files into a table or a folder of data files; none: an empty table."""
+        """Append rows of .csv or .jsonl files to a table or a folder of data files; none: an empty table."""
         from pyspark.sql import functions as F
 
         schema = self._schema(name)
@@ -122,7 +122,7 @@ class Arrivals:
         return None
 
     def _topic(self, name: str) -> tuple[str, int]:
-        """The first topic that a source reads, and how many partitions it must have."""
+        """Return the first topic that a source reads, and how many partitions it must have."""
         options = {key.lower(): str(value) for key, value in self.case.pipeline.sources[name].options.items()}
         if "subscribe" in options:
             return options["subscribe"].split(",")[0].strip(), 1
@@ -160,18 +160,18 @@ class Arrivals:
                     return
                 if not exists or time.monotonic() > until:
                     raise _refused(f"the topic {topic} could not be made: {cause}", broker) from None
-            # An earlier case read a topic of this name, and its records are not this case's.
+            # An earlier case used a topic of this name; its records do not belong to this case.
             self._remove_topic(admin, topic)
 
     def _remove_topic(self, admin: AdminClient, topic: str) -> None:
         from confluent_kafka import KafkaException
 
-        with suppress(KafkaException, TimeoutError):  # the next try to make it says what is wrong
+        with suppress(KafkaException, TimeoutError):  # the next try to create it reports what is wrong
             admin.delete_topics([topic])[topic].result(_PATIENCE_SECONDS)
         time.sleep(_PAUSE_SECONDS)
 
     def _produce(self, name: str, file: Path) -> None:
-        """One message for each line that is not empty."""
+        """Send one message for each line that is not empty."""
         from confluent_kafka import Producer
 
         lost: list[str] = []
@@ -190,4 +190,4 @@ class Arrivals:
 
 
 def _refused(what: str, broker: str) -> SourceError:
-    return SourceError("test.broker", what, where=broker, do="run it again; `drawdown doctor` says more")
+    return SourceError("test.broker", what, where=broker, do="run it again; `drawdown doctor` shows details")

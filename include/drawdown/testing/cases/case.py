@@ -1,8 +1,8 @@
-"""case.yaml: what arrives before each run. The rows expected stand in files beside it.
+"""case.yaml: what arrives before each run. The expected rows are in files beside it.
 
 After wave N the output must hold exactly the rows of ``waveN.expected.csv`` (or ``.jsonl``), and the
-quarantine those of the newest ``wave1.quarantine`` to ``waveN.quarantine``, nothing where there is none.
-Only the columns that such a file names are compared.
+quarantine those of the newest of ``wave1.quarantine`` to ``waveN.quarantine``, or none without these files.
+Only the columns that a file names are compared.
 """
 
 from __future__ import annotations
@@ -10,38 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
-
-from pydantic import Field
+from typing import Literal
 
 from drawdown.errors import SpecError
 from drawdown.spec import Pipeline
+from drawdown.spec.case import CaseFile
 from drawdown.spec.reading.folder_files import FolderFiles
 from drawdown.spec.reading.validation import Problem, spec_error, validate
 from drawdown.spec.reading.yaml_source import Document, parse
-from drawdown.values.model import Name, SpecModel
 from drawdown.values.nearest import did_you_mean
-from drawdown.values.paths import FolderFile
-
-Arrivals = dict[Name, list[FolderFile]]
-
-
-class CaseFile(SpecModel):
-    """The keys of case.yaml.
-
-    ``waves``: per run, source name to the files that arrive before it. ``static``: what is there before
-    the first run. ``schemas``: a .ddl file for a Delta source that no pipeline of the project writes.
-    """
-
-    description: Annotated[str, Field(max_length=4000)] = ""
-    static: Arrivals = Field(default_factory=dict)
-    schemas: dict[Name, FolderFile] = Field(default_factory=dict)
-    waves: Annotated[list[Arrivals], Field(min_length=1, max_length=1000)]
 
 
 @dataclass(frozen=True)
 class Case:
-    """One folder below a pipeline's tests/, loaded and checked: every file it names is there."""
+    """One folder below a pipeline's tests/, loaded and checked: every file it names exists."""
 
     pipeline: Pipeline
     folder: Path
@@ -49,23 +31,23 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The folder's name."""
+        """Return the folder's name."""
         return self.folder.name
 
     def __str__(self) -> str:
         return f"{self.pipeline.name}/{self.name}"
 
     def files(self, arrivals: Mapping[str, list[str]], source: str) -> list[Path]:
-        """The input files of one source."""
+        """Return the input files of one source."""
         return [self.folder / name for name in arrivals.get(source, [])]
 
     def schema_ddl(self, source: str) -> str | None:
-        """The text of the schema that the case declares for a source."""
+        """Return the text of the schema that the case declares for a source."""
         name = self.spec.schemas.get(source)
         return None if name is None else (self.folder / name).read_text().strip()
 
     def expected(self, wave: int, what: Literal["expected", "quarantine"]) -> Path | None:
-        """The file with the rows of a table after a wave (from 1), None when there is none."""
+        """Return the file with the rows of a table after a wave (from 1); None when there is none."""
         for suffix in ("csv", "jsonl"):
             path = self.folder / f"wave{wave}.{what}.{suffix}"
             if path.is_file():
@@ -73,22 +55,22 @@ class Case:
         return None
 
     def expected_quarantine(self, wave: int) -> Path | None:
-        """The newest file up to a wave: a wave that rejects nothing new needs none."""
+        """Return the newest file up to a wave: a wave that rejects nothing new needs none."""
         found = (self.expected(earlier, "quarantine") for earlier in range(wave, 0, -1))
         return next((path for path in found if path), None)
 
 
 def case_names(pipeline: Pipeline) -> list[str]:
-    """The names of its cases, in alphabetical order; empty when it has none."""
+    """Return the names of a pipeline's cases, in alphabetical order."""
     tests = pipeline.folder / "tests"
     return sorted(path.name for path in tests.iterdir() if path.is_dir()) if tests.is_dir() else []
 
 
 def load_cases(pipeline: Pipeline, only: str | None = None) -> list[Case]:
-    """The cases of a pipeline by name, or the one named.
+    """Return the cases of a pipeline, sorted by name, or only the named one.
 
     Raises:
-        SpecError: case.yaml is wrong (file:line), or names a file or source that is not there;
+        SpecError: case.yaml is wrong (file:line), or names a missing file or source;
             ``test.none``, ``test.no-case``.
     """
     names = case_names(pipeline)

@@ -1,4 +1,4 @@
-"""The process that dies: drains one pipeline of the project that it is given on standard input."""
+"""The process that dies: drains one pipeline of the project that it gets on standard input."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ from drawdown.workspace import Workspace
 
 
 def main() -> int:
-    """Returns an exit code of `drawdown run`; the drain that follows says what was wrong."""
-    project, name = pickle.load(sys.stdin.buffer)  # noqa: S301  written by crash.py, our parent
+    """Return an exit code of `drawdown run`; write a file that says that the drain finished."""
+    project, name, drained = pickle.load(sys.stdin.buffer)  # noqa: S301  written by crash.py, our parent
     pipeline = load_pipeline(project, name)
     with Workspace.open(project) as workspace:
         application = SparkApplication(workspace, submit_conf(project, local_profile(project)))
-        return exit_code(application.drain_all([pipeline]))
+        code = exit_code(application.drain_all([pipeline]))
+    drained.touch()
+    return code
 
 
 if __name__ == "__main__":

@@ -16,13 +16,13 @@ if TYPE_CHECKING:
 def sink_rows(
     session: SparkSession, project: Project, pipeline: Pipeline, since: datetime
 ) -> DataFrame | None:
-    """Rows of the sink; None before anything was written.
+    """Return the rows of the sink; None before anything was written.
 
     Args:
-        since: when the case began; of a Kafka topic, records from then on: topic, key and value, as text.
+        since: when the case began; from a Kafka topic, later records: topic, key and value, as text.
 
     Raises:
-        SpecError: ``test.unreadable-sink``: nobody can read back what this sink was given.
+        SpecError: ``test.unreadable-sink``: rows of this sink cannot be read back.
     """
     sink = pipeline.sink
     if sink.path is not None:
@@ -37,7 +37,7 @@ def sink_rows(
         return _topic(session, project, pipeline, sink.topic, since)
     raise SpecError(
         "test.unreadable-sink",
-        f"rows that a {sink.format} sink was given cannot be read back, so there is nothing to compare"
+        f"rows in a {sink.format} sink cannot be read back, so there is nothing to compare"
         if sink.format != "kafka"
         else "the rows name their topics, so it is not known which ones to read",
         where=f"include/pipelines/{pipeline.name}/tests",
@@ -49,7 +49,7 @@ def sink_rows(
 def table_rows(
     session: SparkSession, project: Project, path: str, format: str, ddl: str | None = None
 ) -> DataFrame | None:
-    """A table or folder of files as readers see it; None before anything was written."""
+    """Return a table or folder of files as readers see it; None before anything was written."""
     storage = Storage(project.storage_root)
     if next(iter(storage.walk(path)), None) is None:
         return None

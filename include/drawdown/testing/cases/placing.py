@@ -13,7 +13,7 @@ _GLOB = re.compile(r"[*?\[\]{}]")
 
 
 def place(source: Source, file_name: str) -> str:
-    """A path relative to the storage root at which ``source`` finds a file of this name.
+    """Return a path, relative to the storage root, at which ``source`` finds a file of this name.
 
     A folder part with ``*`` or ``?`` becomes one that matches; a static source may name one file.
 

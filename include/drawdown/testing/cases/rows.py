@@ -1,7 +1,8 @@
 """Rows as tests compare them: by column name, as multisets, every value in one canonical form.
 
-Duplicates count: a row that is there twice and expected once is one unexpected row. Times are UTC.
-Floating-point numbers are compared to 9 significant digits: sums depend on the order of the rows.
+Duplicates count: a row that was found twice and expected once is one unexpected row. Times are UTC, to the
+microsecond. Everything is compared exactly, at every depth, except numbers of the types DOUBLE and FLOAT:
+those are compared to 9 significant digits, because sums depend on the order of the rows.
 """
 
 from __future__ import annotations
@@ -20,13 +21,19 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 _SIGNIFICANT = 9
+# By default, to_json writes times to the millisecond and leaves out NULL fields.
+_EXACT = {
+    "timestampFormat": "yyyy-MM-dd HH:mm:ss.SSSSSS",
+    "timestampNTZFormat": "yyyy-MM-dd HH:mm:ss.SSSSSS",
+    "ignoreNullFields": "false",
+}
 
 Row = tuple[str | None, ...]
 
 
 @dataclass(frozen=True)
 class Difference:
-    """What a table holds too little and too much of, rows in the order of ``columns``."""
+    """The missing and the unexpected rows of a table, in the order of ``columns``."""
 
     table: str
     columns: tuple[str, ...]
@@ -41,8 +48,8 @@ def difference(table: str, found: DataFrame | None, expected: Path | None) -> Di
     """Compare a table with the file of its expected rows, in the columns that the file names.
 
     Args:
-        found: None where the table does not exist yet: it has no rows.
-        expected: None where no row is expected; then all columns are shown.
+        found: None when the table does not exist yet: it has no rows.
+        expected: None when no row is expected; then all columns are shown.
 
     Raises:
         SpecError: ``test.expected-*``: the file cannot be read as rows of that table.
@@ -58,7 +65,7 @@ def difference(table: str, found: DataFrame | None, expected: Path | None) -> Di
 
 
 def expected_frame(session: SparkSession, path: Path, schema: StructType) -> DataFrame:
-    """The rows of a .csv (with a header; an empty field is NULL) or .jsonl file, as columns of ``schema``.
+    """Return rows of a .csv (with a header; an empty field is NULL) or .jsonl file, as columns of ``schema``.
 
     A column may be left out. Arrays and structs in csv are JSON; an array of text may be ``a|b``.
 
@@ -83,7 +90,7 @@ def expected_frame(session: SparkSession, path: Path, schema: StructType) -> Dat
 
 
 def _text_frame(session: SparkSession, path: Path) -> DataFrame:
-    """Every column as text."""
+    """Return every column as text."""
     from pyspark.sql.types import StringType, StructField, StructType
 
     if path.suffix == ".csv":
@@ -130,7 +137,7 @@ def _typed(column: Column, kind: DataType) -> Column:
 
 
 def _refuse_lost_values(path: Path, text: DataFrame, typed: dict[str, Column], schema: StructType) -> None:
-    """A value that is no value of its column's type would silently be compared as NULL."""
+    """Refuse a value that does not fit its column's type: it would silently be compared as NULL."""
     from pyspark.sql import functions as F
 
     for name, column in typed.items():
@@ -147,24 +154,56 @@ def _refuse_lost_values(path: Path, text: DataFrame, typed: dict[str, Column], s
 def _canonical(frame: DataFrame, columns: tuple[str, ...]) -> Counter[Row]:
     from pyspark.sql import functions as F
 
-    shown = [_shown(F.col(f"`{name}`"), frame.schema[name].dataType).alias(name) for name in columns]
-    return Counter(tuple(_rounded(value) for value in row) for row in frame.select(*shown).collect())
+    kinds = [frame.schema[name].dataType for name in columns]
+    shown = [_shown(F.col(f"`{name}`"), kind).alias(name) for name, kind in zip(columns, kinds, strict=True)]
+    rows = frame.select(*shown).collect()
+    return Counter(
+        tuple(_text_of(value, kind) for value, kind in zip(row, kinds, strict=True)) for row in rows
+    )
 
 
 def _shown(column: Column, kind: DataType) -> Column:
-    """As text, in the session's time zone (UTC); numbers that have to be rounded stay numbers."""
+    """Return a column as text, in the session's time zone (UTC)."""
     from pyspark.sql import functions as F
-    from pyspark.sql.types import ArrayType, BinaryType, DoubleType, FloatType, MapType, StructType
+    from pyspark.sql.types import ArrayType, BinaryType, MapType, StructType
 
-    if isinstance(kind, DoubleType | FloatType):
-        return column
     if isinstance(kind, ArrayType | MapType | StructType):
-        return F.to_json(column)
+        return F.to_json(column, _EXACT)
     return F.hex(column) if isinstance(kind, BinaryType) else column.cast("string")
 
 
-def _rounded(value: str | float | None) -> str | None:
-    return f"{value:.{_SIGNIFICANT}g}" if isinstance(value, float) else value
+def _text_of(value: str | None, kind: DataType) -> str | None:
+    """Return a value of `_shown` with floating-point numbers rounded and the keys of maps sorted."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if value is None or not isinstance(kind, ArrayType | MapType | StructType):
+        leaf: str | None = _leaf(value, kind)
+        return leaf
+    # Numbers stay text, because a DECIMAL would lose digits.
+    parsed = json.loads(value, parse_float=str, parse_int=str, parse_constant=str)
+    return json.dumps(_nested(parsed, kind), ensure_ascii=False)
+
+
+def _nested(value: Any, kind: DataType) -> Any:
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if value is None:
+        return None
+    if isinstance(kind, ArrayType):
+        return [_nested(each, kind.elementType) for each in value]
+    if isinstance(kind, MapType):
+        return {key: _nested(value[key], kind.valueType) for key in sorted(value)}
+    if isinstance(kind, StructType):
+        return {field.name: _nested(value.get(field.name), field.dataType) for field in kind}
+    return _leaf(value, kind)
+
+
+def _leaf(value: Any, kind: DataType) -> Any:
+    from pyspark.sql.types import DoubleType, FloatType
+
+    if value is None or not isinstance(kind, DoubleType | FloatType):
+        return value
+    return f"{float(value) + 0.0:.{_SIGNIFICANT}g}"  # -0.0 is 0.0
 
 
 def _ordered(rows: Counter[Row]) -> tuple[Row, ...]:
@@ -172,7 +211,7 @@ def _ordered(rows: Counter[Row]) -> tuple[Row, ...]:
 
 
 def _plain_rows(path: Path) -> tuple[tuple[str, ...], Counter[Row]]:
-    """The expected rows as they are written, where there is no table to give them types."""
+    """Return the expected rows as they are written, when no table gives them types."""
     import csv
 
     if path.suffix == ".csv":

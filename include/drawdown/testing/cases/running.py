@@ -1,4 +1,4 @@
-"""Runs cases in one session: each in a project of its own that is gone afterwards, each wave one drain."""
+"""Run cases in one session: each in its own temporary project, with one drain per wave."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """How a case went: all waves, or up to the first that differed or failed.
+    """The result of a case: of all waves, or up to the first that differed or failed.
 
     Attributes:
-        point: where the drain of each wave was killed first (crash.py); empty when none was.
-        kills: waves whose drain came to that point.
+        point: where the first drain of each wave was killed (crash.py); empty without kills.
+        kills: number of waves whose drain was killed at that point.
     """
 
     pipeline: str
@@ -54,7 +54,7 @@ class Result:
 def run_cases(
     project: Project, cases: Sequence[Case], begin: Callable[[str], None], stop: threading.Event
 ) -> Iterator[Result]:
-    """Run cases one after the other; `begin` hears of each. Ends early, without a result, at `stop`.
+    """Run cases one after the other; `begin` is called for each. Ends early, without a result, at `stop`.
 
     Raises:
         MachineError: jars or Java are missing, or a server that a case needs did not start.
@@ -70,12 +70,12 @@ def run_cases(
 
 
 OwnProject = Callable[[Case, str], Project]
-"""Makes the project of a case, of a name that is used once: storage, metastore and database of its own."""
+"""Makes the project of a case, with a unique name: its own storage, metastore and database."""
 
 
 @contextmanager
 def machinery(project: Project, cases: Sequence[Case]) -> Iterator[tuple[SparkSession, OwnProject]]:
-    """One session, and a broker and a database server where a case needs one. Raises as run_cases."""
+    """Start a session, and a broker and a database server if a case needs one. Raises as run_cases."""
     from drawdown.launch.local import local_profile, local_session
 
     with ExitStack() as stack:

@@ -1,1 +1,1 @@
-"""Servers for tests, started here and gone afterwards: a Kafka broker, a PostgreSQL database."""
+"""Temporary servers for tests: a Kafka broker, a PostgreSQL database."""

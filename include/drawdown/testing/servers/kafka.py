@@ -24,7 +24,7 @@ from drawdown.processes.background import Background, last_lines
 from drawdown.processes.ports import LOOPBACK, free_ports, is_free
 
 START_TIMEOUT = 60.0
-# A short life on few cores: a small heap, a collector without threads, the compiler that starts fast.
+# For a short life on few cores: a small heap, a collector without threads, the compiler that starts fast.
 JVM_OPTIONS = ("-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 
 _PROPERTIES = """\
@@ -71,7 +71,7 @@ class KafkaServer:
 
     Args:
         folder: holds data, settings, log and pid file; made if missing.
-        port: of the broker on 127.0.0.1; 0: a free one. The controller's is always a free one.
+        port: the broker's port on 127.0.0.1; 0: a free one. The controller always gets a free one.
         state_dir: the ``.drawdown`` that holds ``broker-jars/``; by default the folder's parent.
     """
 
@@ -92,9 +92,9 @@ class KafkaServer:
         self.stop()
 
     def start(self, *, detached: bool = False) -> None:
-        """Start and wait until it answers a metadata request; on any failure nothing is left running.
+        """Start the broker and wait until it answers a metadata request; a failed start leaves none running.
 
-        Unless ``detached``, the broker ends when this process does, however it ends.
+        Unless ``detached``, the broker ends with this process, however that ends.
         Raises MachineError ``jars.missing``, ``java.*``, ``machine.running``, ``broker.port-taken``,
         ``broker.format``, ``machine.died`` or ``broker.timeout``.
         """
@@ -120,12 +120,12 @@ class KafkaServer:
         self._address_file.write_text(self.bootstrap_servers)
 
     def stop(self) -> None:
-        """Stop it: SIGTERM, after 5 s SIGKILL; data stay, no process does. Harmless when not running."""
+        """Stop the broker: SIGTERM, after 5 s SIGKILL; its data stay. Does nothing when it is not running."""
         self._background.stop()
         self._address_file.unlink(missing_ok=True)
 
     def running_at(self) -> str | None:
-        """The address of the broker running in this folder, whoever started it; None if there is none."""
+        """Return the address of the broker running in this folder, by whatever process; None without one."""
         if self._background.pid() is None or not self._address_file.exists():
             return None
         return self._address_file.read_text()
@@ -154,7 +154,7 @@ class KafkaServer:
         return settings
 
     def _format(self, run: list[str], settings: Path) -> None:
-        """Give a new data folder its cluster id (``kafka-storage format``); a formatted one is left alone."""
+        """Give a new data folder a cluster id (``kafka-storage format``); a formatted one stays as it is."""
         if (self.folder / "data" / "meta.properties").exists():
             return
         cluster_id = urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
@@ -174,7 +174,7 @@ class KafkaServer:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
-        # Its own log lines say "connection refused" once a try until the broker is up: not news.
+        # Until the broker is up, the client would log "connection refused" for each try.
         client = AdminClient({"bootstrap.servers": self.bootstrap_servers, "log_level": 0})
         deadline = time.monotonic() + START_TIMEOUT
         while True:
@@ -194,7 +194,7 @@ class KafkaServer:
 
 
 def _scala_library() -> Path:
-    """Spark's own copy: MavenUtils leaves this one artifact out of everything it resolves."""
+    """Return Spark's own copy: MavenUtils leaves this artifact out of everything it resolves."""
     folder = spark_home() / "jars"
     for jar in folder.glob("scala-library-2.13.*.jar"):
         return jar
@@ -204,7 +204,7 @@ def _scala_library() -> Path:
 
 
 def main() -> int:
-    """``start [PORT]``, ``stop`` or ``status`` of the broker in the current project's ``.drawdown/kafka``."""
+    """Run ``start [PORT]``, ``stop`` or ``status`` for the broker in the project's ``.drawdown/kafka``."""
     broker = KafkaServer(Path.cwd() / ".drawdown" / "kafka", int(sys.argv[2]) if len(sys.argv) > 2 else 0)
     try:
         if sys.argv[1:2] == ["start"]:

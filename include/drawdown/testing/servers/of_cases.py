@@ -1,4 +1,4 @@
-"""The servers that cases need beside Spark: a broker and a database server of their own, gone afterwards."""
+"""The temporary servers that cases need besides Spark: a broker and a database server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def speaks_kafka(pipeline: Pipeline) -> bool:
 
 @contextmanager
 def with_broker(project: Project, folder: Path) -> Iterator[Project]:
-    """The project with every broker replaced by one that was started for it."""
+    """Start a broker, and yield the project with every broker replaced by it."""
     from drawdown.jvm.home import machine_root
     from drawdown.testing.servers.kafka import KafkaServer
 
@@ -34,7 +34,7 @@ def with_broker(project: Project, folder: Path) -> Iterator[Project]:
 
 @contextmanager
 def database_server(cases: Sequence[Case]) -> Iterator[PostgresServer | None]:
-    """A PostgreSQL server when one of the cases writes to one. Raises MachineError ``postgres.missing``."""
+    """Start a PostgreSQL server if a case writes to one. Raises MachineError ``postgres.missing``."""
     if not any(case.pipeline.sink.format == "postgres" for case in cases):
         yield None
         return
@@ -45,7 +45,7 @@ def database_server(cases: Sequence[Case]) -> Iterator[PostgresServer | None]:
 
 
 def with_database(project: Project, pipeline: Pipeline, server: PostgresServer | None) -> Project:
-    """The project with every database replaced by an empty one that has the schema of the sink's table."""
+    """Return the project with every database replaced by an empty one with the sink table's schema."""
     if server is None or pipeline.sink.format != "postgres":
         return project
     import psycopg

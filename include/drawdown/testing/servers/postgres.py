@@ -1,4 +1,4 @@
-"""A throw-away PostgreSQL server of this machine: for `drawdown test` and for tests, gone afterwards."""
+"""A temporary PostgreSQL server on this machine, for `drawdown test` and for tests."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ from drawdown.processes.background import Background, last_lines
 from drawdown.processes.ports import LOOPBACK, free_ports
 
 DEBIAN = Path("/usr/lib/postgresql")
-"""Where Debian keeps server programs, out of PATH: ``<version>/bin``."""
+"""Where Debian keeps server programs, which are not on PATH: ``<version>/bin``."""
 
 START_TIMEOUT = 60.0
-# Durability is off: the data are gone with the server, and it is stopped, not cut off from its disk.
+# Durability is off, because the data are removed with the server.
 _SETTINGS = {"listen_addresses": LOOPBACK, "fsync": "off", "max_connections": 120}
 
 
 class PostgresServer:
     """``with PostgresServer() as server``: host, port, user, password; ``create_database()`` gives a URL.
 
-    The server ends when this process does, however it ends. As root it runs as the user ``postgres``,
-    since PostgreSQL refuses root.
+    The server ends with this process, however that ends. As root it runs as the user ``postgres``,
+    because PostgreSQL refuses root.
     """
 
     user = "drawdown"
@@ -39,7 +39,7 @@ class PostgresServer:
         self.password = secrets.token_hex(12)
         self.port = 0
         self._programs = _programs()
-        # Not in a folder of a caller: its parents may be closed to the user postgres.
+        # Not in a caller's folder: the user postgres may not be allowed to enter its parents.
         self._folder = Path(tempfile.mkdtemp(prefix="drawdown-postgres-", dir="/tmp"))
         self._background = Background("postgres", self._folder / "control")
         self._names = count(1)
@@ -61,7 +61,7 @@ class PostgresServer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def start(self) -> None:
-        """Start, on the port it had before or a free one, and wait until it answers.
+        """Start, on its earlier port or a free one, and wait until it answers.
 
         Raises MachineError ``machine.died`` or ``postgres.timeout``.
         """
@@ -77,12 +77,12 @@ class PostgresServer:
             raise
 
     def stop(self) -> None:
-        """Stop at once, as a crash would; ``start`` brings it back with its data."""
+        """Stop at once, like a crash; ``start`` starts it again with its data."""
         self._run("pg_ctl", "-D", self._data, "-m", "immediate", "-w", "stop")
         self._background.stop()
 
     def create_database(self) -> str:
-        """Make an empty database and give its URL, postgresql://USER:PASSWORD@HOST:PORT/NAME."""
+        """Create an empty database and return its URL, postgresql://USER:PASSWORD@HOST:PORT/NAME."""
         import psycopg
         from psycopg import sql
 
@@ -92,7 +92,7 @@ class PostgresServer:
         return self.url(name)
 
     def url(self, database: str) -> str:
-        """The address of a database of this server."""
+        """Return the address of a database of this server."""
         return f"postgresql://{self.user}:{self.password}@{self.host}:{self.port}/{database}"
 
     @property
@@ -133,7 +133,7 @@ class PostgresServer:
                 return
 
     def _run(self, program: str, *arguments: object) -> None:
-        # Output goes to a file: a pipe would stay open in the server and never end.
+        # Output goes to a file, because the server would keep a pipe open forever.
         with (self._folder / "output").open("w+") as output:
             done = subprocess.run(
                 [*_as_server_user(), str(self._programs / program), *map(str, arguments)],
@@ -147,7 +147,7 @@ class PostgresServer:
             said: Any = output.read().strip()
         if done.returncode:
             raise MachineError(
-                "postgres.program", f"{program} failed: {said}", do="look at what it says; is the disk full?"
+                "postgres.program", f"{program} failed: {said}", do="read the log; is the disk full?"
             )
 
 
@@ -158,7 +158,7 @@ def _as_server_user() -> list[str]:
 
 
 def _programs() -> Path:
-    """The newest of Debian's; elsewhere they are on PATH."""
+    """Return the folder of Debian's newest version; elsewhere the programs are on PATH."""
     versions = sorted(DEBIAN.glob("*/bin/initdb"), key=lambda initdb: int(initdb.parts[-3]))
     if versions:
         return versions[-1].parent

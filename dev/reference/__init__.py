@@ -1,0 +1,1 @@
+"""Parts of the reference pages: values in words, and what kinds of sources and sinks have."""

@@ -1,0 +1,1 @@
+"""Commands for a person's decisions about rows: held slices, the quarantine, a rebuild's output."""

@@ -1,0 +1,1 @@
+"""Commands for data that runs keep: checkpoints, state, records, a pipeline's name."""

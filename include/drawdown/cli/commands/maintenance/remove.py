@@ -1,0 +1,42 @@
+"""`drawdown remove`: deletes what a pipeline has left whose folder is gone. Needs no Spark."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from drawdown.cli.arguments import Name
+from drawdown.cli.confirm import confirm
+from drawdown.cli.screen import out
+from drawdown.spec import load_project
+from drawdown.values.text import counted
+
+
+def remove(
+    name: Name,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+) -> None:
+    """Delete checkpoints, snapshots, quarantine and records of a pipeline whose folder is gone.
+
+    Its table or topic stays. There is no way back. `drawdown upkeep --all` lists such pipelines.
+    """
+    from drawdown.application import new_run_id
+    from drawdown.metastore import this_process
+    from drawdown.upkeep.removed import refuse, removed_pipelines
+    from drawdown.upkeep.removed import remove as delete
+    from drawdown.workspace import Workspace
+
+    project = load_project()
+    with Workspace.open(project) as workspace:
+        refuse(workspace, name)
+        if not yes:
+            [left] = [each for each in removed_pipelines(workspace) if each.name == name]
+            question = f"{left}\nDelete all of it, for good?"
+            confirm(question, "remove.unasked", f"drawdown remove {name} --yes")
+        done = delete(workspace, name, new_run_id(), this_process())
+    out().print(
+        f"[green]✓[/] {counted(done.files, 'file')}, {counted(done.bytes, 'byte')} and the records of {name}"
+        " are gone",
+        highlight=False,
+    )

@@ -1,0 +1,40 @@
+"""`drawdown rename`: what is kept under a pipeline's old name is kept under its new one. Needs no Spark."""
+
+from __future__ import annotations
+
+import getpass
+from dataclasses import replace
+from typing import Annotated
+
+import typer
+
+from drawdown.cli.arguments import By, MaybeWhy
+from drawdown.cli.screen import out
+from drawdown.credentials import collect
+from drawdown.spec import load_pipeline, load_project
+
+
+def rename(
+    old: Annotated[str, typer.Argument(metavar="OLD", show_default=False)],
+    new: Annotated[str, typer.Argument(metavar="NEW", show_default=False)],
+    why: MaybeWhy = "",
+    by: By = None,
+) -> None:
+    """Give a pipeline's checkpoint, history, leases, held slices, rebuilds and quarantine to its new name.
+
+    First rename its folder, and write `first_name: OLD` into its pipeline.yaml: the sink goes on to know its
+    batches by that. Cut off half-way, the same command completes it.
+    """
+    from drawdown.application import new_run_id
+    from drawdown.metastore import this_process
+    from drawdown.recovery.rename import KIND
+    from drawdown.recovery.rename import rename as give_name
+    from drawdown.recovery.request import Request
+    from drawdown.workspace import Workspace
+
+    project = load_project()
+    pipeline = load_pipeline(project, new)
+    request = Request(KIND, new_run_id(), this_process(), by or getpass.getuser(), why)
+    with Workspace.open(project) as workspace:
+        give_name(replace(workspace, project=collect(project, [pipeline])), pipeline, old, request)
+    out().print(f"[green]✓[/] {old} is {new} now", highlight=False)

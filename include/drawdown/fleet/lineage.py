@@ -1,0 +1,83 @@
+"""Which pipelines and tables feed which, by the paths, topics and schedules of the specs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from drawdown.spec import Pipeline
+from drawdown.spec.project_wide.order import upstreams
+from drawdown.spec.sink import Sink
+from drawdown.spec.source import Source
+
+
+@dataclass(frozen=True)
+class Node:
+    """One pipeline.
+
+    Attributes:
+        reads: by source what it reads: `landing/clicks (json)`.
+        writes: the same of its sink.
+        feeds: the pipelines that read its output, or wait for it.
+    """
+
+    pipeline: str
+    reads: dict[str, str]
+    writes: str
+    feeds: tuple[str, ...]
+
+
+def lineage(pipelines: Sequence[Pipeline]) -> dict[str, Node]:
+    """Return a node by the name of every pipeline."""
+    above = {each.name: {*upstreams(each, pipelines), *_by_topic(each, pipelines)} for each in pipelines}
+    return {
+        each.name: Node(
+            each.name,
+            {name: _source(source) for name, source in each.sources.items()},
+            _sink(each.sink),
+            tuple(sorted(name for name, feeders in above.items() if each.name in feeders)),
+        )
+        for each in pipelines
+    }
+
+
+def around(nodes: dict[str, Node], name: str) -> dict[str, Node]:
+    """Return a pipeline's node with all that feed it, directly or not, and all that it feeds."""
+    found = {name, *_reached(name, {node.pipeline: node.feeds for node in nodes.values()})}
+    feeders = {each: tuple(node.pipeline for node in nodes.values() if each in node.feeds) for each in nodes}
+    found |= _reached(name, feeders)
+    return {
+        each.pipeline: Node(
+            each.pipeline, each.reads, each.writes, tuple(fed for fed in each.feeds if fed in found)
+        )
+        for each in nodes.values()
+        if each.pipeline in found
+    }
+
+
+def _reached(start: str, edges: dict[str, tuple[str, ...]]) -> set[str]:
+    reached, left = set[str](), [start]
+    while left:
+        new = set(edges[left.pop()]) - reached
+        reached |= new
+        left += new
+    return reached
+
+
+def _by_topic(pipeline: Pipeline, pipelines: Sequence[Pipeline]) -> list[str]:
+    read = {(source.broker, topic) for source in pipeline.sources.values() for topic in _topics(source)}
+    return [other.name for other in pipelines if (other.sink.broker, other.sink.topic) in read]
+
+
+def _topics(source: Source) -> list[str]:
+    return [topic.strip() for topic in str(source.options.get("subscribe", "")).split(",") if topic.strip()]
+
+
+def _source(source: Source) -> str:
+    what = source.path or source.table or ", ".join(_topics(source))
+    return f"{what} ({source.format})" if what else source.format
+
+
+def _sink(sink: Sink) -> str:
+    what = sink.path or sink.table or sink.topic or sink.function
+    return f"{what} ({sink.format})" if what else sink.format

@@ -1,0 +1,155 @@
+"""How a pipeline stands: one word, why, and the command to type next. From the metastore's records alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Literal, NamedTuple, get_args
+
+from drawdown.error_registry import error_entries
+from drawdown.errors import RefusedError, SpecError
+from drawdown.held.deadlines import Term, terms
+from drawdown.metastore.records import BatchStatus, Run
+from drawdown.spec import Pipeline, load_pipeline
+from drawdown.values.text import counted
+from drawdown.workspace import Workspace
+
+State = Literal["failed", "refused", "held", "stale", "waiting", "never ran", "running", "ok"]
+WORST_FIRST: tuple[State, ...] = get_args(State)
+
+RECENT = 12
+"""Runs that are looked at, newest first."""
+_UNSETTLED: tuple[BatchStatus, ...] = ("staged", "committed", "passed")
+
+
+class Finding(NamedTuple):
+    """`why` and the command `do` are empty where all is well."""
+
+    state: State
+    why: str = ""
+    do: str = ""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is recorded of one pipeline.
+
+    Attributes:
+        broken: why its spec cannot be read.
+        runs: the last ones that bring output forward, newest first, without their progress.
+        is_leased: whether a run holds its checkpoint now.
+        unsettled: batches that are neither published nor held.
+        held: slices that wait for a decision.
+        published_at: when rows became visible last; None: never.
+        since: the same, or the start of the first run; None before it.
+        promise: `freshness:`.
+        now: by the metastore's clock: when all this was read.
+    """
+
+    pipeline: str
+    broken: SpecError | None
+    runs: Sequence[Run]
+    is_leased: bool
+    unsettled: int
+    held: Sequence[Term]
+    published_at: datetime | None
+    since: datetime | None
+    promise: timedelta | None
+    now: datetime
+
+    @property
+    def age(self) -> timedelta | None:
+        """For how long nothing has become visible."""
+        return None if self.since is None else self.now - self.since
+
+    @property
+    def is_late(self) -> bool:
+        """Whether `freshness:` is broken, as the DAG drawdown__freshness judges it."""
+        return self.promise is not None and self.age is not None and self.age > self.promise
+
+    @cached_property
+    def finding(self) -> Finding:
+        """The worst that can be said."""
+        return next(self._findings(), Finding("ok"))
+
+    def _findings(self) -> Iterator[Finding]:
+        name, last = self.pipeline, self.runs[0] if self.runs else None
+        if self.broken is not None:
+            why = f"{self.broken.id}: {_first(self.broken.what)}"
+            yield Finding("refused", why, f"drawdown validate {name}")
+        if last is not None and not self.is_leased and not (self.held and _by_audit(last)):
+            yield from _of_run(last)
+        if self.held:
+            why = f"{self.held[0].text}{'; further slices wait' if len(self.held) > 1 else ''}"
+            yield Finding("held", why, self.held[0].do)
+        if self.is_leased:
+            yield Finding("running", "", f"drawdown logs {name} --follow")
+        if self.is_late:
+            yield Finding("stale", "nothing was published within `freshness:`", f"drawdown run {name}")
+        if self.unsettled:
+            why = f"{counted(self.unsettled, 'batch')} not published yet, and no run is active"
+            yield Finding("waiting", why, f"drawdown run {name}")
+        if last is None:
+            yield Finding("never ran", "", f"drawdown run {name}")
+
+
+def standings(workspace: Workspace, names: Sequence[str]) -> list[Standing]:
+    """Of these pipelines, worst first, then by name."""
+    found = [_look(workspace, name) for name in names]
+    return sorted(found, key=lambda each: (WORST_FIRST.index(each.finding.state), each.pipeline))
+
+
+def _look(workspace: Workspace, name: str) -> Standing:
+    metastore, spec = workspace.metastore, _spec(workspace, name)
+    checkpoint = metastore.active_checkpoint(name)
+    return Standing(
+        name,
+        broken=spec if isinstance(spec, SpecError) else None,
+        runs=metastore.recent_runs(name, RECENT),
+        is_leased=metastore.holder_of(name) is not None,
+        unsettled=0
+        if checkpoint is None
+        else len(metastore.batches(name, checkpoint.generation, _UNSETTLED)),
+        held=terms(workspace, name),
+        published_at=metastore.published_at(name),
+        since=metastore.last_published(name),
+        promise=spec.freshness.delta if isinstance(spec, Pipeline) and spec.freshness else None,
+        now=metastore.now(),
+    )
+
+
+def _spec(workspace: Workspace, name: str) -> Pipeline | SpecError:
+    try:
+        return load_pipeline(workspace.project, name)
+    except SpecError as error:
+        return error
+
+
+def _of_run(run: Run) -> Iterator[Finding]:
+    """What the newest run leaves to do."""
+    if run.state in ("running", "crashed"):
+        why = "the run's process ended without a word; the next run completes its work"
+        yield Finding("failed", why, f"drawdown run {run.pipeline}")
+    elif run.state == "failed":
+        error = run.error or {"id": "unknown", "what": "no reason was recorded"}
+        yield Finding(
+            "refused" if _is_refusal(error["id"]) else "failed",
+            f"{error['id']}: {_first(error['what'])}",
+            f"drawdown logs {run.pipeline} {run.run_id}",
+        )
+
+
+def _by_audit(run: Run) -> bool:
+    return run.state == "succeeded" or run.verdict in ("fail", "error")
+
+
+def _is_refusal(error_id: str) -> bool:
+    """Whether nothing was touched, so that a change of the spec, or a decision, is what helps."""
+    entry = error_entries().get(error_id)
+    return entry is not None and set(entry.exit_codes) <= {SpecError.exit_code, RefusedError.exit_code}
+
+
+def _first(text: str) -> str:
+    return text.splitlines()[0] if text else ""

@@ -1,0 +1,1 @@
+"""Rules about operators that keep state: joins, windows, deduplication, the user's functions."""

@@ -1,0 +1,1 @@
+"""When a pipeline runs, in which micro-batches, and how Airflow runs its tasks."""
