@@ -15,8 +15,9 @@ NOTHING_NEW = "nothing new"
 
 
 def new_run_id() -> str:
-    """Sorts by time: 20260131T093000-1a2b3c4d."""
-    return f"{datetime.now(UTC):%Y%m%dT%H%M%S}-{uuid.uuid4().hex[:8]}"
+    """Return an id that sorts by time, to the millisecond: 20260131T093000250-1a2b3c4d."""
+    now = datetime.now(UTC)
+    return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-{uuid.uuid4().hex[:8]}"
 
 
 def note_unstarted(

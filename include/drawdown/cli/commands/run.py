@@ -46,6 +46,7 @@ def run(
 
     project = load_project()
     pipelines = chosen(project, names or [], every=every)
+    _refuse_several_clusters(pipelines)
     with Workspace.open(project) as workspace:
         wrong = _mistakes(workspace, pipelines)
         for error in wrong.values():
@@ -103,7 +104,6 @@ def _drain(workspace: Workspace, pipelines: Sequence[Pipeline]) -> _Ended:
     from drawdown.application import SparkApplication, new_run_id
     from drawdown.launch.clustered import clustered
 
-    _refuse_several_clusters(pipelines)
     workspace = replace(workspace, project=collect(workspace.project, pipelines))
     origin = {"command_id": new_run_id(), "command": "drawdown run", "by": getpass.getuser()}
     with (
