@@ -7,6 +7,14 @@ from pathlib import Path
 from drawdown.launch.standalone.cluster_folder import MARK, clusters_dir
 from tests.support.waiting import until
 
+_ONLY_THERE = """
+def transform(sources):
+    events = sources["events"]
+    master = events.sparkSession.sparkContext.master
+    if not master.startswith("spark://127.0.0.1:"):
+        raise ValueError(f"this application has no cluster: {{master}}")
+    return events.selectExpr({columns})
+"""
 EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
@@ -37,3 +45,10 @@ def until_nothing_is_left(root: Path) -> None:
     """No process, and no folder."""
     until(lambda: not processes(root), 120)
     assert folders(root) == []
+
+
+def transform_only_there(folder: Path, *columns: str) -> None:
+    """Give a pipeline a transform of these SQL expressions that fails where Spark's master is no cluster."""
+    spec = folder / "pipeline.yaml"
+    spec.write_text(spec.read_text().replace("transform.sql", "transform.py"))
+    (folder / "transform.py").write_text(_ONLY_THERE.format(columns=", ".join(map(repr, columns))))

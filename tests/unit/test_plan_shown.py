@@ -15,6 +15,7 @@ from drawdown.plan.preflight import Preflight
 from drawdown.verdicts import PlanVerdict
 
 NOTE = PlanVerdict("note", "watermark.note", "a note that can wait")
+ALLOWED = PlanVerdict("allowed", "checkpoint.change-allowed", "a filter has changed")
 WARNING = PlanVerdict("warning", "join.unbounded", "state grows without end", do="add a time bound")
 START = Plan(
     pipeline="sales",
@@ -60,3 +61,9 @@ def test_a_warning_comes_next_and_notes_only_when_asked_for() -> None:
     everything = shown(START, verbose=True)
     assert any("a note that can wait" in line for line in everything)
     assert everything[-1] == "- source events: 1 new file"
+
+
+def test_a_change_that_the_checkpoint_takes_is_shown_to_whom_made_it() -> None:
+    lines = shown(replace(START, verdicts=(ALLOWED, NOTE)))
+    assert any("a filter has changed" in line for line in lines)
+    assert not any("a note that can wait" in line for line in lines)

@@ -1,4 +1,4 @@
-"""Formats a plan for a terminal: the answer first, then refusals and warnings, then what a run would read."""
+"""Formats a plan for a terminal: the answer first, then what it is about, then what a run would read."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def plan_parts(found: Plan, *, verbose: bool) -> Iterator[RenderableType]:
     """Yield the parts, from top to bottom.
 
     Args:
-        verbose: also notes, changes that the checkpoint takes, state, and why there is something to do.
+        verbose: also notes, state, and why there is something to do.
     """
     from rich.text import Text
 
@@ -41,13 +41,14 @@ def plan_parts(found: Plan, *, verbose: bool) -> Iterator[RenderableType]:
 
     said, style = _ANSWERS[found.answer]
     yield Text.assemble(f"{found.pipeline}: ", ("the next run " + said, style))
-    matter = [each for each in found.verdicts if each.level in ("refused", "warning")]
+    # An allowed change is one that somebody has just made to the spec, and asks about.
+    matter = [each for each in found.verdicts if each.level != "note"]
     for each in matter:
         yield _verdict(each)
     columns = [Column("source", "text"), Column("a run would read", "text")]
     yield listing(columns, list(amounts(found.waiting).items()))
     yield Text(f"{_FITS[found.fit.fits]}: {found.fit.why}")
-    rest = [each for each in found.verdicts if each not in matter]
+    rest = [each for each in found.verdicts if each.level == "note"]
     if verbose:
         yield from _details(found, rest)
     elif rest:
