@@ -18,14 +18,16 @@ from drawdown.credentials import CREDENTIALS, Login, collect, hand_over
 from drawdown.errors import SpecError
 from drawdown.metastore import Metastore
 from drawdown.spec import load_pipeline, load_project
-from tests.support.dag_project import DagProject
+from tests.support.dag_project import ROOT, DagProject
 from tests.support.dag_runs import Runs
+from tests.support.login_broker import LoginBroker
+from tests.support.topics import Topic
 
 PASSWORD = "correct-horse-battery"
 BROKER = """
 brokers:
   default:
-    bootstrap_servers: localhost:1
+    bootstrap_servers: "{servers}"
     security_protocol: SASL_PLAINTEXT
     sasl_mechanism: PLAIN
     connection: kafka_login
@@ -39,18 +41,26 @@ sink: {format: delta, path: tables/events, schema: schemas/events.ddl, publish: 
 
 @pytest.fixture
 def project(tmp_path: Path) -> DagProject:
-    project = DagProject(tmp_path / "project", more=BROKER, retries=0)
+    return project_of(tmp_path, "localhost:1")
+
+
+def project_of(folder: Path, servers: str) -> DagProject:
+    project = DagProject(folder / "project", more=BROKER.format(servers=servers), retries=0)
     (project.pipeline("events") / "pipeline.yaml").write_text(KAFKA_PIPELINE)
     return project
 
 
 @pytest.fixture
-def runs(project: DagProject, tmp_path: Path) -> Iterator[Runs]:
+def runs(tmp_path: Path) -> Iterator[Runs]:
+    """Of a project whose broker takes this login and has one record waiting."""
     connection = {"conn_type": "kafka", "login": "reader", "password": PASSWORD}
-    runs = Runs(project, tmp_path / "airflow", {"AIRFLOW_CONN_KAFKA_LOGIN": json.dumps(connection)})
-    yield runs
-    for pid in runs.processes():
-        os.kill(pid, signal.SIGKILL)
+    with LoginBroker(tmp_path / "kafka", "reader", PASSWORD, state_dir=ROOT / ".drawdown") as broker:
+        Topic(broker, "events").write([json.dumps({"id": 1, "name": "event 1"})])
+        project = project_of(tmp_path, broker.login_servers)
+        runs = Runs(project, tmp_path / "airflow", {"AIRFLOW_CONN_KAFKA_LOGIN": json.dumps(connection)})
+        yield runs
+        for pid in runs.processes():
+            os.kill(pid, signal.SIGKILL)
 
 
 def test_the_driver_finds_the_login_in_a_private_file_and_removes_it(

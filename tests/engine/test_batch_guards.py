@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import pytest
 
+from drawdown.drain.attempt import Attempt
 from drawdown.drain.batch import EPOCH
 from drawdown.drain.drain import Drain, drain
 from drawdown.drain.planning import pending_replays
@@ -126,8 +127,9 @@ def write(batch, token):
     with sandbox.metastore() as metastore:
         workspace = Workspace(sandbox.project, metastore)
         context = RunContext("r1", "test", given_up=lambda: STUCK if flag.exists() else None)
+        pipeline = load_pipeline(sandbox.project, "out")
         with pytest.raises(DrawdownError) as given_up:
-            drain(sandbox.spark, workspace, load_pipeline(sandbox.project, "out"), GxAuditor(), context)
+            drain(Attempt(sandbox.spark, workspace, pipeline, GxAuditor(), context))
         assert given_up.value is STUCK
         assert metastore.batches("out", 1) == []
         [run] = metastore.runs("out")

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from drawdown.delta.table import DeltaTableFiles
+from drawdown.drain.attempt import Attempt
 from drawdown.drain.run_context import RunContext
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.metastore import Metastore
@@ -109,11 +110,10 @@ def test_a_row_that_is_dropped_during_a_replay_stays_out(filled: Sandbox) -> Non
             return GxAuditor()(rows, pipeline, count)
 
         assert filled.spark is not None
-        pipeline, context = (
-            load_pipeline(filled.project, NAME),
-            RunContext("r1", "test", on_notice=said.append),
-        )
-        replay_interval(filled.spark, workspace, pipeline, drop_then_audit, Interval.parse(*DAY), context)
+        pipeline = load_pipeline(filled.project, NAME)
+        context = RunContext("r1", "test", on_notice=said.append)
+        attempt = Attempt(filled.spark, workspace, pipeline, drop_then_audit, context)
+        replay_interval(attempt, Interval.parse(*DAY))
     assert len(said) == 1, "it began again"
     assert values(filled) == {1: 1, 2: 2}
     assert states(filled) == {3: "dropped", 4: "dropped", 5: "dropped"}

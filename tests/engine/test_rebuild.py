@@ -6,6 +6,7 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 
+from drawdown.drain.attempt import Attempt
 from drawdown.drain.run_context import RunContext
 from drawdown.errors import RefusedError
 from drawdown.plan.version_in_use import in_use, wanted
@@ -90,9 +91,9 @@ def test_a_replay_during_which_a_rebuild_is_swapped_in_goes_on_with_its_version(
             day = Interval.parse("2024-01-02", "2024-01-03")
             context = RunContext(f"replay-{choice}", "test")
             workspace = Workspace(hourly.project, metastore)
-            assert replay(hourly.spark, workspace, used, end_then_audit, day, context).generation == (
-                2 if by_key else 1
-            )  # type: ignore[arg-type]
+            assert hourly.spark is not None
+            replayed = replay(Attempt(hourly.spark, workspace, used, end_then_audit, context), day)
+            assert replayed.generation == (2 if by_key else 1)
         assert hourly.rows() == sums(FIRST + closing, "04T01", by_key=by_key)
 
 
@@ -128,13 +129,8 @@ def test_a_drain_in_the_midst_of_a_rebuild_disturbs_neither(hourly: Hourly) -> N
     assert hourly.spark is not None
     with hourly.metastore() as metastore:
         workspace = Workspace(hourly.project, metastore)
-        run = rebuild(
-            hourly.spark,
-            workspace,
-            wanted(hourly.project, "hourly"),
-            drain_then_audit,
-            RunContext("r1", "test"),
-        )
+        pipeline, context = wanted(hourly.project, "hourly"), RunContext("r1", "test")
+        run = rebuild(Attempt(hourly.spark, workspace, pipeline, drain_then_audit, context))
     assert (run.generation, run.counts.malformed) == (2, 1)
     assert hourly.rows() == sums(FIRST + SECOND, "02T10", by_key=False)
     assert [row["generation"] for row in hourly.quarantined("hourly")] == [1]

@@ -9,6 +9,7 @@ from deltalake import DeltaTable
 from pyspark.sql import DataFrame
 from sqlalchemy import delete
 
+from drawdown.drain.attempt import Attempt
 from drawdown.drain.run_context import RunContext
 from drawdown.errors import AuditFailed, DrawdownError, SourceError
 from drawdown.held.decide import Decision, decide
@@ -153,14 +154,8 @@ def test_what_a_drain_publishes_meanwhile_is_not_lost(sandbox: Sandbox) -> None:
     with sandbox.metastore() as metastore:
         pipeline = load_pipeline(sandbox.project, "hourly")
         workspace = Workspace(sandbox.project, metastore)
-        run = replay(
-            sandbox.spark,
-            workspace,
-            pipeline,
-            drain_then_audit,
-            interval,
-            RunContext("r1", "test", on_notice=said.append),
-        )
+        context = RunContext("r1", "test", on_notice=said.append)
+        run = replay(Attempt(sandbox.spark, workspace, pipeline, drain_then_audit, context), interval)
     assert said == [f"a batch added rows of {interval} in the meantime: starting again"]
     assert run.counts.published == 2
     assert totals(sandbox) == {"01 06": 11, "03 06": 1, "03 07": 1}
@@ -183,7 +178,10 @@ def test_a_replay_that_every_drain_overtakes_gives_up_and_replaces_nothing(
         pipeline = load_pipeline(sandbox.project, "hourly")
         workspace = Workspace(sandbox.project, metastore)
         with pytest.raises(SourceError, match="during 1 attempts") as caught:
-            replay(sandbox.spark, workspace, pipeline, drain_then_audit, interval, RunContext("r1", "test"))
+            replay(
+                Attempt(sandbox.spark, workspace, pipeline, drain_then_audit, RunContext("r1", "test")),
+                interval,
+            )
         assert caught.value.id == "replay.overtaken"
         assert [run.state for run in metastore.runs("hourly") if run.run_id == "r1"] == ["failed"]
     assert totals(sandbox)["01 07"] == 1, "what the drain brought"

@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import DataFrame
 
 from drawdown.changes.protocol import NewRows
+from drawdown.drain.attempt import Attempt
 from drawdown.drain.run_context import RunContext
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import Run, StagedFile
@@ -104,9 +105,8 @@ def test_what_a_drain_publishes_meanwhile_is_not_lost(sandbox: Sandbox, database
         pipeline = load_pipeline(sandbox.project, "hourly")
         workspace = Workspace(sandbox.project, metastore)
         context = RunContext("r1", "test", on_notice=said.append)
-        run = replay(
-            sandbox.spark, workspace, pipeline, drain_then_audit, Interval.parse(*FIRST_DAY), context
-        )
+        attempt = Attempt(sandbox.spark, workspace, pipeline, drain_then_audit, context)
+        run = replay(attempt, Interval.parse(*FIRST_DAY))
     assert len(said) == 1, "it began once more"
     assert run.counts.published == 2
     assert totals(database) == {"01T06 a": 1, "01T07 late": 1, "03T06 a": 1, "03T07 a": 1}

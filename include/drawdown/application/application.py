@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +38,7 @@ from drawdown.workspace import Workspace
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from drawdown.drain.attempt import Attempt
     from drawdown.drain.run_context import RunContext
     from drawdown.quality.audit import GxAuditor
     from drawdown.quarantine.spark_replay import ReplayRequest
@@ -124,10 +125,10 @@ class SparkApplication:
             from drawdown.drain.drain import drain
             from drawdown.spark.jobs import own_jobs
 
-            context, root = self._context(pipeline, turn), session()
-            own_jobs(root, pipeline.name, turn.run_id)
-            with self._meter.charged(root, turn.run_id):
-                run = drain(root, self.workspace, pipeline, self._auditor(turn), context)
+            attempt = self._attempt(session(), pipeline, turn)
+            own_jobs(attempt.root, pipeline.name, turn.run_id)
+            with self._meter.charged(attempt.root, turn.run_id):
+                run = drain(attempt)
             return Report(pipeline.name, run)
         except DrawdownError as error:
             return Report(pipeline.name, error=error)
@@ -230,7 +231,7 @@ class SparkApplication:
         self,
         pipeline: Pipeline,
         allowed: Callable[[Pipeline], Pipeline],
-        work: Callable[[SparkSession, Workspace, Pipeline, GxAuditor, RunContext], Run],
+        work: Callable[[Attempt], Run],
     ) -> Report:
         """Run something other than a drain for one pipeline.
 
@@ -240,8 +241,7 @@ class SparkApplication:
         try:
             ready = allowed(pipeline)
             with self._spark([ready]) as session:
-                run = work(session(), self.workspace, ready, self._auditor(), self._context(ready))
-                report = Report(pipeline.name, run)
+                report = Report(pipeline.name, work(self._attempt(session(), ready)))
         except DrawdownError as error:
             report = Report(pipeline.name, error=error)
         self.watcher.finished(report)
@@ -299,8 +299,9 @@ class SparkApplication:
                 try:
                     pipeline = self._in_use(pipeline)
                     refuse_replay(self.workspace, pipeline, interval)
-                    context = self._context(pipeline)
-                    run = replay(session(), self.workspace, pipeline, GxAuditor(), interval, context)
+                    # An interval of the past is not compared with the latest slices.
+                    attempt = replace(self._attempt(session(), pipeline), auditor=GxAuditor())
+                    run = replay(attempt, interval)
                     report = Report(pipeline.name, self._offered(pipeline, run, interval))
                 except DrawdownError as error:
                     report = Report(pipeline.name, error=error)
@@ -313,6 +314,11 @@ class SparkApplication:
         for notice in notices:
             self._tell(self.watcher.notice, pipeline, f"{notice['what']}: {notice['do']}")
         return self.workspace.metastore.update_run(run.run_id, notices=notices) if notices else run
+
+    def _attempt(self, root: SparkSession, pipeline: Pipeline, turn: PipelineTask | None = None) -> Attempt:
+        from drawdown.drain.attempt import Attempt
+
+        return Attempt(root, self.workspace, pipeline, self._auditor(turn), self._context(pipeline, turn))
 
     def _context(self, pipeline: Pipeline, turn: PipelineTask | None = None) -> RunContext:
         from drawdown.drain.run_context import RunContext

@@ -25,20 +25,20 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
+from drawdown.drain.attempt import Attempt
 from drawdown.drain.batch import BatchStep, StopDrain
 from drawdown.drain.failures import UNEXPECTED, of_run
 from drawdown.drain.listener import listener_of, listening
 from drawdown.drain.planning import plan_pipeline
 from drawdown.drain.progress import RunProgress
 from drawdown.drain.reconcile import clean_up_crashed_runs, reconcile
-from drawdown.drain.run_context import RunContext
-from drawdown.drain.slice import Auditor, SliceAuditor, not_passed
+from drawdown.drain.slice import SliceAuditor, not_passed
 from drawdown.errors import DrawdownError, TransformError
 from drawdown.fault_points import durable
 from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
@@ -62,12 +62,11 @@ from drawdown.spark.batch_function import each_batch
 from drawdown.spark.jobs import end_stuck_query
 from drawdown.spark.session import reading_session
 from drawdown.spark.versions import state_formats
-from drawdown.spec import Pipeline
 from drawdown.spec.scheduling.trigger import AVAILABLE_NOW, Trigger
 from drawdown.values.interval import EPOCH
 from drawdown.values.text import counted
 from drawdown.verdicts import PlanVerdict
-from drawdown.workspace import Generation, Workspace
+from drawdown.workspace import Generation
 
 log = logging.getLogger(__name__)
 
@@ -78,13 +77,7 @@ DRAINED = "drained"
 ASKED_TO_STOP = "asked to stop"
 
 
-def drain(
-    root: SparkSession,
-    workspace: Workspace,
-    pipeline: Pipeline,
-    auditor: Auditor,
-    context: RunContext,
-) -> Run:
+def drain(attempt: Attempt) -> Run:
     """Drain one pipeline, in the steps of this module's docstring.
 
     Returns:
@@ -96,21 +89,12 @@ def drain(
         AuditFailed: the slice was judged fail or error; it is not published.
         the error from ``context.given_up``: the run was cancelled in the middle of a step.
     """
-    return under_lease(
-        lambda heartbeat: Drain(root, workspace, pipeline, auditor, context, heartbeat),
-        context.record(pipeline.name),
-        workspace,
-        pipeline,
-    )
+    return under_lease(attempt, attempt.context.record(attempt.pipeline.name), partial(Drain, attempt))
 
 
-def under_lease(
-    make: Callable[[LeaseHeartbeat], Drain],
-    record: Run,
-    workspace: Workspace,
-    pipeline: Pipeline,
-) -> Run:
+def under_lease(attempt: Attempt, record: Run, make: Callable[[LeaseHeartbeat], Drain]) -> Run:
     """Take the lease, open the run record and do the work; always close both. Raises as `drain`."""
+    workspace, pipeline = attempt.workspace, attempt.pipeline
     ttl = workspace.project.lease_ttl.delta
     with durable("lease.take"):
         lease = workspace.metastore.acquire(pipeline.name, record.holder, record.run_id, ttl)
@@ -123,7 +107,7 @@ def under_lease(
             return work.run()
         except Exception as cause:  # the record must not stay `running` whatever happens
             log.debug("run %s ended with", record.run_id, exc_info=True)
-            error = work.context.given_up() or of_run(work.root, workspace, pipeline, cause)
+            error = work.context.given_up() or of_run(attempt.root, workspace, pipeline, cause)
             work.fail(error)
             raise error from (cause if error.id == UNEXPECTED else None)
 
@@ -180,15 +164,13 @@ class Tally:
 class Drain:
     """One run over the live checkpoint. A watch overrides what it does differently (watch.py)."""
 
-    root: SparkSession
-    workspace: Workspace
-    pipeline: Pipeline
-    auditor: Auditor
-    context: RunContext
+    attempt: Attempt
     heartbeat: LeaseHeartbeat
     trigger: Trigger = AVAILABLE_NOW
 
     def __post_init__(self) -> None:
+        attempt = self.attempt
+        self.workspace, self.pipeline, self.context = attempt.workspace, attempt.pipeline, attempt.context
         self.sink: SinkStage = sink_for(self.workspace, self.pipeline)
         self.quarantine = DeltaSink.quarantine(self.workspace.project, self.pipeline)
         self.tally = Tally()
@@ -210,7 +192,7 @@ class Drain:
     # 3 and 4
 
     def _open(self) -> Opened:
-        plan = plan_pipeline(self.root, self.workspace, self.pipeline, self.trigger)
+        plan = plan_pipeline(self.attempt.root, self.workspace, self.pipeline, self.trigger)
         query = plan.accepted()
         # Not earlier: a refused checkpoint has nothing to report at the end.
         self.tally.generation = plan.generation
@@ -241,7 +223,7 @@ class Drain:
         files = self.tally.batch_files = BatchFiles(
             generation, query.source_order, plan.trouble, wait=self._wait_for_files, tell=self._tell
         )
-        slice_ = SliceAuditor(generation, self.auditor, self.sink, query, self._current_lease)
+        slice_ = SliceAuditor(generation, self.attempt.auditor, self.sink, query, self._current_lease)
         return Opened(generation, query, fingerprint, plan.losses, plan.trouble, files, slice_)
 
     # 5 to 8
@@ -255,7 +237,7 @@ class Drain:
             query,
             self.sink,
             self.quarantine,
-            reading_session(self.root),
+            reading_session(self.attempt.root),
             opened.batch_files,
             lease=self._current_lease,
             stop_reason=lambda batches: self._stop_reason(batches, time.monotonic() - started),

@@ -9,34 +9,24 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
 
 from drawdown.checkpoint import CheckpointFiles
+from drawdown.drain.attempt import Attempt
 from drawdown.drain.drain import ASKED_TO_STOP, Drain, Opened, under_lease
 from drawdown.drain.progress import RunProgress
-from drawdown.drain.run_context import RunContext
-from drawdown.drain.slice import Auditor, not_passed
+from drawdown.drain.slice import not_passed
 from drawdown.drain.uncounted_watch import UncountedWatch
 from drawdown.metastore.operations.runs import WATCH
 from drawdown.metastore.records import UNCOUNTED, Run
-from drawdown.spec import Pipeline
 from drawdown.spec.scheduling.trigger import Trigger, is_uncounted
-from drawdown.workspace import Workspace
 
 KIND = WATCH
 _POLL_SECONDS = 0.5
 _ENDING_SECONDS = 0.1
 
 
-def watch(
-    root: SparkSession,
-    workspace: Workspace,
-    pipeline: Pipeline,
-    auditor: Auditor,
-    context: RunContext,
-    trigger: Trigger,
-) -> Run:
+def watch(attempt: Attempt, trigger: Trigger) -> Run:
     """Run a pipeline until ``context.stop`` is set, a batch fails, or an audit does not pass.
 
     A continuous or real-time trigger, or asynchronous progress tracking, writes through Spark's own sink.
@@ -49,15 +39,11 @@ def watch(
     """
     origin = {}
     kind: type[Drain] = Watch
-    if is_uncounted(pipeline, trigger):
+    if is_uncounted(attempt.pipeline, trigger):
         asked = str(trigger) if trigger.kind in ("continuous", "real-time") else "asynchronous progress"
         origin, kind = {UNCOUNTED: asked}, UncountedWatch
-    return under_lease(
-        lambda heartbeat: kind(root, workspace, pipeline, auditor, context, heartbeat, trigger),
-        context.record(pipeline.name, KIND, **origin),
-        workspace,
-        pipeline,
-    )
+    record = attempt.context.record(attempt.pipeline.name, KIND, **origin)
+    return under_lease(attempt, record, lambda heartbeat: kind(attempt, heartbeat, trigger))
 
 
 @dataclass

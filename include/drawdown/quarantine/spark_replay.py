@@ -21,10 +21,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from drawdown.drain.attempt import Attempt
 from drawdown.drain.drain import Drain, under_lease
 from drawdown.drain.planning import PipelinePlan, pending_replays, plan_pipeline
-from drawdown.drain.run_context import RunContext
-from drawdown.drain.slice import Auditor
 from drawdown.errors import RefusedError, SpecError, TransformError
 from drawdown.fault_points import durable
 from drawdown.layout import scratch_of
@@ -95,14 +94,7 @@ class Judged:
         return "; ".join(parts)
 
 
-def replay(
-    root: SparkSession,
-    workspace: Workspace,
-    pipeline: Pipeline,
-    auditor: Auditor,
-    context: RunContext,
-    asked: ReplayRequest,
-) -> Run:
+def replay(attempt: Attempt, asked: ReplayRequest) -> Run:
     """Replay the chosen open rows that pass now, in the steps of this module's docstring.
 
     Returns:
@@ -114,14 +106,11 @@ def replay(
         RefusedError: ``quarantine.none``, ``quarantine.unfinished``, and as a drain.
         AuditFailed: the rows went in, but their slice is held.
     """
-    origin = {**context.origin, **asked.choice.said, "set": list(asked.patch)}
+    record = attempt.context.record(attempt.pipeline.name, KIND, **asked.choice.said, set=list(asked.patch))
     return under_lease(
-        lambda heartbeat: QuarantineReplay(
-            root, workspace, pipeline, auditor, context, heartbeat, asked=asked, origin=origin
-        ),
-        context.record(pipeline.name, KIND, **asked.choice.said, set=list(asked.patch)),
-        workspace,
-        pipeline,
+        attempt,
+        record,
+        lambda heartbeat: QuarantineReplay(attempt, heartbeat, asked=asked, origin=dict(record.origin)),
     )
 
 
@@ -149,7 +138,7 @@ class QuarantineReplay(Drain):
     origin: dict[str, Any] = field(default_factory=dict)
 
     def run(self) -> Run:
-        plan = plan_pipeline(self.root, self.workspace, self.pipeline)
+        plan = plan_pipeline(self.attempt.root, self.workspace, self.pipeline)
         plan.accepted()
         self.tally.generation = plan.generation
         pending = pending_replays(plan.generation)

@@ -12,15 +12,15 @@ rebuild/publish.py swaps the new one in.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 
 from drawdown.delta.table import DeltaTableFiles
+from drawdown.drain.attempt import Attempt
 from drawdown.drain.drain import ASKED_TO_STOP, DRAINED, Drain, Opened, under_lease
-from drawdown.drain.run_context import RunContext
-from drawdown.drain.slice import Auditor, AuditOutcome
+from drawdown.drain.slice import AuditOutcome
 from drawdown.errors import AuditFailed
 from drawdown.fault_points import durable
 from drawdown.metastore.operations.runs import REBUILD
@@ -36,17 +36,8 @@ from drawdown.spec import Pipeline
 from drawdown.workspace import Generation, Workspace
 
 
-def rebuild(
-    root: SparkSession,
-    workspace: Workspace,
-    pipeline: Pipeline,
-    auditor: Auditor,
-    context: RunContext,
-) -> Run:
+def rebuild(attempt: Attempt) -> Run:
     """Drain a shadow of the pipeline and compare it, in the steps of this module's docstring.
-
-    Args:
-        pipeline: the version to rebuild.
 
     Returns:
         The finished run record, of kind ``rebuild``.
@@ -54,6 +45,7 @@ def rebuild(
     Raises:
         RefusedError: see `refuse_rebuild`; ``rebuild.more-late``. Else as `drain`.
     """
+    workspace, pipeline = attempt.workspace, attempt.pipeline
     refuse_rebuild(workspace, pipeline)
     refuse_other_generation(workspace, pipeline)
     live = live_of(workspace.metastore, pipeline.name)
@@ -66,16 +58,11 @@ def rebuild(
 
     def judge(rows: DataFrame, of: Pipeline, count: int) -> AuditOutcome:
         # Slices of a rebuild do not belong to the history, so they are not compared with it.
-        return auditor(rows, of.judged_alone(), count)
+        return attempt.auditor(rows, of.judged_alone(), count)
 
-    return under_lease(
-        lambda heartbeat: Rebuild(
-            root, Workspace(workspace.project, beside), shadow, judge, context, heartbeat, basis=basis
-        ),
-        context.record(pipeline.name, REBUILD),
-        Workspace(workspace.project, beside),
-        shadow,
-    )
+    apart = replace(attempt, workspace=Workspace(workspace.project, beside), pipeline=shadow, auditor=judge)
+    record = attempt.context.record(pipeline.name, REBUILD)
+    return under_lease(apart, record, lambda heartbeat: Rebuild(apart, heartbeat, basis=basis))
 
 
 @dataclass(frozen=True)
@@ -125,7 +112,7 @@ class Rebuild(Drain):
     def _compare(self, generation: Generation) -> dict[str, Any]:
         checkpoint = generation.checkpoint
         assert checkpoint is not None
-        session = reading_session(self.root)
+        session = reading_session(self.attempt.root)
         live = ComparedTable(session, self.basis.uri, self.basis.version)
         shadow = ComparedTable(session, output_uri(self.workspace.project, self.pipeline))
         last = last_batch(self.workspace.metastore, checkpoint)

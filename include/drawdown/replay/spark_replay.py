@@ -22,14 +22,13 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StructField, StructType
 
+from drawdown.drain.attempt import Attempt
 from drawdown.drain.failures import of_run
 from drawdown.drain.planning import plan_pipeline
-from drawdown.drain.run_context import RunContext
-from drawdown.drain.slice import Auditor
 from drawdown.errors import AuditFailed, SourceError
 from drawdown.fault_points import durable
 from drawdown.metastore.lease_heartbeat import LeaseHeartbeat, wait_for_lease
@@ -50,21 +49,12 @@ from drawdown.sinks.upsert import refuse_duplicate_keys
 from drawdown.sources.replay_basis import ReplayBasis
 from drawdown.sources.spark_bounded import BoundedReading
 from drawdown.spark.texts import refusing_other_bytes
-from drawdown.spec import Pipeline
 from drawdown.values.interval import Interval
-from drawdown.workspace import Workspace
 
 _ATTEMPTS = 5
 
 
-def replay(
-    root: SparkSession,
-    workspace: Workspace,
-    pipeline: Pipeline,
-    auditor: Auditor,
-    interval: Interval,
-    context: RunContext,
-) -> Run:
+def replay(attempt: Attempt, interval: Interval) -> Run:
     """Replay one interval, in the steps of this module's docstring.
 
     Returns:
@@ -75,31 +65,30 @@ def replay(
         AuditFailed: the rows were judged fail or error; nothing is replaced.
         BusyError: asked to stop while waiting for another replay.
     """
+    workspace, pipeline = attempt.workspace, attempt.pipeline
     between = [interval.start.isoformat(), interval.end.isoformat()]
-    record = context.record(pipeline.name, REPLAY, interval=between)
-    work = _Replay(root, workspace, pipeline, auditor, interval, context)
+    record = attempt.context.record(pipeline.name, REPLAY, interval=between)
+    work = _Replay(attempt, interval)
     with work.in_turn(f"{pipeline.name}#replay {interval.name}"):
         workspace.metastore.crash_replays(record)
         workspace.metastore.start_run(record)
         try:
             return work.run()
         except Exception as cause:  # noqa: BLE001 - the record must not stay `running` whatever happens
-            error = of_run(root, workspace, pipeline, cause)
+            error = of_run(attempt.root, workspace, pipeline, cause)
             work.finish("failed", error=error.as_dict())
             raise error from None
 
 
 @dataclass
 class _Replay:
-    root: SparkSession
-    workspace: Workspace
-    pipeline: Pipeline
-    auditor: Auditor
+    attempt: Attempt
     interval: Interval
-    context: RunContext
     decided: DecidedRows = field(init=False)
 
     def __post_init__(self) -> None:
+        self.workspace, self.context = self.attempt.workspace, self.attempt.context
+        self.pipeline = self.attempt.pipeline
         self.storage = self.workspace.storage
         self.folder = staged_folder(self.pipeline.name, self.interval)
         self.rows = f"{self.folder}/rows"
@@ -141,7 +130,7 @@ class _Replay:
     # 3 to 6
 
     def _stage_and_judge(self, basis: ReplayBasis) -> Verdict:
-        query = plan_pipeline(self.root, self.workspace, self.pipeline).accepted()
+        query = plan_pipeline(self.attempt.root, self.workspace, self.pipeline).accepted()
         refuse_no_time(query.schema, self.pipeline, self.interval)
         reach = Reach(query, self.pipeline, self.interval)
         reach.refuse_far()
@@ -150,7 +139,7 @@ class _Replay:
             self._stage(query, basis, undated=not reach.is_known)
         rows = query.session.read.schema(query.schema).parquet(self.storage.path(self.rows))
         self.counts = replace(self.counts, staged=rows.count())
-        said = self.auditor(rows, self.pipeline.judged_alone(), self.counts.staged)
+        said = self.attempt.auditor(rows, self.pipeline.judged_alone(), self.counts.staged)
         self.known["verdict"] = said.outcome
         last = basis.batch.batch_id
         run_id, generation = self.context.run_id, basis.checkpoint.generation
