@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import get_args
 
 from drawdown import errors
-from drawdown.verdicts import Level
+from drawdown.plan_verdicts import Level
 
 LIBRARY = Path(__file__).resolve().parents[1] / "include" / "drawdown"
 CLASSES = {

@@ -11,7 +11,7 @@ import yaml
 from dev.reference.kinds import settings, sinks, sources
 from dev.reference.values import value_words
 from drawdown.spec.json_schema import FILES, schema_of
-from drawdown.spec.key_reference import FileText, KeyText, Node, Place, file_text, places, resolved
+from drawdown.spec.key_reference import FileText, KeyPlace, KeyText, Node, file_text, places, resolved
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 _MADE = """\
@@ -43,19 +43,19 @@ def page(name: str) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _sections(found: Iterable[Place]) -> Iterator[tuple[str, list[Place]]]:
+def _sections(found: Iterable[KeyPlace]) -> Iterator[tuple[str, list[KeyPlace]]]:
     """The places by the mapping that holds them, in the order of the file."""
-    by_section: dict[str, list[Place]] = {}
+    by_section: dict[str, list[KeyPlace]] = {}
     for place in found:
         by_section.setdefault(place.section, []).append(place)
     for section, members in by_section.items():
         yield section.removesuffix(".NAME"), members
 
 
-def _rows(found: list[Place], said: FileText, schema: Node) -> Iterator[str]:
+def _rows(found: list[KeyPlace], said: FileText, schema: Node) -> Iterator[str]:
     """One line for each key; kinds that describe a key in the same words share one."""
     kinds = {place.kind for place in found if place.kind}
-    by_key: dict[str, list[Place]] = {}
+    by_key: dict[str, list[KeyPlace]] = {}
     for place in found:
         by_key.setdefault(said.key(place), []).append(place)
     for key, same in by_key.items():
@@ -66,7 +66,7 @@ def _of_kinds(kinds: Collection[str], all_kinds: Collection[str]) -> str:
     return "" if len(kinds) >= len(all_kinds) else f"<br>of {', '.join(f'`{kind}`' for kind in kinds)}"
 
 
-def _row(place: Place, text: KeyText, schema: Node, kinds: str) -> str:
+def _row(place: KeyPlace, text: KeyText, schema: Node, kinds: str) -> str:
     has_section = bool(resolved(_inner(place.node), schema)[0])
     anchor = "".join(char for char in place.path.lower() if char.isalnum() or char in "_-")
     name = f"[`{place.name}`](#{anchor})" if has_section else f"`{place.name}`"
@@ -97,7 +97,7 @@ def _inner(node: Node) -> Node:
     return _inner(node["items"]) if "items" in node else node
 
 
-def _default(place: Place, text: KeyText) -> str:
+def _default(place: KeyPlace, text: KeyText) -> str:
     if text.default:
         return text.default
     if place.required:

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     )
     from drawdown.metastore.records import Counts, Run
     from drawdown.plan.preflight import Preflight
+    from drawdown.plan_verdicts import PlanVerdict
     from drawdown.sinks.token import BatchToken
-    from drawdown.verdicts import PlanVerdict
 
 _PUBLIC = {
     "drawdown.api": ("Pipeline", "Project"),
@@ -39,7 +39,7 @@ _PUBLIC = {
     "drawdown.metastore.records": ("Counts", "Run"),
     "drawdown.plan.preflight": ("Preflight",),
     "drawdown.sinks.token": ("BatchToken",),
-    "drawdown.verdicts": ("PlanVerdict",),
+    "drawdown.plan_verdicts": ("PlanVerdict",),
 }  # fmt: skip
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 

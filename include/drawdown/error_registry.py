@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from drawdown import errors
 from drawdown.errors import DrawdownError
-from drawdown.verdicts import Level
+from drawdown.plan_verdicts import Level
 
 LIBRARY = Path(__file__).parent
 FILE = "errors.toml"

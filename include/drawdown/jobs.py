@@ -1,5 +1,5 @@
 """What jobs/*.py of a project call: `from drawdown.jobs import drain; drain()`, and so replay and rebuild."""
 
-from drawdown.launch.jobs import drain, rebuild, replay
+from drawdown.launch.submitted_jobs import drain, rebuild, replay
 
 __all__ = ["drain", "rebuild", "replay"]

@@ -105,7 +105,7 @@ class Generation:
     @property
     def files(self) -> CheckpointFiles:
         """Return the checkpoint's files, which are read from storage at each call."""
-        return CheckpointFiles(self.storage, self.path)
+        return CheckpointFiles(self.storage, self.path, self.fingerprint.get("source_order", ()))
 
     def batch(self, batch_id: int) -> Batch | None:
         """Return one of its batches; None when it is not recorded."""

@@ -22,7 +22,7 @@ from airflow.sdk.execution_time.context import (
 )
 from sqlalchemy import create_engine
 
-from drawdown.airflow.records import runs_of, runs_of_dag_run, verdict_of
+from drawdown.airflow.run_records import runs_of, runs_of_dag_run, verdict_of
 from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.tasks.asset_events import is_reported
 from drawdown.airflow.tasks.audit_and_publish import AuditOperator, PublishOperator

@@ -17,7 +17,7 @@ from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk.exceptions import AirflowFailException
 
 from dev.test_programs import PROVIDERS
-from drawdown.airflow.remote.jobs import JobSpec
+from drawdown.airflow.remote.remote_job import JobSpec
 from drawdown.airflow.tasks.drain import DrainOperator
 from tests.support.dag_project import ROOT, DagProject
 

@@ -17,7 +17,7 @@ from pyspark.sql import SparkSession
 from drawdown.cost.charges import charges
 from drawdown.cost.report import by_pipeline, total
 from drawdown.launch.local import submit_conf
-from drawdown.metastore.records import SparkApplication
+from drawdown.metastore.records import ApplicationRecord
 from drawdown.spark.task_times import TaskTimes, charged_to
 from tests.support.command_line import answer, drawdown
 from tests.support.sandbox import Sandbox
@@ -47,7 +47,7 @@ def pipelines(sandbox: Sandbox, *names: str) -> None:
         sandbox.land_json(f"landing/{name}/a.json", [{"id": 1}, {"id": 2}])
 
 
-def applications(sandbox: Sandbox) -> list[SparkApplication]:
+def applications(sandbox: Sandbox) -> list[ApplicationRecord]:
     """Oldest first."""
     with sandbox.metastore() as metastore:
         found, _ = metastore.applications.since(metastore.now() - DAY)

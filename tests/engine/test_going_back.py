@@ -12,7 +12,7 @@ from deltalake.transaction import CommitProperties
 from drawdown.errors import AuditFailed, RefusedError
 from drawdown.held.decide import Decision, decide
 from drawdown.metastore import this_process
-from drawdown.recovery.request import Request, as_run
+from drawdown.recovery.request import RecoveryRequest, as_run
 from drawdown.recovery.restore import named_snapshot, restore
 from drawdown.recovery.rewind import Rewound, rewind
 from drawdown.recovery.snapshots import take_snapshot
@@ -77,7 +77,7 @@ def back(sandbox: Sandbox, to: int, run_id: str = "rewind-1", *, yes: bool = Fal
         generation = Generation.of(
             Workspace(sandbox.project, metastore), load_pipeline(sandbox.project, NAME)
         )
-        request = Request("rewind", run_id, this_process(), "ada", "a test")
+        request = RecoveryRequest("rewind", run_id, this_process(), "ada", "a test")
         return as_run(
             generation, request, lambda lease: rewind(generation, to, lease, sink=True, yes=yes), str
         )
@@ -88,7 +88,7 @@ def snapshot(sandbox: Sandbox) -> str:
         generation = Generation.of(
             Workspace(sandbox.project, metastore), load_pipeline(sandbox.project, NAME)
         )
-        request = Request("snapshot", "snapshot-1", this_process(), "ada", "a test")
+        request = RecoveryRequest("snapshot", "snapshot-1", this_process(), "ada", "a test")
         return as_run(generation, request, lambda lease: take_snapshot(generation, lease), str).name
 
 
@@ -97,7 +97,7 @@ def put_back(sandbox: Sandbox, name: str, *, sink: bool) -> None:
         generation = Generation.of(
             Workspace(sandbox.project, metastore), load_pipeline(sandbox.project, NAME)
         )
-        request = Request("restore", "restore-1", this_process(), "ada", "a test")
+        request = RecoveryRequest("restore", "restore-1", this_process(), "ada", "a test")
         chosen = named_snapshot(generation, name)
         as_run(generation, request, lambda lease: restore(generation, chosen, lease, sink=sink), str)
 
@@ -237,7 +237,7 @@ def test_a_held_slice_with_rows_that_were_set_aside_goes_back_with_them(sandbox:
             generation = Generation.of(
                 Workspace(sandbox.project, metastore), load_pipeline(sandbox.project, NAME)
             )
-            request = Request("rewind", "rewind-1", this_process(), "ada", "a test")
+            request = RecoveryRequest("rewind", "rewind-1", this_process(), "ada", "a test")
             as_run(generation, request, lambda lease: rewind(generation, 0, lease, sink=False), str)
 
     error = refused(sandbox, "sink.ahead", without_sink)

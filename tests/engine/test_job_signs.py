@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.spark.jobs import job_signs
+from drawdown.spark.job_groups import job_signs
 
 RUN = "run-of-two-jobs"
 PATIENCE = 20.0

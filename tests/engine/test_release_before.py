@@ -16,7 +16,7 @@ from drawdown.drain.accept import accept
 from drawdown.errors import AuditFailed, DrawdownError, RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import FINGERPRINT_FORMAT
-from drawdown.recovery.request import Request, as_run
+from drawdown.recovery.request import RecoveryRequest, as_run
 from drawdown.spec import load_pipeline
 from drawdown.workspace import Generation, Workspace
 from tests.support.command_line import answer, drawdown
@@ -89,7 +89,7 @@ def accept_it(sandbox: Sandbox) -> list[str]:
     with sandbox.metastore() as metastore:
         project = sandbox.project
         generation = Generation.of(Workspace(project, metastore), load_pipeline(project, "clicks"))
-        request = Request(
+        request = RecoveryRequest(
             "accept", f"run-{datetime.now(UTC):%f}", "a test", "ann", "Spark 4.2 writes 1 for *"
         )
         return as_run(generation, request, lambda lease: accept(spark, generation, lease), "; ".join)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.testing.cases.rows import Difference, difference
+from drawdown.testing.cases.case_rows import Difference, difference
 
 Compare = Callable[[str], Difference]
 EVENTS = """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drawdown.verdicts import PlanVerdict
+from drawdown.plan_verdicts import PlanVerdict
 from tests.support.refusals import planned
 from tests.support.sandbox import Sandbox
 

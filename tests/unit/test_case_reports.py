@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from drawdown.errors import DrawdownError
+from drawdown.testing.cases.case_rows import Difference
 from drawdown.testing.cases.crash import points, refuse_unreached
 from drawdown.testing.cases.report import difference_lines
-from drawdown.testing.cases.rows import Difference
 from drawdown.testing.cases.running import Result
 
 COLUMNS = ("origin_of_the_flight", "window", "flights", *(f"measure_{n}" for n in range(10)))

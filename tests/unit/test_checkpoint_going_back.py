@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from drawdown.checkpoint import FileLog, StateFiles, Verification, checksum_path
+from drawdown.checkpoint import CheckpointFiles, FileLog, StateFiles, Verification, checksum_path
 from drawdown.checkpoint.checksums import checksum_differs
 from drawdown.checkpoint.file_log import SOURCE_FIELDS
 from drawdown.checkpoint.state_files import cut_short
@@ -84,4 +84,5 @@ def test_changes_that_end_in_a_block_are_torn_without_a_checksum_too() -> None:
 
 
 def test_a_checkpoint_without_any_file_has_no_fault(tmp_path: Path) -> None:
-    assert Verification(Storage(str(tmp_path)), "nothing", stateful=True).everything() == []
+    storage = Storage(str(tmp_path))
+    assert Verification(storage, CheckpointFiles(storage, "nothing"), stateful=True).everything() == []

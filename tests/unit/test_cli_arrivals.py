@@ -12,9 +12,9 @@ from drawdown.errors import DrawdownError, SourceError, SpecError
 from drawdown.testing.cases import arrivals
 from drawdown.testing.cases.arrivals import Arrivals
 from drawdown.testing.cases.case import Case, load_cases
+from drawdown.testing.cases.case_rows import difference
 from drawdown.testing.cases.crash import crash_cases
 from drawdown.testing.cases.outputs import sink_rows
-from drawdown.testing.cases.rows import difference
 from tests.support.spec_folders import PROJECT, SpecFolders
 
 SPARK = None

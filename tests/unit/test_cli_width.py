@@ -24,8 +24,8 @@ from drawdown.cost.report import PipelineCost
 from drawdown.metastore.records import UNCOUNTED, Counts, Run
 from drawdown.plan.drain_fit import DrainFit
 from drawdown.plan.preflight import Preflight
+from drawdown.plan_verdicts import PlanVerdict
 from drawdown.query.state.operators import Operator
-from drawdown.verdicts import PlanVerdict
 
 NAME = "customer_orders_enriched_with_returns_hourly"
 AT = datetime(2024, 3, 31, 23, 59, 59, tzinfo=UTC)

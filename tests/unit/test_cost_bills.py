@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from drawdown.cost.bill import Bill
 from drawdown.cost.charges import NO_RUN, charges
 from drawdown.cost.report import by_day, by_pipeline, total
-from drawdown.metastore.records import RunUsage, SparkApplication
+from drawdown.metastore.records import ApplicationRecord, RunUsage
 from drawdown.metastore.shares import usages
 from drawdown.spec.clusters.price import GB
 
@@ -25,7 +25,7 @@ def seconds(count: float) -> timedelta:
     return timedelta(seconds=count)
 
 
-def application(name: str, start: datetime, length: float, **values: Any) -> SparkApplication:
+def application(name: str, start: datetime, length: float, **values: Any) -> ApplicationRecord:
     end = start + seconds(length)
     known: dict[str, Any] = {
         "ended_at": end,
@@ -35,10 +35,10 @@ def application(name: str, start: datetime, length: float, **values: Any) -> Spa
         "peak_bytes": GB,
     }
     known |= {"cores": 2, "memory": GB, "price": PRICE} | values
-    return SparkApplication(name, "local", started_at=start, seen_at=end, **known)
+    return ApplicationRecord(name, "local", started_at=start, seen_at=end, **known)
 
 
-def ran(of: SparkApplication, *spans: tuple[str, float, float], rows: int = 100) -> list[RunUsage]:
+def ran(of: ApplicationRecord, *spans: tuple[str, float, float], rows: int = 100) -> list[RunUsage]:
     """Runs of an application, each of a pipeline, from and to so many seconds after its start."""
     times = {
         f"{of.application_id}.{p}": (of.started_at + seconds(a), of.started_at + seconds(b))

@@ -132,4 +132,4 @@ def test_the_registry_is_read_without_any_room() -> None:
         "print(sorted(name for name in sys.modules if name.startswith('drawdown.')))"
     )
     done = subprocess.run([sys.executable, "-c", shown], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "['drawdown.error_registry', 'drawdown.errors', 'drawdown.verdicts']"
+    assert done.stdout.strip() == "['drawdown.error_registry', 'drawdown.errors', 'drawdown.plan_verdicts']"

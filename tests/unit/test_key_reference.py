@@ -13,14 +13,14 @@ from pydantic import TypeAdapter
 
 from dev.reference_pages import flow, page, path_of
 from drawdown.spec.json_schema import FILES, schema_of
-from drawdown.spec.key_reference import KeyText, Place, describe, file_text, places
+from drawdown.spec.key_reference import KeyPlace, KeyText, describe, file_text, places
 from drawdown.spec.loader import load_pipeline, load_project
 from drawdown.values.model import SpecModel
 
 FOLDER = "include/pipelines/example"
 
 
-def _described() -> list[tuple[str, Place, KeyText]]:
+def _described() -> list[tuple[str, KeyPlace, KeyText]]:
     found = []
     for name in FILES:
         said = file_text(name)
@@ -37,7 +37,7 @@ def _models(base: type[SpecModel] = SpecModel) -> Iterator[type[SpecModel]]:
 MODELS = {model.__name__: model for model in _models()}
 
 
-def _accepted(name: str, place: Place, value: Any) -> None:
+def _accepted(name: str, place: KeyPlace, value: Any) -> None:
     """Raises a ValidationError when the key does not take the value."""
     fields = (MODELS[place.model] if place.model else FILES[name]).model_fields
     field = next(each for key, each in fields.items() if place.name in (key, each.alias))
@@ -58,7 +58,7 @@ def test_a_key_without_a_sentence_is_an_error() -> None:
 
 
 @pytest.mark.parametrize(("name", "place", "text"), _described(), ids=lambda each: getattr(each, "path", ""))
-def test_a_key_accepts_its_example(name: str, place: Place, text: KeyText) -> None:
+def test_a_key_accepts_its_example(name: str, place: KeyPlace, text: KeyText) -> None:
     if text.example is None:
         assert place.name == "kind", "only `kind:` has its examples beside it"
     else:

@@ -10,7 +10,7 @@ import pytest
 
 from drawdown.metastore import Metastore
 from drawdown.metastore.operations.applications import Measured
-from drawdown.metastore.records import Run, SparkApplication
+from drawdown.metastore.records import ApplicationRecord, Run
 
 MINUTE = timedelta(seconds=60)
 PRICE = {"currency": "EUR", "core_hour": "0.04", "gb_hour": "0"}
@@ -23,7 +23,7 @@ def begun(metastore: Metastore) -> None:
     metastore.applications.begin("app", "local", 2, 2**30, PRICE, MINUTE)
 
 
-def only(metastore: Metastore) -> SparkApplication:
+def only(metastore: Metastore) -> ApplicationRecord:
     [found], _ = metastore.applications.since(metastore.now() - 2 * MINUTE)
     return found
 

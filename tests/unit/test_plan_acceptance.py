@@ -8,7 +8,7 @@ import pytest
 
 from drawdown.errors import RefusedError
 from drawdown.plan.acceptance import accepted
-from drawdown.plan.changes import changes
+from drawdown.plan.spec_changes import changes
 from drawdown.spec import Pipeline
 from tests.support.changes import EVENT, SPEC
 from tests.support.sandbox import Sandbox

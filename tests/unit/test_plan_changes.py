@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from drawdown.plan.changes import change_verdicts, changes
 from drawdown.plan.fingerprint import spec_fingerprint
+from drawdown.plan.spec_changes import change_verdicts, changes
 from tests.support.changes import EVENT, SPEC
 from tests.support.sandbox import Sandbox
 

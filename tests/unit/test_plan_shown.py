@@ -12,7 +12,7 @@ from drawdown.cli.shown.plan import plan_parts
 from drawdown.errors import RefusedError
 from drawdown.plan.drain_fit import DrainFit
 from drawdown.plan.preflight import Preflight
-from drawdown.verdicts import PlanVerdict
+from drawdown.plan_verdicts import PlanVerdict
 
 NOTE = PlanVerdict("note", "watermark.note", "a note that can wait")
 ALLOWED = PlanVerdict("allowed", "checkpoint.change-allowed", "a filter has changed")

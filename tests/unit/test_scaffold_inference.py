@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from drawdown.errors import SpecError
-from drawdown.scaffold.column_types import Column, of_texts, of_values
+from drawdown.scaffold.column_types import SampleColumn, of_texts, of_values
 from drawdown.scaffold.inferred_folder import folder_files, source_name
 from drawdown.scaffold.project_files import write_folder, write_project
 from drawdown.scaffold.sample import Sample, of_records, read_sample
@@ -44,9 +44,9 @@ def test_a_type_takes_every_text_and_loses_nothing(texts: list[str], type: str) 
 
 
 def test_a_time_that_spark_reads_only_with_a_format_gets_one_unless_day_and_month_could_be_swapped() -> None:
-    assert of_texts("at", ["13/02/2024 10:00"]) == Column("at", "TIMESTAMP", "dd/MM/yyyy HH:mm")
-    assert of_texts("at", ["02/13/2024 10:00"]) == Column("at", "TIMESTAMP", "MM/dd/yyyy HH:mm")
-    assert of_texts("at", ["02/03/2024 10:00"]) == Column("at", "STRING")
+    assert of_texts("at", ["13/02/2024 10:00"]) == SampleColumn("at", "TIMESTAMP", "dd/MM/yyyy HH:mm")
+    assert of_texts("at", ["02/13/2024 10:00"]) == SampleColumn("at", "TIMESTAMP", "MM/dd/yyyy HH:mm")
+    assert of_texts("at", ["02/03/2024 10:00"]) == SampleColumn("at", "STRING")
 
 
 def test_money_is_a_decimal_and_other_fractions_are_not() -> None:
@@ -77,7 +77,7 @@ def test_a_type_of_json_takes_every_value(values: list[Any], type: str) -> None:
     [("Order ID", "order_id"), ("amountEUR", "amountEUR"), ("2nd", "column_2nd"), ("€", "column")],
 )
 def test_a_column_goes_on_under_a_name_without_quotes(name: str, plain: str) -> None:
-    assert Column(name, "STRING").plain_name == plain
+    assert SampleColumn(name, "STRING").plain_name == plain
 
 
 def sampled(folder: Path, text: str, name: str = "sample.csv") -> Sample:

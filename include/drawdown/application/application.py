@@ -123,7 +123,7 @@ class SparkApplication:
             if turn.given_up is not None:
                 raise turn.given_up
             from drawdown.drain.drain import drain
-            from drawdown.spark.jobs import own_jobs
+            from drawdown.spark.job_groups import own_jobs
 
             attempt = self._attempt(session(), pipeline, turn)
             own_jobs(attempt.root, pipeline.name, turn.run_id)
@@ -145,13 +145,13 @@ class SparkApplication:
     # Called by the scheduler thread for a task
 
     def _signs(self, turn: PipelineTask) -> object:
-        from drawdown.spark.jobs import job_signs
+        from drawdown.spark.job_groups import job_signs
 
         return job_signs(self._root, turn.job_groups) if self._root is not None else None
 
     def _give_up(self, turn: PipelineTask) -> None:
         from drawdown.drain.failures import stuck
-        from drawdown.spark.jobs import cancel_jobs
+        from drawdown.spark.job_groups import cancel_jobs
 
         turn.given_up = stuck(turn.pipeline, turn.since)
         if self._root is not None:

@@ -11,8 +11,8 @@ from drawdown.metastore.records import Checkpoint
 from drawdown.plan.drain_fit import DrainFit, drain_fit
 from drawdown.plan.preflight import Preflight, preflight
 from drawdown.plan.state_size import StateSize, state_size
+from drawdown.plan_verdicts import PlanVerdict
 from drawdown.spec import Pipeline
-from drawdown.verdicts import PlanVerdict
 from drawdown.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from drawdown.checkpoint.commit_log import read_commit
@@ -21,11 +22,14 @@ class CheckpointFiles:
     Args:
         storage: the storage that holds the checkpoint.
         path: relative to the storage root, or as `Storage.path` returned it.
+        source_order: the name of the source behind each offset, as the fingerprint keeps it; empty when
+            nothing has recorded it.
     """
 
-    def __init__(self, storage: Storage, path: str) -> None:
+    def __init__(self, storage: Storage, path: str, source_order: Sequence[str] = ()) -> None:
         self._storage = storage
         self.path = storage.relative(path)
+        self._source_order = source_order
 
     @property
     def exists(self) -> bool:
@@ -87,6 +91,24 @@ class CheckpointFiles:
             return read_offsets(self._storage, f"{self.path}/offsets/{batch_id}")
         except FileNotFoundError as error:
             raise self._missing("offsets", batch_id) from error
+
+    def offsets_by_folder(self, batch_id: int) -> dict[str, Any]:
+        """Return the offset up to which a batch reads, by the name of each folder in ``sources/``.
+
+        A source that the query uses twice has two offsets, which are equal, and one folder. Without a
+        recorded order of the sources only folders that exist are certain to be one.
+
+        Raises:
+            RefusedError: as `offsets`.
+        """
+        by_source = self.offsets(batch_id).by_source
+        if not all(name.isdecimal() for name in by_source):
+            return by_source
+        if len(self._source_order) != len(by_source):
+            there = self.sources()
+            return {name: offset for name, offset in by_source.items() if name in there}
+        numbers = {name: str(number) for number, name in enumerate(dict.fromkeys(self._source_order))}
+        return {numbers[n]: each for n, each in zip(self._source_order, by_source.values(), strict=True)}
 
     def commit(self, batch_id: int) -> dict[str, Any]:
         """Return what Spark recorded at the commit of a batch, see commit_log.py.

@@ -24,8 +24,8 @@ class OffsetLogEntry:
     Attributes:
         metadata: ``batchWatermarkMs`` and ``batchTimestampMs`` (milliseconds since 1970 UTC) and
             ``conf`` (the settings frozen in the checkpoint).
-        by_source: the end offset per source, under the name of its folder in ``sources/`` ("0", "1",
-            ..., or its own name); None for a source that had no data yet. Kafka:
+        by_source: the end offset per use of a source, by its number in the query plan ("0", "1", ...), or
+            by the source's own name (version 2); None for a source that had no data yet. Kafka:
             {topic: {partition: next offset}}; files: {"logOffset": n}; Delta: reservoirVersion, index.
     """
 

@@ -35,16 +35,18 @@ class Verification:
 
     Args:
         storage: the storage that holds the checkpoint.
-        path: the checkpoint, relative to the storage root.
+        files: its files.
         stateful: whether its query keeps state, as far as that was recorded.
     """
 
-    def __init__(self, storage: Storage, path: str, *, stateful: bool = False, keyed: bool = False) -> None:
+    def __init__(
+        self, storage: Storage, files: CheckpointFiles, *, stateful: bool = False, keyed: bool = False
+    ) -> None:
         self._storage = storage
-        self._path = path
+        self._path = files.path
         self._stateful = stateful
         self._keyed = keyed
-        self._files = CheckpointFiles(storage, path)
+        self._files = files
 
     def everything(self) -> list[CheckpointFault]:
         """Return the faults of all files, those that the next run needs first."""
@@ -114,7 +116,7 @@ class Verification:
         """Return the file sources that the newest readable offsets name: each must have a log."""
         for batch in reversed(self._files.offset_batches()):
             with suppress(RefusedError):
-                offsets = self._files.offsets(batch).by_source
+                offsets = self._files.offsets_by_folder(batch)
                 return [source for source, offset in offsets.items() if log_offset(offset) is not None]
         return []
 
@@ -122,7 +124,7 @@ class Verification:
         """Return a file source's newest log entry that a batch has read; -1 for none or other sources."""
         for batch in reversed(self._files.offset_batches()):
             try:
-                offset = log_offset(self._files.offsets(batch).by_source.get(source))
+                offset = log_offset(self._files.offsets_by_folder(batch).get(source))
             except RefusedError:
                 continue
             return -1 if offset is None else offset

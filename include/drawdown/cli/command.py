@@ -43,7 +43,7 @@ class Commands(typer.Typer):
 
 
 @dataclass(frozen=True)
-class Place:
+class Verb:
     """Where a command is: its module, the function or group in it, and what `--help` says of it."""
 
     module: str
@@ -65,7 +65,7 @@ class Place:
 class LazyGroup(TyperGroup):
     """Commands of a table, each imported when it is called: `--help` and completion import none."""
 
-    places: ClassVar[Mapping[str, Place]]
+    places: ClassVar[Mapping[str, Verb]]
 
     def __init__(self, **settings: Any) -> None:
         super().__init__(**settings)

@@ -16,7 +16,7 @@ SCHEMA = 1
 
 
 @dataclass
-class Request:
+class CommandCall:
     """What the process was asked for.
 
     Attributes:
@@ -30,7 +30,7 @@ class Request:
     answered: bool = False
 
 
-request = Request()
+request = CommandCall()
 """Of this process: there is one command a process."""
 
 

@@ -9,7 +9,7 @@ import tempfile
 import traceback
 from typing import ClassVar, NoReturn
 
-from drawdown.cli.command import Commands, LazyGroup, Place
+from drawdown.cli.command import Commands, LazyGroup, Verb
 from drawdown.cli.output import open_standard_streams, output_to
 from drawdown.cli.screen import show_error, show_refusal
 from drawdown.errors import DrawdownError
@@ -42,31 +42,31 @@ class Drawdown(LazyGroup):
     """All commands, in the order of `drawdown --help`."""
 
     places: ClassVar = {
-        "init": Place("init", "init", "Make a working pipeline, from a sample of your data or an example."),
-        "validate": Place("validate", "validate", "Check specs, all or some. Touches nothing."),
-        "plan": Place("plan", "plan", "Say what the next run would refuse, change, keep in state and read."),
-        "test": Place("test", "run_tests", "Run the test cases of pipelines."),
-        "run": Place("run", "run", "Drain, audit and publish pipelines now."),
-        "watch": Place("watch", "watch", "Run a pipeline until Ctrl-C."),
-        "backfill": Place("backfill", "backfill", "Compute intervals of the output again and replace them."),
-        "rebuild": Place("decisions.rebuild", "app", "Compute the output again and swap it in."),
-        "status": Place("status", "status", "Show how all pipelines stand, worst first."),
-        "runs": Place("runs", "runs", "List runs, or show one in full."),
-        "logs": Place("logs", "logs", "Print the log of a run, or say where it is."),
-        "lineage": Place("lineage", "lineage", "Show which pipelines and tables feed which."),
-        "cost": Place("cost", "cost", "Show what runs asked for, used and cost."),
-        "state": Place("maintenance.state", "state", "Read the state of a pipeline."),
-        "checkpoint": Place("maintenance.checkpoint", "app", "Show and verify a checkpoint; ways back."),
-        "metastore": Place("maintenance.metastore", "app", "Bring the metastore to this version's schema."),
-        "release": Place("decisions.decide", "release", "Publish a held slice as it is."),
-        "discard": Place("decisions.decide", "discard", "Drop a held slice."),
-        "rename": Place("maintenance.rename", "rename", "Keep everything of a pipeline under its new name."),
-        "remove": Place("maintenance.remove", "remove", "Delete what a removed folder has left."),
-        "quarantine": Place("decisions.quarantine", "app", "Rows set aside: list, show, replay, drop."),
-        "upkeep": Place("maintenance.upkeep", "upkeep", "Compact tables; remove files and records."),
-        "jars": Place("jars", "app", "Fetch the jars that Spark needs."),
-        "explain": Place("explain", "explain", "Say what an error id means and what to do about it."),
-        "doctor": Place("doctor", "doctor", "Say what this machine and project lack, with the fix."),
+        "init": Verb("init", "init", "Make a working pipeline, from a sample of your data or an example."),
+        "validate": Verb("validate", "validate", "Check specs, all or some. Touches nothing."),
+        "plan": Verb("plan", "plan", "Say what the next run would refuse, change, keep in state and read."),
+        "test": Verb("test", "run_tests", "Run the test cases of pipelines."),
+        "run": Verb("run", "run", "Drain, audit and publish pipelines now."),
+        "watch": Verb("watch", "watch", "Run a pipeline until Ctrl-C."),
+        "backfill": Verb("backfill", "backfill", "Compute intervals of the output again and replace them."),
+        "rebuild": Verb("decisions.rebuild", "app", "Compute the output again and swap it in."),
+        "status": Verb("status", "status", "Show how all pipelines stand, worst first."),
+        "runs": Verb("runs", "runs", "List runs, or show one in full."),
+        "logs": Verb("logs", "logs", "Print the log of a run, or say where it is."),
+        "lineage": Verb("lineage", "lineage", "Show which pipelines and tables feed which."),
+        "cost": Verb("cost", "cost", "Show what runs asked for, used and cost."),
+        "state": Verb("maintenance.state", "state", "Read the state of a pipeline."),
+        "checkpoint": Verb("maintenance.checkpoint", "app", "Show and verify a checkpoint; ways back."),
+        "metastore": Verb("maintenance.metastore", "app", "Bring the metastore to this version's schema."),
+        "release": Verb("decisions.decide", "release", "Publish a held slice as it is."),
+        "discard": Verb("decisions.decide", "discard", "Drop a held slice."),
+        "rename": Verb("maintenance.rename", "rename", "Keep everything of a pipeline under its new name."),
+        "remove": Verb("maintenance.remove", "remove", "Delete what a removed folder has left."),
+        "quarantine": Verb("decisions.quarantine", "app", "Rows set aside: list, show, replay, drop."),
+        "upkeep": Verb("maintenance.upkeep", "upkeep", "Compact tables; remove files and records."),
+        "jars": Verb("jars", "app", "Fetch the jars that Spark needs."),
+        "explain": Verb("explain", "explain", "Say what an error id means and what to do about it."),
+        "doctor": Verb("doctor", "doctor", "Say what this machine and project lack, with the fix."),
     }
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from drawdown.cost.bill import Bill, bill_of
 from drawdown.metastore.columns import microseconds
-from drawdown.metastore.records import RunUsage, SparkApplication
+from drawdown.metastore.records import ApplicationRecord, RunUsage
 from drawdown.metastore.shares import usages
 
 NO_RUN = "(no run)"
@@ -47,7 +47,7 @@ class Charge:
         return bill if self.pipeline != NO_RUN else replace(bill, runs=0)
 
 
-def charges(applications: Iterable[SparkApplication], runs: Iterable[RunUsage]) -> Iterator[Charge]:
+def charges(applications: Iterable[ApplicationRecord], runs: Iterable[RunUsage]) -> Iterator[Charge]:
     """Yield the charges of these applications, each microsecond once, and the runs of unknown cost."""
     by_application: dict[str | None, list[RunUsage]] = defaultdict(list)
     for run in runs:
@@ -59,7 +59,7 @@ def charges(applications: Iterable[SparkApplication], runs: Iterable[RunUsage]) 
         yield from _of(application, by_application[application.application_id])
 
 
-def _of(application: SparkApplication, runs: Sequence[RunUsage]) -> Iterator[Charge]:
+def _of(application: ApplicationRecord, runs: Sequence[RunUsage]) -> Iterator[Charge]:
     whole = application.ended_at is not None
     known = {run.run_id: run.usage for run in runs if run.usage is not None}
     if len(known) < len(runs):
@@ -77,7 +77,7 @@ def _of(application: SparkApplication, runs: Sequence[RunUsage]) -> Iterator[Cha
         )
 
 
-def _of_nobody(application: SparkApplication) -> dict[str, Any]:
+def _of_nobody(application: ApplicationRecord) -> dict[str, Any]:
     end = application.ended_at or application.seen_at
     us = microseconds(end) - microseconds(application.started_at)
     return {

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from drawdown.drain.planning import plan_pipeline
 from drawdown.metastore.records import Lease
 from drawdown.plan.acceptance import accepted
-from drawdown.plan.changes import changes
+from drawdown.plan.spec_changes import changes
 from drawdown.workspace import Generation
 
 

@@ -43,9 +43,10 @@ from drawdown.errors import DrawdownError, TransformError
 from drawdown.fault_points import durable
 from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
 from drawdown.metastore.records import Batch, Counts, Run, RunState, Verdict
-from drawdown.plan.changes import changes
 from drawdown.plan.fingerprint import looked_at, spec_fingerprint
 from drawdown.plan.preflight import preflight
+from drawdown.plan.spec_changes import changes
+from drawdown.plan_verdicts import PlanVerdict
 from drawdown.publishing.staging import Staging
 from drawdown.query.carriers import write_carriers
 from drawdown.query.query import Query
@@ -59,13 +60,12 @@ from drawdown.sources.files.spark_trouble import FileTrouble
 from drawdown.sources.findings import waiting_text
 from drawdown.sources.kafka.spark_losses import Losses
 from drawdown.spark.batch_function import each_batch
-from drawdown.spark.jobs import end_stuck_query
+from drawdown.spark.job_groups import end_stuck_query
 from drawdown.spark.session import reading_session
 from drawdown.spark.versions import state_formats
 from drawdown.spec.scheduling.trigger import AVAILABLE_NOW, Trigger
 from drawdown.values.interval import EPOCH
 from drawdown.values.text import counted
-from drawdown.verdicts import PlanVerdict
 from drawdown.workspace import Generation
 
 log = logging.getLogger(__name__)

@@ -21,10 +21,11 @@ from drawdown.drain.reconcile import refuse_foreign_checkpoint, refuse_unpublish
 from drawdown.drain.uncounted import refuse_gaps
 from drawdown.errors import DrawdownError, RefusedError, TransformError
 from drawdown.metastore.records import Checkpoint, QuarantineDecision
-from drawdown.plan.changes import change_verdicts, changes, refusal
 from drawdown.plan.fingerprint import spec_fingerprint
 from drawdown.plan.moved import refuse_moved
-from drawdown.query.checks.registry import examine
+from drawdown.plan.spec_changes import change_verdicts, changes, refusal
+from drawdown.plan_verdicts import Level, PlanVerdict
+from drawdown.query.checks.all_checks import examine
 from drawdown.query.checks.subject import Subject
 from drawdown.query.query import FirstBatch, Query, build_query
 from drawdown.recovery.repair.behind import refuse_older_metastore
@@ -46,7 +47,6 @@ from drawdown.spec import Pipeline
 from drawdown.spec.scheduling.trigger import AVAILABLE_NOW, Trigger, is_asynchronous, is_uncounted
 from drawdown.values.interval import EPOCH
 from drawdown.values.text import counted
-from drawdown.verdicts import Level, PlanVerdict
 from drawdown.workspace import Generation, Workspace
 
 _LEVELS: tuple[Level, ...] = ("refused", "warning", "allowed", "note")

@@ -20,7 +20,7 @@ from drawdown.values.text import counted
 from drawdown.workspace import Generation
 
 
-class AuditOutcome(Protocol):
+class AuditResult(Protocol):
     """An auditor's verdict on a slice; see drawdown.quality."""
 
     @property
@@ -33,7 +33,7 @@ class AuditOutcome(Protocol):
     def measures(self) -> dict[str, Any]: ...
 
 
-Auditor = Callable[[DataFrame, Pipeline, int], AuditOutcome]
+Auditor = Callable[[DataFrame, Pipeline, int], AuditResult]
 
 
 @dataclass(frozen=True)

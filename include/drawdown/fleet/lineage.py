@@ -12,7 +12,7 @@ from drawdown.spec.source import Source
 
 
 @dataclass(frozen=True)
-class Node:
+class LineageNode:
     """One pipeline.
 
     Attributes:
@@ -27,11 +27,11 @@ class Node:
     feeds: tuple[str, ...]
 
 
-def lineage(pipelines: Sequence[Pipeline]) -> dict[str, Node]:
+def lineage(pipelines: Sequence[Pipeline]) -> dict[str, LineageNode]:
     """Return a node by the name of every pipeline."""
     above = {each.name: {*upstreams(each, pipelines), *_by_topic(each, pipelines)} for each in pipelines}
     return {
-        each.name: Node(
+        each.name: LineageNode(
             each.name,
             {name: _source(source) for name, source in each.sources.items()},
             _sink(each.sink),
@@ -41,13 +41,13 @@ def lineage(pipelines: Sequence[Pipeline]) -> dict[str, Node]:
     }
 
 
-def around(nodes: dict[str, Node], name: str) -> dict[str, Node]:
+def around(nodes: dict[str, LineageNode], name: str) -> dict[str, LineageNode]:
     """Return a pipeline's node with all that feed it, directly or not, and all that it feeds."""
     found = {name, *_reached(name, {node.pipeline: node.feeds for node in nodes.values()})}
     feeders = {each: tuple(node.pipeline for node in nodes.values() if each in node.feeds) for each in nodes}
     found |= _reached(name, feeders)
     return {
-        each.pipeline: Node(
+        each.pipeline: LineageNode(
             each.pipeline, each.reads, each.writes, tuple(fed for fed in each.feeds if fed in found)
         )
         for each in nodes.values()

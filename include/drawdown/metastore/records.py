@@ -118,7 +118,7 @@ class Run:
     each with the keys id, what, about, do, are warnings: the run continued, but somebody should look.
     ``started_at`` and ``ended_at`` are set by the store.
 
-    ``application``: the SparkApplication it ran in; None for runs of versions that did not record it, and
+    ``application``: the ApplicationRecord it ran in; None for runs of versions that did not record it, and
     for runs without Spark (a release). ``usage``: its share of the application, None until that has ended or
     if it was killed: ``us`` of the application's time, ``idle_us`` of these in which none of its runs was
     active, ``cpu_us`` (microseconds); ``cores``, ``memory`` (bytes), ``peak``, ``start_us`` and ``price`` are
@@ -162,7 +162,7 @@ class Newest:
 
 
 @dataclass(frozen=True, slots=True)
-class SparkApplication:
+class ApplicationRecord:
     """One process that ran pipelines: what its cluster profile requested, and what it used.
 
     ``memory`` is bytes of the driver and the executors; ``price``: currency, core_hour, gb_hour (decimal
@@ -189,7 +189,7 @@ class SparkApplication:
 
 @dataclass(frozen=True, slots=True)
 class RunUsage:
-    """The values from which a run's cost is computed; ``rows``: rows read. See Run and SparkApplication."""
+    """The values from which a run's cost is computed; ``rows``: rows read. See Run and ApplicationRecord."""
 
     run_id: str
     pipeline: str

@@ -14,7 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from drawdown.metastore.columns import microseconds
-from drawdown.metastore.records import SparkApplication
+from drawdown.metastore.records import ApplicationRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class TimeShare:
 
 
 def usages(
-    application: SparkApplication,
+    application: ApplicationRecord,
     end: datetime,
     runs: Mapping[str, tuple[datetime, datetime | None]],
     cpu_us: int | None = None,

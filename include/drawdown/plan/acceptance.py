@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from drawdown.errors import RefusedError
-from drawdown.plan.changes import SpecChange, changes, remedy
+from drawdown.plan.spec_changes import SpecChange, changes, remedy
 from drawdown.spec import Pipeline
 
 _OPERATORS = ("state.kept", "state.operators")

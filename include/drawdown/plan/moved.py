@@ -31,7 +31,7 @@ def refuse_moved(pipeline: Pipeline, storage: Storage, files: CheckpointFiles, s
 def logs_of_files(storage: Storage, files: CheckpointFiles, sink_log: str | None) -> Iterator[FileLog]:
     """The logs that name files by absolute paths: of file sources, carriers too, and of a file sink."""
     if (planned := files.last_offset_batch()) is not None:
-        for source, offset in files.offsets(planned).by_source.items():
+        for source, offset in files.offsets_by_folder(planned).items():
             if log_offset(offset) is not None:
                 yield FileLog(storage, f"{files.path}/sources/{source}", SOURCE_FIELDS)
     if sink_log is not None:

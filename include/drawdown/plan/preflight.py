@@ -17,8 +17,8 @@ from drawdown.kinds import code_at
 from drawdown.layout import carriers_of
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import BatchStatus, Checkpoint
-from drawdown.plan.changes import changes
 from drawdown.plan.fingerprint import is_looked_at, spec_fingerprint
+from drawdown.plan.spec_changes import changes
 from drawdown.sources.committed_offsets import CommittedOffsets, SourceProgress
 from drawdown.sources.existing_path import UNREADABLE
 from drawdown.sources.findings import SourceFinding

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from drawdown.plan.changes import changes
 from drawdown.plan.fingerprint import spec_fingerprint
+from drawdown.plan.spec_changes import changes
 from drawdown.spec import Pipeline, Project, load_next, load_pipeline
 from drawdown.workspace import Workspace
 

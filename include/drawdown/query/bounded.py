@@ -21,7 +21,7 @@ from pyspark.sql.types import IntegerType, StructField, StructType
 from drawdown.layout import scratch_of
 from drawdown.query.carriers import with_watermark
 from drawdown.query.checks.bounded_way import only_in_a_stream
-from drawdown.query.checks.plan_tree import Node
+from drawdown.query.checks.plan_tree import PlanNode
 from drawdown.query.transforms import run_transform
 from drawdown.sources.reader import read_static
 from drawdown.spark.batch_function import each_batch
@@ -56,7 +56,7 @@ def bounded_output(
         **frames,
     }
     output = _transformed(session, pipeline, bounded)
-    if not only_in_a_stream(Node(output._jdf.queryExecution().analyzed())):
+    if not only_in_a_stream(PlanNode(output._jdf.queryExecution().analyzed())):
         yield output
         return
     storage = Storage(project.storage_root)

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from drawdown.errors import SpecError, TransformError
 from drawdown.metastore.records import QuarantineDecision
 from drawdown.query.carriers import SUFFIX, carried_sources, carrier_files, with_watermark
-from drawdown.query.checks.plan_tree import Node
+from drawdown.query.checks.plan_tree import PlanNode
 from drawdown.query.conditions import refuse_unfit_conditions, refuse_wide_conditions, refused_rule
 from drawdown.query.session_gaps import count_sessionless
 from drawdown.query.slice_queries import prepare_queries
@@ -123,7 +123,7 @@ def build_query(session: SparkSession, generation: Generation, sink: SinkStage, 
     plan = result._jdf.queryExecution().analyzed()
     order = _source_order(plan)
     _refuse_unused(pipeline, order)
-    operators = stateful_operators(Node(plan))
+    operators = stateful_operators(PlanNode(plan))
     kept = kept_state(result, pipeline.sink.mode) if operators else ()
     return Query(session, result, schema, boundaries, order, operators, inferred, kept, first.replays)
 

@@ -13,7 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column
 
-from drawdown.query.checks.plan_tree import Node, dynamic_gap, is_session, is_window, items
+from drawdown.query.checks.plan_tree import PlanNode, dynamic_gap, is_session, is_window, items
 from drawdown.rows.boundary import SESSIONLESS_METRICS, frame_of
 from drawdown.spark.gateway import jvm_of
 
@@ -21,7 +21,7 @@ from drawdown.spark.gateway import jvm_of
 def count_sessionless(session: SparkSession, output: DataFrame) -> DataFrame:
     """Return the same rows; each window in the plan then counts what it drops as SESSIONLESS_METRICS."""
     counting = _Counting(session)
-    plan = counting.under(Node(output._jdf.queryExecution().analyzed()))
+    plan = counting.under(PlanNode(output._jdf.queryExecution().analyzed()))
     return frame_of(session, plan) if counting.found else output
 
 
@@ -30,7 +30,7 @@ class _Counting:
     session: SparkSession
     found: int = 0
 
-    def under(self, node: Node, parent: Node | None = None) -> Any:
+    def under(self, node: PlanNode, parent: PlanNode | None = None) -> Any:
         """Return the Java plan of a node, with an observation below each filter of a window."""
         kept = _kept_by(node, parent)
         children = [self.under(child, node) for child in node.children]
@@ -55,7 +55,7 @@ class _Counting:
         return frame_of(self.session, child).observe(name, lost.alias("rows"))._jdf.logicalPlan()
 
 
-def _kept_by(node: Node, parent: Node | None) -> Any | None:
+def _kept_by(node: PlanNode, parent: PlanNode | None) -> Any | None:
     """Return the condition of rows that a window keeps; None unless this node is Spark's filter for a window.
 
     See ResolveTimeWindows: TimeWindowing and SessionWindowing, Spark 4.2.
@@ -76,7 +76,7 @@ def _kept_by(node: Node, parent: Node | None) -> Any | None:
     return condition if any(_makes_window(each) for each in makes) else None
 
 
-def _makes_window(project: Node) -> bool:
+def _makes_window(project: PlanNode) -> bool:
     """Whether this node creates a window or a session instead of passing one on."""
     return any(
         each.nodeName() == "Alias"

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.drain.attempt import Attempt
 from drawdown.drain.drain import ASKED_TO_STOP, DRAINED, Drain, Opened, under_lease
-from drawdown.drain.slice import AuditOutcome
+from drawdown.drain.slice import AuditResult
 from drawdown.errors import AuditFailed
 from drawdown.fault_points import durable
 from drawdown.metastore.operations.runs import REBUILD
@@ -56,7 +56,7 @@ def rebuild(attempt: Attempt) -> Run:
     uri = output_uri(workspace.project, pipeline)
     basis = RebuildBasis(live, uri, DeltaTableFiles(uri).version, last_batch(workspace.metastore, live))
 
-    def judge(rows: DataFrame, of: Pipeline, count: int) -> AuditOutcome:
+    def judge(rows: DataFrame, of: Pipeline, count: int) -> AuditResult:
         # Slices of a rebuild do not belong to the history, so they are not compared with it.
         return attempt.auditor(rows, of.judged_alone(), count)
 

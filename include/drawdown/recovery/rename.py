@@ -26,7 +26,7 @@ from drawdown.layout import home_of, quarantine_of, snapshots_of
 from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
 from drawdown.metastore.records import Lease, Run
 from drawdown.plan.moved import logs_of_files
-from drawdown.recovery.request import Request
+from drawdown.recovery.request import RecoveryRequest
 from drawdown.recovery.snapshots import MANIFEST, snapshot_names
 from drawdown.spec import Pipeline, pipeline_names
 from drawdown.storage import Storage
@@ -37,7 +37,7 @@ KIND = "rename"
 _MARK = "renaming"
 
 
-def rename(workspace: Workspace, pipeline: Pipeline, old: str, request: Request) -> None:
+def rename(workspace: Workspace, pipeline: Pipeline, old: str, request: RecoveryRequest) -> None:
     """Rename the pipeline, in the steps of this module's docstring.
 
     Args:

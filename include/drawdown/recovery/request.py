@@ -17,7 +17,7 @@ _Done = TypeVar("_Done")
 
 
 @dataclass(frozen=True)
-class Request:
+class RecoveryRequest:
     """Who asks for a recovery and why; `kind` is the command's name."""
 
     kind: str
@@ -29,7 +29,7 @@ class Request:
 
 def as_run(
     generation: Generation,
-    request: Request,
+    request: RecoveryRequest,
     work: Callable[[Callable[[], Lease]], _Done],
     summary: Callable[[_Done], str],
 ) -> _Done:

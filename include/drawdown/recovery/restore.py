@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from drawdown.checkpoint import MARKS, RESTORING, Verification, replace_with_checksum
+from drawdown.checkpoint import MARKS, RESTORING, CheckpointFiles, Verification, replace_with_checksum
 from drawdown.errors import RefusedError, SpecError
 from drawdown.metastore.records import Checkpoint, Lease, StagedTable
 from drawdown.recovery.mark import mark, unmark
@@ -120,7 +120,8 @@ def _noted(generation: Generation, snapshot: Snapshot) -> Checkpoint:
 
 def _refuse_torn(generation: Generation, snapshot: Snapshot) -> None:
     storage, path = generation.storage, f"{snapshot.path}/checkpoint"
-    torn = [fault for fault in Verification(storage, path).everything() if fault.needed]
+    copied = CheckpointFiles(storage, path, generation.fingerprint.get("source_order", ()))
+    torn = [fault for fault in Verification(storage, copied).everything() if fault.needed]
     if torn:
         raise RefusedError(
             "checkpoint.torn",

@@ -17,7 +17,7 @@ from math import gcd
 from typing import Any
 
 from drawdown.query.checks.plan_tree import (
-    Node,
+    PlanNode,
     conjuncts,
     expr_id,
     is_watermarked,
@@ -142,7 +142,7 @@ Column = Times | Window
 
 
 @dataclass(frozen=True)
-class Rows:
+class NodeRows:
     """What a node of the plan gives.
 
     Attributes:
@@ -156,21 +156,23 @@ class Rows:
     held: int = 0
 
 
-def times_of(node: Node, column: str, pipeline: Pipeline, jvm: Any) -> tuple[Times | None, frozenset[str]]:
+def times_of(
+    node: PlanNode, column: str, pipeline: Pipeline, jvm: Any
+) -> tuple[Times | None, frozenset[str]]:
     """What is known of an output column of an analysed plan, and the watermarked sources below it."""
-    rows = _Reader(pipeline, jvm).rows(node)
+    rows = _PlanReader(pipeline, jvm).rows(node)
     (attribute,) = (each for each in items(node.java.output()) if each.name() == column)
     found = rows.columns.get(expr_id(attribute))
     return found if isinstance(found, Times) else None, rows.sources
 
 
 @dataclass
-class _Reader:
+class _PlanReader:
     pipeline: Pipeline
     jvm: Any
-    named: dict[int, tuple[Rows, list[int]]] = field(default_factory=dict)
+    named: dict[int, tuple[NodeRows, list[int]]] = field(default_factory=dict)
 
-    def rows(self, node: Node) -> Rows:
+    def rows(self, node: PlanNode) -> NodeRows:
         if (source := boundary_name(node.java)) is not None:
             return self._boundary(node, source)
         if node.name == "WithCTE":
@@ -199,16 +201,16 @@ class _Reader:
             columns = _deduplicated(inputs[0], [expr_id(key) for key in keys])
         elif node.name == "DeduplicateWithinWatermark":
             columns = self._within_watermark(inputs[0])
-        return Rows(columns, read, held)
+        return NodeRows(columns, read, held)
 
-    def _boundary(self, node: Node, source: str) -> Rows:
+    def _boundary(self, node: PlanNode, source: str) -> NodeRows:
         mark = self.pipeline.sources[source].watermark
         if mark is None:
-            return Rows()
+            return NodeRows()
         (time,) = (a for a in items(node.java.output()) if a.name().lower() == mark.column.lower())
-        return Rows({expr_id(time): Times({source: _SAME})}, frozenset({source}))
+        return NodeRows({expr_id(time): Times({source: _SAME})}, frozenset({source}))
 
-    def _with_cte(self, node: Node) -> Rows:
+    def _with_cte(self, node: PlanNode) -> NodeRows:
         *definitions, plan = node.children
         for each in definitions:
             self.named[int(each.java.id())] = (
@@ -217,7 +219,7 @@ class _Reader:
             )
         return self.rows(plan)
 
-    def _within_watermark(self, rows: Rows) -> dict[int, Column]:
+    def _within_watermark(self, rows: NodeRows) -> dict[int, Column]:
         """The rows of a key that count as one lie within the delay of each other."""
         marks = [
             source.watermark.delay.delta for source in self.pipeline.sources.values() if source.watermark
@@ -230,7 +232,7 @@ class _Reader:
             if isinstance(times, Times)
         }
 
-    def _join(self, node: Node, left: Rows, right: Rows) -> Rows:
+    def _join(self, node: PlanNode, left: NodeRows, right: NodeRows) -> NodeRows:
         join = Join(node, self.jvm)
         read = left.sources | right.sources
         if not all(child.streaming for child in node.children):
@@ -240,7 +242,7 @@ class _Reader:
                 known = equal.get(pair[0]) or equal.get(pair[1])
                 if known is not None:
                     equal |= dict.fromkeys(pair, known)
-            return Rows(equal, read, max(left.held, right.held))
+            return NodeRows(equal, read, max(left.held, right.held))
         links, held = _links(join, left, right)
         columns: dict[int, Column] = {}
         for side, rows, other, seen in (
@@ -251,7 +253,7 @@ class _Reader:
             before = max(left.held, right.held)
             for number, column in rows.columns.items():
                 columns[number] = _across(number, column, other.sources, seen, before if outer else None)
-        return Rows(columns, read, max(left.held, right.held) + held)
+        return NodeRows(columns, read, max(left.held, right.held) + held)
 
 
 # Joins of two streams.
@@ -278,7 +280,7 @@ class _Link:
         return _Link(self.key[::-1], self.times[::-1], -self.apart, self.done[::-1])
 
 
-def _links(join: Join, left: Rows, right: Rows) -> tuple[list[_Link], int]:
+def _links(join: Join, left: NodeRows, right: NodeRows) -> tuple[list[_Link], int]:
     """All that the condition says, and how far it holds the watermark of its output back."""
     found = []
     for one, other in _equal(join):
@@ -385,7 +387,7 @@ def _furthest(join: Join, side: JoinSide) -> tuple[int, int] | None:
 # The other nodes.
 
 
-def _aggregated(node: Node, rows: Rows) -> dict[int, Column]:
+def _aggregated(node: PlanNode, rows: NodeRows) -> dict[int, Column]:
     """All rows of a group share what it is grouped by, and so what is computed from that."""
     known = dict(rows.columns)
     keys = [each for each in items(node.java.groupingExpressions()) if is_watermarked_column(each)]
@@ -418,7 +420,7 @@ def _between(times: Times, other: Times) -> Span | None:
     return reduce(Span.__and__, found) if found else None
 
 
-def _deduplicated(rows: Rows, keys: Sequence[int]) -> dict[int, Column]:
+def _deduplicated(rows: NodeRows, keys: Sequence[int]) -> dict[int, Column]:
     """It is unknown which row per key is kept, so its other columns may be another row's."""
     columns = {number: column for number, column in rows.columns.items() if number in keys}
     shared = [_start(column) for column in columns.values()]
@@ -432,7 +434,7 @@ def _deduplicated(rows: Rows, keys: Sequence[int]) -> dict[int, Column]:
     return columns
 
 
-def _united(node: Node, inputs: Sequence[Rows]) -> dict[int, Column]:
+def _united(node: PlanNode, inputs: Sequence[NodeRows]) -> dict[int, Column]:
     columns: dict[int, Column] = {}
     # A branch without event times, such as the carriers', is not read by them.
     branches = [pair for pair in zip(node.children, inputs, strict=True) if pair[1].sources]
@@ -456,7 +458,7 @@ def _either(one: Times, other: Times) -> Times:
     return replace(both, read={**one.read, **other.read, **both.read})
 
 
-def _expanded(node: Node, rows: Rows) -> dict[int, Column]:
+def _expanded(node: PlanNode, rows: NodeRows) -> dict[int, Column]:
     """A sliding window is an Expand: one projection for each window that a row falls into, all alike."""
     projections = items(node.java.projections())
     columns: dict[int, Column] = {}
@@ -473,7 +475,7 @@ def _expanded(node: Node, rows: Rows) -> dict[int, Column]:
     return columns
 
 
-def _renamed(rows: Rows, numbers: Sequence[int], node: Node) -> dict[int, Column]:
+def _renamed(rows: NodeRows, numbers: Sequence[int], node: PlanNode) -> dict[int, Column]:
     """The columns of a common table expression where it is used."""
     outputs = [expr_id(a) for a in items(node.java.output())]
     return {new: rows.columns[old] for old, new in zip(numbers, outputs, strict=True) if old in rows.columns}

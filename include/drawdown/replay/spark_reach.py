@@ -17,7 +17,7 @@ from functools import cached_property
 from pyspark.sql.types import DateType, StructType, TimestampNTZType, TimestampType
 
 from drawdown.errors import RefusedError
-from drawdown.query.checks.plan_tree import Node, is_session, is_watermarked, is_watermarked_column, items
+from drawdown.query.checks.plan_tree import PlanNode, is_session, is_watermarked, is_watermarked_column, items
 from drawdown.query.checks.stateful.join_sides import Join
 from drawdown.query.query import Query
 from drawdown.replay.spark_event_times import Times, times_of
@@ -64,8 +64,8 @@ class Reach:
     interval: Interval
 
     @cached_property
-    def _plan(self) -> Node:
-        return Node(self.query.output._jdf.queryExecution().analyzed())
+    def _plan(self) -> PlanNode:
+        return PlanNode(self.query.output._jdf.queryExecution().analyzed())
 
     @cached_property
     def _times(self) -> Times | None:
@@ -140,7 +140,7 @@ class Reach:
             )
 
 
-def _endless(plan: Node, query: Query) -> Iterator[str]:
+def _endless(plan: PlanNode, query: Query) -> Iterator[str]:
     """Yield the operators whose state no watermark bounds."""
     for node in plan.walk():
         if not node.streaming:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from drawdown.errors import SpecError
-from drawdown.scaffold.column_types import Column
+from drawdown.scaffold.column_types import SampleColumn
 
 _PLAIN = {
     pa.bool_(): "BOOLEAN", pa.int8(): "TINYINT", pa.int16(): "SMALLINT", pa.int32(): "INT",
@@ -34,7 +34,7 @@ def spark_type(type: pa.DataType) -> str:
     if pa.types.is_map(type):
         return f"MAP<{spark_type(type.key_type)}, {spark_type(type.item_type)}>"
     if pa.types.is_struct(type):
-        fields = [Column(field.name, spark_type(field.type)) for field in type]
+        fields = [SampleColumn(field.name, spark_type(field.type)) for field in type]
         return f"STRUCT<{', '.join(f'{field.quoted}: {field.type}' for field in fields)}>"
     raise SpecError(
         "init.sample-type",

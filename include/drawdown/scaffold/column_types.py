@@ -35,7 +35,7 @@ OTHER_TIMES: Mapping[str, str] = {
 
 
 @dataclass(frozen=True)
-class Column:
+class SampleColumn:
     """A column of a sample.
 
     Attributes:
@@ -63,28 +63,28 @@ class Column:
         return self.name if re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", self.name) else f"`{escaped}`"
 
 
-def of_texts(name: str, texts: Sequence[str]) -> Column:
+def of_texts(name: str, texts: Sequence[str]) -> SampleColumn:
     """A column of a text format: the narrowest type that takes every text; STRING where there is none.
 
     Args:
         texts: the values that are not missing.
     """
     if not texts:
-        return Column(name, "STRING")
+        return SampleColumn(name, "STRING")
     if all(text.lower() in ("true", "false") for text in texts):
-        return Column(name, "BOOLEAN")
+        return SampleColumn(name, "BOOLEAN")
     if _MONEY_NAME.search(name) and all(_MONEY.fullmatch(text) for text in texts):
-        return Column(name, "DECIMAL(18,2)")
+        return SampleColumn(name, "DECIMAL(18,2)")
     for type, form in (("BIGINT", _WHOLE), ("DOUBLE", _FRACTION)):
         if all(form.fullmatch(text) for text in texts):
-            return Column(name, type)
+            return SampleColumn(name, type)
     if all(_DATE.fullmatch(text) and as_time(text) for text in texts):
-        return Column(name, "DATE")
+        return SampleColumn(name, "DATE")
     if all(_TIME.fullmatch(text) and as_time(text) for text in texts):
-        return Column(name, "TIMESTAMP")
+        return SampleColumn(name, "TIMESTAMP")
     fitting = [spark for python, spark in OTHER_TIMES.items() if all(as_time(text, python) for text in texts)]
     # Two formats that both fit are day and month in either order: nothing in the sample tells which.
-    return Column(name, "TIMESTAMP", fitting[0]) if len(fitting) == 1 else Column(name, "STRING")
+    return SampleColumn(name, "TIMESTAMP", fitting[0]) if len(fitting) == 1 else SampleColumn(name, "STRING")
 
 
 def as_time(value: Any, form: str | None = None) -> datetime | None:
@@ -104,15 +104,15 @@ def as_time(value: Any, form: str | None = None) -> datetime | None:
     return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def time_of(value: Any, column: Column) -> datetime | None:
+def time_of(value: Any, column: SampleColumn) -> datetime | None:
     """A value of a column as a time in UTC; None when it is none."""
     form = next((python for python, spark in OTHER_TIMES.items() if spark == column.time_format), None)
     return as_time(value, form)
 
 
-def of_values(name: str, values: Iterable[Any]) -> Column:
+def of_values(name: str, values: Iterable[Any]) -> SampleColumn:
     """A column of JSON: the type that takes every value, STRING where values are of several kinds."""
-    return Column(name, _type_of([value for value in values if value is not None]))
+    return SampleColumn(name, _type_of([value for value in values if value is not None]))
 
 
 def _type_of(values: Sequence[Any]) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from drawdown.scaffold.column_types import Column, time_of
+from drawdown.scaffold.column_types import SampleColumn, time_of
 from drawdown.scaffold.sample import Sample
 from drawdown.scaffold.suggestion import EventTime, Suggestion
 
@@ -61,7 +61,7 @@ def _lines(lines: Iterator[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _output_names(columns: Sequence[Column]) -> dict[str, str]:
+def _output_names(columns: Sequence[SampleColumn]) -> dict[str, str]:
     """By the sample's name the output's; two that would be the same are numbered."""
     names: dict[str, str] = {}
     for column in columns:
@@ -153,7 +153,7 @@ def _quality(sample: Sample, found: Suggestion, outputs: Mapping[str, str]) -> I
     yield from (f"  - {_flow(each)}" for each in expected)
 
 
-def _rule_name(column: Column) -> str:
+def _rule_name(column: SampleColumn) -> str:
     return f"{column.plain_name.lower()[:40].strip('_') or 'column'}_not_negative".lstrip("0123456789_")
 
 
@@ -228,7 +228,7 @@ def _expected(sample: Sample, outputs: Mapping[str, str]) -> str:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
 
 
-def _plain(value: Any, column: Column) -> Any:
+def _plain(value: Any, column: SampleColumn) -> Any:
     """A value as a test's file writes it: times in ISO 8601."""
     if column.time_format:
         found = time_of(value, column)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from drawdown.errors import SpecError
-from drawdown.scaffold.column_types import Column, of_texts, of_values
+from drawdown.scaffold.column_types import SampleColumn, of_texts, of_values
 
 MAX_ROWS = 10_000
 """Rows that columns are inferred from."""
@@ -36,13 +36,13 @@ class Sample:
     """
 
     format: str
-    columns: tuple[Column, ...]
+    columns: tuple[SampleColumn, ...]
     rows: tuple[Mapping[str, Any], ...]
     options: Mapping[str, str | int | bool] = field(default_factory=dict)
     file: Path | None = None
     records: tuple[str, ...] = ()
 
-    def values(self, column: Column) -> list[Any]:
+    def values(self, column: SampleColumn) -> list[Any]:
         """The values of a column that are not missing."""
         return [value for row in self.rows if (value := row.get(column.name)) is not None]
 
@@ -124,7 +124,8 @@ def _csv(path: Path, text: str) -> Sample:
     if len(formats) > 1:  # `timestampFormat` is for all columns: those of the first format keep their type
         kept = next(c.time_format for c in columns if c.type == "TIMESTAMP")
         columns = [
-            c if c.type != "TIMESTAMP" or c.time_format == kept else Column(c.name, "STRING") for c in columns
+            c if c.type != "TIMESTAMP" or c.time_format == kept else SampleColumn(c.name, "STRING")
+            for c in columns
         ]
         formats = {kept}
     options: dict[str, str | int | bool] = {"header": has_header}
@@ -170,7 +171,7 @@ def _objects(values: Sequence[Any]) -> Sequence[Mapping[str, Any]]:
     return values
 
 
-def _json_columns(rows: Sequence[Mapping[str, Any]]) -> tuple[Column, ...]:
+def _json_columns(rows: Sequence[Mapping[str, Any]]) -> tuple[SampleColumn, ...]:
     names = dict.fromkeys(name for row in rows for name in row)
     return tuple(of_values(name, [row.get(name) for row in rows]) for name in names)
 
@@ -181,7 +182,7 @@ def _parquet(path: Path) -> Sample:
     from drawdown.scaffold.arrow_types import spark_type
 
     file = pq.ParquetFile(path)
-    columns = tuple(Column(field.name, spark_type(field.type)) for field in file.schema_arrow)
+    columns = tuple(SampleColumn(field.name, spark_type(field.type)) for field in file.schema_arrow)
     batch = next(file.iter_batches(batch_size=MAX_ROWS), None)
     if batch is None or not batch.num_rows:
         raise _empty(str(path))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from drawdown.scaffold.column_types import Column, time_of
+from drawdown.scaffold.column_types import SampleColumn, time_of
 from drawdown.scaffold.sample import Sample
 
 _DELAYS: Mapping[str, timedelta] = {
@@ -40,7 +40,7 @@ class EventTime:
         in_past: whether no row is dated ahead of the clock.
     """
 
-    column: Column
+    column: SampleColumn
     delay: str
     late: timedelta
     in_past: bool
@@ -57,10 +57,10 @@ class Suggestion:
     """
 
     event_time: EventTime | None
-    key: Column | None
-    never_negative: tuple[Column, ...]
-    never_missing: tuple[Column, ...]
-    few_values: Mapping[Column, tuple[str, ...]]
+    key: SampleColumn | None
+    never_negative: tuple[SampleColumn, ...]
+    never_missing: tuple[SampleColumn, ...]
+    few_values: Mapping[SampleColumn, tuple[str, ...]]
 
 
 def suggest(sample: Sample) -> Suggestion:
@@ -79,7 +79,7 @@ def suggest(sample: Sample) -> Suggestion:
     )
 
 
-def _event_time(sample: Sample, full: Sequence[Column]) -> EventTime | None:
+def _event_time(sample: Sample, full: Sequence[SampleColumn]) -> EventTime | None:
     # Spark's withWatermark takes a column by a name that needs no quotes.
     times = [column for column in full if column.type == "TIMESTAMP" and column.plain_name == column.name]
     if not times:
@@ -96,14 +96,14 @@ def _event_time(sample: Sample, full: Sequence[Column]) -> EventTime | None:
     return EventTime(column, delay, late, newest <= datetime.now(UTC))
 
 
-def _is_key(sample: Sample, column: Column) -> bool:
+def _is_key(sample: Sample, column: SampleColumn) -> bool:
     if column.type not in ("BIGINT", "INT", "STRING") or not _KEY.search(column.plain_name):
         return False
     values = sample.values(column)
     return len(values) > 1 and len(set(values)) == len(values)
 
 
-def _is_number(column: Column) -> bool:
+def _is_number(column: SampleColumn) -> bool:
     return column.type.startswith(_NUMBERS) and not _KEY.search(column.plain_name)
 
 
@@ -111,7 +111,7 @@ def _never_negative(values: Sequence[Any]) -> bool:
     return all(float(value) >= 0 for value in values)
 
 
-def _few_values(sample: Sample, full: Sequence[Column]) -> Mapping[Column, tuple[str, ...]]:
+def _few_values(sample: Sample, full: Sequence[SampleColumn]) -> Mapping[SampleColumn, tuple[str, ...]]:
     if len(sample.rows) < _ENOUGH_ROWS:
         return {}
     distinct = {column: set(sample.values(column)) for column in full if column.type == "STRING"}

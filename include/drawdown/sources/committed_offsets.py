@@ -30,11 +30,10 @@ class CommittedOffsets:
     def read(cls, storage: Storage, checkpoint: Checkpoint | None) -> CommittedOffsets:
         if checkpoint is None:
             return cls()
-        files = CheckpointFiles(storage, checkpoint.path)
+        order = tuple(checkpoint.fingerprint.get("source_order", ()))
+        files = CheckpointFiles(storage, checkpoint.path, order)
         reasons = ("a batch was planned and not committed",) if files.unfinished else ()
         last = files.last_commit_batch()
-        # Spark numbers the sources by their place in the plan; the fingerprint says which is which.
-        order = tuple(checkpoint.fingerprint.get("source_order", ()))
         if last is None:
             return cls(checkpoint, files, order, tuple(None for _ in order), reasons)
         entry = files.offsets(last)

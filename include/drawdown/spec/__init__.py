@@ -7,7 +7,7 @@ from drawdown.spec.clusters.cluster import (
     SizedCluster,
     StandaloneCluster,
 )
-from drawdown.spec.clusters.kinds import Profile
+from drawdown.spec.clusters.profile import Profile
 from drawdown.spec.clusters.remote import (
     DataprocCluster,
     EmrCluster,

@@ -43,14 +43,14 @@ class FileText:
     example: str
     keys: Mapping[str, KeyText]
 
-    def key(self, place: Place) -> str:
+    def key(self, place: KeyPlace) -> str:
         """Return the name under which the place is described: that of its kind, else its path."""
         own = f"{place.path} ({place.kind})"
         return own if own in self.keys else place.path
 
 
 @dataclass(frozen=True)
-class Place:
+class KeyPlace:
     """One key in a JSON Schema.
 
     Attributes:
@@ -85,7 +85,7 @@ def file_text(name: str) -> FileText:
     return FileText(given["opening"].strip(), given["example"].lstrip(), keys)
 
 
-def places(schema: Node) -> Iterator[Place]:
+def places(schema: Node) -> Iterator[KeyPlace]:
     """Yield every key of a file's schema, parents first; one that several kinds have comes once for each."""
     yield from _keys(schema, schema, "", "")
 
@@ -112,16 +112,16 @@ def resolved(node: Node, schema: Node) -> tuple[str, Node]:
     return (name, schema["$defs"][name]) if name else ("", node)
 
 
-def _keys(mapping: Node, schema: Node, path: str, model: str) -> Iterator[Place]:
+def _keys(mapping: Node, schema: Node, path: str, model: str) -> Iterator[KeyPlace]:
     properties = mapping.get("properties", {})
     kind = properties.get("kind", {}).get("const", "")
     for name, node in properties.items():
-        place = Place(f"{path}{name}", kind, model, node, name in mapping.get("required", ()))
+        place = KeyPlace(f"{path}{name}", kind, model, node, name in mapping.get("required", ()))
         yield place
         yield from _below(node, schema, place.path)
 
 
-def _below(node: Node, schema: Node, path: str) -> Iterator[Place]:
+def _below(node: Node, schema: Node, path: str) -> Iterator[KeyPlace]:
     model, node = resolved(node, schema)
     if model:
         yield from _keys(node, schema, f"{path}.", model)

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_
 
 from drawdown.errors import SpecError
 from drawdown.spec.clusters.cluster import LocalCluster, StandaloneCluster
-from drawdown.spec.clusters.kinds import Profile
+from drawdown.spec.clusters.profile import Profile
 from drawdown.spec.connections.broker import Broker
 from drawdown.spec.connections.database import Database
 from drawdown.spec.reading.environment import AIRFLOWS_OWN

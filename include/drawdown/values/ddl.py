@@ -67,11 +67,11 @@ def columns(ddl: str) -> list[Column]:
             raise NotDdlError("it holds a comment and no column", 1)
         return []
     try:
-        return _Reader(tokens).whole(_Reader.table)
+        return _DdlReader(tokens).whole(_DdlReader.table)
     except NotDdlError as error:
         # A text may also be one type, such as STRUCT<id: INT>, whose fields are then the columns.
         if tokens[0].text.upper() == "STRUCT" and tokens[1:] and tokens[1].text in ("<", "<>"):
-            return _Reader(tokens).whole(_Reader.fields_of_a_struct)
+            return _DdlReader(tokens).whole(_DdlReader.fields_of_a_struct)
         raise _single_type(tokens) or error from None
 
 
@@ -108,13 +108,13 @@ def _parts(token: Token) -> Iterator[Token]:
 
 def _single_type(tokens: list[Token]) -> NotDdlError | None:
     try:
-        found = _Reader(tokens).whole(_Reader.type)
+        found = _DdlReader(tokens).whole(_DdlReader.type)
     except NotDdlError:
         return None
     return NotDdlError(f"it is a single type, {found}, not a list of columns", tokens[0].line)
 
 
-class _Reader:
+class _DdlReader:
     """Reads the tokens of one text from left to right."""
 
     def __init__(self, tokens: list[Token]) -> None:
@@ -123,7 +123,7 @@ class _Reader:
         self._depth = 0
         self._column = ""
 
-    def whole(self, part: Callable[[_Reader], _T]) -> _T:
+    def whole(self, part: Callable[[_DdlReader], _T]) -> _T:
         """One part that is the whole text."""
         found = part(self)
         if self._at < len(self._tokens):

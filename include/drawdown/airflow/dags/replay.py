@@ -15,8 +15,8 @@ from airflow.sdk import DAG, BaseOperator, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from drawdown.airflow.logins import look_up
-from drawdown.airflow.records import open_metastore
 from drawdown.airflow.replay_timetable import ReplayTimetable
+from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.task_arguments import of_tasks
 from drawdown.airflow.tasks.asset_events import is_reported

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator
 
-from drawdown.airflow.records import open_metastore
+from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
 from drawdown.airflow.tasks.failing import WorthRetrying, plainly

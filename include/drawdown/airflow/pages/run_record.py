@@ -15,7 +15,7 @@ from fastapi import Depends, FastAPI
 from fastapi.responses import HTMLResponse
 
 from drawdown.airflow.held_requests import where_to_decide
-from drawdown.airflow.records import runs_of_dag_run
+from drawdown.airflow.run_records import runs_of_dag_run
 from drawdown.cost.bill import bill_of
 from drawdown.held.decide import decisions_on
 from drawdown.metastore import Metastore

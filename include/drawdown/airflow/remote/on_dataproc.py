@@ -13,7 +13,7 @@ from airflow.providers.google.cloud.operators.dataproc import (
 from google.cloud.dataproc_v1 import ClusterConfig, Job
 
 from drawdown.airflow.links import RunRecordLink
-from drawdown.airflow.remote.jobs import JobSpec, as_failures
+from drawdown.airflow.remote.remote_job import JobSpec, as_failures
 from drawdown.airflow.tasks.cluster import DOWN, LAST, UP, JobTasks, key_of
 from drawdown.airflow.tasks.cluster_down import TakesDown
 from drawdown.launch.remote.dataproc import cluster_config, job

@@ -13,7 +13,7 @@ from airflow.providers.amazon.aws.operators.emr import (
 from botocore.exceptions import ParamValidationError
 
 from drawdown.airflow.links import RunRecordLink
-from drawdown.airflow.remote.jobs import DELAY, JobSpec, as_failures
+from drawdown.airflow.remote.remote_job import DELAY, JobSpec, as_failures
 from drawdown.airflow.tasks.cluster import DOWN, LAST, UP, JobTasks
 from drawdown.airflow.tasks.cluster_down import TakesDown
 from drawdown.launch.remote.emr import job_flow, step

@@ -9,7 +9,7 @@ from airflow.providers.amazon.aws.operators.emr import EmrServerlessStartJobOper
 from botocore.exceptions import ParamValidationError
 
 from drawdown.airflow.links import RunRecordLink
-from drawdown.airflow.remote.jobs import DELAY, JobSpec, as_failures
+from drawdown.airflow.remote.remote_job import DELAY, JobSpec, as_failures
 from drawdown.airflow.tasks.cluster import JobTasks
 from drawdown.launch.remote.emr_serverless import configuration_overrides, job_driver
 from drawdown.spec import EmrServerlessCluster

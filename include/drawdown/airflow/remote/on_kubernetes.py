@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.providers.cncf.kubernetes.operators.spark_kubernetes import SparkKubernetesOperator
 
 from drawdown.airflow.links import RunRecordLink
-from drawdown.airflow.remote.jobs import JobSpec
+from drawdown.airflow.remote.remote_job import JobSpec
 from drawdown.airflow.tasks.cluster import JobTasks
 from drawdown.launch.remote.kubernetes import spark_application
 from drawdown.spec import KubernetesCluster

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from drawdown.airflow.held_requests import where_to_decide
 from drawdown.airflow.links import RunRecordLink
-from drawdown.airflow.records import Slice, open_metastore, runs_of, verdict_of
+from drawdown.airflow.run_records import Slice, open_metastore, runs_of, verdict_of
 from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.tasks.asset_events import news_of
 from drawdown.airflow.tasks.failing import plainly

@@ -74,7 +74,7 @@ def job_behind(
         **of_job(project.tasks_of(pipelines[0].airflow)),
     }
     if isinstance(profile, RemoteCluster):
-        from drawdown.airflow.remote.jobs import JobSpec, wired
+        from drawdown.airflow.remote.remote_job import JobSpec, wired
 
         refuse_unreachable(project, pipelines, profile)
         tasks = wired(JobSpec(str(project.root), kind, tuple(names), cluster), profile, about)

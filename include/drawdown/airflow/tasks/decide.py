@@ -17,7 +17,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 from drawdown.airflow.documentation import request_body
 from drawdown.airflow.held_requests import asked_about, request_id
 from drawdown.airflow.logins import look_up
-from drawdown.airflow.records import decision_event, open_metastore
+from drawdown.airflow.run_records import decision_event, open_metastore
 from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.tasks.answers import Answer, kept
 from drawdown.airflow.tasks.asset_events import is_reported

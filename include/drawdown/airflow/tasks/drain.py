@@ -16,7 +16,7 @@ from airflow.sdk.exceptions import AirflowException, AirflowFailException
 from drawdown.airflow.held_requests import where_to_decide
 from drawdown.airflow.links import RunRecordLink
 from drawdown.airflow.logins import look_up
-from drawdown.airflow.records import open_metastore
+from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.tasks.cluster import for_run
 from drawdown.airflow.tasks.failing import WorthRetrying, plainly
 from drawdown.airflow.tasks.spark_submit_hook import DrainHook

@@ -12,7 +12,7 @@ from airflow.providers.standard.operators.hitl import HITLOperator
 from airflow.sdk import Param
 from airflow.sdk.exceptions import AirflowFailException
 
-from drawdown.airflow.records import open_metastore
+from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.tasks.answers import Answer, keep
 from drawdown.airflow.tasks.failing import NoRetryOfPermanent, plainly
 from drawdown.spec import load_pipeline, load_project

@@ -15,7 +15,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from drawdown.airflow.documentation import rebuild_body
 from drawdown.airflow.logins import look_up
-from drawdown.airflow.records import open_metastore
+from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.tasks.answers import Answer, kept
 from drawdown.airflow.tasks.asset_events import is_reported

@@ -18,7 +18,7 @@ from drawdown.spec import load_project
 from drawdown.testing.cases.case import load_cases
 
 if TYPE_CHECKING:
-    from drawdown.testing.cases.rows import Difference
+    from drawdown.testing.cases.case_rows import Difference
     from drawdown.testing.cases.running import Result
 
 

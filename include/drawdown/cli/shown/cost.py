@@ -8,7 +8,7 @@ from fractions import Fraction
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from drawdown.cli.shown.listing import UNKNOWN, Column, Listing, listing
+from drawdown.cli.shown.listing import UNKNOWN, Heading, Listing, listing
 from drawdown.cost.bill import Bill, bill_of
 from drawdown.cost.charges import Charge
 from drawdown.cost.crossing import LEAST_RUNS, Crossing
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 _MILLION = 1_000_000
 _UNITS = (("s", 1, 90), ("min", 60, 5_400), ("h", 3_600, 172_800), ("days", 86_400, float("inf")))
 _ASKED = (
-    Column("runs", "number"),
-    Column("rows", "number"),
-    Column("core-h", "number"),
-    Column("used", "number"),
-    Column("GB-h", "number", wide=True),
+    Heading("runs", "number"),
+    Heading("rows", "number"),
+    Heading("core-h", "number"),
+    Heading("used", "number"),
+    Heading("GB-h", "number", wide=True),
 )
 
 
@@ -45,13 +45,13 @@ def pipeline_table(costs: Sequence[PipelineCost], *, wide: bool = False) -> List
         always = priced(total(each.always_on for each in costs if each.always_on))
         rows.append(["total", *_asked(whole), _cost(whole, priced), "", "", always, ""])
     columns = [
-        Column("pipeline", "text"),
+        Heading("pipeline", "text"),
         *_ASKED,
-        Column("cost", "number"),
-        Column("per day", "number"),
-        Column("per million rows", "number", wide=True),
-        Column("always on", "number", wide=True),
-        Column("crosses at", "number", wide=True),
+        Heading("cost", "number"),
+        Heading("per day", "number"),
+        Heading("per million rows", "number", wide=True),
+        Heading("always on", "number", wide=True),
+        Heading("crosses at", "number", wide=True),
     ]
     return listing(columns, rows, wide=wide)
 
@@ -61,7 +61,7 @@ def day_table(bills: Mapping[date, Bill], *, wide: bool = False) -> Listing:
     whole = total(bills.values())
     priced = _teller(whole)
     rows = [[str(day), *_asked(bill), priced(bill)] for day, bill in bills.items()]
-    columns = [Column("day (UTC)"), *_ASKED, Column("cost", "number")]
+    columns = [Heading("day (UTC)"), *_ASKED, Heading("cost", "number")]
     return listing(columns, [*rows, ["total", *_asked(whole), priced(whole)]], wide=wide)
 
 

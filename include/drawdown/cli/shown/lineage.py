@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from rich.text import Text
 from rich.tree import Tree
 
-from drawdown.fleet.lineage import Node
+from drawdown.fleet.lineage import LineageNode
 
 
-def lineage_trees(nodes: Mapping[str, Node]) -> Iterator[Tree]:
+def lineage_trees(nodes: Mapping[str, LineageNode]) -> Iterator[Tree]:
     """Yield a tree for each pipeline that no other feeds; then those of pipelines that feed each other."""
     fed = {name for node in nodes.values() for name in node.feeds}
     seen = set[str]()
@@ -19,7 +19,7 @@ def lineage_trees(nodes: Mapping[str, Node]) -> Iterator[Tree]:
             yield _tree(nodes, name, seen)
 
 
-def _tree(nodes: Mapping[str, Node], name: str, seen: set[str]) -> Tree:
+def _tree(nodes: Mapping[str, LineageNode], name: str, seen: set[str]) -> Tree:
     if name in seen:
         return Tree(Text.assemble((name, "bold"), ("  see above", "dim")))
     seen.add(name)

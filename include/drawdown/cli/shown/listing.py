@@ -25,7 +25,7 @@ _UNITS = (("G", 1e9), ("M", 1e6))
 
 
 @dataclass(frozen=True)
-class Column:
+class Heading:
     """One column.
 
     Attributes:
@@ -42,7 +42,7 @@ class Column:
 class Listing:
     """Rows under columns; falls back to one line per value if even folded texts do not fit."""
 
-    columns: Sequence[Column]
+    columns: Sequence[Heading]
     rows: Sequence[Sequence[Text]]
     title: str = ""
 
@@ -90,7 +90,11 @@ class Listing:
 
 
 def listing(
-    columns: Sequence[Column], rows: Iterable[Sequence[Text | str]], *, wide: bool = False, title: str = ""
+    columns: Sequence[Heading],
+    rows: Iterable[Sequence[Text | str]],
+    *,
+    wide: bool = False,
+    title: str = "",
 ) -> Listing:
     """Make a Listing; every row has a cell for every column, shown or not."""
     shown = [index for index, column in enumerate(columns) if wide or not column.wide]
@@ -102,7 +106,7 @@ def records(rows: Sequence[Mapping[str, Any]], title: str = "") -> Listing:
     """Make a Listing from mappings, with a column for each name that occurs."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     columns = [
-        Column(
+        Heading(
             name.replace("_", " "),
             "number" if all(isinstance(row.get(name), int | None) for row in rows) else "word",
         )

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from drawdown.application.plan import Answer, Plan
     from drawdown.metastore.records import Checkpoint
     from drawdown.plan.preflight import Preflight
-    from drawdown.verdicts import PlanVerdict
+    from drawdown.plan_verdicts import PlanVerdict
 
 _STREAMING = "spark.sql.streaming."
 _COLOURS = {"refused": "bold red", "warning": "yellow", "allowed": "green", "note": "dim"}
@@ -37,7 +37,7 @@ def plan_parts(found: Plan, *, verbose: bool) -> Iterator[RenderableType]:
     """
     from rich.text import Text
 
-    from drawdown.cli.shown.listing import Column, listing
+    from drawdown.cli.shown.listing import Heading, listing
 
     said, style = _ANSWERS[found.answer]
     yield Text.assemble(f"{found.pipeline}: ", ("the next run " + said, style))
@@ -45,7 +45,7 @@ def plan_parts(found: Plan, *, verbose: bool) -> Iterator[RenderableType]:
     matter = [each for each in found.verdicts if each.level != "note"]
     for each in matter:
         yield _verdict(each)
-    columns = [Column("source", "text"), Column("a run would read", "text")]
+    columns = [Heading("source", "text"), Heading("a run would read", "text")]
     yield listing(columns, list(amounts(found.waiting).items()))
     yield Text(f"{_FITS[found.fit.fits]}: {found.fit.why}")
     rest = [each for each in found.verdicts if each.level == "note"]

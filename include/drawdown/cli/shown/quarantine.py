@@ -19,13 +19,18 @@ _ALWAYS = ("open",)
 
 def counts_table(counts: Sequence[Mapping[str, Any]]) -> Listing:
     """Return one line per rule, batch and day, with a column for every state that occurs."""
-    from drawdown.cli.shown.listing import Column, count, listing
+    from drawdown.cli.shown.listing import Heading, count, listing
     from drawdown.quarantine.rows import STATES
 
     states = [state for state in STATES if state in _ALWAYS or any(line[state] for line in counts)]
     columns = [
-        *(Column("rule", "text"), Column("source", "text"), Column("batch"), Column("day (UTC)")),
-        *(Column(state, "number") for state in states),
+        *(
+            Heading("rule", "text"),
+            Heading("source", "text"),
+            Heading("batch"),
+            Heading("day (UTC)"),
+        ),
+        *(Heading(state, "number") for state in states),
     ]
     rows = [
         [

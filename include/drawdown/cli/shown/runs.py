@@ -33,22 +33,22 @@ def run_table(
         when: whether to show start times, and with `wide` run ids and kinds.
         name: whether to show pipeline names; not needed if all runs are of one.
     """
-    from drawdown.cli.shown.listing import Column, listing
+    from drawdown.cli.shown.listing import Heading, listing
 
     rows = list(rows)
     # Rare but important: a column of zeros would hide it, so it is shown only when needed.
     lost = any(run is not None and run.counts.lost for _, run in rows)
     columns = [
-        *([Column("run", wide=True), Column("kind", wide=True), Column("when (UTC)")] if when else ()),
-        *([Column("pipeline", "text")] if name else ()),
-        Column("state"),
-        Column("read", "number"),
-        *(Column(each, "number", wide=True) for each in _MORE),
-        Column("set aside", "number"),
-        *([Column("lost", "number")] if lost else ()),
-        Column("published", "number"),
-        Column("watermark (UTC)", wide=True),
-        Column("took", "number"),
+        *([Heading("run", wide=True), Heading("kind", wide=True), Heading("when (UTC)")] if when else ()),
+        *([Heading("pipeline", "text")] if name else ()),
+        Heading("state"),
+        Heading("read", "number"),
+        *(Heading(each, "number", wide=True) for each in _MORE),
+        Heading("set aside", "number"),
+        *([Heading("lost", "number")] if lost else ()),
+        Heading("published", "number"),
+        Heading("watermark (UTC)", wide=True),
+        Heading("took", "number"),
     ]
     shown = ("read", *_MORE, "aside", *(["lost"] if lost else ()), "published")
     cells = [
@@ -60,15 +60,15 @@ def run_table(
 
 def progress_table(run: Run) -> Listing:
     """Return one line per recent batch of a run: its duration, and the state after it."""
-    from drawdown.cli.shown.listing import Column, count, duration, listing, plain
+    from drawdown.cli.shown.listing import Heading, count, duration, listing, plain
 
     columns = [
-        Column("batch", "number"),
-        Column("rows", "number"),
-        Column("took", "number"),
-        Column("state rows", "number"),
-        Column("state bytes", "number"),
-        Column("watermark (UTC)"),
+        Heading("batch", "number"),
+        Heading("rows", "number"),
+        Heading("took", "number"),
+        Heading("state rows", "number"),
+        Heading("state bytes", "number"),
+        Heading("watermark (UTC)"),
     ]
     lines: list[list[Text | str]] = []
     for entry in run.progress:

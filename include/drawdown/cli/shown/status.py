@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from drawdown.cli.shown.listing import UNKNOWN, Column, count, duration, listing, moment
+from drawdown.cli.shown.listing import UNKNOWN, Heading, count, duration, listing, moment
 from drawdown.cli.shown.runs import seconds
 from drawdown.cli.shown.sparkline import rows_read, sparkline
 from drawdown.fleet.standing import Standing
@@ -20,15 +20,15 @@ _STYLES = {
 }
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60))
 _COLUMNS = (
-    Column("state"),
-    Column("pipeline", "text"),
-    Column("published", "number"),
-    Column("rows", "number"),
-    Column("held", "number"),
-    Column("fresh"),
-    Column("last runs"),
-    Column("last run", wide=True),
-    Column("took", "number", wide=True),
+    Heading("state"),
+    Heading("pipeline", "text"),
+    Heading("published", "number"),
+    Heading("rows", "number"),
+    Heading("held", "number"),
+    Heading("fresh"),
+    Heading("last runs"),
+    Heading("last run", wide=True),
+    Heading("took", "number", wide=True),
 )
 
 

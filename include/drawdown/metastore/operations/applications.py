@@ -11,14 +11,14 @@ from sqlalchemy import Connection, Engine, func, insert, select, update
 
 from drawdown.metastore.clock import read_clock, store_now
 from drawdown.metastore.columns import microseconds
-from drawdown.metastore.records import RunUsage, SparkApplication
+from drawdown.metastore.records import ApplicationRecord, RunUsage
 from drawdown.metastore.shares import usages
 from drawdown.metastore.tables import applications, runs
 
 
 @dataclass(frozen=True)
 class Measured:
-    """What an application has used, read at its end; see SparkApplication.
+    """What an application has used, read at its end; see ApplicationRecord.
 
     ``task_us``: processor time of the Spark tasks by run id, as far as it is known, microseconds.
     Executors outside the driver add their cores and memory (bytes) to what the profile requests;
@@ -89,11 +89,11 @@ class Applications:
             values["idle_us"] = sum(usage["idle_us"] for usage in shares.values()) if shares else whole
             conn.execute(_of(application_id).values(seen_at=now, ended_at=now, **values))
 
-    def since(self, start: datetime) -> tuple[list[SparkApplication], list[RunUsage]]:
+    def since(self, start: datetime) -> tuple[list[ApplicationRecord], list[RunUsage]]:
         """Return applications that began at `start` or later with their runs, and runs without one."""
         with self._engine.begin() as conn:
             found = conn.execute(select(applications).where(applications.c.started_at >= start))
-            known = [SparkApplication(**row._mapping) for row in found]
+            known = [ApplicationRecord(**row._mapping) for row in found]
             # A run begins later than its application: runs of an earlier application are left out below.
             rows = conn.execute(select(*_USAGE).where(runs.c.started_at >= start))
             ids = {application.application_id for application in known}
@@ -134,6 +134,6 @@ def _of(application_id: str) -> Any:
     return update(applications).where(applications.c.application_id == application_id)
 
 
-def _read_one(conn: Connection, application_id: str) -> SparkApplication | None:
+def _read_one(conn: Connection, application_id: str) -> ApplicationRecord | None:
     row = conn.execute(select(applications).where(applications.c.application_id == application_id)).first()
-    return None if row is None else SparkApplication(**row._mapping)
+    return None if row is None else ApplicationRecord(**row._mapping)

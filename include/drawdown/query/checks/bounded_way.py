@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from drawdown.query.checks.plan_tree import Node
+from drawdown.plan_verdicts import PlanVerdict
+from drawdown.query.checks.plan_tree import PlanNode
 from drawdown.query.checks.subject import Subject
-from drawdown.verdicts import PlanVerdict
 
 # From a node of the analysed plan to the call that made it. The first two fail in a batch query (Spark 4.2:
 # SparkStrategies.StreamingDeduplicationStrategy and FlatMapGroupsInPandasWithStateStrategy). The timers and
@@ -20,7 +20,7 @@ _ONLY_IN_A_STREAM: Mapping[str, str] = {
 }
 
 
-def only_in_a_stream(plan: Node) -> list[str]:
+def only_in_a_stream(plan: PlanNode) -> list[str]:
     """Return the calls in a plan, streaming or not, that no batch query can run; empty: it can be one."""
     return sorted({_ONLY_IN_A_STREAM[node.name] for node in plan.walk() if node.name in _ONLY_IN_A_STREAM})
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from drawdown.plan_verdicts import PlanVerdict
 from drawdown.query.checks.subject import Subject
-from drawdown.verdicts import PlanVerdict
 
 _EFFECTS = {
     "skipChangeCommits": "skips every commit that changes or deletes rows, including the rows it adds",

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drawdown.query.checks.plan_tree import Node, is_watermarked_column, items
+from drawdown.plan_verdicts import PlanVerdict
+from drawdown.query.checks.plan_tree import PlanNode, is_watermarked_column, items
 from drawdown.query.checks.subject import Subject
-from drawdown.verdicts import PlanVerdict
 
 
 def event_times(subject: Subject) -> Iterator[PlanVerdict]:
@@ -22,7 +22,7 @@ def event_times(subject: Subject) -> Iterator[PlanVerdict]:
                     yield _refusal(what, columns)
 
 
-def _event_times(node: Node) -> Iterator[tuple[str, tuple[str, ...]]]:
+def _event_times(node: PlanNode) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield each input in which an operator looks for its event time, and the watermarked columns there."""
     if node.name == "Join" and all(child.streaming for child in node.children):
         for word, child in zip(("left", "right"), node.children, strict=True):

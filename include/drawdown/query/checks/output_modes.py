@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from drawdown.query.checks.plan_tree import Node, is_watermarked, items
+from drawdown.plan_verdicts import PlanVerdict
+from drawdown.query.checks.plan_tree import PlanNode, is_watermarked, items
 from drawdown.query.checks.subject import Subject
 from drawdown.rows.boundary import boundary_name
-from drawdown.verdicts import PlanVerdict
 
 
 def output_modes(subject: Subject) -> Iterator[PlanVerdict]:
@@ -33,7 +33,7 @@ def output_modes(subject: Subject) -> Iterator[PlanVerdict]:
     yield from (_sort(node, subject.mode) for node in subject.plan.walk() if _unsorted(node, subject.mode))
 
 
-def _never_final(node: Node) -> PlanVerdict:
+def _never_final(node: PlanNode) -> PlanVerdict:
     what = "DISTINCT" if node.name == "Distinct" else "an aggregation"
     keys = ", ".join(str(each.sql()) for each in _keys(node)) or "nothing"
     marked = [name for name in node.children[0].watermarked_columns if not name.startswith("_dd_")]
@@ -59,12 +59,12 @@ def _never_final(node: Node) -> PlanVerdict:
     )
 
 
-def _under_watermark(node: Node) -> bool:
+def _under_watermark(node: PlanNode) -> bool:
     keys = _keys(node)
     return any(is_watermarked(a) for key in keys for a in _columns(key))
 
 
-def _keys(node: Node) -> list[Any]:
+def _keys(node: PlanNode) -> list[Any]:
     return items(node.java.output() if node.name == "Distinct" else node.java.groupingExpressions())
 
 
@@ -73,14 +73,14 @@ def _columns(key: Any) -> list[Any]:
     return [key] if key.nodeName() == "AttributeReference" else []
 
 
-def _unsorted(node: Node, mode: str) -> bool:
+def _unsorted(node: PlanNode, mode: str) -> bool:
     """Whether a node is a sort that would have to wait for the end of the stream."""
     if node.name != "Sort" or not node.streaming:
         return False
     return not (mode == "complete" and any(b.name == "Aggregate" and b.streaming for b in node.walk()))
 
 
-def _sort(node: Node, mode: str) -> PlanVerdict:
+def _sort(node: PlanNode, mode: str) -> PlanVerdict:
     aggregated = any(below.name == "Aggregate" for below in node.walk())
     return PlanVerdict(
         "refused",

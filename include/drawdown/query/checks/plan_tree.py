@@ -16,7 +16,7 @@ _WINDOW = "spark.timeWindow"
 
 
 @dataclass(frozen=True)
-class Node:
+class PlanNode:
     """One node of an analysed plan; ``java`` is its LogicalPlan, for facts that only one rule needs."""
 
     java: Any
@@ -31,16 +31,16 @@ class Node:
         return bool(self.java.isStreaming())
 
     @cached_property
-    def children(self) -> tuple[Node, ...]:
+    def children(self) -> tuple[PlanNode, ...]:
         found = self.java.children()
-        return tuple(Node(found.apply(i)) for i in range(found.size()))
+        return tuple(PlanNode(found.apply(i)) for i in range(found.size()))
 
     @cached_property
     def watermarked_columns(self) -> tuple[str, ...]:
         """Return the names of the output columns that have a watermark."""
         return tuple(str(a.name()) for a in items(self.java.output()) if is_watermarked(a))
 
-    def walk(self) -> Iterator[Node]:
+    def walk(self) -> Iterator[PlanNode]:
         """Yield this node and all below it, parents first."""
         yield self
         for child in self.children:
@@ -93,7 +93,7 @@ def is_window(expression: Any) -> bool:
     return named and bool(expression.metadata().contains(_WINDOW))
 
 
-def dynamic_gap(node: Node) -> Any | None:
+def dynamic_gap(node: PlanNode) -> Any | None:
     """Return the condition that a row with a computed session gap must meet; None for any other node.
 
     The node must be the filter that Spark puts under the session window (ResolveTimeWindows:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from drawdown.plan_verdicts import PlanVerdict
 from drawdown.query.checks.subject import Subject
 from drawdown.spec import Source
-from drawdown.verdicts import PlanVerdict
 
 
 def sources(subject: Subject) -> Iterator[PlanVerdict]:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from pyspark.sql import DataFrame, SparkSession
 
-from drawdown.query.checks.plan_tree import Node
+from drawdown.query.checks.plan_tree import PlanNode
 from drawdown.spec import Pipeline
 from drawdown.spec.scheduling.trigger import AVAILABLE_NOW, Trigger
 
@@ -27,11 +27,11 @@ class Subject:
         return self.pipeline.sink.mode
 
     @cached_property
-    def plan(self) -> Node:
-        return Node(self.output._jdf.queryExecution().analyzed())
+    def plan(self) -> PlanNode:
+        return PlanNode(self.output._jdf.queryExecution().analyzed())
 
     @cached_property
-    def optimized(self) -> Node:
+    def optimized(self) -> PlanNode:
         """Return the plan as it will run, without unneeded columns."""
         optimizer = self.session._jsparkSession.sessionState().optimizer()
-        return Node(optimizer.execute(self.plan.java))
+        return PlanNode(optimizer.execute(self.plan.java))

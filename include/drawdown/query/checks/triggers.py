@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from drawdown.plan_verdicts import PlanVerdict
 from drawdown.query.checks.subject import Subject
 from drawdown.spec import Pipeline
 from drawdown.spec.scheduling.trigger import is_asynchronous, is_uncounted
-from drawdown.verdicts import PlanVerdict
 
 _DRAIN_OR_INTERVAL = "drain it, or watch it with the default trigger or an interval"
 # For each option that uses Spark's own sink: what it can read and write.

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from drawdown.query.checks.plan_tree import Node, items
+from drawdown.plan_verdicts import PlanVerdict
+from drawdown.query.checks.plan_tree import PlanNode, items
 from drawdown.query.checks.subject import Subject
-from drawdown.verdicts import PlanVerdict
 
 # For a node of the analysed plan: its name, why a stream cannot have it, what to write instead.
 _REFUSED: Mapping[str, tuple[str, str, str]] = {
@@ -95,7 +95,7 @@ def _distinct_aggregate() -> PlanVerdict:
     )
 
 
-def _limit(node: Node) -> PlanVerdict:
+def _limit(node: PlanNode) -> PlanVerdict:
     rows = str(node.java.limitExpr().sql())
     return PlanVerdict(
         "warning",
@@ -107,7 +107,7 @@ def _limit(node: Node) -> PlanVerdict:
     )
 
 
-def _distinct(node: Node) -> PlanVerdict:
+def _distinct(node: PlanNode) -> PlanVerdict:
     columns = ", ".join(str(each.name()) for each in items(node.java.output()))
     return PlanVerdict(
         "warning",
@@ -129,7 +129,7 @@ def _one_batch() -> PlanVerdict:
     )
 
 
-def _counts_distinct(node: Node) -> bool:
+def _counts_distinct(node: PlanNode) -> bool:
     return any(_has_distinct(each) for each in items(node.java.aggregateExpressions()))
 
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 
 from pyspark.errors import AnalysisException
 
+from drawdown.plan_verdicts import PlanVerdict
 from drawdown.query.checks.subject import Subject
 from drawdown.spark.gateway import jvm_of
 from drawdown.spark.sentences import spark_sentence
-from drawdown.verdicts import PlanVerdict
 
 
 def unsupported(subject: Subject) -> Iterator[PlanVerdict]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drawdown.query.checks.plan_tree import Node, is_watermarked_column, items
+from drawdown.plan_verdicts import PlanVerdict
+from drawdown.query.checks.plan_tree import PlanNode, is_watermarked_column, items
 from drawdown.query.checks.subject import Subject
 from drawdown.rows.boundary import boundary_name
-from drawdown.verdicts import PlanVerdict
 
 _MARK = "EventTimeWatermark"
 
@@ -35,7 +35,7 @@ def watermarks(subject: Subject) -> Iterator[PlanVerdict]:
                 yield _other_column(node, below[0], subject)
 
 
-def _is_declared(mark: Node, subject: Subject) -> bool:
+def _is_declared(mark: PlanNode, subject: Subject) -> bool:
     """Whether the watermark is the one that the spec declares, directly on its source.
 
     A watermark of the transform is on a source that declares none, or above another watermark.
@@ -46,7 +46,7 @@ def _is_declared(mark: Node, subject: Subject) -> bool:
     return any(boundary_name(node.java) in subject.pipeline.watermarked_sources for node in below)
 
 
-def _missed(mark: Node) -> bool:
+def _missed(mark: PlanNode) -> bool:
     """Whether there is an aggregation without a watermark below this watermark."""
     return any(
         node.name == "Aggregate"
@@ -55,11 +55,11 @@ def _missed(mark: Node) -> bool:
     )
 
 
-def _column(mark: Node) -> str:
+def _column(mark: PlanNode) -> str:
     return str(mark.java.eventTime().name())
 
 
-def _after_aggregation(mark: Node) -> PlanVerdict:
+def _after_aggregation(mark: PlanNode) -> PlanVerdict:
     column = _column(mark)
     return PlanVerdict(
         "refused",
@@ -72,7 +72,7 @@ def _after_aggregation(mark: Node) -> PlanVerdict:
     )
 
 
-def _twice(mark: Node, subject: Subject) -> PlanVerdict:
+def _twice(mark: PlanNode, subject: Subject) -> PlanVerdict:
     column, declared = _column(mark), sorted(subject.pipeline.watermarked_sources)
     beside = f"beside the one declared for {' and '.join(declared)}" if declared else "beside another"
     return PlanVerdict(
@@ -86,7 +86,7 @@ def _twice(mark: Node, subject: Subject) -> PlanVerdict:
     )
 
 
-def _in_transform(mark: Node) -> PlanVerdict:
+def _in_transform(mark: PlanNode) -> PlanVerdict:
     column = _column(mark)
     return PlanVerdict(
         "warning",
@@ -98,7 +98,7 @@ def _in_transform(mark: Node) -> PlanVerdict:
     )
 
 
-def _other_column(aggregate: Node, mark: Node, subject: Subject) -> PlanVerdict:
+def _other_column(aggregate: PlanNode, mark: PlanNode, subject: Subject) -> PlanVerdict:
     column = _column(mark)
     keys = ", ".join(str(each.sql()) for each in items(aggregate.java.groupingExpressions())) or "nothing"
     reaches = column in aggregate.children[0].watermarked_columns

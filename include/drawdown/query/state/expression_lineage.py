@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from drawdown.query.checks.plan_tree import Node, expr_id, items
+from drawdown.query.checks.plan_tree import PlanNode, expr_id, items
 from drawdown.rows.boundary import boundary_name
 
 _NUMBER = re.compile(r"#\d+L?(-T\d+ms)?")
@@ -27,7 +27,7 @@ class ExpressionLineage:
     A union has the columns of its first branch, as in Spark.
     """
 
-    node: Node
+    node: PlanNode
     _defined: dict[int, Any] = field(default_factory=dict)
     _of_sources: dict[int, str] = field(default_factory=dict)
 
@@ -58,7 +58,7 @@ class ExpressionLineage:
             return self.of(self._defined[number])
         return str(attribute.name())
 
-    def _note(self, node: Node) -> None:
+    def _note(self, node: PlanNode) -> None:
         source = boundary_name(node.java)
         if source is not None:
             self._of_sources |= {expr_id(a): f"{source}.{a.name()}" for a in items(node.java.output())}
@@ -74,7 +74,7 @@ def in_words(text: str) -> str:
     return _window(text) or text
 
 
-def _definitions(node: Node) -> list[tuple[int, Any]]:
+def _definitions(node: PlanNode) -> list[tuple[int, Any]]:
     """Return number and expression of each column that a node computes."""
     if node.name == "Expand":
         # A sliding window is an Expand with a projection for each window that a row is in.

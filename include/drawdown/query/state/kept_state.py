@@ -14,8 +14,8 @@ from typing import Any
 from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
-from drawdown.query.checks.plan_tree import Node, is_watermarked, items
-from drawdown.query.state.lineage import ColumnLineage, InputLineage
+from drawdown.query.checks.plan_tree import PlanNode, is_watermarked, items
+from drawdown.query.state.column_lineage import ColumnLineage, InputLineage
 from drawdown.query.state.operators import describe_function, streamed_inputs
 from drawdown.spark.gateway import jvm_of
 from drawdown.spec.sink import OutputMode
@@ -29,8 +29,8 @@ def kept_state(frame: DataFrame, mode: OutputMode) -> list[Kept]:
     session = frame.sparkSession
     analysed = frame._jdf.queryExecution().analyzed()
     fixed = _with_batch_times(session, analysed)
-    optimised = Node(session._jsparkSession.sessionState().optimizer().execute(fixed))
-    lineage = ColumnLineage(Node(analysed))
+    optimised = PlanNode(session._jsparkSession.sessionState().optimizer().execute(fixed))
+    lineage = ColumnLineage(PlanNode(analysed))
     found: list[Kept | None] = []
     for node in optimised.walk():
         if not node.streaming or not all(child.streaming for child in streamed_inputs(node)):
@@ -48,7 +48,7 @@ def kept_state(frame: DataFrame, mode: OutputMode) -> list[Kept]:
     return [each for each in found if each is not None]
 
 
-def _aggregate(session: SparkSession, columns: InputLineage, node: Node) -> Kept | None:
+def _aggregate(session: SparkSession, columns: InputLineage, node: PlanNode) -> Kept | None:
     planned = _planned(_planning(session).PhysicalAggregation, node)
     if planned is None:
         return None
@@ -60,12 +60,12 @@ def _aggregate(session: SparkSession, columns: InputLineage, node: Node) -> Kept
     }
 
 
-def _deduplicate(session: SparkSession, columns: InputLineage, node: Node) -> Kept:
+def _deduplicate(session: SparkSession, columns: InputLineage, node: PlanNode) -> Kept:
     within = "within the watermark" if node.name == "DeduplicateWithinWatermark" else "ever"
     return {"operator": f"first {within}", "keys": [columns.typed(each) for each in items(node.java.keys())]}
 
 
-def _join(session: SparkSession, columns: InputLineage, node: Node) -> Kept | None:
+def _join(session: SparkSession, columns: InputLineage, node: PlanNode) -> Kept | None:
     planned = _planned(_planning(session).ExtractEquiJoinKeys, node)
     if planned is None:
         return None
@@ -86,7 +86,7 @@ def _join(session: SparkSession, columns: InputLineage, node: Node) -> Kept | No
     return found
 
 
-def _until(session: SparkSession, node: Node) -> dict[str, int | None]:
+def _until(session: SparkSession, node: PlanNode) -> dict[str, int | None]:
     """Return, per side, up to where rows are dropped: ms after the watermark (negative: before it).
 
     None when no time bound drops rows of that side.
@@ -112,13 +112,13 @@ def _conjuncts(condition: Any) -> list[Any]:
     return [condition]
 
 
-def _keeps_count(node: Node, mode: OutputMode) -> bool:
+def _keeps_count(node: PlanNode, mode: OutputMode) -> bool:
     """Whether a limit counts rows in state, as in StreamingGlobalLimitStrategy: not on a complete result."""
     aggregated = any(each.name == "Aggregate" and each.streaming for each in node.walk())
     return mode == "append" or not aggregated
 
 
-def _limit(columns: InputLineage, node: Node) -> Kept:
+def _limit(columns: InputLineage, node: PlanNode) -> Kept:
     return {"operator": f"the first {columns.of(node.java.limitExpr())} rows ever"}
 
 
@@ -157,7 +157,7 @@ class _BatchTimes:
         implements = ("scala.PartialFunction",)
 
 
-def _planned(pattern: Any, node: Node) -> Any | None:
+def _planned(pattern: Any, node: PlanNode) -> Any | None:
     """Return what Spark plans a node by; None without a streaming plan, which checks/ refuses."""
     found = pattern.unapply(node.java)
     return found.get() if found.isDefined() else None
@@ -167,7 +167,7 @@ def _planning(session: SparkSession) -> Any:
     return jvm_of(session).org.apache.spark.sql.catalyst.planning
 
 
-_DESCRIBED: Mapping[str, Callable[[SparkSession, InputLineage, Node], Kept | None]] = {
+_DESCRIBED: Mapping[str, Callable[[SparkSession, InputLineage, PlanNode], Kept | None]] = {
     "Aggregate": _aggregate,
     "Deduplicate": _deduplicate,
     "DeduplicateWithinWatermark": _deduplicate,

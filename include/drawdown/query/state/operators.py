@@ -1,6 +1,6 @@
 """The stateful operators of an analysed plan, and a stable text of what each keeps in state.
 
-The texts are compared from run to run (plan/changes.py), because Spark compares only the types in the state:
+The texts are compared from run to run (plan/spec_changes.py): Spark compares only the types in the state, so
 after a swap of two keys of the same type it silently reads one as the other.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from drawdown.query.checks.plan_tree import Node, conjuncts, items
+from drawdown.query.checks.plan_tree import PlanNode, conjuncts, items
 from drawdown.query.state.expression_lineage import ExpressionLineage
 from drawdown.query.state.state_variables import declared_state
 
@@ -30,7 +30,7 @@ class Operator:
     written: str = ""
 
 
-def stateful_operators(plan: Node) -> tuple[Operator, ...]:
+def stateful_operators(plan: PlanNode) -> tuple[Operator, ...]:
     """Return the stateful operators, parents first, as in Spark's plan."""
     found = []
     for node in plan.walk():
@@ -50,19 +50,19 @@ class Lineage(Protocol):
     def typed(self, expression: Any) -> str: ...
 
 
-def describe_function(node: Node, lineage: Lineage) -> str | None:
+def describe_function(node: PlanNode, lineage: Lineage) -> str | None:
     """Return what an operator that calls a user's function keeps; None for other nodes."""
     describe = _FUNCTIONS.get(node.name)
     return None if describe is None else describe(node, lineage)
 
 
-def streamed_inputs(node: Node) -> tuple[Node, ...]:
+def streamed_inputs(node: PlanNode) -> tuple[PlanNode, ...]:
     """Return the children that are streams."""
     # The second child of a transformWithState is its initial state: a batch.
     return node.children[:1] if node.name.startswith("TransformWithState") else node.children
 
 
-def _aggregate(node: Node, lineage: ExpressionLineage) -> str:
+def _aggregate(node: PlanNode, lineage: ExpressionLineage) -> str:
     keys = [lineage.typed(each) for each in items(node.java.groupingExpressions())]
     functions = [
         lineage.typed(each)
@@ -80,17 +80,17 @@ def _aggregate_functions(expression: Any) -> Iterator[Any]:
         yield from _aggregate_functions(child)
 
 
-def _distinct(node: Node, lineage: ExpressionLineage) -> str:
+def _distinct(node: PlanNode, lineage: ExpressionLineage) -> str:
     return f"distinct {', '.join(lineage.typed(each) for each in items(node.java.output()))}"
 
 
-def _deduplicate(node: Node, lineage: ExpressionLineage) -> str:
+def _deduplicate(node: PlanNode, lineage: ExpressionLineage) -> str:
     keys = ", ".join(lineage.typed(each) for each in items(node.java.keys()))
     within = " within the watermark" if node.name == "DeduplicateWithinWatermark" else ""
     return f"first of {keys}{within}"
 
 
-def _join(node: Node, lineage: ExpressionLineage) -> str:
+def _join(node: PlanNode, lineage: ExpressionLineage) -> str:
     condition = node.java.condition()
     left = node.java.left().outputSet()
     parts = (
@@ -110,11 +110,11 @@ def _side_by_side(condition: Any, left: Any, lineage: ExpressionLineage) -> str:
     return " = ".join(lineage.typed(side) for side in sides)
 
 
-def _limit(node: Node, lineage: ExpressionLineage) -> str:
+def _limit(node: PlanNode, lineage: ExpressionLineage) -> str:
     return f"the first {lineage.of(node.java.limitExpr())} rows ever"
 
 
-def _pandas_state(node: Node, lineage: Lineage) -> str:
+def _pandas_state(node: PlanNode, lineage: Lineage) -> str:
     keys = ", ".join(lineage.typed(each) for each in items(node.java.groupingAttributes()))
     return (
         f"state {node.java.stateType().toDDL()} by {keys}, timeout {node.java.timeout().toString()},"
@@ -122,12 +122,12 @@ def _pandas_state(node: Node, lineage: Lineage) -> str:
     )
 
 
-def _map_state(node: Node, lineage: Lineage) -> str:
+def _map_state(node: PlanNode, lineage: Lineage) -> str:
     keys = ", ".join(lineage.typed(each) for each in items(node.java.groupingAttributes()))
     return f"a function's state by {keys}, timeout {node.java.timeout().toString()}"
 
 
-def _processor(node: Node, lineage: Lineage) -> str:
+def _processor(node: PlanNode, lineage: Lineage) -> str:
     keys = ", ".join(lineage.typed(each) for each in items(node.java.leftAttributes()))
     return (
         f"{'; '.join(declared_state(node.java.functionExpr())) or 'no state'} by {keys},"
@@ -135,13 +135,13 @@ def _processor(node: Node, lineage: Lineage) -> str:
     )
 
 
-_FUNCTIONS: Mapping[str, Callable[[Node, Lineage], str]] = {
+_FUNCTIONS: Mapping[str, Callable[[PlanNode, Lineage], str]] = {
     "FlatMapGroupsInPandasWithState": _pandas_state,
     "FlatMapGroupsWithState": _map_state,
     "TransformWithStateInPySpark": _processor,
 }
 
-_DESCRIBED: Mapping[str, Callable[[Node, ExpressionLineage], str]] = {
+_DESCRIBED: Mapping[str, Callable[[PlanNode, ExpressionLineage], str]] = {
     "Aggregate": _aggregate,
     "Distinct": _distinct,
     "Deduplicate": _deduplicate,

@@ -42,7 +42,7 @@ def keeps_keyed_state(generation: Generation) -> bool:
 def _verification(generation: Generation) -> Verification:
     return Verification(
         generation.storage,
-        generation.path,
+        generation.files,
         stateful=keeps_state(generation),
         keyed=keeps_keyed_state(generation),
     )

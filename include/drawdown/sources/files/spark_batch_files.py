@@ -16,13 +16,13 @@ from drawdown.checkpoint import SeenFile, log_offset
 from drawdown.errors import RefusedError, SourceError
 from drawdown.fault_points import durable
 from drawdown.metastore.records import FileMark, Lease
+from drawdown.plan_verdicts import PlanVerdict
 from drawdown.sources.files.arrivals import CLOCK_SKEW_MS, differs
-from drawdown.sources.files.drift import drift_of
+from drawdown.sources.files.schema_drift import drift_of
 from drawdown.sources.files.spark_trouble import FileTrouble, named
 from drawdown.spec import Source
 from drawdown.storage import FileInfo
 from drawdown.values.text import counted
-from drawdown.verdicts import PlanVerdict
 from drawdown.workspace import Generation
 
 

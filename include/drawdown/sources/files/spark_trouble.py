@@ -14,12 +14,12 @@ from pyspark.sql.types import StructType
 from drawdown.checkpoint import plain_path
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.metastore.records import FileMark
+from drawdown.plan_verdicts import PlanVerdict
 from drawdown.sources.committed_offsets import CommittedOffsets
 from drawdown.sources.files.arrivals import FileArrivals, arrivals
-from drawdown.sources.files.drift import Drift, drift_of
+from drawdown.sources.files.schema_drift import Drift, drift_of
 from drawdown.spec import Pipeline, Source
 from drawdown.storage import FileInfo, Storage
-from drawdown.verdicts import PlanVerdict
 from drawdown.workspace import Generation
 
 _SHOWN = 3

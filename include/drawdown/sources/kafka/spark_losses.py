@@ -11,10 +11,10 @@ from confluent_kafka import KafkaException
 from drawdown.brokers.client import no_answer
 from drawdown.brokers.offsets import is_lossy, topic_ids, topic_offsets
 from drawdown.errors import SourceError
+from drawdown.plan_verdicts import PlanVerdict
 from drawdown.sources.kafka.losses import TOPIC_IDS, Loss, headroom, kafka_losses, made_again, noted_ids
 from drawdown.spec import Pipeline
 from drawdown.values.text import counted
-from drawdown.verdicts import PlanVerdict
 from drawdown.workspace import Generation
 
 # Ranges that an error names one by one.

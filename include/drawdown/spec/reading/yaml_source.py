@@ -84,7 +84,7 @@ def read_text(path: str | Path, shown: str) -> str:
 
 def parse(text: str, shown: str) -> Document:
     """Return the single mapping in a spec file. Raises SpecError with file:line for everything else."""
-    reader = _Reader(text, shown)
+    reader = _YamlReader(text, shown)
     try:
         data = reader.document()
     except yaml.MarkedYAMLError as error:
@@ -106,7 +106,7 @@ def parse(text: str, shown: str) -> Document:
     return Document(shown, data, reader.lines)
 
 
-class _Reader:
+class _YamlReader:
     """Builds dicts, lists and scalars from the events of one text."""
 
     def __init__(self, text: str, shown: str) -> None:

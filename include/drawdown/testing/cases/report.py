@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from drawdown.testing.cases.rows import Difference, Row
+from drawdown.testing.cases.case_rows import Difference, Row
 from drawdown.testing.cases.running import Result
 
 _SHOWN = 10

@@ -19,8 +19,8 @@ from drawdown.layout import quarantine_of
 from drawdown.spec import Project
 from drawdown.testing.cases.arrivals import Arrivals
 from drawdown.testing.cases.case import Case
+from drawdown.testing.cases.case_rows import Difference, difference
 from drawdown.testing.cases.outputs import sink_rows, table_rows
-from drawdown.testing.cases.rows import Difference, difference
 from drawdown.testing.servers.of_cases import database_server, speaks_kafka, with_broker, with_database
 from drawdown.workspace import Workspace
 

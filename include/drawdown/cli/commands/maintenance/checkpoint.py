@@ -287,10 +287,10 @@ def _as_run(
 ) -> _Done:
     from drawdown.application import new_run_id
     from drawdown.metastore import this_process
-    from drawdown.recovery.request import Request, as_run
+    from drawdown.recovery.request import RecoveryRequest, as_run
 
     kind, by, why = asked
-    request = Request(kind, new_run_id(), this_process(), by or getpass.getuser(), why)
+    request = RecoveryRequest(kind, new_run_id(), this_process(), by or getpass.getuser(), why)
     return as_run(generation, request, work, summary)
 
 

@@ -29,12 +29,12 @@ def rename(
     from drawdown.metastore import this_process
     from drawdown.recovery.rename import KIND
     from drawdown.recovery.rename import rename as give_name
-    from drawdown.recovery.request import Request
+    from drawdown.recovery.request import RecoveryRequest
     from drawdown.workspace import Workspace
 
     project = load_project()
     pipeline = load_pipeline(project, new)
-    request = Request(KIND, new_run_id(), this_process(), by or getpass.getuser(), why)
+    request = RecoveryRequest(KIND, new_run_id(), this_process(), by or getpass.getuser(), why)
     with Workspace.open(project) as workspace:
         give_name(replace(workspace, project=collect(project, [pipeline])), pipeline, old, request)
     out().print(f"[green]✓[/] {old} is {new} now", highlight=False)

@@ -62,16 +62,16 @@ def upkeep(
 
 
 def _table(found: list[Tidied], *, dry: bool) -> Listing:
-    from drawdown.cli.shown.listing import Column, listing, plain
+    from drawdown.cli.shown.listing import Heading, listing, plain
 
     verb = "to remove" if dry else "removed"
     columns = [
-        Column("pipeline", "text"),
-        Column("compacted", "number"),
-        Column("table files", "number"),
-        Column("checkpoint files", "number"),
-        Column("records", "number"),
-        Column("bytes", "number"),
+        Heading("pipeline", "text"),
+        Heading("compacted", "number"),
+        Heading("table files", "number"),
+        Heading("checkpoint files", "number"),
+        Heading("records", "number"),
+        Heading("bytes", "number"),
     ]
     rows = [
         [

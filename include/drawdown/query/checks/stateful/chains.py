@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from drawdown.query.checks.plan_tree import Node
+from drawdown.plan_verdicts import PlanVerdict
+from drawdown.query.checks.plan_tree import PlanNode
 from drawdown.query.checks.subject import Subject
-from drawdown.verdicts import PlanVerdict
 
 # Operators that emit a row again when its group changes; deduplication emits a row once in every mode.
 _GIVES_AGAIN: Mapping[str, str] = {
@@ -29,7 +29,7 @@ def chains(subject: Subject) -> Iterator[PlanVerdict]:
         yield from _chained(subject.plan, "", subject.mode)
 
 
-def _chained(node: Node, above: str, mode: str) -> Iterator[PlanVerdict]:
+def _chained(node: PlanNode, above: str, mode: str) -> Iterator[PlanVerdict]:
     """Yield verdicts below a node; `above` names the nearest stateful operator that takes its rows."""
     if not node.streaming:
         return

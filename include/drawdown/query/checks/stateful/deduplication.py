@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drawdown.query.checks.plan_tree import Node, is_watermarked, items
+from drawdown.plan_verdicts import PlanVerdict
+from drawdown.query.checks.plan_tree import PlanNode, is_watermarked, items
 from drawdown.query.checks.subject import Subject
-from drawdown.verdicts import PlanVerdict
 
 
 def deduplication(subject: Subject) -> Iterator[PlanVerdict]:
@@ -18,7 +18,7 @@ def deduplication(subject: Subject) -> Iterator[PlanVerdict]:
             yield _returning(node)
 
 
-def _unbounded(node: Node) -> Iterator[PlanVerdict]:
+def _unbounded(node: PlanNode) -> Iterator[PlanVerdict]:
     keys = items(node.java.keys())
     if any(is_watermarked(key) for key in keys):
         return
@@ -39,7 +39,7 @@ def _unbounded(node: Node) -> Iterator[PlanVerdict]:
     )
 
 
-def _returning(node: Node) -> PlanVerdict:
+def _returning(node: PlanNode) -> PlanVerdict:
     names = ", ".join(str(key.name()) for key in items(node.java.keys()))
     return PlanVerdict(
         "warning",

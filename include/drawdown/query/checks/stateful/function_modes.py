@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from drawdown.query.checks.plan_tree import Node
+from drawdown.plan_verdicts import PlanVerdict
+from drawdown.query.checks.plan_tree import PlanNode
 from drawdown.query.checks.subject import Subject
-from drawdown.verdicts import PlanVerdict
 
 _FUNCTIONS: Mapping[str, str] = {
     "FlatMapGroupsInPandasWithState": "applyInPandasWithState",
@@ -22,7 +22,7 @@ def function_modes(subject: Subject) -> Iterator[PlanVerdict]:
             yield _disagree(_FUNCTIONS[node.name], _mode(node), subject)
 
 
-def _mode(node: Node) -> str:
+def _mode(node: PlanNode) -> str:
     return str(node.java.outputMode().toString()).lower()
 
 

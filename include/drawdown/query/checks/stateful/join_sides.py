@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from drawdown.query.checks.plan_tree import Node, is_watermarked_column, items
+from drawdown.query.checks.plan_tree import PlanNode, is_watermarked_column, items
 from drawdown.rows.boundary import boundary_name
 
 # Any watermark serves to find out whether it bounds the state. This one is beyond 2^31, so that Py4J
@@ -19,7 +19,7 @@ class JoinSide:
     """The left or the right input of a join."""
 
     word: str
-    node: Node
+    node: PlanNode
 
     @cached_property
     def sources(self) -> tuple[str, ...]:
@@ -43,7 +43,7 @@ class Join:
     from below by the watermarked column of the other side.
     """
 
-    node: Node
+    node: PlanNode
     jvm: Any
 
     @cached_property

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from drawdown.plan_verdicts import PlanVerdict
 from drawdown.query.checks.stateful.join_sides import Join, JoinSide
 from drawdown.query.checks.subject import Subject
 from drawdown.spark.gateway import jvm_of
-from drawdown.verdicts import PlanVerdict
 
 _CONSTRAINT = (
     "a time range in the join condition (for example `r.at BETWEEN l.at AND l.at + INTERVAL 1 HOUR`) or"

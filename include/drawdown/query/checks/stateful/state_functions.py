@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from drawdown.query.checks.plan_tree import Node
+from drawdown.plan_verdicts import PlanVerdict
+from drawdown.query.checks.plan_tree import PlanNode
 from drawdown.query.checks.subject import Subject
-from drawdown.verdicts import PlanVerdict
 
 # FlatMapGroupsWithState is Scala's mapGroupsWithState and flatMapGroupsWithState.
 _FUNCTIONS = {
@@ -33,7 +33,7 @@ def state_functions(subject: Subject) -> Iterator[PlanVerdict]:
         )
 
 
-def _chained(node: Node, behind: str | None) -> Iterator[PlanVerdict]:
+def _chained(node: PlanNode, behind: str | None) -> Iterator[PlanVerdict]:
     """Yield verdicts on the functions below a node; ``behind`` names a stateful operator above it."""
     if not node.streaming:
         return

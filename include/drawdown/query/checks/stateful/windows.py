@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from drawdown.plan_verdicts import PlanVerdict
 from drawdown.query.checks.plan_tree import dynamic_gap, is_session, items
 from drawdown.query.checks.subject import Subject
-from drawdown.verdicts import PlanVerdict
 
 
 def windows(subject: Subject) -> Iterator[PlanVerdict]:

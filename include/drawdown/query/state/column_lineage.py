@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from drawdown.query.checks.plan_tree import Node, expr_id, items
+from drawdown.query.checks.plan_tree import PlanNode, expr_id, items
 from drawdown.query.state.expression_lineage import in_words
 from drawdown.rows.boundary import boundary_name
 
@@ -31,7 +31,7 @@ class ColumnLineage:
         analysed: the plan before optimisation, which still shows windows as they were written.
     """
 
-    analysed: Node
+    analysed: PlanNode
     _windows: _Columns = field(init=False)
     _static: _Columns = field(init=False)
     _known: dict[int, _Columns] = field(default_factory=dict, init=False)
@@ -40,20 +40,20 @@ class ColumnLineage:
         self._windows = dict(_windows(self.analysed))
         self._static = dict(_static_columns(self.analysed))
 
-    def below(self, node: Node) -> InputLineage:
+    def below(self, node: PlanNode) -> InputLineage:
         """Return the columns that a node works on."""
         columns: _Columns = {}
         for child in node.children:
             columns |= self._columns(child)
         return InputLineage(columns)
 
-    def _columns(self, node: Node) -> _Columns:
+    def _columns(self, node: PlanNode) -> _Columns:
         known = self._known.get(id(node))
         if known is None:
             known = self._known[id(node)] = self._find_columns(node)
         return known
 
-    def _find_columns(self, node: Node) -> _Columns:
+    def _find_columns(self, node: PlanNode) -> _Columns:
         output = items(node.java.output())
         source = boundary_name(node.java)
         if source is not None:
@@ -69,7 +69,7 @@ class ColumnLineage:
             for number, attribute in ((expr_id(a), a) for a in output)
         }
 
-    def _of_union(self, node: Node) -> _Columns:
+    def _of_union(self, node: PlanNode) -> _Columns:
         """Return the columns of a union: each is one of several, whatever the order of the branches."""
         branches = [
             [self._columns(child)[expr_id(a)] for a in items(child.java.output())]
@@ -117,7 +117,7 @@ class InputLineage:
         return text if expression.nullable() else f"{text} not null"
 
 
-def _defined(node: Node, below: InputLineage) -> Iterator[tuple[int, str]]:
+def _defined(node: PlanNode, below: InputLineage) -> Iterator[tuple[int, str]]:
     """Yield number and text of each column that a node computes."""
     java = node.java
     if node.name in ("Project", "Aggregate"):
@@ -147,12 +147,12 @@ def _defined(node: Node, below: InputLineage) -> Iterator[tuple[int, str]]:
                 yield expr_id(attribute), f"{node.name}.{attribute.name()}"
 
 
-def _is_unasked(branch: Node) -> bool:
+def _is_unasked(branch: PlanNode) -> bool:
     """Whether we added a branch of a union: carriers, or replayed rows of the quarantine."""
     return branch.streaming and not any(boundary_name(node.java) for node in branch.walk())
 
 
-def _windows(analysed: Node) -> Iterator[tuple[int, str]]:
+def _windows(analysed: PlanNode) -> Iterator[tuple[int, str]]:
     """Yield windows as the user wrote them, by the number of their column."""
     lineage = None
     for node in analysed.walk():
@@ -174,7 +174,7 @@ def _windows(analysed: Node) -> Iterator[tuple[int, str]]:
                 yield number, text
 
 
-def _static_columns(analysed: Node) -> Iterator[tuple[int, str]]:
+def _static_columns(analysed: PlanNode) -> Iterator[tuple[int, str]]:
     """Yield columns of static sources, by the name under which the transform reads them."""
     for node in analysed.walk():
         if node.name == "SubqueryAlias" and not node.streaming:

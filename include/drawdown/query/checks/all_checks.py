@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
+from drawdown.plan_verdicts import PlanVerdict
 from drawdown.query.checks.bounded_way import bounded_way
 from drawdown.query.checks.changing_tables import changing_tables
 from drawdown.query.checks.event_times import event_times
@@ -25,7 +26,6 @@ from drawdown.query.checks.triggers import triggers
 from drawdown.query.checks.unbounded import unbounded
 from drawdown.query.checks.unsupported import unsupported
 from drawdown.query.checks.watermarks import watermarks
-from drawdown.verdicts import PlanVerdict
 
 __all__ = ["Subject", "examine"]
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from drawdown.errors import RefusedError
 from drawdown.plan import state_fit
+from drawdown.plan_verdicts import PlanVerdict
 from drawdown.spec import Pipeline
-from drawdown.verdicts import PlanVerdict
 
 _FILES = frozenset({"delta", "parquet", "orc", "json", "csv", "text"})
 _FOREACH = frozenset({"foreach", "foreach_batch"})
