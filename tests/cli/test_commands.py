@@ -58,8 +58,8 @@ def test_a_case_that_differs_shows_the_rows_and_exits_with_1(sales: Path) -> Non
     assert done.returncode == 1
     assert "test.unknown-column  the table has no column 'amuont'" in done.stderr
     assert "test.wrong-value  column amount: 'ten' is no " in done.stderr
-    assert "- missing: p1, 2024-01-01 10:00:00, XX, 10.50" in done.stdout
-    assert "+ unexpected: p1, 2024-01-01 10:00:00, DE, 10.50" in done.stdout
+    assert "~ payment_id=p1, paid_at=2024-01-01 10:00:00, amount=10.50" in done.stdout
+    assert "country: expected XX, found DE" in done.stdout
 
 
 @pytest.mark.full

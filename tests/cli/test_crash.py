@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -85,7 +86,7 @@ def test_a_pipeline_that_makes_other_rows_after_a_crash_is_shown(words: Path) ->
     done = drawdown(words, "test", "words", "--crash", "--at", "after batch.stage", timeout=600)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "✗ words/first: killed after batch.stage in 1 of 1 wave" in done.stdout
-    assert "- missing: a, true" in done.stdout
+    assert re.search(r"~ word=a\n +first: expected true, found false\n", done.stdout)
     assert "0 recovered, 0 not reached, 1 differ" in done.stdout
 
 

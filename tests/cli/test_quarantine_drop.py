@@ -12,7 +12,7 @@ import pyarrow as pa
 from deltalake import write_deltalake
 
 from drawdown.metastore import Metastore
-from drawdown.quarantine.rows import set_aside
+from drawdown.quarantine.row_states import set_aside
 from drawdown.spec import load_pipeline, load_project
 from drawdown.workspace import Workspace
 from tests.support.command_line import DRAWDOWN

@@ -17,8 +17,8 @@ from drawdown.drain.planning import pending_replays
 from drawdown.drain.run_context import RunContext
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.quality.audit import GxAuditor
-from drawdown.rows.boundary import BatchPlan, Boundary, Observed
 from drawdown.rows.quarantine_staging import JudgedBatch, stage_rejected
+from drawdown.rows.row_fates import BatchPlan, Boundary, Observed
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.spec import load_pipeline
 from drawdown.spec.scheduling.trigger import parse_trigger

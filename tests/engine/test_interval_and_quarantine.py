@@ -15,7 +15,7 @@ from drawdown.metastore import Metastore
 from drawdown.quality.audit import GxAuditor
 from drawdown.quality.outcome import AuditOutcome
 from drawdown.quarantine.drop import Drop, drop
-from drawdown.quarantine.rows import Choice
+from drawdown.quarantine.row_states import Choice
 from drawdown.replay.spark_replay import replay as replay_interval
 from drawdown.spec import Pipeline, load_pipeline
 from drawdown.values.interval import Interval

@@ -117,7 +117,7 @@ def test_without_a_policy_that_fails_the_batch_is_read_once(
     sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The look before the delivery costs a second read of the batch: only who asks for it pays."""
-    from drawdown.rows.boundary import Boundary
+    from drawdown.rows.row_fates import Boundary
 
     looks: list[str] = []
     count = Boundary.count

@@ -22,7 +22,7 @@ from drawdown.errors import RefusedError, SourceError
 from drawdown.metastore.records import BatchStatus, Run
 from drawdown.plan.preflight import Preflight, preflight
 from drawdown.rebuild.refusals import refuse_rebuild
-from drawdown.sources.files.listing import list_source_files
+from drawdown.sources.files.all_files import list_source_files
 from drawdown.spec import load_pipeline
 from drawdown.storage import Storage
 from drawdown.values.temporary_names import FINISHED_NAMES

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 from drawdown.static_checks.names import missing_columns, missing_tables
 from drawdown.static_checks.outputs import Outputs
 from drawdown.static_checks.relation import Relation
-from drawdown.static_checks.sql import NotSqlError, parse_query
+from drawdown.static_checks.sql_parsing import NotSqlError, parse_query
 from drawdown.values.ddl import NotDdlError, columns
 from tests.engine.test_sql_corpus import HARMLESS
 from tests.support.ddl_texts import TEXTS

@@ -87,8 +87,8 @@ def context(task: Any) -> dict[str, Any]:
 
 def asked(dag: Any) -> dict[str, Any]:
     """The requests for a run of the DAG, held against what the service's own library takes."""
-    from drawdown.launch.remote import dataproc, emr, emr_serverless
-    from drawdown.launch.remote.kubernetes import spark_application
+    from drawdown.launch.remote_requests import dataproc, emr, emr_serverless
+    from drawdown.launch.remote_requests.kubernetes import spark_application
 
     job = dag.get_task("drain" if dag.has_task("drain") else "replay")
     kind = dag.dag_id.removesuffix("__replay")

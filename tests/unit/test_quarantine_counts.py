@@ -14,7 +14,7 @@ from deltalake import write_deltalake
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.metastore import this_process
 from drawdown.quarantine.drop import Drop, drop
-from drawdown.quarantine.rows import Alike, Choice, counted, counts, set_aside, totals
+from drawdown.quarantine.row_states import Alike, Choice, counted, counts, set_aside, totals
 from drawdown.sinks.locations import quarantine_uri
 from drawdown.spec import Pipeline
 from drawdown.workspace import Workspace

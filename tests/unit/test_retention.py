@@ -16,7 +16,7 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.operations.pruning import STRIPPED, strip_values
 from drawdown.metastore.records import Batch, Change, Lease, Outcome, QuarantineDecision, Run, Verdict
 from drawdown.plan.readers import Readers
-from drawdown.quarantine.rows import folder_of, set_aside, write_keys
+from drawdown.quarantine.row_states import folder_of, set_aside, write_keys
 from drawdown.spec import load_pipeline, load_project
 from drawdown.upkeep.expiry import Expired, expired, remove_expired
 from drawdown.upkeep.tidy import Tidied, UpkeepRequest, _Work

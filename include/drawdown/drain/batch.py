@@ -25,9 +25,9 @@ from drawdown.fault_points import durable
 from drawdown.metastore.records import Batch, Counts, Lease, QuarantineDecision, StagedFile
 from drawdown.publishing import publish_batch
 from drawdown.query.query import Query
-from drawdown.rows.boundary import BatchPlan, Observed
 from drawdown.rows.quarantine_staging import JudgedBatch, stage_rejected
 from drawdown.rows.refused import refuse_rows
+from drawdown.rows.row_fates import BatchPlan, Observed
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.sinks.stage import SinkStage
 from drawdown.sources.files.spark_batch_files import BatchFiles

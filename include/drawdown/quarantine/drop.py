@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from drawdown.errors import DrawdownError
 from drawdown.fault_points import durable
 from drawdown.metastore.records import Lease, QuarantineDecision, Run
-from drawdown.quarantine.rows import Choice, SetAside, folder_of, set_aside, write_keys
+from drawdown.quarantine.row_states import Choice, SetAside, folder_of, set_aside, write_keys
 from drawdown.spec import Pipeline
 from drawdown.values.text import counted
 from drawdown.workspace import Workspace

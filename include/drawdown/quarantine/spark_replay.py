@@ -31,7 +31,7 @@ from drawdown.metastore.lease_heartbeat import wait_for_lease
 from drawdown.metastore.operations.runs import QUARANTINE_REPLAY
 from drawdown.metastore.records import QuarantineDecision, Run
 from drawdown.publishing.clean_up import clean_up_changes
-from drawdown.quarantine.rows import (
+from drawdown.quarantine.row_states import (
     DRIFT,
     Choice,
     SetAside,
@@ -42,8 +42,8 @@ from drawdown.quarantine.rows import (
     write_rows,
 )
 from drawdown.quarantine.spark_columns import KEY, SetAsideColumns, parse_patch
-from drawdown.rows.boundary import DRIFTED, FATE, FED, FUTURE, MALFORMED, RULED_OUT
 from drawdown.rows.replayed import TAKEN
+from drawdown.rows.row_fates import DRIFTED, FATE, FED, FUTURE, MALFORMED, RULED_OUT
 from drawdown.sources.reader import read_stream
 from drawdown.sources.spark_columns import SYSTEM_COLUMNS
 from drawdown.spark.sentences import spark_sentence

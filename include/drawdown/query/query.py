@@ -22,8 +22,8 @@ from drawdown.query.slice_queries import prepare_queries
 from drawdown.query.state.kept_state import kept_state
 from drawdown.query.state.operators import Operator, stateful_operators
 from drawdown.query.transforms import run_transform
-from drawdown.rows.boundary import OUTPUT_METRICS, Boundary, boundary_name
 from drawdown.rows.replayed import add_replayed_rows, is_replayed
+from drawdown.rows.row_fates import OUTPUT_METRICS, Boundary, boundary_name
 from drawdown.sinks.stage import SinkStage
 from drawdown.sources.files.spark_inference import found_schemas
 from drawdown.sources.reader import read_static, read_stream

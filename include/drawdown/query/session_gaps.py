@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.classic.column import Column
 
 from drawdown.query.checks.plan_tree import PlanNode, dynamic_gap, is_session, is_window, items
-from drawdown.rows.boundary import SESSIONLESS_METRICS, frame_of
+from drawdown.rows.row_fates import SESSIONLESS_METRICS, frame_of
 from drawdown.spark.gateway import jvm_of
 
 

@@ -18,7 +18,7 @@ from drawdown.errors import RefusedError
 from drawdown.layout import replay_folder
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import UNPUBLISHED, Change, Lease, QuarantineDecision, StagedFile
-from drawdown.quarantine.rows import SetAside, folder_of, write_keys
+from drawdown.quarantine.row_states import SetAside, folder_of, write_keys
 from drawdown.replay.plan import basis_at, refuse_open
 from drawdown.sinks.targets import replaceable_of, target_of
 from drawdown.sources.delta.replay import refuse_gone_versions

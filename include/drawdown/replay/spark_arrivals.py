@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 from drawdown.brokers.offsets import Partition, flat
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch
-from drawdown.rows.boundary import file_path
+from drawdown.rows.row_fates import file_path
 from drawdown.sources.replay_basis import ReplayBasis
 from drawdown.sources.spark_columns import ORIGIN
 from drawdown.spec import Pipeline

@@ -19,10 +19,10 @@ from pyspark.sql.types import StructType
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import QuarantineDecision
-from drawdown.quarantine.rows import LATE, SetAside, set_aside, write_rows
+from drawdown.quarantine.row_states import LATE, SetAside, set_aside, write_rows
 from drawdown.quarantine.spark_columns import KEY, SetAsideColumns, parse_patch
 from drawdown.replay.publish import decided_rows
-from drawdown.rows.boundary import EXACT_TIMES, FATE, FED
+from drawdown.rows.row_fates import EXACT_TIMES, FATE, FED
 from drawdown.sinks.locations import quarantine_uri
 from drawdown.sources.replay_basis import ReplayBasis, replay_of
 from drawdown.sources.spark_columns import CORRUPT, ORIGIN, SYSTEM_COLUMNS

@@ -25,7 +25,7 @@ from drawdown.query.checks.plan_tree import (
     items,
 )
 from drawdown.query.checks.stateful.join_sides import Join, JoinSide
-from drawdown.rows.boundary import boundary_name
+from drawdown.rows.row_fates import boundary_name
 from drawdown.spec import Pipeline
 
 _MILLI, _SECOND, _DAY = 1_000, 1_000_000, 86_400_000_000

@@ -43,8 +43,8 @@ from drawdown.replay.publish import Replacement, replace_interval, staged_folder
 from drawdown.replay.spark_arrivals import ARRIVAL, with_arrival
 from drawdown.replay.spark_decided_rows import DecidedRows
 from drawdown.replay.spark_reach import Reach, refuse_no_time
-from drawdown.rows.boundary import FATE, FED, fed_rows
 from drawdown.rows.refused import refuse_rows
+from drawdown.rows.row_fates import FATE, FED, fed_rows
 from drawdown.sinks.upsert import refuse_duplicate_keys
 from drawdown.sources.replay_basis import ReplayBasis
 from drawdown.sources.spark_bounded import BoundedReading

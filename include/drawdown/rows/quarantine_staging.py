@@ -13,7 +13,7 @@ from pyspark.sql.types import IntegerType, LongType, StringType, StructField, St
 
 from drawdown.errors import SourceError
 from drawdown.metastore.records import StagedFile
-from drawdown.rows.boundary import REJECTED_COLUMNS, BatchPlan, Boundary, Observed
+from drawdown.rows.row_fates import REJECTED_COLUMNS, BatchPlan, Boundary, Observed
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.values.text import counted
 

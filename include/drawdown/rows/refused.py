@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 
 from drawdown.errors import SourceError, TransformError
-from drawdown.rows.boundary import Boundary, Observed
+from drawdown.rows.row_fates import Boundary, Observed
 from drawdown.spec import Pipeline
 from drawdown.values.text import counted
 

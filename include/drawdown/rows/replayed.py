@@ -18,7 +18,7 @@ from pyspark.sql.types import BooleanType, StructField, StructType
 from drawdown.checkpoint import plan_batch
 from drawdown.fault_points import durable
 from drawdown.metastore.records import QuarantineDecision
-from drawdown.rows.boundary import frame_of
+from drawdown.rows.row_fates import frame_of
 from drawdown.spark.gateway import jvm_of
 from drawdown.storage import Storage
 from drawdown.workspace import Generation

@@ -1,6 +1,6 @@
 """Open the sources of a spec as DataFrames of one form; each kind of source has its own module.
 
-A streaming frame has the user's columns and the SYSTEM_COLUMNS of spark_columns.py, which rows/boundary.py
+A streaming frame has the user's columns and the SYSTEM_COLUMNS of spark_columns.py, which rows/row_fates.py
 reads and drops.
 """
 

@@ -2,7 +2,7 @@
 
 The system columns of a streaming frame:
     _dd_corrupt  STRING   the raw record when the parser could not read it, else NULL
-    _dd_payload  STRING   the record as it came (Kafka value) or NULL (files: see rows/boundary.py)
+    _dd_payload  STRING   the record as it came (Kafka value) or NULL (files: see rows/row_fates.py)
                           Spark does not check a STRING: these two may hold bytes that are not UTF-8
     _dd_origin   STRUCT<file STRING, topic STRING, partition INT, offset BIGINT>
 """

@@ -172,7 +172,7 @@ def reading_session(root: SparkSession) -> SparkSession:
     """Return a session that may run a batch's own source plan again as a batch query.
 
     Spark refuses a plan with streaming leaves outside a stream. Its reasons do not apply to a batch whose
-    offsets are already fixed (rows/boundary.py uses it).
+    offsets are already fixed (rows/row_fates.py uses it).
     """
     session = root.newSession()
     session.conf.set("spark.sql.streaming.unsupportedOperationCheck", "false")

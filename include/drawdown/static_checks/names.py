@@ -15,7 +15,7 @@ from sqlglot.optimizer.scope import Scope, traverse_scope, walk_in_scope
 
 from drawdown.static_checks.outputs import Outputs
 from drawdown.static_checks.relation import Relation
-from drawdown.static_checks.sql import GIVES_UP, line_of
+from drawdown.static_checks.sql_parsing import GIVES_UP, line_of
 
 # Columns that Spark knows everywhere, and words that are values without being written as calls.
 _ALWAYS = frozenset({

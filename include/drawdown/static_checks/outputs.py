@@ -9,7 +9,7 @@ from sqlglot import exp
 from sqlglot.optimizer.scope import Scope, build_scope
 
 from drawdown.static_checks.relation import UNKNOWN, Relation
-from drawdown.static_checks.sql import GIVES_UP
+from drawdown.static_checks.sql_parsing import GIVES_UP
 from drawdown.static_checks.types import type_of
 from drawdown.values.column import Column
 

@@ -13,7 +13,7 @@ from drawdown.static_checks.names import Missing, missing_columns, missing_table
 from drawdown.static_checks.outputs import Outputs
 from drawdown.static_checks.places import QUALITY, Places
 from drawdown.static_checks.relation import Relation
-from drawdown.static_checks.sql import ROWS, NotSqlError, parse_condition, parse_query
+from drawdown.static_checks.sql_parsing import ROWS, NotSqlError, parse_condition, parse_query
 from drawdown.static_checks.unknown import unknown_column
 from drawdown.values.nearest import did_you_mean
 

@@ -13,7 +13,7 @@ from drawdown.static_checks.outputs import Outputs
 from drawdown.static_checks.places import Places
 from drawdown.static_checks.relation import UNKNOWN, Relation
 from drawdown.static_checks.sources import declared
-from drawdown.static_checks.sql import NotSqlError, parse_query
+from drawdown.static_checks.sql_parsing import NotSqlError, parse_query
 from drawdown.values.column import Column
 from drawdown.values.nearest import did_you_mean
 

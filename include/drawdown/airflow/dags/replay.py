@@ -99,14 +99,17 @@ def replay_dag(project: Project, pipeline: Pipeline) -> DAG:
 
 
 def _possible(name: str, replay: Replay) -> Param:
-    """Shown by the dialogs of *Trigger* and *Backfill*; a run reads nothing of it."""
+    """Return a field that only informs in the dialogs of *Trigger* and *Backfill*; it takes no text.
+
+    Airflow hides a field with a ``const``, and starts nothing while a field that is no ``null`` is empty.
+    """
+    before = f"{replay.lookahead} or more before" if replay.lookahead.delta else "before"
     return Param(
-        "",
-        type="string",
-        const="",
+        None,
+        type=["null", "string"],
+        maxLength=0,
         title="Which intervals are possible now",
-        description="Those that end before the watermark of what is published, by"
-        f" {replay.lookahead} or more."
+        description=f"Those that end {before} the watermark of what is published."
         f" `drawdown backfill {name}` says up to when. Leave this field empty.",
     )
 

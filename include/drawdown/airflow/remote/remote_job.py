@@ -19,7 +19,7 @@ from airflow.sdk.exceptions import AirflowFailException
 from drawdown.airflow.tasks.cluster import JobTasks, for_run
 from drawdown.airflow.tasks.drain import JobOperator, origin_of
 from drawdown.errors import DrawdownError, SpecError
-from drawdown.launch.remote.request import JobRequest, refuse_unreachable
+from drawdown.launch.remote_requests.request import JobRequest, refuse_unreachable
 from drawdown.spec import RemoteCluster, load_pipeline, load_project
 
 if TYPE_CHECKING:

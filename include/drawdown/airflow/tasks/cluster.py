@@ -23,7 +23,7 @@ from drawdown.airflow.tasks.failing import WorthRetrying, plainly
 from drawdown.errors import DrawdownError, SpecError
 from drawdown.launch.connection import SparkConnection
 from drawdown.launch.profile import ClusterRequest
-from drawdown.launch.remote.request import refuse_unreachable
+from drawdown.launch.remote_requests.request import refuse_unreachable
 from drawdown.launch.sizing import Backlogs
 from drawdown.launch.standalone.cluster import shut_down, spin_up
 from drawdown.launch.standalone.supervisor import STARTS_WITHIN

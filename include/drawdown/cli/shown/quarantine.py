@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from drawdown.cli.shown.listing import Listing
-    from drawdown.quarantine.rows import SetAside
+    from drawdown.quarantine.row_states import SetAside
 
 _ALWAYS = ("open",)
 
@@ -20,7 +20,7 @@ _ALWAYS = ("open",)
 def counts_table(counts: Sequence[Mapping[str, Any]]) -> Listing:
     """Return one line per rule, batch and day, with a column for every state that occurs."""
     from drawdown.cli.shown.listing import Heading, count, listing
-    from drawdown.quarantine.rows import STATES
+    from drawdown.quarantine.row_states import STATES
 
     states = [state for state in STATES if state in _ALWAYS or any(line[state] for line in counts)]
     columns = [

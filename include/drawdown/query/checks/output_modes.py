@@ -12,7 +12,7 @@ from typing import Any
 from drawdown.plan_verdicts import PlanVerdict
 from drawdown.query.checks.plan_tree import PlanNode, is_watermarked, items
 from drawdown.query.checks.subject import Subject
-from drawdown.rows.boundary import boundary_name
+from drawdown.rows.row_fates import boundary_name
 
 
 def output_modes(subject: Subject) -> Iterator[PlanVerdict]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from drawdown.plan_verdicts import PlanVerdict
 from drawdown.query.checks.plan_tree import PlanNode, is_watermarked_column, items
 from drawdown.query.checks.subject import Subject
-from drawdown.rows.boundary import boundary_name
+from drawdown.rows.row_fates import boundary_name
 
 _MARK = "EventTimeWatermark"
 

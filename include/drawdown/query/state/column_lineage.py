@@ -13,7 +13,7 @@ from typing import Any
 
 from drawdown.query.checks.plan_tree import PlanNode, expr_id, items
 from drawdown.query.state.expression_lineage import in_words
-from drawdown.rows.boundary import boundary_name
+from drawdown.rows.row_fates import boundary_name
 
 _NUMBER = re.compile(r"#\d+L?(-T\d+ms)?")
 # Seeds are drawn when a query is analysed, so they differ from run to run.

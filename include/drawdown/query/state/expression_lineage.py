@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drawdown.query.checks.plan_tree import PlanNode, expr_id, items
-from drawdown.rows.boundary import boundary_name
+from drawdown.rows.row_fates import boundary_name
 
 _NUMBER = re.compile(r"#\d+L?(-T\d+ms)?")
 _TUMBLING = re.compile(r"LongType\) - (\d+)\) % (\d+)\)")

@@ -9,7 +9,7 @@ from drawdown.checkpoint import SeenFile
 from drawdown.metastore.records import FileMark
 from drawdown.sources.committed_offsets import SourceProgress
 from drawdown.sources.existing_path import existing_path
-from drawdown.sources.files.arrivals import arrivals
+from drawdown.sources.files.new_files import arrivals
 from drawdown.sources.findings import SourceFinding
 from drawdown.spec import Source
 from drawdown.storage import Storage

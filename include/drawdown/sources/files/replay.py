@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from drawdown.checkpoint import SeenFile, plain_path
 from drawdown.errors import RefusedError
+from drawdown.sources.files.all_files import list_source_files
 from drawdown.sources.files.kind import FILE_FORMATS
-from drawdown.sources.files.listing import list_source_files
 from drawdown.sources.replay_basis import ReplayBasis
 from drawdown.sources.replay_bound import does_without, from_then_on, newest_until
 from drawdown.spec import Pipeline

@@ -17,7 +17,7 @@ from drawdown.errors import RefusedError, SourceError
 from drawdown.fault_points import durable
 from drawdown.metastore.records import FileMark, Lease
 from drawdown.plan_verdicts import PlanVerdict
-from drawdown.sources.files.arrivals import CLOCK_SKEW_MS, differs
+from drawdown.sources.files.new_files import CLOCK_SKEW_MS, differs
 from drawdown.sources.files.schema_drift import drift_of
 from drawdown.sources.files.spark_trouble import FileTrouble, named
 from drawdown.spec import Source

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
 from drawdown.errors import DrawdownError, RefusedError, SourceError, SpecError
-from drawdown.sources.files.listing import list_source_files
+from drawdown.sources.files.all_files import list_source_files
 from drawdown.spark.sentences import spark_sentence
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage

@@ -16,7 +16,7 @@ from drawdown.errors import DrawdownError, RefusedError
 from drawdown.metastore.records import FileMark
 from drawdown.plan_verdicts import PlanVerdict
 from drawdown.sources.committed_offsets import CommittedOffsets
-from drawdown.sources.files.arrivals import FileArrivals, arrivals
+from drawdown.sources.files.new_files import FileArrivals, arrivals
 from drawdown.sources.files.schema_drift import Drift, drift_of
 from drawdown.spec import Pipeline, Source
 from drawdown.storage import FileInfo, Storage

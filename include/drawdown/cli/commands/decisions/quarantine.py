@@ -24,7 +24,7 @@ from drawdown.values.text import counted
 
 if TYPE_CHECKING:
     from drawdown.application.watcher import Report
-    from drawdown.quarantine.rows import Choice, SetAside
+    from drawdown.quarantine.row_states import Choice, SetAside
     from drawdown.quarantine.spark_replay import ReplayRequest
     from drawdown.spec import Pipeline
     from drawdown.workspace import Workspace
@@ -62,7 +62,7 @@ def list_rows(
     name: Name, rules: Rules = None, batches: Batches = None, files: Files = None, as_json: Json = False
 ) -> None:
     """Count quarantined rows per rule, batch, day and state. Needs no Spark."""
-    from drawdown.quarantine.rows import counted, counts, totals
+    from drawdown.quarantine.row_states import counted, counts, totals
     from drawdown.workspace import Workspace
 
     project = load_project()
@@ -184,7 +184,7 @@ def drop(
 
 
 def _rows(name: str, choice: Choice) -> list[SetAside]:
-    from drawdown.quarantine.rows import set_aside
+    from drawdown.quarantine.row_states import set_aside
     from drawdown.workspace import Workspace
 
     project = load_project()
@@ -199,7 +199,7 @@ def _choice(
     files: Sequence[str] | None,
     states: Sequence[str] | None = None,
 ) -> Choice:
-    from drawdown.quarantine.rows import STATES, Choice
+    from drawdown.quarantine.row_states import STATES, Choice
 
     for state in states or ():
         if state not in STATES:

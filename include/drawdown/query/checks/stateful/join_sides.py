@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from drawdown.query.checks.plan_tree import PlanNode, is_watermarked_column, items
-from drawdown.rows.boundary import boundary_name
+from drawdown.rows.row_fates import boundary_name
 
 # Any watermark serves to find out whether it bounds the state. This one is beyond 2^31, so that Py4J
 # passes it as a Long.

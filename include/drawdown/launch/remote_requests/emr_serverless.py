@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-from drawdown.launch.remote.request import JobRequest, joined
+from drawdown.launch.remote_requests.request import JobRequest, joined
 from drawdown.spec import EmrServerlessCluster
 
 _DRIVER_ENVIRONMENT = "spark.emr-serverless.driverEnv"

@@ -16,8 +16,8 @@ from drawdown.airflow.links import RunRecordLink
 from drawdown.airflow.remote.remote_job import JobSpec, as_failures
 from drawdown.airflow.tasks.cluster import DOWN, LAST, UP, JobTasks, key_of
 from drawdown.airflow.tasks.cluster_down import TakesDown
-from drawdown.launch.remote.dataproc import cluster_config, job
-from drawdown.launch.remote.request import name_of
+from drawdown.launch.remote_requests.dataproc import cluster_config, job
+from drawdown.launch.remote_requests.request import name_of
 from drawdown.spec import DataprocCluster
 
 if TYPE_CHECKING:

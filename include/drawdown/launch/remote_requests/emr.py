@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drawdown.launch.remote.request import JobRequest, joined
+from drawdown.launch.remote_requests.request import JobRequest, joined
 from drawdown.spec import EmrCluster
 
 

@@ -11,7 +11,7 @@ from botocore.exceptions import ParamValidationError
 from drawdown.airflow.links import RunRecordLink
 from drawdown.airflow.remote.remote_job import DELAY, JobSpec, as_failures
 from drawdown.airflow.tasks.cluster import JobTasks
-from drawdown.launch.remote.emr_serverless import configuration_overrides, job_driver
+from drawdown.launch.remote_requests.emr_serverless import configuration_overrides, job_driver
 from drawdown.spec import EmrServerlessCluster
 
 if TYPE_CHECKING:

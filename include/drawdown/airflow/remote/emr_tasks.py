@@ -16,7 +16,7 @@ from drawdown.airflow.links import RunRecordLink
 from drawdown.airflow.remote.remote_job import DELAY, JobSpec, as_failures
 from drawdown.airflow.tasks.cluster import DOWN, LAST, UP, JobTasks
 from drawdown.airflow.tasks.cluster_down import TakesDown
-from drawdown.launch.remote.emr import job_flow, step
+from drawdown.launch.remote_requests.emr import job_flow, step
 from drawdown.spec import EmrCluster
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from airflow.providers.cncf.kubernetes.operators.spark_kubernetes import SparkKu
 from drawdown.airflow.links import RunRecordLink
 from drawdown.airflow.remote.remote_job import JobSpec
 from drawdown.airflow.tasks.cluster import JobTasks
-from drawdown.launch.remote.kubernetes import spark_application
+from drawdown.launch.remote_requests.kubernetes import spark_application
 from drawdown.spec import KubernetesCluster
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.metadata import version
 from typing import Any
 
-from drawdown.launch.remote.request import JobRequest, joined
+from drawdown.launch.remote_requests.request import JobRequest, joined
 from drawdown.spec import KubernetesCluster
 
 _FIELDS = ("spark.driver.memory", "spark.executor.instances", "spark.executor.cores", "spark.executor.memory",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from drawdown.launch.remote.request import JobRequest, joined
+from drawdown.launch.remote_requests.request import JobRequest, joined
 from drawdown.spec import Airflow, DataprocCluster
 
 _BESIDE_THE_JOB = timedelta(hours=1)

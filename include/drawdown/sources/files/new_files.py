@@ -14,7 +14,7 @@ from typing import Any
 
 from drawdown.checkpoint import SeenFile, plain_path
 from drawdown.metastore.records import FileMark
-from drawdown.sources.files.listing import list_source_files
+from drawdown.sources.files.all_files import list_source_files
 from drawdown.spec import Source
 from drawdown.storage import FileInfo, Storage
 from drawdown.values.duration import option_ms
