@@ -12,19 +12,6 @@ from drawdown.spec.source import Source
 from drawdown.values.option_types import TEXT, OptionType
 
 _GUIDE = "https://spark.apache.org/docs/4.2.0"
-_PAGES = {
-    "csv": ("Files", "files.md"),
-    "delta": ("Delta tables", "guarantees.md"),
-    "kafka": ("Kafka", "kafka.md"),
-    "python": ("Readers in Python", "files.md#readers-in-python"),
-    "socket": ("Sources for tests", "files.md#sources-for-tests"),
-    "parquet": ("Files", "guarantees.md"),
-    "postgres": ("PostgreSQL", "postgres.md"),
-    "foreach_batch": ("A function for each batch", "guarantees.md"),
-    "foreach": ("A class for each row", "guarantees.md"),
-    "console": ("Console", "watch.md"),
-    "memory": ("Memory", "watch.md"),
-}
 _ROWS = "| | |\n|---|---|"
 
 
@@ -38,9 +25,9 @@ def sources() -> Iterator[str]:
         f" [Kafka]({_GUIDE}/structured-streaming-kafka-integration.html).\n"
     )
     for kind in {kind.formats: kind for kind in SOURCES.values()}.values():
-        yield from _heading(kind.formats, "source")
+        yield from _heading(kind, "source")
         yield f"| keys of its own | {_names(kind.keys)} |"
-        yield f"| `replay` | {'yes' if kind.replays else 'no: it cannot be read a second time'} |"
+        yield f"| `replay` | {'yes' if kind.replay else 'no: it cannot be read a second time'} |"
         yield from _source_options(kind)
         for format, why in kind.test_only.items():
             yield f"| `{format}` has no schedule | {why} |"
@@ -52,7 +39,7 @@ def sinks() -> Iterator[str]:
     yield "## Kinds of sinks\n"
     yield "Every sink takes `format`, `schema`, `mode`, `publish`, `ordered`, `options`, where they apply.\n"
     for kind in {kind.formats: kind for kind in SINKS.values()}.values():
-        yield from _heading(kind.formats, "sink")
+        yield from _heading(kind, "sink")
         yield f"| keys of its own | {_names(kind.keys)} |"
         yield f"| required | {_names(name for name, _ in kind.required)} |"
         modes, why = kind.modes
@@ -83,10 +70,10 @@ def _settings(names: Mapping[str, str]) -> Iterator[str]:
     yield ""
 
 
-def _heading(formats: tuple[str, ...], role: str) -> Iterator[str]:
-    title, link = _PAGES[formats[0]]
-    yield f"### {title} as a {role}\n"
-    yield f"`format:` {_names(formats, keep_order=True)}. See [{link.partition('.')[0]}]({link}).\n"
+def _heading(kind: SourceKind | SinkKind, role: str) -> Iterator[str]:
+    yield f"### {kind.title} as a {role}\n"
+    formats = _names(kind.formats, keep_order=True)
+    yield f"`format:` {formats}. See [{kind.page.partition('.')[0]}]({kind.page}).\n"
     yield _ROWS
 
 

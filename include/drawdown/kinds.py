@@ -35,6 +35,20 @@ Staging = Literal["none", "in place", "apart"]
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReplayCode:
+    """How a replay reads the rows of a source again, from the first run up to where readers stand.
+
+    Attributes:
+        check: ``(ReplayedSource) -> Any``, without Spark: raises a RefusedError if rows that the interval
+            needs are gone (sources/replay_basis.py).
+        rows: ``(session, ReplayedSource, inferred) -> DataFrame``, a batch with the columns of `reader`.
+    """
+
+    check: Code
+    rows: Code
+
+
+@dataclass(frozen=True, kw_only=True)
 class SourceKind:
     """A kind of source.
 
@@ -44,26 +58,34 @@ class SourceKind:
             SYSTEM_COLUMNS of sources/spark_columns.py; of a kind with ``infer_schema`` also ``inferred``.
         backlog: ``(SourceProgress) -> SourceFinding``, what waits, without Spark (sources/findings.py).
             None: only Spark can find out, so each run starts it.
-        keys: its keys besides those that every kind has.
+        title: what its section of docs/pipeline-yaml.md is called.
+        page: where the docs say more, relative to docs/.
+        keys: its keys besides those that every kind has, fields of spec/source.py.
+        static: whether `static: true` may read it whole, by Spark's own reader of the format.
+        columns: by format, the DDL of columns that are always the same.
         options: what Spark reads for a source, each with the type of its value (values/option_types.py);
             None when they are the source's own.
         check: raises a `problem` for keys that are missing or contradict each other.
         takes_files: whether its stream takes whole files of a folder.
         cleans: whether options remove files from the source's folder once they were read.
-        replays: whether it can return earlier rows again, so that `replay:` is possible.
+        replay: how it returns earlier rows again; None: a pipeline that reads it has no `replay:`.
         check_replay: raises a `problem` for a source, by its name, whose options prevent a replay.
         test_only: by format, why no schedule may use it.
     """
 
     formats: tuple[str, ...]
+    title: str
+    page: str
     reader: Code
     backlog: Code | None = None
     keys: frozenset[str] = frozenset()
+    static: bool = False
+    columns: Mapping[str, str] = field(default_factory=dict)
     options: Callable[[Source], Options | None]
     check: Callable[[Source], None]
     takes_files: bool = False
     cleans: Callable[[Mapping[str, object]], bool] = lambda _: False
-    replays: bool = False
+    replay: ReplayCode | None = None
     check_replay: Callable[[str, Source], None] = lambda _, __: None
     test_only: Mapping[str, str] = field(default_factory=dict)
 
@@ -79,18 +101,22 @@ class SinkKind:
             rows visible; None for a sink that shows each batch itself as it is written.
         staging: where rows of a sink with this ``mode`` and ``delivery`` wait for their publish.
         shown: where the rows go, in a word or two.
-        keys: its keys besides those that every kind has.
+        title, page: as of a source.
+        keys: its keys besides those that every kind has, fields of spec/sink.py.
         required: required keys, each with an example.
         options: the option names of a sink of this format.
         check: raises a `problem` for keys that contradict each other.
         modes: output modes, and why no others.
         readable: whether rows can be read back after they were written.
-        out_of_order: whether a slice can be shown although an earlier one is held.
+        out_of_order: whether a slice can be shown although an earlier one is held. A slice that is released
+            after later ones has a transaction id of its own, for which the target answers as well.
         no_replay: why the rows of an interval cannot be replaced; None when they can.
         test_only: why no schedule may use it.
     """
 
     formats: tuple[str, ...]
+    title: str
+    page: str
     stage: Callable[[Sink], Code]
     target: Callable[[Sink], Code | None] = lambda _: None
     staging: Callable[[str, str], Staging] = lambda _, __: "none"
@@ -104,14 +130,6 @@ class SinkKind:
     out_of_order: bool = False
     no_replay: str | None
     test_only: str | None = None
-
-
-def refuse_static(source: Source) -> None:
-    """Raise a `problem` when a source that can only be a stream has ``static``."""
-    if source.static:
-        raise problem(
-            "contradiction", f"a {source.format} source cannot be static", "static", do="remove the key"
-        )
 
 
 TIME_OPTIONS = TEXT.of("dateFormat", "timestampFormat", "timestampNTZFormat", "timeFormat", "locale")

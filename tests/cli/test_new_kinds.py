@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +54,15 @@ class Copied:
             command, cwd=self.project, env=self._environment, capture_output=True, text=True, timeout=300
         )
 
+    def page(self) -> str:
+        """Return docs/pipeline-yaml.md as it is with the two kinds."""
+        command = [sys.executable, "-c", "from dev.reference_pages import page; print(page('pipeline'))"]
+        path = os.pathsep.join((self._environment["PYTHONPATH"], str(Path(__file__).parents[2])))
+        made = subprocess.run(
+            command, env={**self._environment, "PYTHONPATH": path}, capture_output=True, text=True, check=True
+        )
+        return made.stdout
+
     def journal(self) -> list[str]:
         files = sorted((self.project / "storage" / "journal").glob("*/*.json"))
         return [json.loads(line)["line"] for file in files for line in file.read_text().splitlines()]
@@ -70,6 +80,12 @@ def test_their_keys_and_options_are_checked_and_each_run_takes_what_is_new(copie
     assert refused.returncode == 2
     assert "spec.no-effect" in refused.stderr
     assert "a notes source has no broker (its keys: path)" in " ".join(refused.stderr.split())
+    spec.write_text(PIPELINE.replace("path: landing", "path: landing, static: true"))
+    assert "a notes source cannot be static" in copied.drawdown("validate").stderr
+    page = copied.page()
+    assert "### Notes as a source" in page
+    assert "### Journals as a sink" in page
+
     spec.write_text(PIPELINE)
     copied.land("a.note", "one", "two")
     for expected in (["ONE", "TWO"], ["ONE", "TWO", "THREE"]):

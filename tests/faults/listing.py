@@ -13,11 +13,12 @@ import yaml
 
 from tests.support.collected import TESTS
 from tests.support.collected import collected as collected_marks
+from tests.support.kill_matrix import KINDS
 
 HERE = Path(__file__).parent
 PAGE = TESTS.parent / "docs" / "faults.md"
 STORE = TESTS.parent / ".drawdown" / "fault-results.json"
-SINKS = ("delta", "files", "postgres", "kafka", "function")
+SINKS = (*dict.fromkeys(kind.sink for kind in KINDS.values()), "function")
 
 _INTRODUCTION = """\
 # Faults

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import permutations
 from pathlib import Path
 
+import grimp
 import pytest
 
 from drawdown.kinds import SinkKind, code_at
@@ -43,3 +45,13 @@ def test_the_code_of_a_source_kind_is_there(format: str) -> None:
 def _module_of(kind: SinkKind) -> str:
     """The module in which a kind's functions were written."""
     return kind.stage.__module__
+
+
+@pytest.mark.parametrize("room", ["sources", "sinks"])
+def test_kinds_do_not_know_each_other(room: str) -> None:
+    """Import Linter's contracts would have to list them."""
+    graph = grimp.build_graph("drawdown")
+    kinds = [f"drawdown.{kind.removesuffix('.kind')}" for kind in KINDS if kind.startswith(room)]
+    assert len(kinds) >= 5
+    for one, other in permutations(kinds, 2):
+        assert graph.find_shortest_chains(one, other, as_packages=True) == set()

@@ -1,6 +1,6 @@
 """The protocol between publishing and a sink: which batches it has, and making staged batches visible.
 
-Adding a sink that stages means one Target, and one line in targets.py.
+A sink that stages has one Target, named by the `target` of its `SinkKind` (kinds.py).
 """
 
 from __future__ import annotations

@@ -56,18 +56,17 @@ def _allowed(why: str) -> _Judge:
 def _other_sink(before: str, now: str) -> tuple[bool, str]:
     """Sinks are ``format target``."""
     old, new = before.split()[0], now.split()[0]
-    if old in _FILES and new in _FILES:
-        return False, "a new sink or output directory would lack all rows written so far"
-    if new == "postgres" and old == "postgres":
-        return False, "a new table would lack all rows written so far"
     if new == "kafka" and old == "kafka":
         return True, "the output topic may change; it gets only new rows"
+    if {old, new} <= _FOREACH | {"kafka"}:
+        return True, "a Kafka sink may become foreach and vice versa; it gets only new rows"
+    if old == new or {old, new} <= _FILES:
+        what = "sink or output directory" if new in _FILES else "table" if new == "postgres" else "target"
+        return False, f"a new {what} would lack all rows written so far"
     if new == "kafka" and old in _FILES:
         return True, "a file sink may become a Kafka sink; Kafka gets only new rows"
     if new in _FILES and old == "kafka":
         return False, "a Kafka sink cannot become a file sink"
-    if {old, new} <= _FOREACH | {"kafka"}:
-        return True, "a Kafka sink may become foreach and vice versa; it gets only new rows"
     return False, f"a {old} sink cannot become a {new} sink"
 
 

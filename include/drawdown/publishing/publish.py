@@ -85,7 +85,7 @@ def is_visible(project: Project, pipeline: Pipeline, held: HeldSlice) -> bool:
 
 def _once(pipeline: Pipeline, held: HeldSlice) -> str | None:
     """Return a separate transaction id for a release in a sink where later batches may already be visible."""
-    if pipeline.sink.format != "delta" or pipeline.sink.mode != "append":
+    if not pipeline.sink.kind.out_of_order or pipeline.sink.mode != "append":
         return None
     return f"{transaction_id(pipeline.name_in_sink, held.verdict.generation, 'output')}/held/{held.key}"
 

@@ -15,16 +15,14 @@ from datetime import UTC, datetime, timedelta
 
 from drawdown.changes.protocol import NewRows, transaction_id
 from drawdown.errors import RefusedError
+from drawdown.kinds import code_at
 from drawdown.layout import replay_folder
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import UNPUBLISHED, Change, Lease, QuarantineDecision, StagedFile
 from drawdown.quarantine.row_states import SetAside, folder_of, write_keys
 from drawdown.replay.plan import basis_at, refuse_open
 from drawdown.sinks.targets import replaceable_of, target_of
-from drawdown.sources.delta.replay import refuse_gone_versions
-from drawdown.sources.files.replay import refuse_gone_files
-from drawdown.sources.kafka.replay import refuse_gone_offsets
-from drawdown.sources.replay_basis import ReplayBasis, replay_of
+from drawdown.sources.replay_basis import ReplayBasis, ReplayedSource, replay_of
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
 from drawdown.values.interval import Interval
@@ -83,9 +81,9 @@ def refuse_replay(workspace: Workspace, pipeline: Pipeline, interval: Interval) 
         SourceError: as `stand_on`; a broker does not answer, a table cannot be read.
     """
     basis = stand_on(workspace, pipeline, interval)
-    refuse_gone_files(workspace, pipeline, basis, interval)
-    refuse_gone_versions(workspace.storage, pipeline, basis)
-    refuse_gone_offsets(workspace, pipeline, basis, interval)
+    for name in pipeline.streaming_sources:
+        of = ReplayedSource(workspace, pipeline, basis, interval, name)
+        code_at(of.code.check)(of)
 
 
 def _refuse_waiting(metastore: Metastore, pipeline: Pipeline, basis: ReplayBasis, interval: Interval) -> None:

@@ -33,7 +33,7 @@ def with_arrival(
     """Add ARRIVAL to a frame of `BoundedReading`: a greater number means a later batch.
 
     Rows of batches whose records were pruned share one number, between those of the batches around them. All
-    rows of a Delta table, which is read as of a version, have the same number.
+    rows of another source, such as a Delta table read as of a version, have the same number.
     """
     batches = [
         batch
@@ -48,11 +48,11 @@ def with_arrival(
         origin = F.col(ORIGIN)
         on = (F.col("t") == origin.topic) & (F.col("p") == origin.partition)
         on &= (origin.offset >= F.col("first")) & (origin.offset < F.col("behind"))
-    elif source.format in ("delta", "table"):
-        return frame.withColumn(ARRIVAL, F.lit(_UNKNOWN))
-    else:
+    elif source.is_files:
         rows, schema = list(_of_files(batches, number, basis, name)), "f STRING"
         on = F.col("f") == file_path()
+    else:
+        return frame.withColumn(ARRIVAL, F.lit(_UNKNOWN))
     return _joined(frame, rows, schema, on)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-_UNITS = ("files", "offsets", "versions")
+_UNITS = ("files", "offsets", "versions", "rows")
 
 
 @dataclass(frozen=True)
@@ -16,7 +16,7 @@ class SourceFinding:
     Attributes:
         reasons: sentences; empty when there is nothing to do.
         backlog: files: ``files``, ``bytes``, ``too_old``, ``rewritten``; kafka: ``offsets`` {topic: count};
-            delta: ``versions``. Empty when it is unknown.
+            delta: ``versions``; another kind counts in one of these or in ``rows``. Empty when it is unknown.
         settled_ms: until when a run should wait, because a file may still be written; milliseconds
             since 1970 UTC, 0 when it need not wait.
     """

@@ -1,16 +1,20 @@
-"""The live pipeline as a replay finds it: how far readers see it, and what its spec says about replays."""
+"""The live pipeline as a replay finds it, and one of its sources as a replay reads it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import cast
 
 from drawdown.errors import RefusedError
+from drawdown.kinds import ReplayCode
 from drawdown.metastore.records import Batch, Checkpoint, HeldSlice
 from drawdown.sources.committed_offsets import CommittedOffsets
-from drawdown.spec import Pipeline
+from drawdown.spec import Pipeline, Source
 from drawdown.spec.replay import Replay
+from drawdown.values.interval import Interval
+from drawdown.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,37 @@ class ReplayBasis:
     past: CommittedOffsets
     closed: datetime
     held: Sequence[HeldSlice] = ()
+
+
+@dataclass(frozen=True)
+class ReplayedSource:
+    """A source of a pipeline of which an interval is replayed; what a kind's `ReplayCode` gets."""
+
+    workspace: Workspace
+    pipeline: Pipeline
+    basis: ReplayBasis
+    interval: Interval
+    name: str
+
+    @property
+    def source(self) -> Source:
+        """Return what the spec says about it."""
+        return self.pipeline.sources[self.name]
+
+    @property
+    def code(self) -> ReplayCode:
+        """Return how its kind reads it again: of another kind no spec has a `replay:` (spec/replay.py)."""
+        return cast("ReplayCode", self.source.kind.replay)
+
+    @property
+    def number(self) -> int:
+        """Return which of a batch's offsets is its."""
+        return self.basis.past.source_order.index(self.name)
+
+    def batches(self, first_batch: int = 0) -> Sequence[Batch]:
+        """Return the recorded batches from this one on, also those after the basis, oldest first."""
+        generation = self.basis.checkpoint.generation
+        return self.workspace.metastore.batches(self.pipeline.name, generation, first_batch=first_batch)
 
 
 def replay_of(pipeline: Pipeline) -> Replay:

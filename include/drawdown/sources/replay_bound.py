@@ -9,35 +9,31 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from drawdown.metastore import Metastore
-from drawdown.sources.replay_basis import ReplayBasis, replay_of
-from drawdown.spec import Pipeline
-from drawdown.values.interval import Interval, shown
+from drawdown.sources.replay_basis import ReplayedSource, replay_of
+from drawdown.values.interval import shown
 
 
-def newest_until(
-    metastore: Metastore, pipeline: Pipeline, basis: ReplayBasis, name: str, batch_id: int
-) -> datetime | None:
-    """Return the greatest event time of a source's rows up to this batch, or a later bound; None if unknown.
+def newest_until(of: ReplayedSource, batch_id: int) -> datetime | None:
+    """Return the greatest event time of its rows up to this batch, or a later bound; None if unknown.
 
     A batch without a recorded time, or whose record was pruned, has the bound of the next batch that has one.
     """
-    if pipeline.sources[name].watermark is None:
+    if of.source.watermark is None:
         return None
-    generation = basis.checkpoint.generation
-    for batch in metastore.batches(pipeline.name, generation, first_batch=batch_id):
-        if noted := batch.by_source.get(name, {}).get("greatest"):
+    for batch in of.batches(first_batch=batch_id):
+        if noted := batch.by_source.get(of.name, {}).get("greatest"):
             return datetime.fromisoformat(noted)
-    return metastore.maxima(pipeline.name, generation).get(name)
+    maxima = of.workspace.metastore.maxima(of.pipeline.name, of.basis.checkpoint.generation)
+    return maxima.get(of.name)
 
 
-def does_without(pipeline: Pipeline, interval: Interval, bound: datetime | None) -> bool:
-    """Whether a replay of the interval needs no rows up to that event time."""
-    return bound is not None and interval.start - replay_of(pipeline).lookback.delta > bound
+def does_without(of: ReplayedSource, bound: datetime | None) -> bool:
+    """Whether the replay needs no rows up to that event time."""
+    return bound is not None and of.interval.start - replay_of(of.pipeline).lookback.delta > bound
 
 
-def from_then_on(pipeline: Pipeline, bound: datetime | None) -> str:
+def from_then_on(of: ReplayedSource, bound: datetime | None) -> str:
     """Return the end of a refusal that says what can be replayed; empty when it is unknown."""
     if bound is None:
         return ""
-    return f"; what starts after {shown(bound + replay_of(pipeline).lookback.delta)} can be"
+    return f"; what starts after {shown(bound + replay_of(of.pipeline).lookback.delta)} can be"

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import StructType
 
-from drawdown.sources.delta.reader import read_this_version
-from drawdown.sources.delta.replay import version_to_read
-from drawdown.sources.files.reader import read_these_files
-from drawdown.sources.files.replay import files_to_read
-from drawdown.sources.kafka.reader import read_these_offsets
-from drawdown.sources.kafka.replay import offsets_to_read
-from drawdown.sources.replay_basis import ReplayBasis, replay_of
-from drawdown.sources.spark_columns import CORRUPT, schema_of
+from drawdown.kinds import code_at
+from drawdown.sources.replay_basis import ReplayBasis, ReplayedSource, replay_of
+from drawdown.sources.spark_columns import CORRUPT
 from drawdown.spec import Pipeline
 from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
@@ -45,7 +41,7 @@ class BoundedReading:
             inferred: as for `read_stream`.
 
         Raises:
-            RefusedError, SourceError: see `files_to_read`, `offsets_to_read` and `version_to_read`.
+            RefusedError, SourceError: as the `ReplayCode.check` of its kind.
             SpecError: the schema does not parse.
         """
         source, declared = self.pipeline.sources[name], replay_of(self.pipeline)
@@ -58,18 +54,6 @@ class BoundedReading:
         return frame.where(within | (time.isNull() & F.col(CORRUPT).isNull()) if self.undated else within)
 
     def _until_the_basis(self, name: str, inferred: StructType | None) -> DataFrame:
-        source, project, storage = self.pipeline.sources[name], self.workspace.project, self.workspace.storage
-        if source.format == "kafka":
-            broker = project.brokers[source.broker]
-            ranges = offsets_to_read(
-                broker, self.workspace.metastore, self.pipeline, self.basis, name, self.interval
-            )
-            return read_these_offsets(self.session, project, self.pipeline, name, ranges)
-        if source.format in ("delta", "table"):
-            version = version_to_read(storage, self.pipeline, self.basis, name)
-            return read_this_version(self.session, project, self.pipeline, name, version)
-        schema = (
-            inferred or schema_of(self.pipeline, name) or StructType([StructField("value", StringType())])
-        )
-        files = files_to_read(self.workspace, self.pipeline, self.basis, name, self.interval)
-        return read_these_files(self.session, storage, source, schema, files)
+        of = ReplayedSource(self.workspace, self.pipeline, self.basis, self.interval, name)
+        read: Callable[..., DataFrame] = code_at(of.code.rows)
+        return read(self.session, of, inferred)

@@ -54,7 +54,7 @@ def check_replay(sink: Sink, sources: Mapping[str, Source]) -> None:
 
 def _check_source(name: str, source: Source) -> None:
     kind = SOURCES[source.format]
-    if not kind.replays:
+    if kind.replay is None:
         raise problem(
             "contradiction", f"a {source.format} source cannot be read a second time", "replay",
             do=f"write the rows of {name} to files with a separate pipeline, and read those files",

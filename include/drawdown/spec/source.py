@@ -104,6 +104,10 @@ class Source(SpecModel):
             raise problem(
                 "no-effect", f"a {self.format} source has no {key} (its keys: {takes})", key, do="remove it"
             )
+        if self.static and not self.kind.static:
+            raise problem(
+                "contradiction", f"a {self.format} source cannot be static", "static", do="remove the key"
+            )
         self.kind.check(self)
         if self.static and self.watermark:
             raise problem(

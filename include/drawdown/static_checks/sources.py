@@ -12,10 +12,6 @@ from drawdown.values.column import Column
 from drawdown.values.ddl import NotDdlError, columns
 
 _KAFKA = "key STRING, value STRING, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
-_FIXED = {
-    "rate": "timestamp TIMESTAMP, value BIGINT",
-    "rate-micro-batch": "timestamp TIMESTAMP, value BIGINT",
-}
 _BESIDE_THE_VALUE = Column("_kafka", "")
 
 
@@ -34,8 +30,8 @@ def declared(ddl: str | None) -> Relation:
 
 
 def _columns(project: Project, source: Source) -> Relation:
-    if source.format in _FIXED:
-        return declared(_FIXED[source.format])
+    if fixed := source.kind.columns.get(source.format):
+        return declared(fixed)
     if source.format == "kafka":
         return _of_kafka(source)
     if source.format == "text" and not source.static:

@@ -77,8 +77,10 @@ def wired(work: JobSpec, profile: RemoteCluster, about: dict[str, Any]) -> JobTa
         SpecError: ``cluster.no-provider``.
     """
     try:
-        module = import_module(f"drawdown.airflow.remote.on_{profile.kind.replace('-', '_')}")
+        module = import_module(f"drawdown.airflow.remote.{profile.kind.replace('-', '_')}_tasks")
     except ImportError as error:
+        if (error.name or "drawdown").startswith("drawdown"):
+            raise
         extra = _EXTRAS[profile.kind]
         raise SpecError(
             "cluster.no-provider",

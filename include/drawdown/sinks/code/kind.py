@@ -9,6 +9,8 @@ _REQUIRED = (("function", "function: sink.py"),)
 
 BATCHES = SinkKind(
     formats=("foreach_batch",),
+    title="A function for each batch",
+    page="guarantees.md",
     stage=lambda _: "drawdown.sinks.code.stage:ForeachBatchSink",
     keys=_KEYS,
     required=_REQUIRED,
@@ -17,6 +19,8 @@ BATCHES = SinkKind(
 )
 ROWS = SinkKind(
     formats=("foreach",),
+    title="A class for each row",
+    page="guarantees.md",
     stage=lambda _: "drawdown.sinks.code.stage:ForeachSink",
     keys=_KEYS,
     required=_REQUIRED,

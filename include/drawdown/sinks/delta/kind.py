@@ -30,6 +30,8 @@ def _check(sink: Sink) -> None:
 
 KIND = SinkKind(
     formats=("delta",),
+    title="Delta tables",
+    page="guarantees.md",
     stage=_stage,
     target=lambda _: "drawdown.sinks.delta.publish:output_target",
     staging=lambda mode, _: "apart" if mode == "update" else "in place",

@@ -9,6 +9,8 @@ _ALL = TEXT.of("compression", "retention") | WHOLE.of("maxRecordsPerFile")
 
 KIND = SinkKind(
     formats=("parquet", "orc", "json", "csv", "text"),
+    title="Files",
+    page="guarantees.md",
     stage=lambda _: "drawdown.sinks.files.stage:NativeFileSink",
     keys=frozenset({"path", "partition_by", "time_column"}),
     required=(("path", "path: tables/x"),),

@@ -49,6 +49,8 @@ def _check(sink: Sink) -> None:
 
 KIND = SinkKind(
     formats=("kafka",),
+    title="Kafka",
+    page="kafka.md",
     stage=_stage,
     target=lambda sink: "drawdown.sinks.kafka.publish:output_target" if sink.transactional else None,
     staging=lambda _, delivery: "none" if delivery == "at_least_once" else "apart",

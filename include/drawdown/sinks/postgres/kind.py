@@ -27,6 +27,8 @@ def _check(sink: Sink) -> None:
 
 KIND = SinkKind(
     formats=("postgres",),
+    title="PostgreSQL",
+    page="postgres.md",
     stage=lambda _: "drawdown.sinks.postgres.stage:PostgresSink",
     target=lambda _: "drawdown.sinks.postgres.publish:output_target",
     staging=lambda _, __: "apart",

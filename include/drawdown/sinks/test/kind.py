@@ -7,6 +7,8 @@ from drawdown.values.option_types import FLAG, WHOLE
 
 CONSOLE = SinkKind(
     formats=("console",),
+    title="Console",
+    page="watch.md",
     stage=lambda _: "drawdown.sinks.test.stage_console:ConsoleSink",
     options={"console": WHOLE.of("numRows") | FLAG.of("truncate")},
     no_replay="printed rows cannot be undone",
@@ -14,6 +16,8 @@ CONSOLE = SinkKind(
 )
 MEMORY = SinkKind(
     formats=("memory",),
+    title="Memory",
+    page="watch.md",
     stage=lambda _: "drawdown.sinks.test.stage_memory:MemorySink",
     options={"memory": frozenset()},
     modes=(("append", "complete"), "a table in memory has no keys to update rows by"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from drawdown.kinds import SourceKind
+from drawdown.kinds import ReplayCode, SourceKind
 from drawdown.sources.bound_options import BOUNDS, refuse_two_bounds
 from drawdown.values.model import problem
 from drawdown.values.option_types import FLAG, TEXT, VERSION, WHOLE, OptionType
@@ -61,11 +61,17 @@ def _check_replay(name: str, source: Source) -> None:
 
 KIND = SourceKind(
     formats=("delta", "table"),
+    title="Delta tables",
+    page="guarantees.md",
     reader="drawdown.sources.delta.reader:read_delta",
     backlog="drawdown.sources.delta.backlog:waiting",
     keys=frozenset({"path", "table"}),
+    static=True,
     options=_options,
     check=_check,
-    replays=True,
+    replay=ReplayCode(
+        check="drawdown.sources.delta.replay:version_to_read",
+        rows="drawdown.sources.delta.reader:read_replayed_version",
+    ),
     check_replay=_check_replay,
 )

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.errors import SpecError
+from drawdown.sources.delta.replay import version_to_read
 from drawdown.sources.existing_path import existing_path
+from drawdown.sources.replay_basis import ReplayedSource
 from drawdown.sources.spark_columns import options, with_system_columns
 from drawdown.spark.tables import know_table
 from drawdown.spec import Pipeline, Project
@@ -33,11 +36,14 @@ def read_delta(session: SparkSession, project: Project, pipeline: Pipeline, name
     return with_system_columns(reader.format("delta").load(path))
 
 
-def read_this_version(
-    session: SparkSession, project: Project, pipeline: Pipeline, name: str, version: int | None
-) -> DataFrame:
-    """Return the rows that the table had as of a version, with the columns of `read_delta`; None: no rows."""
-    path = existing_path(project, pipeline, name)
+def read_replayed_version(session: SparkSession, of: ReplayedSource, _: StructType | None) -> DataFrame:
+    """Return the rows of the version that a replay reads, with the columns of `read_delta`.
+
+    Raises:
+        RefusedError, SourceError: as `version_to_read`.
+    """
+    version = version_to_read(of)
+    path = existing_path(of.workspace.project, of.pipeline, of.name)
     now = session.read.format("delta").load(path).where(F.lit(False))
     if version is None:
         return with_system_columns(now)

@@ -14,15 +14,14 @@ from typing import Any
 from urllib.parse import unquote
 
 from drawdown.errors import RefusedError, SourceError
-from drawdown.sources.replay_basis import ReplayBasis
+from drawdown.sources.replay_basis import ReplayedSource
 from drawdown.spec import Pipeline
-from drawdown.storage import Storage
 
 _WHOLE = -1
 _REPLAY = "drawdown.replay"
 
 
-def version_to_read(storage: Storage, pipeline: Pipeline, basis: ReplayBasis, name: str) -> int | None:
+def version_to_read(of: ReplayedSource) -> int | None:
     """Return the version of a Delta source that a replay reads; None when the query had read none by then.
 
     Raises:
@@ -32,14 +31,14 @@ def version_to_read(storage: Storage, pipeline: Pipeline, basis: ReplayBasis, na
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
-    offset = basis.past.offset(name)
+    offset, pipeline, storage = of.basis.past.offset(of.name), of.pipeline, of.workspace.storage
     if offset is None:
         return None
-    folder = pipeline.sources[name].path or ""
+    folder = of.source.path or ""
     path = storage.path(folder)
     half = _half_read(offset)
     version = int(offset["reservoirVersion"]) - (0 if half else 1)
-    whose = f"source {name} of {pipeline.name}"
+    whose = f"source {of.name} of {pipeline.name}"
     try:
         table = DeltaTable(path)
         then = _as_of(table, path, version)
@@ -74,13 +73,6 @@ def version_to_read(storage: Storage, pipeline: Pipeline, basis: ReplayBasis, na
                 pipeline,
             )
     return version
-
-
-def refuse_gone_versions(storage: Storage, pipeline: Pipeline, basis: ReplayBasis) -> None:
-    """Check every Delta source; raises what `version_to_read` raises."""
-    for name, source in pipeline.streaming_sources.items():
-        if source.format in ("delta", "table"):
-            version_to_read(storage, pipeline, basis, name)
 
 
 def _half_read(offset: dict[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from drawdown.kinds import TIME_OPTIONS, SourceKind
+from drawdown.kinds import TIME_OPTIONS, ReplayCode, SourceKind
 from drawdown.sources.bound_options import BOUNDS, refuse_two_bounds
 from drawdown.sources.files.cleaned_files import check_archive, cleans
 from drawdown.values.model import problem
@@ -128,12 +128,18 @@ def _check_inferred(source: Source) -> None:
 
 KIND = SourceKind(
     formats=FILE_FORMATS,
+    title="Files",
+    page="files.md",
     reader="drawdown.sources.files.reader:read_files",
     backlog="drawdown.sources.files.backlog:waiting",
     keys=frozenset({"path", "settle", "policy", "infer_schema"}),
+    static=True,
     options=_options,
     check=_check,
     takes_files=True,
     cleans=cleans,
-    replays=True,
+    replay=ReplayCode(
+        check="drawdown.sources.files.replay:files_to_read",
+        rows="drawdown.sources.files.reader:read_replayed_files",
+    ),
 )

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructField, StructType
 
 from drawdown.sources.existing_path import existing_path
+from drawdown.sources.files.replay import files_to_read
 from drawdown.sources.files.spark_partitions import check_partitions, refused_by_spark
+from drawdown.sources.replay_basis import ReplayedSource
 from drawdown.sources.spark_columns import CORRUPT, options, schema_of, with_corrupt, with_system_columns
 from drawdown.spec import Pipeline, Project, Source
 from drawdown.storage import Storage
@@ -50,14 +51,15 @@ def read_files(
     return _with_origin(frame, source)
 
 
-def read_these_files(
-    session: SparkSession, storage: Storage, source: Source, schema: StructType, paths: Sequence[str]
-) -> DataFrame:
-    """Return the rows of these files as a batch, with the columns of `read_files`.
+def read_replayed_files(session: SparkSession, of: ReplayedSource, inferred: StructType | None) -> DataFrame:
+    """Return the rows of the files that a replay reads as a batch, with the columns of `read_files`.
 
-    Args:
-        paths: absolute paths of existing files.
+    Raises:
+        RefusedError, SourceError: as `files_to_read`. SpecError: the schema does not parse.
     """
+    source, storage, paths = of.source, of.workspace.storage, files_to_read(of)
+    text = StructType([StructField("value", StringType())])
+    schema = inferred or schema_of(of.pipeline, of.name) or text
     if not paths:
         return with_system_columns(session.createDataFrame([], schema))
     reader = session.read.format(source.format).options(**_options(storage, source))

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from drawdown.kinds import SourceKind
+from drawdown.kinds import ReplayCode, SourceKind
 from drawdown.sources.kafka.options import check_kafka_options
 from drawdown.values.model import problem
 from drawdown.values.option_types import COUNT, FLAG, TEXT, WHOLE, OptionType, one_of
@@ -43,8 +43,6 @@ def _options(source: Source) -> Mapping[str, OptionType]:
 
 
 def _check(source: Source) -> None:
-    if source.static:
-        raise problem("contradiction", "a Kafka source cannot be static", "static", do="remove the key")
     check_kafka_options(source.options)
     if source.value == "string" and source.schema_text is not None:
         raise problem(
@@ -69,10 +67,15 @@ def _check(source: Source) -> None:
 
 KIND = SourceKind(
     formats=("kafka",),
+    title="Kafka",
+    page="kafka.md",
     reader="drawdown.sources.kafka.reader:read_kafka",
     backlog="drawdown.sources.kafka.backlog:waiting",
     keys=frozenset({"broker", "value"}),
     options=_options,
     check=_check,
-    replays=True,
+    replay=ReplayCode(
+        check="drawdown.sources.kafka.replay:offsets_to_read",
+        rows="drawdown.sources.kafka.reader:read_replayed_offsets",
+    ),
 )

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from drawdown.brokers.client import require_broker
 from drawdown.brokers.offsets import Partition
 from drawdown.sources.kafka.options import ONLY_STREAMS, SUBSCRIPTIONS
-from drawdown.sources.kafka.replay import OffsetRanges
+from drawdown.sources.kafka.replay import offsets_to_read
 from drawdown.sources.kafka.spark_values import read_value
+from drawdown.sources.replay_basis import ReplayedSource
 from drawdown.sources.spark_columns import CORRUPT, ORIGIN, PAYLOAD, options
 from drawdown.spec import Pipeline, Project, Source
 from drawdown.spec.connections.broker_options import spark_options
@@ -41,14 +43,17 @@ def read_kafka(session: SparkSession, project: Project, pipeline: Pipeline, name
     return _columns(session, pipeline, name, raw)
 
 
-def read_these_offsets(
-    session: SparkSession, project: Project, pipeline: Pipeline, name: str, ranges: OffsetRanges
-) -> DataFrame:
-    """Return the records of these offsets as a batch, with the columns of `read_kafka`.
+def read_replayed_offsets(session: SparkSession, of: ReplayedSource, _: StructType | None) -> DataFrame:
+    """Return the records that a replay reads as a batch, with the columns of `read_kafka`.
 
     A missing offset ends the query.
+
+    Raises:
+        RefusedError, SourceError: as `offsets_to_read`.
     """
-    source = pipeline.sources[name]
+    ranges, source, project, pipeline, name = (
+        offsets_to_read(of), of.source, of.workspace.project, of.pipeline, of.name,
+    )  # fmt: skip
     reader = (
         session.read.format("kafka")
         .options(**spark_options(project.brokers[source.broker]))

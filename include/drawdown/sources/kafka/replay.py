@@ -13,15 +13,11 @@ from typing import Any
 from drawdown.brokers.client import no_answer
 from drawdown.brokers.offsets import Partition, TopicOffsets, flat, topic_ids, topic_offsets
 from drawdown.errors import RefusedError
-from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch
 from drawdown.sources.kafka.losses import TOPIC_IDS, made_again
-from drawdown.sources.replay_basis import ReplayBasis
+from drawdown.sources.replay_basis import ReplayedSource
 from drawdown.sources.replay_bound import does_without, from_then_on, newest_until
-from drawdown.spec import Broker, Pipeline
-from drawdown.values.interval import Interval
 from drawdown.values.text import counted
-from drawdown.workspace import Workspace
 
 
 @dataclass(frozen=True)
@@ -32,15 +28,8 @@ class OffsetRanges:
     end: Mapping[Partition, int]
 
 
-def offsets_to_read(
-    broker: Broker,
-    metastore: Metastore,
-    pipeline: Pipeline,
-    basis: ReplayBasis,
-    name: str,
-    interval: Interval,
-) -> OffsetRanges:
-    """Return what a replay of this interval reads of a Kafka source.
+def offsets_to_read(of: ReplayedSource) -> OffsetRanges:
+    """Return what a replay of its interval reads of a Kafka source.
 
     Raises:
         RefusedError: ``replay.offsets-gone``, ``replay.no-start``.
@@ -48,38 +37,28 @@ def offsets_to_read(
     """
     from confluent_kafka import KafkaException
 
-    end = flat(basis.past.offset(name))
+    end = flat(of.basis.past.offset(of.name))
     if not end:
         return OffsetRanges({}, {})
+    broker = of.workspace.project.brokers[of.source.broker]
     try:
-        found = topic_offsets(broker, pipeline.sources[name])
+        found = topic_offsets(broker, of.source)
         ids = topic_ids(broker, (topic for topic, _ in end))
     except KafkaException as cause:
-        raise no_answer(broker, "source.broker", f"source {name} of {pipeline.name}", cause) from None
-    history = _History(name, basis, _first(pipeline, basis, name), ids)
-    for batch in metastore.batches(pipeline.name, basis.checkpoint.generation):
-        if batch.batch_id <= basis.batch.batch_id:
+        raise no_answer(broker, "source.broker", f"source {of.name} of {of.pipeline.name}", cause) from None
+    history = _History(of.name, of.number, _first(of), ids)
+    for batch in of.batches():
+        if batch.batch_id <= of.basis.batch.batch_id:
             history.add(batch)
     if gone := sorted(history.gone(found), key=lambda each: each.batch_id):
-        bound = newest_until(metastore, pipeline, basis, name, gone[-1].batch_id)
-        if not does_without(pipeline, interval, bound):
-            raise _refused(pipeline, name, interval, gone, from_then_on(pipeline, bound))
+        bound = newest_until(of, gone[-1].batch_id)
+        if not does_without(of, bound):
+            raise _refused(of, gone, from_then_on(of, bound))
     there = {partition: offset for partition, offset in end.items() if partition in found.latest}
     start = {
         p: min(max(history.start.get(p, offset), found.earliest[p]), offset) for p, offset in there.items()
     }
     return OffsetRanges(start, there)
-
-
-def refuse_gone_offsets(
-    workspace: Workspace, pipeline: Pipeline, basis: ReplayBasis, interval: Interval
-) -> None:
-    """Check every Kafka source; raises what `offsets_to_read` raises."""
-    for name, source in pipeline.streaming_sources.items():
-        if source.format == "kafka":
-            offsets_to_read(
-                workspace.project.brokers[source.broker], workspace.metastore, pipeline, basis, name, interval
-            )
 
 
 @dataclass(frozen=True)
@@ -95,6 +74,7 @@ class _History:
     """What the batches of a source have read, oldest first, of the topics that exist now.
 
     Attributes:
+        number: which of a batch's offsets is its.
         first: where the first run began.
         ids: the ids of the topics that exist now.
         start: by partition, the first offset that was read.
@@ -103,7 +83,7 @@ class _History:
     """
 
     name: str
-    basis: ReplayBasis
+    number: int
     first: Mapping[Partition, int]
     ids: Mapping[str, str]
     start: dict[Partition, int] = field(default_factory=dict)
@@ -112,9 +92,8 @@ class _History:
     lost: list[Mapping[str, Any]] = field(default_factory=list)
 
     def add(self, batch: Batch) -> None:
-        number = self.basis.past.source_order.index(self.name)
-        before = flat(batch.offsets_from[number]) if batch.offsets_from else {}
-        now = flat(batch.offsets_to[number])
+        before = flat(batch.offsets_from[self.number]) if batch.offsets_from else {}
+        now = flat(batch.offsets_to[self.number])
         noted = batch.by_source.get(self.name, {})
         for topic in made_again(noted.get(TOPIC_IDS, {}), self.ids):
             self.again[topic] = batch.batch_id
@@ -158,8 +137,8 @@ class _History:
         return next(reached)
 
 
-def _first(pipeline: Pipeline, basis: ReplayBasis, name: str) -> Mapping[Partition, int]:
-    fixed = basis.past.kafka_start(name)
+def _first(of: ReplayedSource) -> Mapping[Partition, int]:
+    fixed, name, pipeline = of.basis.past.kafka_start(of.name), of.name, of.pipeline
     if fixed is None:
         raise RefusedError(
             "replay.no-start",
@@ -170,14 +149,12 @@ def _first(pipeline: Pipeline, basis: ReplayBasis, name: str) -> Mapping[Partiti
     return flat(fixed)
 
 
-def _refused(
-    pipeline: Pipeline, name: str, interval: Interval, gone: Sequence[_Gone], from_then: str
-) -> RefusedError:
+def _refused(of: ReplayedSource, gone: Sequence[_Gone], from_then: str) -> RefusedError:
     more = f", and more of {counted(len(gone) - 1, 'other partition')}" if len(gone) > 1 else ""
     return RefusedError(
         "replay.offsets-gone",
-        f"source {name} of {pipeline.name} has read records that are gone: {gone[-1].what}{more}:"
-        f" {interval} cannot be replayed{from_then}",
-        where=f"pipeline {pipeline.name}, source {name}",
+        f"source {of.name} of {of.pipeline.name} has read records that are gone: {gone[-1].what}{more}:"
+        f" {of.interval} cannot be replayed{from_then}",
+        where=f"pipeline {of.pipeline.name}, source {of.name}",
         do="replay a later interval; increase the topic's retention for the future",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from drawdown.kinds import SourceKind, refuse_static
+from drawdown.kinds import SourceKind
 from drawdown.values.model import problem
 from drawdown.values.option_types import COUNT, DURATION, FLAG, TEXT, WHOLE, OptionType
 
@@ -28,7 +28,6 @@ def _options(source: Source) -> Mapping[str, OptionType]:
 
 
 def _check(source: Source) -> None:
-    refuse_static(source)
     if source.schema_text is not None:
         raise problem("no-effect", "Spark defines its columns", "schema", do="remove the key")
     for name in _REQUIRED.get(source.format, ()):
@@ -43,7 +42,10 @@ def _check(source: Source) -> None:
 
 KIND = SourceKind(
     formats=tuple(_OPTIONS),
+    title="Sources for tests",
+    page="files.md#sources-for-tests",
     reader="drawdown.sources.test.reader:read_generated",
+    columns=dict.fromkeys(("rate", "rate-micro-batch"), "timestamp TIMESTAMP, value BIGINT"),
     options=_options,
     check=_check,
     test_only={
