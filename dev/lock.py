@@ -10,7 +10,7 @@ from pathlib import Path
 
 from drawdown.errors import DrawdownError, MachineError
 from drawdown.jvm.ivy import Ivy
-from drawdown.jvm.jars import BROKER, CONNECTORS, LOCK_FILE, Jar, sha256
+from drawdown.jvm.jars import BROKER, CONNECTORS, LOCK_FILE, OBJECT_STORAGE, Jar, sha256
 
 CONNECTOR_COORDINATES = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
@@ -23,6 +23,22 @@ CONNECTOR_COORDINATES = (
     "org.postgresql:postgresql:42.7.7",
     # The newest whose jar is where the others are; Spark 4.2 reads with it (from_avro: its tests decode).
     "org.apache.spark:spark-avro_2.13:4.1.1",
+)
+_SDK_MODULES = (
+    "annotations apache-client arns auth aws-core aws-query-protocol aws-xml-protocol checksums "
+    "checksums-spi crt-core endpoints-spi http-auth http-auth-aws http-auth-aws-eventstream http- "
+    "auth-spi http-client-spi identity-spi json-utils metrics-spi netty-nio-client profiles "
+    "protocol-core regions retries retries-spi s3 s3-transfer-manager sdk-core sts third-party- "
+    "jackson-core utils utils-lite "
+)
+OBJECT_STORAGE_COORDINATES = (
+    "org.apache.hadoop:hadoop-aws:3.5.0",
+    # The modules that S3A uses: the SDK's own bundle, which hadoop-aws asks for, has 686 MB. What they need
+    # of Netty, Apache's client and codecs is among Spark's own jars.
+    *(f"software.amazon.awssdk:{module}:2.35.4" for module in _SDK_MODULES.split()),
+    "software.amazon.eventstream:eventstream:1.0.1",
+    "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
+    "org.reactivestreams:reactive-streams:1.0.4",
 )
 BROKER_COORDINATES = (
     "org.apache.kafka:kafka_2.13:4.3.1",
@@ -58,10 +74,11 @@ def _compile(project_root: Path, name: str, *more: str) -> None:
 
 
 def lock_jars(lock_file: Path = LOCK_FILE) -> list[Jar]:
-    """Resolve both lists once and write every jar they need; the broker's with all dependencies."""
+    """Resolve each list once and write every jar they need; the broker's with all dependencies."""
     with Ivy(Path(tempfile.mkdtemp(prefix="drawdown-lock-"))) as ivy:
         jars = [
             *_locked(CONNECTORS, ivy.resolve(CONNECTOR_COORDINATES)),
+            *_locked(OBJECT_STORAGE, ivy.resolve(OBJECT_STORAGE_COORDINATES)),
             *_locked(BROKER, ivy.resolve(BROKER_COORDINATES, transitive=True)),
         ]
     lock_file.write_text(HEADER + "".join(_entry(jar) for jar in sorted(jars)))

@@ -1,4 +1,4 @@
-"""Hands logins of brokers and databases from Airflow connections to the driver in a private file.
+"""Hands logins of brokers, databases and storages from Airflow connections to the driver in a private file.
 
 Command lines, ``--conf``, Airflow's rendered fields and logs can be read by others. A file of mode 0600 in a
 folder of mode 0700, removed once the driver has read it, cannot.
@@ -15,7 +15,7 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from drawdown.errors import SpecError
-from drawdown.spec import Broker, Database, Pipeline, Project
+from drawdown.spec import Broker, Database, ObjectStorage, Pipeline, Project
 
 CREDENTIALS = "DRAWDOWN_CREDENTIALS"
 """Environment variable: path of the file."""
@@ -30,15 +30,19 @@ class Login:
 
 
 def connections_of(project: Project, pipelines: Iterable[Pipeline]) -> dict[str, str]:
-    """Map ``brokers.NAME`` or ``databases.NAME`` to the id of the Airflow connection with its login.
+    """Map ``brokers.NAME``, ``databases.NAME`` or ``storages.NAME`` to the Airflow connection with its login.
 
-    Contains the brokers and databases that these pipelines use.
+    Contains the brokers and databases that these pipelines use, and all storages.
     """
     pipelines = list(pipelines)
     used = {f"brokers.{s.broker}" for p in pipelines for s in p.sources.values() if s.format == "kafka"}
     used |= {f"brokers.{p.sink.broker}" for p in pipelines if p.sink.format == "kafka"}
     used |= {f"databases.{p.sink.database}" for p in pipelines if p.sink.format == "postgres"}
-    servers: dict[str, Broker | Database] = {f"brokers.{n}": each for n, each in project.brokers.items()}
+    used |= {f"storages.{name}" for name in project.storages}
+    servers: dict[str, Broker | Database | ObjectStorage] = {
+        f"brokers.{n}": each for n, each in project.brokers.items()
+    }
+    servers |= {f"storages.{n}": each for n, each in project.storages.items()}
     servers |= {f"databases.{n}": each for n, each in project.databases.items()}
     named = {name: servers[name].connection for name in sorted(used)}
     return {name: connection for name, connection in named.items() if connection}
@@ -47,15 +51,19 @@ def connections_of(project: Project, pipelines: Iterable[Pipeline]) -> dict[str,
 def with_logins(project: Project, logins: Mapping[str, Login]) -> Project:
     """Return the project with these logins, by the names of `connections_of`."""
     brokers, databases = dict(project.brokers), dict(project.databases)
+    storages = dict(project.storages)
     for place, login in logins.items():
         kind, _, name = place.partition(".")
         if kind == "brokers":
             values = {"username": login.username, "password": login.password}
             brokers[name] = brokers[name].model_copy(update=values)
+        elif kind == "storages":
+            values = {"access_key": login.username, "secret_key": login.password}
+            storages[name] = storages[name].model_copy(update=values)
         else:
             values = {"user": login.username, "password": login.password}
             databases[name] = databases[name].model_copy(update=values)
-    return replace(project, brokers=brokers, databases=databases)
+    return replace(project, brokers=brokers, databases=databases, storages=storages)
 
 
 def hand_over(logins: Mapping[str, Login], folder: Path) -> Path:

@@ -11,6 +11,7 @@ Paths are relative to the storage root, with forward slashes.
                          snapshots/<time>/                  copies of the checkpoint
                          data_docs/                         pages of judged slices
                          scratch-<id>/                      of one run, removed by it
+    _drawdown/.put-if-absent                                which each run on an object store tries to create
     quarantine/<pipeline>/                                  the table of rows that were set aside
 """
 
@@ -22,6 +23,9 @@ OWN = "_drawdown"
 QUARANTINE = "quarantine"
 RESERVED = (OWN, QUARANTINE)
 """Top-level folders that a sink's path may not be in."""
+
+PUT_IF_ABSENT = f"{OWN}/.put-if-absent"
+"""A file that exists, and that no run can create again unless the storage is unsafe."""
 
 _OWNER = re.compile(rf"{OWN}/([^/]+)/")
 

@@ -44,7 +44,7 @@ class Workspace:
     @cached_property
     def storage(self) -> Storage:
         """Return the storage of the project's storage root."""
-        return Storage(self.project.storage_root)
+        return Storage.of(self.project)
 
 
 @dataclass(frozen=True)

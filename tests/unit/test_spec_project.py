@@ -85,7 +85,7 @@ def test_references_are_replaced_in_values_and_stay_text(
         ("storage_root: a\nmetastore: ${DD_NOT_SET}\n", "spec.env-unset", 2, "DD_NOT_SET"),
         ("storage_root: ${1X}\n", "spec.env-reference", 1, "${NAME}"),
         ("storage_root: ${X\n", "spec.env-reference", 1, "${NAME}"),
-        ("storage: a\n", "spec.unknown-key", 1, "'storage_root'"),
+        ("storage_rot: a\n", "spec.unknown-key", 1, "'storage_root'"),
         ("brokers:\n  default: {bootstrap_server: 'h:1'}\n", "spec.unknown-key", 2, "'bootstrap_servers'"),
         ("brokers:\n  default: {bootstrap_servers: 'h'}\n", "spec.wrong-value", 2, "pattern"),
         ("brokers:\n  default: {bootstrap_servers: 'h:1', security_protocol: SASL_SSL}\n",

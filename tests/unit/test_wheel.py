@@ -83,7 +83,7 @@ def test_every_pin_is_inside_its_range() -> None:
         re.findall(r"^([\w.-]+)==([^\s;]+)", (ROOT / "tests/providers.txt").read_text(), re.MULTILINE)
     )
     unpinned = {each.name for each in RANGES if each.name not in pins}
-    assert unpinned == {"s3fs", "gcsfs"}
+    assert unpinned == set()
     outside = [
         f"{each} but {pins[each.name]}"
         for each in RANGES

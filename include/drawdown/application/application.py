@@ -32,6 +32,7 @@ from drawdown.replay.publish import refuse_replay
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.project_wide.order import in_dependency_order
 from drawdown.spec.scheduling.trigger import Trigger
+from drawdown.storage.put_if_absent import refuse_unsafe
 from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 
@@ -396,11 +397,14 @@ class SparkApplication:
         from drawdown.quality.audit import prefetch
         from drawdown.spark.session import application_session
 
+        refuse_unsafe(self.workspace.storage)
         self._tell(self.watcher.starting_spark)
         if any(p.quality.audits for p in pipelines):
             prefetch()
         conf = self.conf() if callable(self.conf) else self.conf
-        return application_session(f"drawdown {' '.join(p.name for p in pipelines)}", conf)
+        return application_session(
+            f"drawdown {' '.join(p.name for p in pipelines)}", conf, self.workspace.project
+        )
 
 
 def at_once(root: SparkSession) -> int:

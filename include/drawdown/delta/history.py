@@ -10,7 +10,7 @@ from typing import Any
 from drawdown.delta.table import DeltaTableFiles, commit_properties
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import Change
-from drawdown.storage import Storage
+from drawdown.storage import Storage, object_options
 from drawdown.values.text import counted
 
 
@@ -132,4 +132,4 @@ class DeltaHistory:
     def _open(self) -> Any:
         from deltalake import DeltaTable
 
-        return DeltaTable(self._files.uri)
+        return DeltaTable(self._files.uri, storage_options=object_options(self._files.uri))

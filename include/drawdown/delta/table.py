@@ -18,6 +18,7 @@ from urllib.parse import unquote
 from drawdown.changes.protocol import ChangedMeanwhileError, Commit, fence_id, info_of
 from drawdown.errors import SourceError
 from drawdown.metastore.records import Change, Lease, StagedFile
+from drawdown.storage import object_options
 from drawdown.values.interval import Interval
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ class DeltaTableFiles:
         from deltalake import DeltaTable
 
         with self.reaching("sink.unreadable", "cannot be read", "look whether it was moved or deleted"):
-            return bool(DeltaTable.is_deltatable(self.uri))
+            return bool(DeltaTable.is_deltatable(self.uri, storage_options=object_options(self.uri)))
 
     def create(
         self,
@@ -60,6 +61,7 @@ class DeltaTableFiles:
                 partition_by=list(partition_by),
                 description=description,
                 configuration=dict(properties or {}),
+                storage_options=object_options(self.uri),
                 raise_if_key_not_exists=False,  # properties of our own
             )
 
@@ -77,7 +79,7 @@ class DeltaTableFiles:
 
         do = "look whether it was moved or deleted; the checkpoint still expects it"
         with self.reaching("sink.unreadable", "cannot be read", do):
-            return DeltaTable(self.uri)
+            return DeltaTable(self.uri, storage_options=object_options(self.uri))
 
     @property
     def table_id(self) -> str:
@@ -163,7 +165,9 @@ class DeltaTableFiles:
 
         then = DeltaTableFiles(self.uri)
         try:
-            then.__dict__["_table"] = DeltaTable(self.uri, version=version)
+            then.__dict__["_table"] = DeltaTable(
+                self.uri, version=version, storage_options=object_options(self.uri)
+            )
         except DeltaError:
             return None
         return then

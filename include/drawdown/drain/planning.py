@@ -104,7 +104,7 @@ def plan_pipeline(
     found.of(lambda: _refuse_not_renamed(generation))
     found.of(lambda: _refuse_name_used(generation))
     found.of(lambda: refuse_foreign_checkpoint(generation))
-    found.of(lambda: refuse_moved(pipeline, workspace.storage, files, sink_log(generation)))
+    found.of(lambda: refuse_moved(workspace, pipeline, files, sink_log(generation)))
     found.of(lambda: refuse_older_metastore(generation))
     if not is_asynchronous(pipeline):
         found.of(lambda: refuse_gaps(generation))

@@ -15,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from drawdown.jvm.jars import CONNECTORS, jar_paths
+from drawdown.jvm.jars import CONNECTORS, OBJECT_STORAGE, jar_paths
 from drawdown.jvm.java import require_java
 from drawdown.jvm.own_jar import LOCAL_FILES, own_jar
 from drawdown.jvm.spark_home import spark_home
@@ -39,15 +39,19 @@ LATE = " ".join(
 """The optimising compiler waits until code is 30 times as hot as by Java's defaults (decision 20)."""
 
 
-def driver_class_path(project_root: Path) -> str:
-    """Return all jars for ``spark.driver.extraClassPath``. Raises MachineError ``jars.missing``."""
-    return os.pathsep.join(map(str, _connectors(project_root)))
+def driver_class_path(project_root: Path, object_storage: bool = False) -> str:
+    """Return all jars for ``spark.driver.extraClassPath``. Raises MachineError ``jars.missing``.
+
+    Those for object storage come last: an archive fits a class path that begins with its own.
+    """
+    buckets = jar_paths(project_root / ".drawdown", OBJECT_STORAGE) if object_storage else []
+    return os.pathsep.join(map(str, [*_connectors(project_root), *buckets]))
 
 
-def driver_conf(project_root: Path) -> dict[str, str]:
+def driver_conf(project_root: Path, object_storage: bool = False) -> dict[str, str]:
     """Return the Spark settings of a driver: its class path and Java options."""
     return {
-        "spark.driver.extraClassPath": driver_class_path(project_root),
+        "spark.driver.extraClassPath": driver_class_path(project_root, object_storage),
         "spark.driver.extraJavaOptions": java_options(project_root),
     }
 

@@ -1,4 +1,4 @@
-"""The jars that Spark and the local broker use: exactly those of ``jars.lock``, checked by SHA-256.
+"""The jars of Spark's connectors, of object storage and of the local broker, as ``jars.lock`` has them.
 
 Every artifact is fetched by its exact coordinate, without following dependencies.
 """
@@ -19,6 +19,7 @@ from drawdown.values.text import counted
 
 LOCK_FILE = Path(__file__).with_name("jars.lock")
 CONNECTORS = "jars"
+OBJECT_STORAGE = "object-storage-jars"
 BROKER = "broker-jars"
 
 

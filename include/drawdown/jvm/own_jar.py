@@ -1,6 +1,7 @@
-"""The jar of Drawdown's own few Java classes, compiled at set-up: a file costs no process.
+"""The jar of Drawdown's own few Java classes, compiled at set-up.
 
-Without its native library, which is in no package registry, Hadoop starts ``chmod`` for every file and folder
+Some write checkpoints and Delta's log in object stores by conditional puts. The others save processes:
+without its native library, which is in no package registry, Hadoop starts ``chmod`` for every file and folder
 that it creates on local storage, and ``readlink`` for renames. The compiler is Janino, which Spark includes,
 so set-up needs no JDK. A driver on another machine does not have this jar, and works as plain Hadoop does.
 """
@@ -15,6 +16,7 @@ from typing import Any
 
 from drawdown.errors import MachineError
 from drawdown.jvm.installation import how_to_set_up
+from drawdown.jvm.jars import CONNECTORS, jar_paths
 from drawdown.jvm.java import require_java
 from drawdown.jvm.spark_home import spark_home
 
@@ -56,13 +58,13 @@ def make_own_jar(project_root: Path) -> None:
     for stale in target.parent.iterdir():
         stale.unlink()
     with tempfile.TemporaryDirectory(prefix="drawdown-classes-") as scratch:
-        _compile(Path(scratch))
+        _compile(project_root, Path(scratch))
         aside = target.with_suffix(".making")
         _pack(Path(scratch), aside)
     aside.replace(target)
 
 
-def _compile(into: Path) -> None:
+def _compile(project_root: Path, into: Path) -> None:
     from py4j.java_gateway import GatewayParameters, JavaGateway, launch_gateway
     from py4j.protocol import Py4JJavaError
 
@@ -80,7 +82,8 @@ def _compile(into: Path) -> None:
     try:
         compiler = gateway.jvm.org.codehaus.janino.CompilerFactory().newCompiler()
         compiler.setDestinationDirectory(gateway.jvm.java.io.File(str(into)), False)
-        compiler.setClassPath(_files(gateway, sorted(jars.glob("*.jar"))))
+        connectors = jar_paths(project_root / ".drawdown", CONNECTORS)
+        compiler.setClassPath(_files(gateway, [*sorted(jars.glob("*.jar")), *connectors]))
         compiler.compile(_files(gateway, _sources()))
     except Py4JJavaError as cause:
         raise MachineError(

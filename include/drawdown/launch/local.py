@@ -43,7 +43,7 @@ def local_session(project: Project, cluster: Cluster, name: str) -> Iterator[Spa
     """
     from drawdown.spark.session import application_session
 
-    session = application_session(name, submit_conf(project, cluster))
+    session = application_session(name, submit_conf(project, cluster), project)
     try:
         yield session
     finally:

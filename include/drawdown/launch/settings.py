@@ -48,7 +48,11 @@ def conf_of(project: Project, cluster: Cluster, of_its_kind: Mapping[str, str]) 
     Raises:
         MachineError: ``jars.missing``.
     """
-    ours = of_every_driver(cluster) | driver_conf(machine_root(project.root)) | dict(of_its_kind)
+    ours = (
+        of_every_driver(cluster)
+        | driver_conf(machine_root(project.root), project.uses_object_storage)
+        | dict(of_its_kind)
+    )
     ours[_JAVA_OPTIONS[0]] = " ".join(filter(None, (logging(LOGGING), ours.get(_JAVA_OPTIONS[0]))))
     return with_profile(ours, cluster)
 

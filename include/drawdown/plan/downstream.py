@@ -61,7 +61,7 @@ def streaming_readers_of_files(workspace: Workspace, pipeline: Pipeline) -> list
         for each in iter_pipelines(workspace.project)
         if isinstance(each, Pipeline)
         and each.name != pipeline.name
-        and pipeline.sink.path in {source.path for source in each.streaming_sources.values()}
+        and pipeline.sink.path in {source.path_below_root for source in each.streaming_sources.values()}
         and workspace.metastore.active_checkpoint(each.name) is not None
     )
 
@@ -71,5 +71,5 @@ def _feeds(reader: Pipeline, pipeline: Pipeline) -> list[bool]:
     return [
         str(lower_case_options(source).get("readchangefeed", False)).lower() == "true"
         for source in reader.sources.values()
-        if source.path is not None and source.path == pipeline.sink.path
+        if source.path_below_root is not None and source.path_below_root == pipeline.sink.path
     ]

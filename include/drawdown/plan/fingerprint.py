@@ -62,7 +62,8 @@ def is_looked_at(before: Mapping[str, Any], spec: Mapping[str, Any]) -> bool:
 
 def _identity(source: Source) -> str:
     what = [f"{k}={source.options[k]}" for k in _IDENTITY_OPTIONS if k in source.options]
-    return " ".join([source.format, *([source.path] if source.path else []), *what])
+    path = f"{source.storage}:{source.path}" if source.storage else source.path
+    return " ".join([source.format, *([path] if path else []), *what])
 
 
 def _reading(key: str, source: Source) -> dict[str, Any]:

@@ -11,9 +11,12 @@ from drawdown.errors import RefusedError
 from drawdown.layout import OWN
 from drawdown.spec import Pipeline
 from drawdown.storage import Glob, Storage
+from drawdown.workspace import Workspace
 
 
-def refuse_moved(pipeline: Pipeline, storage: Storage, files: CheckpointFiles, sink_log: str | None) -> None:
+def refuse_moved(
+    workspace: Workspace, pipeline: Pipeline, files: CheckpointFiles, sink_log: str | None
+) -> None:
     """Check the newest entry of each log of files.
 
     Args:
@@ -22,9 +25,12 @@ def refuse_moved(pipeline: Pipeline, storage: Storage, files: CheckpointFiles, s
     Raises:
         RefusedError: ``storage.moved``; otherwise as `CheckpointFiles`.
     """
+    storage = workspace.storage
+    sources = (Storage.of_source(workspace.project, source) for source in pipeline.sources.values())
+    roots = {storage.root, *(each.root for each in sources)}
     for log in logs_of_files(storage, files, sink_log):
         for record in log.newest():
-            if not is_below(record["path"], storage.root):
+            if not any(is_below(record["path"], root) for root in roots):
                 _refuse(pipeline, storage, plain_path(unquote(record["path"])))
 
 

@@ -291,7 +291,7 @@ def forgotten_replays(project: Project, pipeline: Pipeline, known: Collection[st
     """
     if pipeline.sink.format != "delta":
         return {}
-    storage, table = Storage(project.storage_root), output_uri(project, pipeline)
+    storage, table = Storage.of(project), output_uri(project, pipeline)
     paths = [info.relative for info in storage.list_files(f"{folder_of(pipeline, '*')}/keys.parquet")]
     unknown = {each: path for path in paths if (each := path.split("/")[-2]) not in known}
     if not unknown or not DeltaTableFiles(table).exists():

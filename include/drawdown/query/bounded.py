@@ -59,7 +59,7 @@ def bounded_output(
     if not only_in_a_stream(PlanNode(output._jdf.queryExecution().analyzed())):
         yield output
         return
-    storage = Storage(project.storage_root)
+    storage = Storage.of(project)
     folder = scratch_of(pipeline.name, uuid.uuid4().hex)
     try:
         yield _streamed(session, pipeline, bounded, storage, folder)

@@ -77,7 +77,7 @@ def _most_offsets(metastore: Metastore, live: Checkpoint, number: int) -> int:
 
 
 def gone_files(
-    storage: Storage, reader: Checkpoint, other: Checkpoint | None, pipeline: Pipeline
+    project: Project, reader: Checkpoint, other: Checkpoint | None, pipeline: Pipeline
 ) -> Mapping[str, Sequence[str]]:
     """Return per source the files that `reader` has read, `other` has not, and that no longer exist.
 
@@ -86,13 +86,15 @@ def gone_files(
     Raises:
         FileNotFoundError, RefusedError, SourceError: as list_source_files.
     """
+    storage = Storage.of(project)
     past, had = CommittedOffsets.read(storage, reader), CommittedOffsets.read(storage, other)
     found: dict[str, Sequence[str]] = {}
     for name, source in _same_sources(reader, pipeline):
         if source.format not in FILE_FORMATS:
             continue
         given = lower_case_options(source)
-        there = {plain_path(info.path) for info in list_source_files(storage, source.path or "", given)}
+        listed = list_source_files(Storage.of_source(project, source), source.path or "", given)
+        there = {plain_path(info.path) for info in listed}
         there |= {file.path for file in had.read_files(name)}
         if gone := [file.path for file in past.read_files(name) if file.path not in there]:
             found[name] = gone
@@ -104,7 +106,7 @@ def read_apart(project: Project, live: Checkpoint, shadow: Checkpoint, pipeline:
 
     Sources that differ in `pipeline` from what `live` knows are left out: their rows differ anyway.
     """
-    storage = Storage(project.storage_root)
+    storage = Storage.of(project)
     one, other = CommittedOffsets.read(storage, live), CommittedOffsets.read(storage, shadow)
     now = spec_fingerprint(pipeline)
     for name, source in pipeline.streaming_sources.items():

@@ -329,7 +329,7 @@ def _missing(gone: list[str]) -> str:
 
 def remove_shadow(project: Project, shadow: Pipeline, generation: int) -> None:
     """Remove all files of a shadow that was never swapped in; can be repeated."""
-    storage = Storage(project.storage_root)
+    storage = Storage.of(project)
     tables = (storage.relative(uri(project, shadow)) for uri in (output_uri, quarantine_uri))
     for folder in (*generation_folders(shadow.name, generation), *tables, staging_folder(shadow)):
         storage.delete(folder)

@@ -231,7 +231,7 @@ def _refuse_waiting(metastore: Metastore, checkpoint: Checkpoint, do: Callable[[
 
 
 def _refuse_gone(project: Project, pipeline: Pipeline, reader: Checkpoint, other: Checkpoint | None) -> None:
-    gone = gone_files(Storage(project.storage_root), reader, other, pipeline)
+    gone = gone_files(project, reader, other, pipeline)
     for source, files in gone.items():
         raise _refused(
             pipeline.name, "files-gone",
@@ -254,7 +254,7 @@ def _refuse_gone_offsets(workspace: Workspace, pipeline: Pipeline, live: Checkpo
 
 
 def _refuse_other_tables(project: Project, pipeline: Pipeline, live: Checkpoint) -> None:
-    for source in other_tables(Storage(project.storage_root), live, pipeline):
+    for source in other_tables(Storage.of(project), live, pipeline):
         raise _refused(
             pipeline.name, "other-table",
             f"the table of source {source} of {pipeline.name} was recreated after the live query read it"

@@ -144,7 +144,7 @@ class DecidedRows:
         self, name: str, schema: StructType, rows: Sequence[SetAside], patch: Sequence[str]
     ) -> DataFrame:
         """The rows with the source's columns and KEY, as a quarantine replay has them."""
-        storage = Storage(self.project.storage_root)
+        storage = Storage.of(self.project)
         path = f"{self.folder}/{name}-{len(list(storage.walk(self.folder)))}.parquet"
         kept = self.session.read.parquet(storage.path(write_rows(storage, path, rows)))
         return SetAsideColumns(self.pipeline, name, schema, parse_patch(self.session, patch)).rows(kept)

@@ -19,4 +19,4 @@ def quarantine_uri(project: Project, pipeline: Pipeline) -> str:
 
 
 def _place(project: Project, pipeline: Pipeline, path: str) -> str:
-    return Storage(project.storage_root).path("/".join(filter(None, (path, pipeline.apart))))
+    return Storage.of(project).path("/".join(filter(None, (path, pipeline.apart))))

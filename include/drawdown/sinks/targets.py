@@ -24,7 +24,7 @@ def target_of(
         keys: the keys under which the rows were staged; None: those of the spec.
     """
     if table == "quarantine":
-        return DeltaTarget(Storage(project.storage_root), DeltaTableFiles(quarantine_uri(project, pipeline)))
+        return DeltaTarget(Storage.of(project), DeltaTableFiles(quarantine_uri(project, pipeline)))
     code = SINKS[pipeline.sink.format].target(pipeline.sink)
     if code is None:
         return None

@@ -13,6 +13,7 @@ from drawdown.metastore.records import Batch, Checkpoint, HeldSlice
 from drawdown.sources.committed_offsets import CommittedOffsets
 from drawdown.spec import Pipeline, Source
 from drawdown.spec.replay import Replay
+from drawdown.storage import Storage
 from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 
@@ -49,6 +50,11 @@ class ReplayedSource:
     def source(self) -> Source:
         """Return what the spec says about it."""
         return self.pipeline.sources[self.name]
+
+    @property
+    def storage(self) -> Storage:
+        """Return the storage that its path is in."""
+        return Storage.of_source(self.workspace.project, self.source)
 
     @property
     def code(self) -> ReplayCode:

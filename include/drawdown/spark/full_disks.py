@@ -39,7 +39,7 @@ def full_disk(project: Project, pipeline: Pipeline, said: str) -> SourceError | 
 
 def _disks(project: Project, pipeline: Pipeline) -> dict[str, tuple[Path, int]]:
     """Return, by what is kept there, the folder (or its nearest existing parent) and the free bytes."""
-    storage = Storage(project.storage_root)
+    storage = Storage.of(project)
     places = {"working files of Spark": Path(os.environ.get("SPARK_LOCAL_DIRS", tempfile.gettempdir()))}
     if storage.is_local:
         local = storage.path("").removeprefix("file://").removeprefix("local:")

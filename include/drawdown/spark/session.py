@@ -22,8 +22,9 @@ from pyspark.sql import SparkSession
 
 from drawdown.jvm.spark_start import why_not_started
 from drawdown.processes.scratch import note_master, starting_spark
+from drawdown.spark.object_storage import LOG_STORE, reach_buckets
 from drawdown.spark.sql_gate import CONF, confine
-from drawdown.spec import Pipeline
+from drawdown.spec import Pipeline, Project
 from drawdown.spec.query_settings import BATCHES_TO_RETAIN
 
 APPLICATION_CONF: Mapping[str, str] = {
@@ -42,6 +43,7 @@ APPLICATION_CONF: Mapping[str, str] = {
     "spark.sql.execution.arrow.pythonUDF.columnarInput.enabled": "false",
     # The pipelines of a group share the cores evenly, each in its own pool (jobs.py).
     "spark.scheduler.mode": "FAIR",
+    **LOG_STORE,
 }
 
 _PROVIDERS = {
@@ -68,13 +70,14 @@ _LOG_DEFAULTS: Mapping[str, str] = {
 }
 
 
-def application_session(name: str, conf: Mapping[str, str]) -> SparkSession:
+def application_session(name: str, conf: Mapping[str, str], project: Project | None = None) -> SparkSession:
     """Start or return the one SparkSession of this process.
 
     Args:
         name: shown as the application's name.
         conf: further Spark settings (master, driver class path ...); under spark-submit the
             launcher has given them already and the mapping is empty.
+        project: whose buckets the application reaches.
 
     Raises:
         MachineError: ``java.*``, ``spark.*``: no JVM started.
@@ -102,6 +105,8 @@ def application_session(name: str, conf: Mapping[str, str]) -> SparkSession:
             if ours and SparkContext._gateway is None:
                 raise why_not_started(cause) from None
             raise
+    if project is not None:
+        reach_buckets(root, project)
     note_master(str(root.sparkContext.master))
     # Start it now: two queries that start at once would each start one.
     ensure_callback_server_started(root.sparkContext._gateway)  # type: ignore[no-untyped-call]
@@ -165,7 +170,9 @@ def option_text(value: str | int | float | bool) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-_STATIC = frozenset({"spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.scheduler.mode"})
+_STATIC = frozenset(
+    {"spark.sql.extensions", "spark.sql.catalog.spark_catalog", "spark.scheduler.mode", *LOG_STORE}
+)
 
 
 def reading_session(root: SparkSession) -> SparkSession:

@@ -17,6 +17,7 @@ from drawdown.spec.clusters.remote import (
 )
 from drawdown.spec.connections.broker import Broker
 from drawdown.spec.connections.database import Database
+from drawdown.spec.connections.object_storage import ObjectStorage
 from drawdown.spec.loader import (
     STATE,
     find_root,
@@ -53,6 +54,7 @@ __all__ = [
     "Expectation",
     "KubernetesCluster",
     "LocalCluster",
+    "ObjectStorage",
     "Pipeline",
     "Profile",
     "Project",

@@ -274,7 +274,8 @@ class Pipeline(SpecModel):
                     do="remove `schedule:`, or use tables, files or Kafka instead",
                 )  # fmt: skip
         for name, source in self.sources.items():
-            if source.path and self.sink.path and overlaps(fixed_part(source.path), self.sink.path):
+            path = source.path_below_root
+            if path and self.sink.path and overlaps(fixed_part(path), self.sink.path):
                 raise problem(
                     "contradiction", "the source would read the sink's own files", "sources", name, "path",
                     do="give source and sink folders that do not contain each other",

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_validator
 
@@ -15,6 +16,7 @@ from drawdown.spec.clusters.cluster import LocalCluster, StandaloneCluster
 from drawdown.spec.clusters.profile import Profile
 from drawdown.spec.connections.broker import Broker
 from drawdown.spec.connections.database import Database
+from drawdown.spec.connections.object_storage import ObjectStorage, is_object_storage
 from drawdown.spec.reading.environment import AIRFLOWS_OWN
 from drawdown.spec.samples import Samples
 from drawdown.spec.scheduling.airflow_tasks import Airflow, OwnTasks
@@ -81,6 +83,7 @@ class ProjectFile(SpecModel):
     metastore: Annotated[SecretStr, AfterValidator(_metastore)] = SecretStr(
         "sqlite:///.drawdown/metastore.db"
     )
+    storages: dict[Name, ObjectStorage] = Field(default_factory=dict)
     brokers: dict[Name, Broker] = Field(default_factory=dict)
     databases: dict[Name, Database] = Field(default_factory=dict)
     clusters: dict[Name, Profile] = Field(default_factory=_local_alone, min_length=1)
@@ -102,6 +105,18 @@ class ProjectFile(SpecModel):
                     "contradiction", f"files would be deleted before `{key}:` ({waits})"
                                      " is over", "upkeep", "vacuum",
                     do="make it longer than that",
+                )  # fmt: skip
+        return self
+
+    @model_validator(mode="after")
+    def _a_bucket_is_reached_in_one_way(self) -> ProjectFile:
+        first: dict[str, tuple[str, ObjectStorage]] = {}
+        for name, each in self.storages.items():
+            other, known = first.setdefault(each.bucket, (name, each))
+            if known.model_copy(update={"address": each.address}) != each:
+                raise problem(
+                    "contradiction", f"reaches the bucket of `{other}` in another way", "storages", name,
+                    do="give both the same endpoint, region and key: Hadoop knows one way for each bucket",
                 )  # fmt: skip
         return self
 
@@ -134,6 +149,7 @@ class Project:
     state: Path
     """The base of relative paths: the root, or DRAWDOWN_STATE."""
     storage_root: str
+    storages: dict[str, ObjectStorage]
     metastore_url: str = field(repr=False)
     brokers: dict[str, Broker]
     databases: dict[str, Database]
@@ -154,6 +170,16 @@ class Project:
     def tasks_of(self, own: OwnTasks) -> Airflow:
         """Return Airflow's task settings for a pipeline with the settings `own`."""
         return self.airflow.instead(own)
+
+    def access_to(self, address: str) -> ObjectStorage | None:
+        """Return the entry of `storages:` for the bucket of this address; None: as the machine reaches it."""
+        bucket = urlsplit(address).netloc
+        return next((each for each in self.storages.values() if each.bucket == bucket), None)
+
+    @property
+    def uses_object_storage(self) -> bool:
+        """Whether the storage root or an entry of `storages:` is a bucket."""
+        return bool(self.storages) or is_object_storage(self.storage_root)
 
     @property
     def pipelines_dir(self) -> Path:
@@ -182,6 +208,7 @@ class Project:
             root,
             state,
             storage,
+            file.storages,
             metastore,
             file.brokers,
             file.databases,

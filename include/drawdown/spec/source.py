@@ -50,7 +50,8 @@ class Policy(SpecModel):
 class Source(SpecModel):
     """One input.
 
-    ``path`` is below the storage root. ``schema`` is a .ddl file in the pipeline's folder or the DDL itself;
+    ``path`` is below the storage root, or below the address of ``storage``, an entry of project.yaml's
+    ``storages:``. ``schema`` is a .ddl file in the pipeline's folder or the DDL itself;
     with ``infer_schema`` the first run infers it and all later runs keep it. ``reader`` is a .py file in the
     pipeline's folder with a Python data source. ``table`` is the name that another pipeline's sink gives its
     Delta table; the path is then that sink's. A file younger than ``settle`` may still be written, so a run
@@ -59,6 +60,7 @@ class Source(SpecModel):
 
     format: SourceFormat
     path: SourcePath | None = None
+    storage: Name | None = None
     schema_text: SchemaText | None = Field(default=None, alias="schema")
     infer_schema: bool = False
     options: dict[str, OptionValue] = Field(default_factory=dict)
@@ -73,6 +75,11 @@ class Source(SpecModel):
     table: Name | None = None
 
     _schema_ddl: str | None = PrivateAttr(default=None)
+
+    @property
+    def path_below_root(self) -> str | None:
+        """Return the path below the storage root, where sinks are; None when it is elsewhere."""
+        return self.path if self.storage is None else None
 
     @property
     def schema_file(self) -> str | None:

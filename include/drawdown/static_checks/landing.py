@@ -21,10 +21,10 @@ def check_landing_folders(project: Project, pipeline: Pipeline, places: Places) 
     """``source.outside-root``"""
     root = local_root(project)
     for name, source in pipeline.sources.items():
-        if root is None or source.path is None:
+        if root is None or source.path_below_root is None:
             continue
         try:
-            check_links(root, source.path)
+            check_links(root, source.path_below_root)
         except RefusedError as error:
             yield SpecError(
                 "source.outside-root",

@@ -63,7 +63,7 @@ def _of_avro(text: str | None) -> Relation:
 def _without_partitions(project: Project, source: Source) -> bool:
     """Whether it is sure that no folder of a static source adds columns (``day=2024-01-01``)."""
     root = local_root(project)
-    if root is None:
+    if root is None or source.storage is not None:
         return False
     try:
         return not any("=" in entry.name for entry in os.scandir(root / str(source.path)))

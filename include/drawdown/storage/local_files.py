@@ -7,22 +7,54 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import BinaryIO
 
 from drawdown.storage.containment import check_target
+from drawdown.storage.files import Found
 
 _FILE_MODE = 0o600
 _FOLDER_MODE = 0o700
 
 
-class Found(NamedTuple):
-    """A regular file: path relative to the root, bytes, milliseconds since 1970 UTC."""
+class LocalFiles:
+    """The files below a folder of this machine."""
 
-    relative: str
-    size: int
-    mtime_ms: int
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def _path(self, path: str) -> Path:
+        return self._root / path if path else self._root
+
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(self._path(path))
+
+    def walk(self, path: str, depth: int | None) -> Iterator[Found]:
+        return walk(self._root, path, depth)
+
+    def read(self, path: str) -> bytes:
+        return self._path(path).read_bytes()
+
+    def open(self, path: str) -> BinaryIO:
+        return self._path(path).open("rb")
+
+    def replace(self, path: str, content: bytes) -> None:
+        """Write a temporary file, sync it, and rename it: readers, even after a crash, never see a part."""
+        _write_aside(self._path(path), content, Path.replace)
+
+    def create(self, path: str, content: bytes) -> None:
+        """Write a temporary file, sync it, and link it: the link fails when the name exists."""
+        _write_aside(self._path(path), content, _link)
+
+    def copy(self, path: str, target: str) -> None:
+        copy(self._path(path), self._path(target))
+
+    def makedirs(self, path: str) -> None:
+        makedirs(self._path(path))
+
+    def delete(self, path: str) -> None:
+        delete(self._path(path))
 
 
 def walk(root: Path, relative: str, depth: int | None) -> Iterator[Found]:
@@ -69,8 +101,8 @@ def _found(relative: str, state: os.stat_result) -> Found:
     return Found(relative, state.st_size, state.st_mtime_ns // 1_000_000)
 
 
-def write_atomic(path: Path, content: bytes) -> None:
-    """Write a temporary file in the same folder, sync it, rename it to `path`, sync the folder."""
+def _write_aside(path: Path, content: bytes, show: Callable[[Path, Path], object]) -> None:
+    """Write a temporary file in the same folder, sync it, show it under its name, sync the folder."""
     makedirs(path.parent)
     aside = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     descriptor = os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, _FILE_MODE)
@@ -79,11 +111,16 @@ def write_atomic(path: Path, content: bytes) -> None:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        aside.replace(path)
+        show(aside, path)
     except BaseException:
         aside.unlink(missing_ok=True)
         raise
     _sync_folder(path.parent)
+
+
+def _link(aside: Path, path: Path) -> None:
+    path.hardlink_to(aside)
+    aside.unlink()
 
 
 def copy(path: Path, target: Path) -> None:

@@ -7,20 +7,21 @@ import posixpath
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
-from typing import Any, BinaryIO, cast
+from typing import BinaryIO
 
-import fsspec
-
-from drawdown.errors import MachineError, RefusedError, SourceError
-from drawdown.storage import local_files
+from drawdown.errors import RefusedError, SourceError
+from drawdown.spec import Project, Source
+from drawdown.spec.connections.object_storage import ObjectStorage, for_spark, is_object_storage
+from drawdown.storage.access import object_options, remember
 from drawdown.storage.containment import check_links, check_relative
+from drawdown.storage.files import Files
+from drawdown.storage.fsspec_files import FsspecFiles
+from drawdown.storage.local_files import LocalFiles
+from drawdown.storage.object_files import ObjectFiles
 from drawdown.values.globs import Glob
 
 _URL = re.compile(r"([A-Za-z][A-Za-z0-9+.\-]+):(.*)", re.DOTALL)
-# Names of the time of the last change in listings of the fsspec implementations.
-_MTIME_KEYS = ("mtime", "LastModified", "last_modified", "updated", "created")
 
 
 @dataclass(frozen=True)
@@ -44,29 +45,46 @@ class Storage:
     Every method takes paths relative to the root and refuses those that leave it (RefusedError
     ``storage.outside-root``). A missing file raises Python's FileNotFoundError, because only the caller
     knows what its absence means; a folder in place of a file, or the other way round, raises RefusedError
-    ``storage.wrong-kind``; every other failure of a store is a SourceError ``storage.unreachable``. Written
-    files are private: files 0600, new folders 0700; existing files and folders keep their modes.
+    ``storage.wrong-kind``; every other failure of a store is a SourceError: ``storage.no-bucket``,
+    ``storage.denied``, ``storage.unreachable``. Written files are private: files 0600, new folders 0700;
+    existing files and folders keep their modes. No listing comes from a cache.
 
     Args:
-        root: a local folder or a URL (file:, s3:, gs:, abfs:, hdfs:). A URL is kept as given, so that
-            Spark gets the same one.
+        root: a local folder or a URL (file:, s3:, gs:, abfs:, hdfs:). ``s3:`` is ``s3a:`` in every path that
+            Spark gets; any other URL is kept as given.
+        access: how to reach a bucket; None: as the machine's environment or role says.
 
     Raises:
         MachineError: ``storage.backend`` when the library for the scheme is missing or unknown.
     """
 
-    def __init__(self, root: str) -> None:
+    def __init__(self, root: str, access: ObjectStorage | None = None) -> None:
         url = _URL.fullmatch(root)
         self.is_local = url is None or url[1].lower() in ("file", "local")
         # abspath, not Path.absolute: Hadoop also removes ".." from paths, and the names must be equal.
-        self.root = root.rstrip("/") or "/" if url else os.path.abspath(root)  # noqa: PTH100
+        self.root = for_spark(root).rstrip("/") or "/" if url else os.path.abspath(root)  # noqa: PTH100
+        self._files: Files
         if self.is_local:
-            inner = "/" + url[2].lstrip("/") if url else self.root
-            self._local = Path(inner)
-            self._base = str(self._local)
-            self._fs: Any = None
+            self._local = Path("/" + url[2].lstrip("/") if url else self.root)
+            self._files = LocalFiles(self._local)
+        elif is_object_storage(root):
+            remember(self.root, access)
+            self._files = ObjectFiles(self.root, object_options(self.root))
         else:
-            self._fs, self._base = _open_backend(self.root)
+            self._files = FsspecFiles(self.root)
+
+    @classmethod
+    def of(cls, project: Project) -> Storage:
+        """Return the storage of the project's storage root."""
+        return cls(project.storage_root, project.access_to(project.storage_root))
+
+    @classmethod
+    def of_source(cls, project: Project, source: Source) -> Storage:
+        """Return the storage that a source's path is in: the one it names, or that of the storage root."""
+        if source.storage is None:
+            return cls.of(project)
+        named = project.storages[source.storage]
+        return cls(named.address, named)
 
     def __repr__(self) -> str:
         return f"Storage({self.root!r})"
@@ -84,9 +102,9 @@ class Storage:
 
     def exists(self, relative: str) -> bool:
         """Whether a file or folder exists."""
-        inner = self._inner(relative)
+        checked = self._checked(relative)
         with _store_errors(self.root, relative):
-            return os.path.lexists(inner) if self.is_local else bool(self._fs.exists(inner))
+            return self._files.exists(checked)
 
     def list_files(self, pattern: str) -> list[FileInfo]:
         """Return the files that match a pattern, by path; folders are left out, hidden names are not.
@@ -112,27 +130,20 @@ class Storage:
         """
         checked = self._checked(relative)
         with _store_errors(self.root, relative):
-            if self.is_local:
-                for found in local_files.walk(self._local, checked, depth):
-                    yield FileInfo(self._spark_path(found.relative), *found)
-                return
-            for inner, listed in self._fs.find(self._inner(checked), maxdepth=depth, detail=True).items():
-                # For a path that is a file, fsspec's own `find` returns only the name.
-                info = listed or self._fs.info(inner)
-                below = inner[len(self._base) :].lstrip("/")
-                yield FileInfo(self._spark_path(below), below, int(info["size"]), self._mtime_ms(info))
+            for found in self._files.walk(checked, depth):
+                yield FileInfo(f"{self.root.rstrip('/')}/{found.relative}", *found)
 
     def read_bytes(self, relative: str) -> bytes:
         """Return the content of a file. Raises FileNotFoundError when it does not exist."""
-        inner = self._inner(relative)
+        checked = self._checked(relative)
         with _store_errors(self.root, relative):
-            return Path(inner).read_bytes() if self.is_local else bytes(self._fs.cat_file(inner))
+            return self._files.read(checked)
 
     def open(self, relative: str) -> BinaryIO:
         """Open a file for reading; raises what `read_bytes` raises."""
-        inner = self._inner(relative)
+        checked = self._checked(relative)
         with _store_errors(self.root, relative):
-            return cast("BinaryIO", Path(inner).open("rb") if self.is_local else self._fs.open(inner, "rb"))
+            return self._files.open(checked)
 
     def info(self, relative: str) -> FileInfo | None:
         """Return one file as it is now; None when it does not exist."""
@@ -144,39 +155,37 @@ class Storage:
         Local and hdfs: a temporary file is written, then renamed (local: both synced). Object stores: one
         put, which becomes visible as a whole.
         """
-        inner = self._inner(relative)
+        checked = self._checked(relative)
         with _store_errors(self.root, relative):
-            if self.is_local:
-                local_files.write_atomic(Path(inner), content)
-            elif "hdfs" in self._protocols():
-                aside = posixpath.join(posixpath.dirname(inner), f".{posixpath.basename(inner)}.aside.tmp")
-                self._fs.makedirs(posixpath.dirname(inner), exist_ok=True)
-                self._fs.pipe_file(aside, content)
-                self._fs.mv(aside, inner)
-            else:
-                self._fs.pipe_file(inner, content)
+            self._files.replace(checked, content)
+
+    def create(self, relative: str, content: bytes) -> bool:
+        """Write a file as `write_atomic` does; return False, and change nothing, when there is one.
+
+        Of many who try at the same time, one succeeds. Local: a link. Object stores: a conditional put.
+        """
+        checked = self._checked(relative)
+        try:
+            with _store_errors(self.root, relative):
+                self._files.create(checked, content)
+        except FileExistsError:
+            return False
+        return True
 
     def copy(self, relative: str, target: str) -> None:
         """Copy one file to a path that nothing reads yet; not atomic, not synced.
 
         Raises FileNotFoundError when it does not exist.
         """
-        inner, aside = self._inner(relative), self._inner(target)
+        checked, aside = self._checked(relative), self._checked(target)
         with _store_errors(self.root, target):
-            if self.is_local:
-                local_files.copy(Path(inner), Path(aside))
-            else:
-                self._fs.makedirs(posixpath.dirname(aside), exist_ok=True)
-                self._fs.cp_file(inner, aside)
+            self._files.copy(checked, aside)
 
     def makedirs(self, relative: str) -> None:
         """Make a folder and its missing parents, private to the user; existing ones stay as they are."""
-        inner = self._inner(relative)
+        checked = self._checked(relative)
         with _store_errors(self.root, relative):
-            if self.is_local:
-                local_files.makedirs(Path(inner))
-            else:
-                self._fs.makedirs(inner, exist_ok=True)
+            self._files.makedirs(checked)
 
     def delete(self, relative: str) -> None:
         """Delete a file, or a folder with its content; does nothing when it does not exist.
@@ -192,12 +201,8 @@ class Storage:
                 where=self.root,
                 do="name what is to be deleted below it",
             )
-        inner = self._inner(checked)
         with _store_errors(self.root, relative):
-            if self.is_local:
-                local_files.delete(Path(inner))
-            elif self._fs.exists(inner):
-                self._fs.rm(inner, recursive=True)
+            self._files.delete(checked)
 
     def _checked(self, relative: str) -> str:
         checked = check_relative(relative, self.root)
@@ -205,42 +210,9 @@ class Storage:
             check_links(self._local, checked)
         return checked
 
-    def _inner(self, relative: str) -> str:
-        """Return the path for the underlying file system: without scheme."""
-        checked = self._checked(relative)
-        return f"{self._base.rstrip('/')}/{checked}" if checked else self._base
-
-    def _spark_path(self, relative: str) -> str:
-        return f"{self.root.rstrip('/')}/{relative}"
-
-    def _protocols(self) -> tuple[str, ...]:
-        protocol = self._fs.protocol
-        return (protocol,) if isinstance(protocol, str) else tuple(protocol)
-
-    def _mtime_ms(self, info: dict[str, Any]) -> int:
-        value = next((info[key] for key in _MTIME_KEYS if info.get(key)), None)
-        if value is None:
-            value = self._fs.modified(info["name"])
-        seconds = value.timestamp() if isinstance(value, datetime) else float(value)
-        # Round to microseconds first: in binary, 0.123 s is a little less than 123 ms.
-        return round(seconds * 1_000_000) // 1000
-
-
-def _open_backend(root: str) -> tuple[Any, str]:
-    try:
-        fs, base = fsspec.core.url_to_fs(root)
-    except (ImportError, ValueError) as error:
-        raise MachineError(
-            "storage.backend",
-            f"no way to reach this kind of storage: {error}",
-            where=root,
-            do="install the fsspec library for the scheme (s3fs, gcsfs, adlfs), or give a local folder",
-        ) from error
-    return fs, str(base)
-
 
 class _store_errors:
-    """Turns a store's failures, except a missing file, into our errors."""
+    """Turns a store's failures, except a missing or an existing file, into our errors."""
 
     def __init__(self, root: str, relative: str) -> None:
         self._where = f"{root.rstrip('/')}/{relative}"
@@ -257,7 +229,7 @@ class _store_errors:
                 where=self._where,
                 do=f"move the {found} away, and bring the {wanted} back from a copy",
             ) from error
-        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+        if isinstance(error, OSError) and not isinstance(error, FileNotFoundError | FileExistsError):
             raise SourceError(
                 "storage.unreachable",
                 f"the storage answered: {error.strerror or error}",

@@ -183,7 +183,7 @@ def _written(
 
 def _landed(project: Project, name: str, file_name: str, content: bytes) -> str:
     """Write the first input file unless there are files already, and return its path."""
-    storage = Storage(project.storage_root)
+    storage = Storage.of(project)
     path = f"landing/{name}/{file_name}"
     if not _holds_files(storage, f"landing/{name}"):
         storage.write_atomic(path, content)

@@ -12,17 +12,18 @@ from datetime import UTC, datetime
 from drawdown.cli.doctor.clock import clock
 from drawdown.cli.doctor.commands import as_root
 from drawdown.cli.doctor.finding import Check
-from drawdown.errors import SourceError
+from drawdown.errors import RefusedError, SourceError
 from drawdown.layout import OWN
 from drawdown.spec import Project
 from drawdown.storage import Storage
+from drawdown.storage.put_if_absent import refuse_unsafe
 
 _NEEDED_BY = "file ages in `settle`, `policy.future_mtime` and upkeep are wrong by the same amount"
 
 
 def storage(project: Project) -> Iterator[Check]:
     """Write a test file, check it, and delete it."""
-    there = Storage(project.storage_root)
+    there = Storage.of(project)
     probe = f"{OWN}/doctor-{uuid.uuid4().hex}"
     try:
         asked = datetime.now(UTC)
@@ -36,6 +37,10 @@ def storage(project: Project) -> Iterator[Check]:
         yield Check("storage", "fail", f"{there.root} cannot be written: {why}", _allow(there))
         return
     yield Check("storage", "ok", f"{there.root} can be written")
+    try:
+        refuse_unsafe(there)
+    except RefusedError as unsafe:
+        yield Check("storage", "fail", unsafe.what, unsafe.do)
     if written is not None:
         theirs = datetime.fromtimestamp(written.mtime_ms / 1_000, UTC)
         yield clock("storage", theirs, asked, answered, _NEEDED_BY)

@@ -84,4 +84,4 @@ class DeltaTarget:
 def output_target(project: Project, pipeline: Pipeline, keys: Sequence[str]) -> DeltaTarget:
     """Return the target of the pipeline's sink."""
     files = DeltaTableFiles(output_uri(project, pipeline))
-    return DeltaTarget(Storage(project.storage_root), files, pipeline.sink.mode, keys)
+    return DeltaTarget(Storage.of(project), files, pipeline.sink.mode, keys)

@@ -135,7 +135,7 @@ class ShadowTable:
 
     @property
     def _storage(self) -> Storage:
-        return Storage(self.project.storage_root)
+        return Storage.of(self.project)
 
     def _files(self, shadow: DeltaTableFiles) -> list[StagedFile]:
         """Return the shadow's files, named as the table in use does, with the statistics of their own log."""

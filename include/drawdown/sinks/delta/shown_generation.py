@@ -77,7 +77,7 @@ def _tables(project: Project, pipeline: Pipeline, generation: int) -> list[Shado
 
 def _with_a_checkpoint(project: Project, pipeline: Pipeline) -> Iterator[int]:
     """Yield generations that have a checkpoint: a restored metastore lacks rebuilds from after its copy."""
-    storage = Storage(project.storage_root)
+    storage = Storage.of(project)
     for info in storage.list_files(f"{checkpoint_of(pipeline.name, '*')}/metadata"):
         if found := _CHECKPOINT.search(info.relative):
             yield int(found[1])

@@ -32,7 +32,7 @@ class DeltaSink(UncommittedSink):
         self._table: StagedTable = table
         self._partition_by = list(partition_by)
         self._files = DeltaTableFiles(uri)
-        storage = Storage(project.storage_root)
+        storage = Storage.of(project)
         # Below the table's own folder, so that an append only has to name them.
         folder = storage.relative(uri)
         super().__init__(pipeline, UncommittedFiles(storage, f"{folder}/data", folder, table))

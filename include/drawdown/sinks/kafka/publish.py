@@ -192,4 +192,4 @@ def _name(file: StagedFile) -> str:
 def output_target(project: Project, pipeline: Pipeline, keys: Sequence[str]) -> KafkaTarget:
     """Return the target of the pipeline's sink; a publish to Kafka needs no `keys`."""
     broker = project.brokers[pipeline.sink.broker]
-    return KafkaTarget(Storage(project.storage_root), broker, pipeline.name_in_sink, pipeline.sink)
+    return KafkaTarget(Storage.of(project), broker, pipeline.name_in_sink, pipeline.sink)

@@ -165,5 +165,5 @@ def _list(names: Sequence[str]) -> sql.Composed:
 def output_target(project: Project, pipeline: Pipeline, keys: Sequence[str]) -> PostgresTarget:
     """Return the target of the pipeline's sink."""
     sink = pipeline.sink
-    storage, database = Storage(project.storage_root), project.databases[sink.database]
+    storage, database = Storage.of(project), project.databases[sink.database]
     return PostgresTarget(storage, database, PostgresTable.of(str(sink.table)), sink.mode, keys)

@@ -16,7 +16,7 @@ from drawdown.sources.committed_offsets import SourceProgress
 from drawdown.sources.existing_path import existing_path
 from drawdown.sources.findings import SourceFinding
 from drawdown.spec import Pipeline
-from drawdown.storage import Storage
+from drawdown.storage import Storage, object_options
 from drawdown.values.text import counted
 
 
@@ -36,7 +36,7 @@ def delta_backlog(table: str, offset: dict[str, Any] | None) -> SourceFinding:
     from deltalake.exceptions import DeltaError, TableNotFoundError
 
     try:
-        found = DeltaTable(table)
+        found = DeltaTable(table, storage_options=object_options(table))
         version, id = found.version(), str(found.metadata().id)
     except TableNotFoundError:
         return SourceFinding((f"there is no Delta table at {table}",))
@@ -81,7 +81,8 @@ def made_again(storage: Storage, pipeline: Pipeline, offsets: Mapping[str, Any])
         if source.format not in ("delta", "table") or not isinstance(offset, dict):
             continue
         try:
-            id = str(DeltaTable(storage.path(source.path or "")).metadata().id)
+            path = storage.path(source.path or "")
+            id = str(DeltaTable(path, storage_options=object_options(path)).metadata().id)
         except (DeltaError, OSError):
             continue  # reading the table reports what is wrong
         if offset.get("reservoirId", id) != id:

@@ -16,6 +16,7 @@ from urllib.parse import unquote
 from drawdown.errors import RefusedError, SourceError
 from drawdown.sources.replay_basis import ReplayedSource
 from drawdown.spec import Pipeline
+from drawdown.storage import object_options
 
 _WHOLE = -1
 _REPLAY = "drawdown.replay"
@@ -40,7 +41,7 @@ def version_to_read(of: ReplayedSource) -> int | None:
     version = int(offset["reservoirVersion"]) - (0 if half else 1)
     whose = f"source {of.name} of {pipeline.name}"
     try:
-        table = DeltaTable(path)
+        table = DeltaTable(path, storage_options=object_options(path))
         then = _as_of(table, path, version)
     except (DeltaError, OSError) as cause:
         said = str(cause).splitlines()[0]
@@ -87,7 +88,7 @@ def _as_of(table: Any, path: str, version: int) -> set[str] | None:
     if version == table.version():
         return _files(table)
     try:
-        return _files(DeltaTable(path, version=version))
+        return _files(DeltaTable(path, version=version, storage_options=object_options(path)))
     except DeltaError:
         return None
 

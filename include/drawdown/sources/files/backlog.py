@@ -20,7 +20,7 @@ def waiting(at: SourceProgress) -> SourceFinding:
     """Return what waits at a source of files; see `file_backlog`. Raises SourceError."""
     existing_path(at.workspace.project, at.pipeline, at.name)
     seen, marks = at.past.read_files(at.name), at.past.marks(at.workspace.metastore, at.name)
-    return file_backlog(at.workspace.storage, at.source, seen, marks)
+    return file_backlog(Storage.of_source(at.workspace.project, at.source), at.source, seen, marks)
 
 
 def file_backlog(

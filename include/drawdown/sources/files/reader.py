@@ -39,7 +39,7 @@ def read_files(
         SpecError, RefusedError: the folders' partition columns are not in the schema, or differ.
     """
     source, schema = pipeline.sources[name], inferred or schema_of(pipeline, name)
-    storage = Storage(project.storage_root)
+    storage = Storage.of_source(project, pipeline.sources[name])
     path = existing_path(project, pipeline, name)
     reader = session.readStream.format(source.format).options(**_options(storage, source))
     read_as = _read_as(source, schema)
@@ -57,7 +57,7 @@ def read_replayed_files(session: SparkSession, of: ReplayedSource, inferred: Str
     Raises:
         RefusedError, SourceError: as `files_to_read`. SpecError: the schema does not parse.
     """
-    source, storage, paths = of.source, of.workspace.storage, files_to_read(of)
+    source, storage, paths = of.source, of.storage, files_to_read(of)
     text = StructType([StructField("value", StringType())])
     schema = inferred or schema_of(of.pipeline, of.name) or text
     if not paths:

@@ -16,7 +16,7 @@ def files_to_read(of: ReplayedSource) -> list[str]:
         RefusedError: ``replay.files-gone``; ``source`` errors of the listing.
     """
     given = {option.lower(): value for option, value in of.source.options.items()}
-    found = list_source_files(of.workspace.storage, of.source.path or "", given)
+    found = list_source_files(of.storage, of.source.path or "", given)
     there = {plain_path(info.path) for info in found}
     read = of.basis.past.read_files(of.name)
     gone = [file for file in read if file.path not in there]
@@ -26,7 +26,7 @@ def files_to_read(of: ReplayedSource) -> list[str]:
 
 
 def _refuse_gone(of: ReplayedSource, gone: list[SeenFile]) -> None:
-    source, storage = of.source, of.workspace.storage
+    source, storage = of.source, of.storage
     entry = max(file.log_offset for file in gone)
     reads = (
         batch.batch_id

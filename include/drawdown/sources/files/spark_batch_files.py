@@ -21,7 +21,7 @@ from drawdown.sources.files.new_files import CLOCK_SKEW_MS, differs
 from drawdown.sources.files.schema_drift import drift_of
 from drawdown.sources.files.spark_trouble import FileTrouble, named
 from drawdown.spec import Source
-from drawdown.storage import FileInfo
+from drawdown.storage import FileInfo, Storage
 from drawdown.values.text import counted
 from drawdown.workspace import Generation
 
@@ -69,9 +69,11 @@ class BatchFiles:
             if end is None:
                 continue
             seen = self.generation.files.source_files(folder, 0 if start is None else start + 1, end)
-            there = self._there(name, seen)
             source = self.generation.pipeline.sources.get(name.split("@")[0])
-            if source is None or not there:
+            if source is None:
+                continue
+            there = self._there(name, source, seen)
+            if not there:
                 continue
             reason = self._settled(source, name, seen, there, replayed)
             if reason is None:
@@ -81,11 +83,9 @@ class BatchFiles:
                 return reason
         return None
 
-    def _there(self, name: str, seen: Sequence[SeenFile]) -> dict[str, FileInfo]:
-        found = {
-            file.path: self.generation.storage.info(self.generation.storage.relative(file.path))
-            for file in seen
-        }
+    def _there(self, name: str, source: Source, seen: Sequence[SeenFile]) -> dict[str, FileInfo]:
+        storage = Storage.of_source(self.generation.project, source)
+        found = {file.path: storage.info(storage.relative(file.path)) for file in seen}
         gone = [path for path, info in found.items() if info is None]
         if gone:
             pipeline = self.generation.pipeline.name
@@ -117,7 +117,7 @@ class BatchFiles:
         left = max(past, default=0) / 1_000 + source.settle.delta.total_seconds() - now_ms / 1_000
         if left > 0 and self.wait(left):
             return "asked to stop"
-        there |= self._there(name, seen)
+        there |= self._there(name, source, seen)
         listed = {file.path: file.timestamp_ms for file in seen}
         growing = [
             path
@@ -165,7 +165,7 @@ class BatchFiles:
         for path, info in there.items():
             columns = self.trouble.columns.get(name)
             drift = (
-                drift_of(self.generation.storage, source, info, columns)
+                drift_of(Storage.of_source(self.generation.project, source), source, info, columns)
                 if columns and path not in looked
                 else None
             )

@@ -68,11 +68,12 @@ def find_file_trouble(generation: Generation, schema_of: Callable[[str], StructT
         RefusedError, SourceError: a listing or the checkpoint cannot be read.
     """
     found = FileTrouble()
-    storage, pipeline = generation.storage, generation.pipeline
-    past = CommittedOffsets.read(storage, generation.checkpoint)
+    pipeline = generation.pipeline
+    past = CommittedOffsets.read(generation.storage, generation.checkpoint)
     for name, source in pipeline.streaming_sources.items():
         if not source.is_files:
             continue
+        storage = Storage.of_source(generation.project, source)
         try:
             files = arrivals(
                 storage,

@@ -110,7 +110,9 @@ def _assets(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecErro
 
 def _cleaned(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
     """Spark's guide: a source path must not be used by several sources when its files are cleaned."""
-    read = [(p, name, source) for p in pipelines for name, source in p.sources.items() if source.path]
+    read = [
+        (p, name, source) for p in pipelines for name, source in p.sources.items() if source.path_below_root
+    ]
     for pipeline, name, source in read:
         if not SOURCES[source.format].cleans(source.options):
             continue
@@ -134,7 +136,7 @@ def _replayed(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecEr
     replayed = {each.sink.path: each for each in pipelines if each.replay and each.sink.mode == "append"}
     for reader in pipelines:
         for name, source in reader.streaming_sources.items():
-            read = replayed.get(source.path) if source.format in ("delta", "table") else None
+            read = replayed.get(source.path_below_root) if source.format in ("delta", "table") else None
             if read is not None and not _GOES_ON & source.options.keys():
                 yield (
                     [read.name],

@@ -47,7 +47,7 @@ def dependencies(pipelines: Sequence[Pipeline]) -> TopologicalSorter[str]:
 
 def upstreams(pipeline: Pipeline, pipelines: Sequence[Pipeline]) -> list[str]:
     """Return the names of the pipelines whose output this one waits for."""
-    read = {source.path for source in pipeline.sources.values() if source.path}
+    read = {path for source in pipeline.sources.values() if (path := source.path_below_root)}
     schedule = pipeline.schedule
     awaited = {asset.pipeline for asset in schedule} if isinstance(schedule, list) else set()
     return [

@@ -48,7 +48,7 @@ class Arrivals:
 
     @cached_property
     def _storage(self) -> Storage:
-        return Storage(self.project.storage_root)
+        return Storage.of(self.project)
 
     def prepare(self) -> None:
         """Create what must exist before the first run: folders, empty tables, topics, static files."""

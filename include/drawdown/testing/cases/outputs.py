@@ -50,7 +50,7 @@ def table_rows(
     session: SparkSession, project: Project, path: str, format: str, ddl: str | None = None
 ) -> DataFrame | None:
     """Return a table or folder of files as readers see it; None before anything was written."""
-    storage = Storage(project.storage_root)
+    storage = Storage.of(project)
     if next(iter(storage.walk(path)), None) is None:
         return None
     reader = session.read.format(format)

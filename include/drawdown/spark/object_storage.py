@@ -1,0 +1,42 @@
+"""Buckets as Spark reaches them: S3A's settings for each, and files that are written once.
+
+The settings are set in the running application, since they hold keys: a ``--conf`` is visible to every user
+of the machine. Executors get them with the tasks.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+from drawdown.spec import Project
+from drawdown.spec.connections.object_storage import is_object_storage
+
+LOG_STORE = {"spark.delta.logStore.s3a.impl": "drawdown.ObjectLogStore"}
+"""Of every application; the class, of Drawdown's own jar (jvm/java), is loaded for a table in a bucket."""
+
+_CHECKPOINTS = {"spark.sql.streaming.checkpointFileManagerClass": "drawdown.ObjectCheckpoints"}
+_S3A = {
+    # The default wants a further library, to read ahead in objects that are larger than those of most runs.
+    "fs.s3a.input.stream.type": "classic",
+    # Blocks that wait for their upload; removed with the run's own folder.
+    "fs.s3a.buffer.dir": "${java.io.tmpdir}/s3a",
+    # The library's default waits for a server that does not answer for ten minutes and more.
+    "fs.s3a.attempts.maximum": "5",
+    "fs.s3a.retry.limit": "5",
+    "fs.s3a.connection.establish.timeout": "5s",
+    "fs.s3a.connection.timeout": "30s",
+}
+
+
+def reach_buckets(session: SparkSession, project: Project) -> None:
+    """Tell the application how to reach the project's buckets; call it before anything is read."""
+    if not project.uses_object_storage:
+        return
+    conf = dict(_S3A)
+    for each in project.storages.values():
+        conf |= each.hadoop_options
+    if is_object_storage(project.storage_root):
+        conf |= _CHECKPOINTS
+    hadoop = session.sparkContext._jsc.hadoopConfiguration()
+    for name, value in conf.items():
+        hadoop.set(name, value)
