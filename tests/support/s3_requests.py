@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Literal
 from urllib.parse import parse_qs, unquote, urlsplit
 
 Kind = Literal["LIST", "GET", "HEAD", "PUT", "POST", "DELETE"]
-
-# Not from a word's beginning: before the method a log may have a colour, as \x1b[31m.
-_LOGGED = re.compile(r"(GET|HEAD|PUT|POST|DELETE) (\S+) HTTP/")
 
 
 @dataclass(frozen=True)
@@ -56,12 +52,6 @@ class S3Request:
     @property
     def _of_bucket(self) -> bool:
         return not self.key or bool(self.query & {"list-type", "prefix", "uploads", "versions"})
-
-
-def logged(log: str) -> Iterator[S3Request]:
-    """Yield the requests of a server's access log in order; each line quotes a request line."""
-    for found in _LOGGED.finditer(log):
-        yield S3Request.of(found[1], found[2])
 
 
 def counted(requests: Iterable[S3Request], key: str = "*") -> Counter[Kind]:

@@ -7,6 +7,7 @@ survive a stop. Either ends with this process, however that ends.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import shutil
 import sys
@@ -14,19 +15,20 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http.client import HTTPConnection, HTTPException
 from itertools import count
 from pathlib import Path
 from types import TracebackType
 from typing import Self
+from urllib.parse import quote
 
 from dev.test_programs import MOTO
 from drawdown.processes.background import Background, last_lines
 from drawdown.processes.ports import LOOPBACK, free_ports
 from tests.support.go_programs import VERSITYGW, built
 from tests.support.s3_client import S3Client
-from tests.support.s3_requests import Kind, counted, logged
+from tests.support.s3_requests import Kind, S3Request, counted
 
 START_TIMEOUT = 60.0
 
@@ -93,7 +95,11 @@ class S3Server(S3Endpoint):
         self._port = self._port or free_ports(1)[0]
         self.endpoint = f"http://{self._host}:{self._port}"
         # What is set for a client could change a server.
-        kept = {name: value for name, value in os.environ.items() if not name.startswith(("AWS_", "MOTO_"))}
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("AWS_", "MOTO_", "VGW_"))
+        }
         self._background.start([*map(str, self._command(self._port))], {**kept, **self._environment()})
         deadline = time.monotonic() + START_TIMEOUT
         while not self._answers():
@@ -106,7 +112,7 @@ class S3Server(S3Endpoint):
         self._background.stop()
 
     def requests(self, key: str = "*") -> Counter[Kind]:
-        return counted(logged(self._log()[self._marked :]), key)
+        return counted(self._logged(self._log()[self._marked :]), key)
 
     def mark(self) -> None:
         self._marked = len(self._log())
@@ -119,12 +125,12 @@ class S3Server(S3Endpoint):
     def _environment(self) -> Mapping[str, str]:
         """Return what the server's environment has beside this process's own."""
 
-    @property
-    def _access_log(self) -> Path:
-        return self._background.log
+    @abstractmethod
+    def _logged(self, log: str) -> Iterator[S3Request]:
+        """Yield the requests that a piece of the server's log is about."""
 
     def _log(self) -> str:
-        return self._access_log.read_text(errors="replace") if self._access_log.exists() else ""
+        return self._background.log.read_text(errors="replace")
 
     def _answers(self) -> bool:
         """Whether it answers anything at all: without a signature, some say no."""
@@ -146,7 +152,12 @@ class Moto(S3Server):
         return [sys.executable, "-S", "-m", "moto.server", "-H", self._host, "-p", str(port)]
 
     def _environment(self) -> Mapping[str, str]:
-        return {"PYTHONPATH": str(MOTO), "NO_COLOR": "1"}
+        return {"PYTHONPATH": str(MOTO)}
+
+    def _logged(self, log: str) -> Iterator[S3Request]:
+        """Read lines like ``127.0.0.1 - - [now] "PUT /bucket/key HTTP/1.1" 200 -``, which have colours."""
+        for method, target in re.findall(r"([A-Z]+) (/\S*) HTTP/", log):
+            yield S3Request.of(method, target)
 
 
 class Versitygw(S3Server):
@@ -158,12 +169,15 @@ class Versitygw(S3Server):
         self.objects.mkdir()
 
     def _command(self, port: int) -> Sequence[str | Path]:
-        options = ["--port", f"{self._host}:{port}", "--region", self.region]
-        return [built(VERSITYGW), *options, "--access-log", self._access_log, "posix", self.objects]
+        return [
+            *(built(VERSITYGW), "--port", f"{self._host}:{port}", "--region", self.region),
+            *("posix", self.objects),
+        ]
 
     def _environment(self) -> Mapping[str, str]:
         return {"ROOT_ACCESS_KEY": self.access_key, "ROOT_SECRET_KEY": self.secret_key}
 
-    @property
-    def _access_log(self) -> Path:
-        return self.folder / "access.log"
+    def _logged(self, log: str) -> Iterator[S3Request]:
+        """Read lines like ``20:29:05 | vgw | 200 | 21µs | 127.0.0.1 | GET | /bucket | - | list-type=2``."""
+        for method, path, query in re.findall(r"\| ([A-Z]+) \| (/.*) \| [^|\n]* \| (\S*)", log):
+            yield S3Request.of(method, f"{quote(path)}?{query}")

@@ -12,7 +12,7 @@ from signal import SIGKILL
 import pytest
 
 from tests.support.s3_client import S3Refusal
-from tests.support.s3_requests import S3Request, counted, logged
+from tests.support.s3_requests import S3Request
 from tests.support.s3_servers import Moto, S3Server, Versitygw
 from tests.support.waiting import until
 
@@ -82,13 +82,13 @@ def test_requests_are_counted_by_kind_since_the_mark(any_s3: S3Server) -> None:
     client = any_s3.client(any_s3.bucket())
     client.put("before")
     any_s3.mark()
-    client.put("a/1")
-    client.put_new("a/1")
-    client.get("a/1")
-    client.send("HEAD", "a/1")
+    client.put("a/b c")
+    client.put_new("a/b c")
+    client.get("a/b c")
+    client.send("HEAD", "a/none")
     client.keys("a/")
     client.start_upload("b/1")
-    client.delete("a/1")
+    client.delete("a/b c")
     expected = {"PUT": 2, "GET": 1, "HEAD": 1, "LIST": 1, "POST": 1, "DELETE": 1}
     until(lambda: any_s3.requests() == expected, 5)
     assert any_s3.requests("a/*") == {kind: times for kind, times in expected.items() if kind != "POST"}
@@ -109,8 +109,6 @@ def test_what_a_request_line_is_about() -> None:
     requests = [S3Request.of(*line.split()) for line in lines]
     assert [request.kind for request in requests] == list(lines.values())
     assert [request.key for request in requests[1:4]] == ["a/b", "", "k k"]
-    log = '1.2.3.4 - [now] "\x1b[33mPUT /b/k HTTP/1.1\x1b[0m" 404 -\n"GET /b/k?x HTTP/1.1"\n GET nothing'
-    assert counted(logged(log)) == {"PUT": 1, "GET": 1}
 
 
 def test_a_server_ends_with_its_process_even_when_that_is_killed(tmp_path: Path) -> None:
