@@ -48,15 +48,16 @@ BROKER_COORDINATES = (
 HEADER = "# Written by `make lock`: every jar set-up fetches, by exact coordinate, with its SHA-256.\n"
 
 
-REQUIREMENTS = ("requirements", "dev/requirements")
-"""What runs, and what tests and checks need beside it; none of both in two versions."""
+REQUIREMENTS = ("requirements", "dev/requirements", "tests/moto")
+"""What runs; what tests and checks need beside it, at the same versions; a server in a folder of its own."""
 
 
 def lock_requirements(project_root: Path) -> None:
     """Compile each ``.in`` into a ``.txt`` with hashes, for Python 3.11 and later; pins that fit stay."""
-    runtime, dev = REQUIREMENTS
+    runtime, dev, moto = REQUIREMENTS
     _compile(project_root, runtime)
     _compile(project_root, dev, "--constraints", f"{runtime}.txt")
+    _compile(project_root, moto)
 
 
 def _compile(project_root: Path, name: str, *more: str) -> None:

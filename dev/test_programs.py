@@ -1,4 +1,4 @@
-"""Install what only tests need: a real PostgreSQL server, a browser, and Airflow's optional providers."""
+"""Install what only tests need: PostgreSQL, a browser, Airflow's optional providers, and an S3 server."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ LOG = ROOT / ".drawdown" / "logs" / "setup.log"
 PROVIDERS = ROOT / ".drawdown" / "tests" / "providers"
 """Airflow's providers of pyproject.toml's extras, outside the environment that runs everything else."""
 
-_WANTED = ROOT / "tests" / "providers.txt"
+MOTO = ROOT / ".drawdown" / "tests" / "moto"
+"""The packages of an S3 server in memory, run by ``tests.support.s3_servers`` as a process of its own."""
 
 
 def has_postgres() -> bool:
@@ -47,27 +48,52 @@ PROGRAMS = (
 )
 
 
-def install_providers(log: Path) -> None:
-    """Install what tests/providers.txt pins into PROVIDERS, unless it is installed.
+@dataclass(frozen=True)
+class PackageFolder:
+    """Packages of a pinned list, installed outside the environment that runs everything else.
 
-    Raises:
-        MachineError: ``tests.no-providers``.
+    Attributes:
+        missing: the error's id when they cannot be installed.
+        options: of ``uv pip install``.
     """
-    stamp, wanted = PROVIDERS / "installed.txt", _WANTED.read_text()
-    if stamp.exists() and stamp.read_text() == wanted:
-        return
-    shutil.rmtree(PROVIDERS, ignore_errors=True)
-    command = [sys.executable, "-m", "uv", "pip", "install", "--no-deps", "--target", str(PROVIDERS)]
-    with step("Installing Airflow's optional providers for the tests", log), log.open("ab") as output:
-        done = subprocess.run([*command, "--requirement", str(_WANTED)], stdout=output, stderr=output)
-    if done.returncode:
-        raise MachineError(
-            "tests.no-providers",
-            "the packages of tests/providers.txt could not be installed",
-            where=str(log),
-            do="make setup-tests, when the package index can be reached",
-        )
-    stamp.write_text(wanted)
+
+    title: str
+    missing: str
+    folder: Path
+    pinned: Path
+    options: tuple[str, ...]
+
+    def install(self, log: Path) -> None:
+        """Install the list, unless exactly this list is installed. Raises MachineError."""
+        stamp, wanted = self.folder / "installed.txt", self.pinned.read_text()
+        if stamp.exists() and stamp.read_text() == wanted:
+            return
+        shutil.rmtree(self.folder, ignore_errors=True)
+        command = [sys.executable, "-m", "uv", "pip", "install", *self.options, "--target", str(self.folder)]
+        with step(f"Installing {self.title} for the tests", log), log.open("ab") as output:
+            done = subprocess.run(
+                [*command, "--requirement", str(self.pinned)], stdout=output, stderr=output, check=False
+            )
+        if done.returncode:
+            raise MachineError(
+                self.missing,
+                f"the packages of tests/{self.pinned.name} could not be installed",
+                where=str(log),
+                do="make setup-tests, when the package index can be reached",
+            )
+        stamp.write_text(wanted)
+
+
+PACKAGES = (
+    PackageFolder(
+        "Airflow's optional providers",
+        "tests.no-providers",
+        PROVIDERS,
+        ROOT / "tests" / "providers.txt",
+        ("--no-deps",),
+    ),
+    PackageFolder("an S3 server", "tests.no-moto", MOTO, ROOT / "tests" / "moto.txt", ("--require-hashes",)),
+)
 
 
 def main() -> int:
@@ -85,11 +111,12 @@ def main() -> int:
             )
             print(missing, file=sys.stderr)
             code = missing.exit_code
-    try:
-        install_providers(LOG)
-    except MachineError as error:
-        print(error, file=sys.stderr)
-        code = error.exit_code
+    for packages in PACKAGES:
+        try:
+            packages.install(LOG)
+        except MachineError as error:
+            print(error, file=sys.stderr)
+            code = error.exit_code
     return code
 
 

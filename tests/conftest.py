@@ -19,7 +19,12 @@ from tests.support.scratch import make_scratch, remove_scratch
 from tests.support.spark import start_session
 from tests.support.workers import is_worker
 
-pytest_plugins = ("tests.fixtures.kafka", "tests.fixtures.metastores", "tests.fixtures.postgres")
+pytest_plugins = (
+    "tests.fixtures.kafka",
+    "tests.fixtures.metastores",
+    "tests.fixtures.postgres",
+    "tests.fixtures.s3",
+)
 
 # Tests start hundreds of short-lived JVMs: without the optimising compiler and a collector of many threads
 # they take half the processor time (measured).

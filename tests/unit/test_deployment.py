@@ -260,7 +260,7 @@ def test_the_image_is_made_of_what_set_up_is_made_of() -> None:
     assert "openjdk-17-jre-headless" in DOCKERFILE
 
 
-@pytest.mark.parametrize("lock", ["requirements.txt", "dev/requirements.txt"])
+@pytest.mark.parametrize("lock", ["requirements.txt", "dev/requirements.txt", "tests/moto.txt"])
 def test_every_package_is_locked_by_its_hashes(lock: str) -> None:
     entries = re.split(r"\n(?=\S)", (ROOT / lock).read_text())
     packages = [entry for entry in entries if not entry.startswith("#")]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import shutil
 import subprocess
@@ -171,14 +172,17 @@ def test_java_that_does_not_compile_makes_no_jar(tmp_path: Path, monkeypatch: py
     assert not own_jar.is_made(tmp_path)
 
 
-def test_providers_that_cannot_be_fetched_are_tried_again_next_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("packages", "id"), [*zip(test_programs.PACKAGES, ["tests.no-providers", "tests.no-moto"], strict=True)]
+)
+def test_packages_of_tests_that_cannot_be_fetched_are_tried_again_next_time(
+    packages: test_programs.PackageFolder, id: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, value in {"UV_OFFLINE": "1", "UV_CACHE_DIR": str(tmp_path / "cache")}.items():
         monkeypatch.setenv(name, value)
-    monkeypatch.setattr(test_programs, "PROVIDERS", tmp_path / "providers")
+    here = dataclasses.replace(packages, folder=tmp_path / "packages")
     for _ in range(2):
         with pytest.raises(MachineError) as caught:
-            test_programs.install_providers(tmp_path / "setup.log")
-        assert caught.value.id == "tests.no-providers"
+            here.install(tmp_path / "setup.log")
+        assert caught.value.id == id
     assert "network" in (tmp_path / "setup.log").read_text()
