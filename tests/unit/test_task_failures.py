@@ -6,8 +6,7 @@ import logging
 from typing import Any
 
 import pytest
-from airflow.sdk import BaseOperator
-from airflow.sdk.definitions.retry_policy import RetryAction
+from airflow.sdk import BaseOperator, RetryAction
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from drawdown.airflow.tasks.failing import NoRetryOfPermanent, TaskFailed, WorthRetrying, plainly

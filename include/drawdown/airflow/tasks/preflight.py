@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.standard.utils.skipmixin import SkipMixin
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, SkipMixin
 
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.schedules import asset_of
