@@ -161,15 +161,16 @@ class _Committed:
 
 def _commit(workspace: Workspace, lease: Lease, pipeline: Pipeline, part: _Part) -> _Committed:
     table, batches = part.table, part.batches
-    if not batches or target_of(workspace.project, pipeline, table) is None:
-        # The sink has already made its batches visible; only the metastore is behind.
+    if not batches:
         return _Committed()
     generation = batches[0].generation
     keys = _noted_keys(workspace.metastore, pipeline, generation)
     app_id = transaction_id(pipeline.name_in_sink, generation, table)
     for attempt in range(_ATTEMPTS):
         target = target_of(workspace.project, pipeline, table, keys)
-        assert target is not None
+        if target is None:
+            # The sink has already made its batches visible; only the metastore is behind.
+            return _Committed()
         done = target.published_batch(app_id)
         seen = done if part.once is None else target.published_batch(part.once)
         new = [b.batch_id for b in batches if b.batch_id > seen]
