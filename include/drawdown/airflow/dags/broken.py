@@ -8,7 +8,7 @@ from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from drawdown.airflow.documentation import broken_documentation
-from drawdown.airflow.tasks.failing import plainly
+from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.errors import SpecError
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from drawdown.airflow.tasks.asset_events import is_reported
 from drawdown.airflow.tasks.audit_and_publish import AuditOperator, RecordOperator
 from drawdown.airflow.tasks.cluster import job_behind
 from drawdown.airflow.tasks.drain import JobOperator
-from drawdown.airflow.tasks.failing import plainly
+from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.credentials import with_logins
 from drawdown.errors import SpecError
 from drawdown.spec import Pipeline, Project, load_pipeline, load_project

@@ -13,7 +13,7 @@ from airflow.sdk import DAG, BaseOperator
 from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
-from drawdown.airflow.tasks.failing import WorthRetrying, plainly
+from drawdown.airflow.tasks.task_failures import WorthRetrying, plainly
 from drawdown.errors import DrawdownError
 from drawdown.spec import Project, iter_pipelines, load_project
 from drawdown.values.dag_ids import UPKEEP
@@ -48,7 +48,7 @@ class UpkeepOperator(BaseOperator):
         from drawdown.launch.standalone.reaper import reap
         from drawdown.upkeep import tidy_all
         from drawdown.upkeep.leftovers import tidy_machine
-        from drawdown.upkeep.removed import removed_pipelines
+        from drawdown.upkeep.removed_pipelines import removed_pipelines
 
         project, ti = load_project(Path(self.project_root)), context["ti"]
         origin = {"dag_id": ti.dag_id, "dag_run_id": ti.run_id, "try_number": ti.try_number}

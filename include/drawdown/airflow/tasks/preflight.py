@@ -14,7 +14,7 @@ from drawdown.airflow.tasks.asset_events import news_of
 from drawdown.airflow.tasks.audit_and_publish import PublishOperator
 from drawdown.airflow.tasks.decide import AskOperator
 from drawdown.airflow.tasks.drain import origin_of
-from drawdown.airflow.tasks.failing import plainly
+from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.application.unstarted import note_unstarted
 from drawdown.credentials import with_logins
 from drawdown.errors import DrawdownError

@@ -23,8 +23,8 @@ def remove(
     """
     from drawdown.application import new_run_id
     from drawdown.metastore import this_process
-    from drawdown.upkeep.removed import refuse, removed_pipelines
-    from drawdown.upkeep.removed import remove as delete
+    from drawdown.upkeep.removed_pipelines import refuse, removed_pipelines
+    from drawdown.upkeep.removed_pipelines import remove as delete
     from drawdown.workspace import Workspace
 
     project = load_project()
