@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, TriggerRule
 
+from drawdown.airflow.dag_tags import dag_tags
 from drawdown.airflow.task_arguments import of_tasks
 from drawdown.airflow.tasks.decide import DECIDED, ChooseOperator, DecideOperator
 from drawdown.spec import Project
@@ -46,7 +47,7 @@ def decide_dag(project: Project) -> DAG:
         max_active_runs=_OPEN_AT_ONCE,
         max_active_tasks=_OPEN_AT_ONCE,
         max_consecutive_failed_dag_runs=0,
-        tags=["drawdown"],
+        tags=dag_tags(),
         doc_md=_DOC,
     )
     choose = ChooseOperator(task_id="choose", project_root=root, dag=dag)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
+from drawdown.airflow.dag_tags import dag_tags
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.replay_timetable import ReplayTimetable
 from drawdown.airflow.run_records import open_metastore
@@ -72,7 +73,7 @@ def replay_dag(project: Project, pipeline: Pipeline) -> DAG:
         catchup=False,
         # Nothing runs by itself, and Airflow runs no backfill of a paused DAG.
         is_paused_upon_creation=False,
-        tags=sorted({"drawdown", "replay", *pipeline.tags}),
+        tags=dag_tags("replay", pipelines=[pipeline]),
         params={"possible": _possible(pipeline.name, pipeline.replay)},
         doc_md=_DOCUMENTATION.format(
             name=pipeline.name,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator
 
+from drawdown.airflow.dag_tags import dag_tags
 from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
@@ -83,7 +84,7 @@ def upkeep_dag(project: Project) -> DAG:
         schedule=by_the_clock(project.upkeep.schedule),
         catchup=False,
         max_active_runs=1,
-        tags=["drawdown"],
+        tags=dag_tags(),
         doc_md=_DOC,
     )
     UpkeepOperator(
