@@ -93,7 +93,7 @@ class Rebuild(Drain):
                 f"audit.{verdict.outcome}",
                 f"the rebuild of {name} did not pass its audit: {verdict.text}",
                 where=f"{verdict.batches} of the rebuild",
-                do=f"`drawdown rebuild discard {name} --why ...`, fix what is wanted, and start it again",
+                do=f"`drawdown rebuild discard {name} --why ...`, fix the new version, and start it again",
             )
         return verdict
 

@@ -75,7 +75,7 @@ def replay_of(pipeline: Pipeline) -> Replay:
     if pipeline.replay is None:
         raise RefusedError(
             "replay.undeclared",
-            f"{pipeline.name} does not say how it is replayed",
+            f"{pipeline.name} has no `replay:`",
             where=str(pipeline.folder / "pipeline.yaml"),
             do="add `replay: {interval: 1 day, lookback: ...}`, and `time_column:` to its sink",
         )

@@ -113,7 +113,7 @@ def _look_into_ledger(generation: Generation) -> int:
             "sink.broker",
             f"the ledger of the sink cannot be read: {cause.args[0].str()}",
             where=broker.bootstrap_servers,
-            do="look at the broker, then try again",
+            do="check the broker, then try again",
         ) from None
 
 
