@@ -37,7 +37,7 @@ class ReplayBasis:
 
 @dataclass(frozen=True)
 class ReplayedSource:
-    """A source of a pipeline of which an interval is replayed; what a kind's `ReplayCode` gets."""
+    """A source of a pipeline whose interval is replayed; a kind's `ReplayCode` gets it."""
 
     workspace: Workspace
     pipeline: Pipeline

@@ -78,7 +78,7 @@ def parse_condition(text: str) -> exp.Expr | None:
 
 
 ROWS = "rows"
-"""What a condition is about, in the query made of it."""
+"""The name of the row in the query that a condition is put into."""
 
 
 def line_of(node: exp.Expr) -> int:

@@ -22,11 +22,11 @@ _PATIENCE = timedelta(days=7)
 
 _DOC = """
 ### Held slices
-An audit that fails holds its slice back: nothing of it is visible, and what passes behind it waits. A run of
-this DAG asks about one held slice: open its task `choose`, or *Required Actions*, read the verdict, choose
-and say why.
+An audit that fails holds its slice back: none of its rows is visible, and slices that pass after it wait. A
+run of this DAG asks about one held slice: open its task `choose`, or *Required Actions*, read the verdict,
+choose and say why.
 
-- **release** publishes the slice as it is, **discard** drops its rows; both publish what waited behind it.
+- **release** publishes the slice as it is, **discard** drops its rows; both publish the slices behind it.
 - `decide` carries it out without Spark and updates the asset of the pipeline with what became visible.
 - The same by command: `drawdown release NAME --why ...`, `drawdown discard NAME --why ...`. A request
   notices it within an hour; a later answer fails with a message and changes nothing.

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 _DOC = """
 ### Upkeep
 Every run leaves small files, old versions of tables and records behind. This DAG compacts the tables, and
-removes what nobody needs any more: not what waits for an audit or a decision, nor what a pipeline that lags,
-a replay or a roll back has still to read.
+removes what is no longer needed. Rows that wait for an audit or a decision stay, and so does what a lagging
+pipeline, a replay or a roll back still has to read.
 
-- A pipeline that a run holds is left for the next time; a pipeline that fails does not stop the others.
+- A pipeline with an active run is skipped until the next time; one that fails does not stop the others.
 - `upkeep:` of include/project.yaml says when, and how long files and records stay.
 - By command: `drawdown upkeep --all`; with `--dry-run` it only says what it would do.
 """

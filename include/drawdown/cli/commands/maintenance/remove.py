@@ -32,7 +32,7 @@ def remove(
         refuse(workspace, name)
         if not yes:
             [left] = [each for each in removed_pipelines(workspace) if each.name == name]
-            question = f"{left}\nDelete all of it, for good?"
+            question = f"{left}\nDelete all of this permanently?"
             confirm(question, "remove.unasked", f"drawdown remove {name} --yes")
         done = delete(workspace, name, new_run_id(), this_process())
     out().print(
