@@ -72,13 +72,13 @@ class SourceError(DrawdownError):
 
 
 class TransformError(DrawdownError):
-    """The user's transform, or the query made of it, failed (exit code 6)."""
+    """The user's transform, or its query, failed (exit code 6)."""
 
     exit_code = 6
 
 
 class AuditFailed(DrawdownError):
-    """The slice was judged and did not pass; nothing of it was published (exit code 7)."""
+    """The slice was judged and did not pass; none of its rows was published (exit code 7)."""
 
     exit_code = 7
 

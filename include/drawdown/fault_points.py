@@ -87,8 +87,8 @@ UPKEEP_STEPS: Mapping[str, str] = {
     "upkeep.prune": "what no restart needs is gone from the checkpoint's folder",
     "upkeep.expire": "one commit of the quarantine: rows older than `retention:` are gone",
     "upkeep.compact": "one commit of a table: many small files are few",
-    "upkeep.vacuum": "files of a table that nobody needs are gone",
-    "upkeep.records": "records that nobody looks at are gone from the metastore",
+    "upkeep.vacuum": "files of a table that are no longer needed are deleted",
+    "upkeep.records": "old records are deleted from the metastore",
 }
 """The same for an upkeep."""
 

@@ -88,6 +88,17 @@ class Generation:
         return self.checkpoint.generation
 
     @property
+    def record(self) -> Checkpoint:
+        """Return its record, which every run has made before its query starts.
+
+        Raises:
+            LookupError: the generation has no record yet.
+        """
+        if self.checkpoint is None:
+            raise LookupError(f"{self.pipeline.name} has no checkpoint yet")
+        return self.checkpoint
+
+    @property
     def fingerprint(self) -> dict[str, Any]:
         """Return what the checkpoint fixes of the spec, as recorded; empty without a record."""
         return self.checkpoint.fingerprint if self.checkpoint else {}

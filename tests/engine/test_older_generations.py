@@ -10,7 +10,7 @@ import pytest
 
 from drawdown.errors import RefusedError
 from drawdown.spec import load_pipeline
-from drawdown.upkeep.everything import tidy_all
+from drawdown.upkeep.all_pipelines import tidy_all
 from drawdown.workspace import Workspace
 from tests.support.older_copy import copy_of
 from tests.support.rebuilds import FIRST, SECOND, SPEC, SUMS, THIRD, Hourly, sums

@@ -142,7 +142,7 @@ def _no_partition(checkpoint: Path) -> Path:
         pytest.param(
             _stale_checksum,
             "checkpoint.torn",
-            "its checksum is of another content",
+            "its checksum does not match",
             "repair",
             marks=[pytest.mark.fault("F13", "delta"), pytest.mark.full],
         ),

@@ -45,7 +45,7 @@ def test_a_point_that_no_wave_came_to_is_an_error() -> None:
     reached = [_result(point=point, kills=1) for point in points([]) if "show" not in point]
     missed = _result(point="before batch.show")
     refuse_unreached([*reached, missed], named=[])  # this sink has no such step
-    with pytest.raises(DrawdownError, match="no wave of any case came to before batch") as caught:
+    with pytest.raises(DrawdownError, match="no wave of any case reached before batch") as caught:
         refuse_unreached([*reached, missed], named=["before batch.show"])
     assert caught.value.id == "test.not-reached"
     with pytest.raises(DrawdownError, match="nothing was killed there"):

@@ -9,7 +9,7 @@ from datetime import timedelta
 import pytest
 
 from drawdown.metastore import Metastore
-from drawdown.metastore.operations.applications import Measured
+from drawdown.metastore.operations.applications import Measured, Requested
 from drawdown.metastore.records import ApplicationRecord, Run
 
 MINUTE = timedelta(seconds=60)
@@ -20,7 +20,7 @@ USED = Measured(start_us=20_000_000, cpu_us=90_000_001, peak_bytes=5, task_us={"
 @pytest.fixture(autouse=True)
 def begun(metastore: Metastore) -> None:
     """An application that is a minute old."""
-    metastore.applications.begin("app", "local", 2, 2**30, PRICE, MINUTE)
+    metastore.applications.begin("app", Requested("local", 2, 2**30, PRICE), MINUTE)
 
 
 def only(metastore: Metastore) -> ApplicationRecord:

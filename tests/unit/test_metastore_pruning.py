@@ -11,6 +11,7 @@ import pytest
 from drawdown.errors import RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.operations import pruning
+from drawdown.metastore.operations.applications import Requested
 from drawdown.metastore.operations.pruning import Retention, prune_records
 from drawdown.metastore.records import (
     Batch,
@@ -246,13 +247,13 @@ def test_leases_of_replayed_intervals_go_when_they_are_old(metastore: Metastore,
 @pytest.mark.usefixtures("few_stay")
 def test_applications_stay_as_long_as_a_run_of_theirs(metastore: Metastore, lease: Lease) -> None:
     for app in ("old", "kept"):
-        metastore.applications.begin(app, "local", 2, 2**30, None, MINUTE)
+        metastore.applications.begin(app, Requested("local", 2, 2**30, None), MINUTE)
     for number in range(FEW + 1):
         run = f"run-{number}"
         metastore.start_run(Run(run, NAME, application="kept" if number else "old"))
         metastore.finish_run(run, "succeeded")
     records_grow_old(metastore, YEAR)
-    metastore.applications.begin("new", "local", 2, 2**30, None, MINUTE)
+    metastore.applications.begin("new", Requested("local", 2, 2**30, None), MINUTE)
     assert pruned(metastore, lease) == {"runs": 1, "applications": 1}
     found, _ = metastore.applications.since(metastore.now() - 2 * YEAR)
     assert {each.application_id for each in found} == {"kept", "new"}

@@ -11,7 +11,7 @@ import pytest
 
 from drawdown.errors import SpecError
 from drawdown.quality import gx
-from drawdown.quality.everyday import EVERYDAY, is_everyday
+from drawdown.quality.common_expectations import EVERYDAY, is_everyday
 from drawdown.quality.expectations import NOT_ON_SPARK, validate_expectations
 from drawdown.spec import Expectation
 from tests.support.quality import pipeline_with

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from drawdown.quality import gx
-from drawdown.quality.findings import finding
+from drawdown.quality.gx_results import finding
 from drawdown.spec import Expectation
 from drawdown.spec.samples import SampleGate, Samples
 

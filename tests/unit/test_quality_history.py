@@ -11,7 +11,7 @@ from drawdown.errors import SpecError
 from drawdown.quality import audit
 from drawdown.quality.audit import GxAuditor
 from drawdown.quality.drift import judge_history
-from drawdown.quality.report import describe
+from drawdown.quality.verdict_text import describe
 from tests.support.quality import pipeline_with
 
 

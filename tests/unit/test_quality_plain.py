@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from pyspark.sql import Row
 
-from drawdown.quality.plain import plain
+from drawdown.quality.json_values import plain
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drawdown.quality.report import describe
+from drawdown.quality.verdict_text import describe
 from tests.support.quality import finding
 
 

@@ -15,11 +15,11 @@ from drawdown.delta.table import DeltaTableFiles
 from drawdown.metastore import Metastore
 from drawdown.metastore.operations.pruning import STRIPPED, strip_values
 from drawdown.metastore.records import Batch, Change, Lease, Outcome, QuarantineDecision, Run, Verdict
-from drawdown.plan.readers import Readers
+from drawdown.plan.table_readers import Readers
 from drawdown.quarantine.row_states import folder_of, set_aside, write_keys
 from drawdown.spec import load_pipeline, load_project
-from drawdown.upkeep.expiry import Expired, expired, remove_expired
-from drawdown.upkeep.tidy import Tidied, UpkeepRequest, _Work
+from drawdown.upkeep.expired_rows import Expired, expired, remove_expired
+from drawdown.upkeep.one_pipeline import Tidied, UpkeepRequest, _Work
 from drawdown.workspace import Generation, Workspace
 from tests.support.ageing import records_grow_old
 from tests.support.dag_project import DagProject

@@ -6,12 +6,11 @@ import logging
 from typing import Any
 
 import pytest
-from airflow.sdk import BaseOperator
-from airflow.sdk.definitions.retry_policy import RetryAction
+from airflow.sdk import BaseOperator, RetryAction
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
-from drawdown.airflow.tasks.failing import NoRetryOfPermanent, TaskFailed, WorthRetrying, plainly
 from drawdown.airflow.tasks.job_output import JobOutput
+from drawdown.airflow.tasks.task_failures import NoRetryOfPermanent, TaskFailed, WorthRetrying, plainly
 from drawdown.application.log_lines import error_lines
 from drawdown.errors import RefusedError, SourceError
 

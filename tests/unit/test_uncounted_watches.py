@@ -13,7 +13,7 @@ from drawdown.drain.uncounted import note_baseline
 from drawdown.errors import RefusedError
 from drawdown.metastore.operations.pruning import Retention, prune_records
 from drawdown.metastore.records import UNCOUNTED, Batch, Lease, Run
-from drawdown.recovery.repair.behind import refuse_older_metastore
+from drawdown.recovery.repair.older_metastore import refuse_older_metastore
 from drawdown.spec import load_pipeline
 from drawdown.storage import Storage
 from drawdown.workspace import Generation, Workspace

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from airflow.sdk.bases.operatorlink import BaseOperatorLink
-from airflow.sdk.configuration import conf
+from airflow.sdk import BaseOperatorLink, conf
 
 if TYPE_CHECKING:
     from airflow.sdk import BaseOperator

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from drawdown.airflow.tasks.failing import NoRetryOfPermanent
+from drawdown.airflow.tasks.task_failures import NoRetryOfPermanent
 from drawdown.spec import Airflow
 
 

@@ -25,7 +25,7 @@ from drawdown.metastore import this_process
 from drawdown.metastore.records import Batch, Run, Verdict
 from drawdown.plan.downstream import offers_downstream
 from drawdown.plan.preflight import Preflight, preflight
-from drawdown.plan.reachable import require_sink_broker, require_source_brokers
+from drawdown.plan.reachable_brokers import require_sink_broker, require_source_brokers
 from drawdown.plan.version_in_use import in_use
 from drawdown.rebuild.refusals import refuse_rebuild
 from drawdown.replay.publish import refuse_replay

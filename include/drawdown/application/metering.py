@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
-from drawdown.metastore.operations.applications import Measured
+from drawdown.metastore.operations.applications import Measured, Requested
 from drawdown.processes.usage import TreeUse, use_of
 from drawdown.spec.clusters.price import Price
 
@@ -76,15 +76,15 @@ class Meter:
         with self._noting:
             if not self._id:
                 application_id = uuid.uuid4().hex
-                price = self._profile.price
-                self._metastore.applications.begin(
-                    application_id,
+                asked, price = self._profile, self._profile.price
+                requested = Requested(
                     self._cluster,
-                    self._profile.cores,
-                    self._profile.memory_bytes,
+                    asked.cores,
+                    asked.memory_bytes,
                     price.model_dump(mode="json") if price else None,
-                    timedelta(microseconds=self._used().age_us),
                 )
+                age = timedelta(microseconds=self._used().age_us)
+                self._metastore.applications.begin(application_id, requested, age)
                 self._id = application_id
         return self._id
 

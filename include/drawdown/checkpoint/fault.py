@@ -28,3 +28,10 @@ class CheckpointFault:
     what: str
     needed: bool
     number: int | None = None
+
+    @property
+    def entry(self) -> int:
+        """Return `number`. Raises LookupError for a file without one."""
+        if self.number is None:
+            raise LookupError(f"{self.path} has no number")
+        return self.number

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 
 from drawdown.checkpoint.checkpoint_files import CheckpointFiles
@@ -72,7 +73,7 @@ class Verification:
                 )
         path = f"{self._path}/metadata"
         if self._storage.exists(path):
-            yield from _look(self._storage, "metadata", path, self._files.query_id, True)
+            yield from _look(self._storage, _LogFile("metadata", path, True), self._files.query_id)
         elif self._files.last_offset_batch() is not None:
             yield CheckpointFault(
                 "metadata", "missing", path, "the file with the query's id is missing", True
@@ -86,24 +87,16 @@ class Verification:
         for batch in self._files.offset_batches():
             if history or batch in read:
                 path, needed = f"{self._path}/offsets/{batch}", batch in read
-                yield from _look(
-                    self._storage, "offsets", path, partial(read_offsets, self._storage, path), needed, batch
-                )
+                log = _LogFile("offsets", path, needed, batch)
+                yield from _look(self._storage, log, partial(read_offsets, self._storage, path))
         if committed is not None and committed not in self._files.offset_batches():
             path = f"{self._path}/offsets/{committed}"
             what = f"batch {committed} is committed, but the file with its offsets is missing"
             yield CheckpointFault("offsets", "missing", path, what, True, committed)
         for batch in self._files.commit_batches():
             if history or batch == committed:
-                path = f"{self._path}/commits/{batch}"
-                yield from _look(
-                    self._storage,
-                    "commits",
-                    path,
-                    partial(self._files.commit, batch),
-                    batch == committed,
-                    batch,
-                )
+                log = _LogFile("commits", f"{self._path}/commits/{batch}", batch == committed, batch)
+                yield from _look(self._storage, log, partial(self._files.commit, batch))
 
     # Logs of files
 
@@ -201,7 +194,7 @@ class Verification:
                 return
             yield from self._immutable(store, named, contents)
             if checksum_differs(self._storage, info.relative, content):
-                yield "checksum", "the archive is whole, its checksum is of another content"
+                yield "checksum", "the archive is whole, but its checksum does not match"
         elif checksum_differs(self._storage, info.relative, content):
             yield "torn", "it is not what Spark wrote: its checksum differs"
         elif why := cut_short(content):
@@ -239,7 +232,7 @@ def verify_file_log(
         needed = entry >= base
         if history or (needed and not name.endswith(".compact")):
             path = f"{folder}/{name}"
-            yield from _look(storage, part, path, partial(_parse, storage, path), needed, entry)
+            yield from _look(storage, _LogFile(part, path, needed, entry), partial(_parse, storage, path))
     for entry in range(base + 1, last + 1):
         if str(entry) not in names:
             what = f"entry {entry}, which a batch has read, is missing"
@@ -255,20 +248,25 @@ def _parse(storage: Storage, path: str) -> None:
         parse_json(storage, path, line)
 
 
-def _look(
-    storage: Storage,
-    part: Part,
-    path: str,
-    read: Callable[[], object],
-    needed: bool,
-    number: int | None = None,
-) -> Iterator[CheckpointFault]:
+@dataclass(frozen=True)
+class _LogFile:
+    """A file to look at; its fields as in `CheckpointFault`."""
+
+    part: Part
+    path: str
+    needed: bool
+    number: int | None = None
+
+    def fault(self, kind: Kind, what: str) -> CheckpointFault:
+        return CheckpointFault(self.part, kind, self.path, what, self.needed, self.number)
+
+
+def _look(storage: Storage, log: _LogFile, read: Callable[[], object]) -> Iterator[CheckpointFault]:
     """Yield the fault of one log file, if it has one."""
     try:
         read()
     except RefusedError as error:
-        yield CheckpointFault(part, "torn", path, error.what, needed, number)
+        yield log.fault("torn", error.what)
         return
-    if checksum_differs(storage, path, storage.read_bytes(path)):
-        what = "it can be read, but its checksum is of another content, so Spark refuses it"
-        yield CheckpointFault(part, "checksum", path, what, needed, number)
+    if checksum_differs(storage, log.path, storage.read_bytes(log.path)):
+        yield log.fault("checksum", "it can be read, but its checksum does not match, so Spark refuses it")

@@ -44,7 +44,7 @@ class Commands(typer.Typer):
 
 @dataclass(frozen=True)
 class Verb:
-    """Where a command is: its module, the function or group in it, and what `--help` says of it."""
+    """Where a command is: its module, the function or group in it, and its line in `--help`."""
 
     module: str
     attribute: str

@@ -1,4 +1,4 @@
-"""Asks before something is deleted for good; without a terminal `--yes` is needed."""
+"""Asks before something is deleted permanently; without a terminal `--yes` is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard output of a command, so that one which is closed or full is no bug.
+"""Standard output of a command, so that a closed or full one is not reported as a bug.
 
 A reader that went away (`| head`) ends the command quietly, a disk that is full with one error.
 """

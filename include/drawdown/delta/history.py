@@ -126,7 +126,7 @@ class DeltaHistory:
 
     def _reading(self) -> AbstractContextManager[None]:
         return self._files.reaching(
-            "sink.unreadable", "cannot be read", "look whether it was moved or deleted"
+            "sink.unreadable", "cannot be read", "check whether it was moved or deleted"
         )
 
     def _open(self) -> Any:

@@ -41,7 +41,7 @@ class DeltaTableFiles:
         """Whether there is a Delta table at the path."""
         from deltalake import DeltaTable
 
-        with self.reaching("sink.unreadable", "cannot be read", "look whether it was moved or deleted"):
+        with self.reaching("sink.unreadable", "cannot be read", "check whether it was moved or deleted"):
             return bool(DeltaTable.is_deltatable(self.uri, storage_options=object_options(self.uri)))
 
     def create(
@@ -77,7 +77,7 @@ class DeltaTableFiles:
     def _table(self) -> Any:
         from deltalake import DeltaTable
 
-        do = "look whether it was moved or deleted; the checkpoint still expects it"
+        do = "check whether it was moved or deleted; the checkpoint still expects it"
         with self.reaching("sink.unreadable", "cannot be read", do):
             return DeltaTable(self.uri, storage_options=object_options(self.uri))
 
@@ -305,7 +305,7 @@ class DeltaTableFiles:
         """Whether a commit after the version that the change is based on carries it out."""
         since = -1 if change.based_on is None else change.based_on
         newer = self.version - since
-        with self.reaching("sink.unreadable", "cannot be read", "look whether it was moved or deleted"):
+        with self.reaching("sink.unreadable", "cannot be read", "check whether it was moved or deleted"):
             entries = self._table.history(limit=newer) if newer > 0 else []
         return any(entry.get("drawdown.change") == change.change_id for entry in entries)
 

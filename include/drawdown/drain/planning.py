@@ -22,14 +22,14 @@ from drawdown.drain.uncounted import refuse_gaps
 from drawdown.errors import DrawdownError, RefusedError, TransformError
 from drawdown.metastore.records import Checkpoint, QuarantineDecision
 from drawdown.plan.fingerprint import spec_fingerprint
-from drawdown.plan.moved import refuse_moved
+from drawdown.plan.moved_storage import refuse_moved
 from drawdown.plan.spec_changes import change_verdicts, changes, refusal
 from drawdown.plan_verdicts import Level, PlanVerdict
 from drawdown.query.checks.all_checks import examine
 from drawdown.query.checks.subject import Subject
 from drawdown.query.query import FirstBatch, Query, build_query
-from drawdown.recovery.repair.behind import refuse_older_metastore
 from drawdown.recovery.repair.faults import sink_log
+from drawdown.recovery.repair.older_metastore import refuse_older_metastore
 from drawdown.rows.quarantine_staging import QUARANTINE_SCHEMA
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.sinks.stage import SinkStage, sink_for

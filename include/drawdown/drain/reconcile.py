@@ -99,5 +99,4 @@ def clean_up_crashed_runs(generation: Generation, lease: Lease, sink: SinkStage)
         for path in leftovers:
             metastore.check_lease(lease)
             generation.storage.delete(path)
-    assert generation.checkpoint is not None
-    close_dead_runs(metastore, lease, generation.checkpoint)
+    close_dead_runs(metastore, lease, generation.record)

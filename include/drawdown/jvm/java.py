@@ -84,7 +84,7 @@ def _broken_options(executable: Path) -> MachineError | None:
         f"Java does not start with {' and '.join(f'{n}={v}' for n, v in given.items())}:"
         f" {' '.join(lines)[:200] or 'it says nothing'}",
         where=f"environment variable {', '.join(given)}",
-        do=f"unset {' '.join(given)}   # or correct what Java says of it",
+        do=f"unset {' '.join(given)}   # or correct the options that Java complains about",
     )
 
 

@@ -139,7 +139,7 @@ def _check(connection: SparkConnection) -> None:
             "connection.deploy-mode",
             f"the connection {connection.id!r} asks for the deploy mode {connection.extra['deploy-mode']!r}",
             where=where,
-            do="say client: the driver has to be where it can be watched and stopped",
+            do="set it to client: the driver has to run where it can be watched and stopped",
         )
     for key in _UNSUPPORTED:
         if connection.extra.get(key):

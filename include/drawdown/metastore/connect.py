@@ -180,7 +180,7 @@ def _of_postgresql(sqlstate: str | None, lines: list[str], place: str) -> Drawdo
     if sqlstate is None or sqlstate[:2] in ("08", "28", "53", "57", "58", "3D", "25"):
         return SourceError(
             "metastore.unreachable",
-            f"the metastore's server refused or broke off: {lines[0]}",
+            f"the metastore's server refused or closed the connection: {lines[0]}",
             where=place,
             do="check that the server runs and that address, user and password are right (metastore in "
             "include/project.yaml)",

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from types import TracebackType
 
-from drawdown.errors import BusyError, DrawdownError, RefusedError
+from drawdown.errors import DrawdownError, RefusedError
 from drawdown.metastore.records import Lease
 from drawdown.metastore.store import Metastore
 
 _BEATS_PER_TTL = 3
-_LOOK_SECONDS = 0.5
 
 
 class LeaseHeartbeat:
@@ -60,23 +57,3 @@ class LeaseHeartbeat:
                 return
             except DrawdownError:
                 continue
-
-
-@contextmanager
-def wait_for_lease(
-    metastore: Metastore, name: str, holder: str, run_id: str, ttl: timedelta, stop: threading.Event
-) -> Iterator[LeaseHeartbeat]:
-    """Wait for the lease of this name and hold it for the block, so that work under it is done in turn.
-
-    Raises:
-        BusyError: asked to stop while waiting.
-    """
-    while True:
-        try:
-            lease = metastore.acquire(name, holder, run_id, ttl)
-            break
-        except BusyError:
-            if stop.wait(_LOOK_SECONDS):
-                raise
-    with LeaseHeartbeat(metastore, lease, ttl) as heartbeat:
-        yield heartbeat

@@ -41,8 +41,7 @@ def prepare(engine: Engine) -> None:
             "metastore.older",
             f"the metastore has schema {found}; this program needs {missing[-1]}",
             where=shown(engine.url),
-            do="when the other machines may have the new schema, too (docs/upgrading.md):"
-            " drawdown metastore upgrade",
+            do="if the other machines can use the new schema (docs/upgrading.md): drawdown metastore upgrade",
         )
 
 

@@ -47,7 +47,7 @@ def usages(
         end: the end of the application, or its last sign of life.
         runs: start and end by run id; a run without an end lasts until the application's end.
         cpu_us: processor time of the application; None when it is unknown.
-        task_us: by run id, the part of it that is known to be used by the run's tasks.
+        task_us: by run id, the part that is known to come from the run's tasks.
     """
     start = microseconds(application.started_at)
     spans = [TimeSpan(run, microseconds(a), microseconds(b or end)) for run, (a, b) in runs.items()]

@@ -361,7 +361,7 @@ def _known(run: Run | None, run_id: str) -> Run:
         raise RefusedError(
             "run.unknown",
             f"there is no run {run_id}",
-            do="see `drawdown runs` for the runs there are",
+            do="`drawdown runs` lists the runs",
         )
     return run
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from drawdown.brokers.offsets import lower_case_options
-from drawdown.plan.readers import Readers
+from drawdown.plan.table_readers import Readers
 from drawdown.spec import Pipeline, Project, iter_pipelines
 from drawdown.spec.project_wide.order import upstreams
 from drawdown.values.interval import Interval, shown

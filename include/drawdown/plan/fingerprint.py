@@ -51,7 +51,7 @@ def spec_fingerprint(pipeline: Pipeline) -> dict[str, Any]:
 
 
 def looked_at(before: Mapping[str, Any], spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The checkpoint's fingerprint, with the note that a run has compared this spec with it and goes on."""
+    """Return the checkpoint's fingerprint with the note that a run has compared this spec with it."""
     return {**before, _LOOKED_AT: _digest(json.dumps(spec, sort_keys=True))}
 
 

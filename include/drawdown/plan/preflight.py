@@ -15,8 +15,7 @@ from drawdown.checkpoint import plain_path
 from drawdown.errors import DrawdownError, SourceError
 from drawdown.kinds import code_at
 from drawdown.layout import carriers_of
-from drawdown.metastore import Metastore
-from drawdown.metastore.records import BatchStatus, Checkpoint
+from drawdown.metastore.records import BatchStatus
 from drawdown.plan.fingerprint import is_looked_at, spec_fingerprint
 from drawdown.plan.spec_changes import changes
 from drawdown.sources.committed_offsets import CommittedOffsets, SourceProgress
@@ -24,9 +23,8 @@ from drawdown.sources.existing_path import UNREADABLE
 from drawdown.sources.findings import SourceFinding
 from drawdown.sources.registry import SOURCES
 from drawdown.spec import Pipeline
-from drawdown.storage import Storage
 from drawdown.values.text import counted
-from drawdown.workspace import Workspace
+from drawdown.workspace import Generation, Workspace
 
 _UNPUBLISHED: tuple[BatchStatus, ...] = ("staged", "committed", "passed")
 
@@ -50,26 +48,22 @@ class Preflight:
     error: SourceError | None = None
 
 
-def preflight(
-    workspace: Workspace,
-    pipeline: Pipeline,
-) -> Preflight:
+def preflight(workspace: Workspace, pipeline: Pipeline) -> Preflight:
     """Find out whether a pipeline has anything to drain, audit or publish. User mistakes raise nothing."""
     reasons: list[str] = []
     backlog: dict[str, dict[str, Any]] = {}
     settled_ms = 0
     unreadable: SourceError | None = None
     try:
-        storage = workspace.storage
-        checkpoint = workspace.metastore.active_checkpoint(pipeline.name)
-        changed = list(_changed(pipeline, checkpoint))
+        generation = Generation.of(workspace, pipeline)
+        changed = list(_changed(generation))
         reasons += changed
-        reasons += _unfinished_business(workspace.metastore, pipeline, checkpoint)
-        past = CommittedOffsets.read(storage, checkpoint)
+        reasons += _unfinished_business(generation)
+        past = CommittedOffsets.read(workspace.storage, generation.checkpoint)
         reasons += past.reasons
-        reasons += _pending_carriers(storage, pipeline, checkpoint, past)
-        reasons += _pending_replays(workspace.metastore, past)
-        reasons += _unknown_batch(workspace.metastore, past)
+        reasons += _pending_carriers(generation, past)
+        reasons += _pending_replays(generation, past)
+        reasons += _unknown_batch(generation, past)
     except DrawdownError as error:
         return Preflight(True, [*reasons, f"in doubt: {error.what}"], backlog)
     for name, source in pipeline.sources.items():
@@ -89,15 +83,15 @@ def preflight(
     return Preflight(bool(reasons), reasons, backlog, settled_ms, None if changed else unreadable)
 
 
-def _changed(pipeline: Pipeline, checkpoint: Checkpoint | None) -> Iterator[str]:
+def _changed(generation: Generation) -> Iterator[str]:
     """A change that no run has compared with the checkpoint, and that may be refused: it is said at once.
 
     What every checkpoint takes (rate limits, `conf:`) waits for data. Of a transform only Spark can tell what
     it keeps in state.
     """
-    if checkpoint is None:
+    if generation.checkpoint is None:
         return
-    before, now = checkpoint.fingerprint, spec_fingerprint(pipeline)
+    before, now = generation.fingerprint, spec_fingerprint(generation.pipeline)
     found = changes(before, now)
     keys = [change.key for change in found if not change.allowed or change.key == "transform"]
     if keys and not is_looked_at(before, now):
@@ -105,12 +99,11 @@ def _changed(pipeline: Pipeline, checkpoint: Checkpoint | None) -> Iterator[str]
         yield f"{what} changed since the last batch: the run checks whether the checkpoint takes it"
 
 
-def _unfinished_business(
-    metastore: Metastore, pipeline: Pipeline, checkpoint: Checkpoint | None
-) -> Iterator[str]:
-    if checkpoint is not None:
-        left = metastore.batches(pipeline.name, checkpoint.generation, _UNPUBLISHED)
-        held = metastore.batches(pipeline.name, checkpoint.generation, ("held",))
+def _unfinished_business(generation: Generation) -> Iterator[str]:
+    metastore, pipeline = generation.metastore, generation.pipeline
+    if generation.checkpoint is not None:
+        left = generation.batches(_UNPUBLISHED)
+        held = generation.batches(("held",))
         if held and pipeline.sink.publish == "audited" and pipeline.sink.ordered:
             # Passed batches behind a held one wait for a person, not for a run.
             left = [b for b in left if b.status != "passed" or b.batch_id < held[0].batch_id]
@@ -121,15 +114,13 @@ def _unfinished_business(
             yield f"run {run.run_id} died without closing its record"
 
 
-def _pending_carriers(
-    storage: Storage, pipeline: Pipeline, checkpoint: Checkpoint | None, past: CommittedOffsets
-) -> Iterator[str]:
+def _pending_carriers(generation: Generation, past: CommittedOffsets) -> Iterator[str]:
     """Yield carriers that a crashed run wrote and no batch has read (query/carriers.py writes them)."""
-    if checkpoint is None:
+    if generation.checkpoint is None:
         return
-    folder = carriers_of(pipeline.name, checkpoint.generation)
+    folder = carriers_of(generation.pipeline.name, generation.number)
     waiting: dict[str, set[str]] = {}
-    for info in storage.walk(folder, depth=2):
+    for info in generation.storage.walk(folder, depth=2):
         if info.name.endswith(".json") and not info.name.startswith("."):
             waiting.setdefault(info.relative.split("/")[-2], set()).add(plain_path(info.path))
     for source, paths in sorted(waiting.items()):
@@ -137,24 +128,22 @@ def _pending_carriers(
             yield f"a carrier of {source} has not been read yet"
 
 
-def _pending_replays(metastore: Metastore, past: CommittedOffsets) -> Iterator[str]:
+def _pending_replays(generation: Generation, past: CommittedOffsets) -> Iterator[str]:
     """Yield replays of quarantined rows whose command died before their batch was committed."""
-    if past.checkpoint is None or past.files is None:
+    if past.files is None:
         return
     first = (past.files.last_commit_batch() or 0) + 1
-    of = past.checkpoint.pipeline, past.checkpoint.generation
-    rows = sum(each.rows for each in metastore.replays(*of, first_batch=first))
+    rows = sum(each.rows for each in generation.replays(first_batch=first))
     if rows:
         yield f"waiting for the next batch: {counted(rows, 'quarantined row')}"
 
 
-def _unknown_batch(metastore: Metastore, past: CommittedOffsets) -> Iterator[str]:
+def _unknown_batch(generation: Generation, past: CommittedOffsets) -> Iterator[str]:
     """Yield a committed batch that is not in the metastore: the next run says how to fix it."""
     last = past.files.last_commit_batch() if past.files is not None else None
-    if past.checkpoint is None or last is None:
+    if last is None or generation.batch(last) is not None:
         return
-    of = past.checkpoint.pipeline, past.checkpoint.generation
-    if metastore.batch(*of, last) is None and metastore.uncounted_watch(*of) is None:
+    if generation.metastore.uncounted_watch(generation.pipeline.name, generation.number) is None:
         yield f"batch {last} was committed, but is not in the metastore"
 
 

@@ -97,7 +97,7 @@ def publish_batch(workspace: Workspace, lease: Lease, pipeline: Pipeline, batch:
         RefusedError, SourceError: as publish_passed.
     """
     with durable("batch.show"):
-        _end(workspace.metastore, _commit(workspace, lease, pipeline, "output", [batch]))
+        _end(workspace.metastore, _commit(workspace, lease, pipeline, _Part("output", [batch])))
 
 
 def publish_quarantine(
@@ -111,7 +111,8 @@ def publish_quarantine(
     late = any(s.watermark and s.watermark.late == "keep" for s in pipeline.sources.values())
     rejected = [b for b in batches if b.counts.read != b.counts.fed or (late and b.counts.late)]
     with durable("quarantine.publish"):
-        return _end(workspace.metastore, _commit(workspace, lease, pipeline, "quarantine", rejected))
+        committed = _commit(workspace, lease, pipeline, _Part("quarantine", rejected))
+        return _end(workspace.metastore, committed)
 
 
 def _end(metastore: Metastore, committed: _Committed) -> Published:
@@ -131,13 +132,22 @@ def _publish(
         return Published()
     generation, ids = batches[0].generation, [batch.batch_id for batch in batches]
     with durable("publish.commit"):
-        change = _commit(workspace, lease, pipeline, "output", batches, once).change
+        change = _commit(workspace, lease, pipeline, _Part("output", batches, once)).change
     if pipeline.sink.staged_apart:
         # Before the record is written: a publish that dies in between is repeated and removes them again.
         remove_merged(workspace, pipeline.name, generation, ids)
     with durable("publish.note"):
         workspace.metastore.mark_published(lease, generation, ids, [change] if change else ())
     return Published(tuple(ids), sum(batch.counts.staged for batch in batches))
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What one commit makes visible: batches of one table; `once` as in `Commit`."""
+
+    table: StagedTable
+    batches: Sequence[Batch]
+    once: str | None = None
 
 
 @dataclass(frozen=True)
@@ -149,25 +159,20 @@ class _Committed:
     change: str | None = None
 
 
-def _commit(
-    workspace: Workspace,
-    lease: Lease,
-    pipeline: Pipeline,
-    table: StagedTable,
-    batches: Sequence[Batch],
-    once: str | None = None,
-) -> _Committed:
-    if not batches or target_of(workspace.project, pipeline, table) is None:
-        # The sink has already made its batches visible; only the metastore is behind.
+def _commit(workspace: Workspace, lease: Lease, pipeline: Pipeline, part: _Part) -> _Committed:
+    table, batches = part.table, part.batches
+    if not batches:
         return _Committed()
     generation = batches[0].generation
     keys = _noted_keys(workspace.metastore, pipeline, generation)
     app_id = transaction_id(pipeline.name_in_sink, generation, table)
     for attempt in range(_ATTEMPTS):
         target = target_of(workspace.project, pipeline, table, keys)
-        assert target is not None
+        if target is None:
+            # The sink has already made its batches visible; only the metastore is behind.
+            return _Committed()
         done = target.published_batch(app_id)
-        seen = done if once is None else target.published_batch(once)
+        seen = done if part.once is None else target.published_batch(part.once)
         new = [b.batch_id for b in batches if b.batch_id > seen]
         if not new:
             return _Committed()
@@ -183,7 +188,7 @@ def _commit(
             app_id,
             max(done, *new),
             change,
-            once=once,
+            once=part.once,
             still_ours=lambda: workspace.metastore.check_lease(lease),
         )
         try:

@@ -24,12 +24,12 @@ from drawdown.errors import BusyError, DrawdownError
 from drawdown.metastore.records import Outcome
 from drawdown.quality.drift import judge_history
 from drawdown.quality.expectations import build_expectations
-from drawdown.quality.findings import MAX_SAMPLES, exception_text, finding, first_line
 from drawdown.quality.gx import prefetch
+from drawdown.quality.gx_results import MAX_SAMPLES, exception_text, finding, first_line
 from drawdown.quality.measures import measure
 from drawdown.quality.outcome import AuditOutcome
 from drawdown.quality.queries import judge_queries
-from drawdown.quality.report import describe
+from drawdown.quality.verdict_text import describe
 from drawdown.spec.history import values_needed
 from drawdown.values.text import counted
 

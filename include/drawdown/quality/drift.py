@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from drawdown.quality import gx
 from drawdown.quality.expectations import POSITION
-from drawdown.quality.findings import exception_text
+from drawdown.quality.gx_results import exception_text
+from drawdown.quality.json_values import plain
 from drawdown.quality.measures import past_values
-from drawdown.quality.plain import plain
 from drawdown.spec.history import HistoryExpectation
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DateType, MapType, NumericType, TimestampNTZType, TimestampType
 
 from drawdown.errors import SpecError
-from drawdown.quality.plain import plain
+from drawdown.quality.json_values import plain
 from drawdown.spec import Pipeline
 from drawdown.spec.history import HistoryExpectation
 from drawdown.values.nearest import did_you_mean

@@ -7,8 +7,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame
 
-from drawdown.quality.findings import MAX_SAMPLES
-from drawdown.quality.plain import plain
+from drawdown.quality.gx_results import MAX_SAMPLES
+from drawdown.quality.json_values import plain
 from drawdown.spec.quality import SLICE, SliceQuery
 from drawdown.spec.samples import SampleGate
 

@@ -52,7 +52,7 @@ class SetAside:
     """One row; `decision_id` is the decision that covers it. Columns that an older table lacks are None.
 
     Attributes:
-        raw: the record's bytes where they are no UTF-8; `payload` shows them with replacement characters.
+        raw: the record's bytes if they are not valid UTF-8; `payload` shows them with replacement characters.
     """
 
     key: str
@@ -85,7 +85,7 @@ class Alike:
     """How many rows share all of these.
 
     Attributes:
-        file: None where nobody asked for it.
+        file: None unless it was asked for.
     """
 
     rows: int

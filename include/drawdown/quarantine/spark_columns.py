@@ -149,7 +149,7 @@ class SetAsideColumns:
         return F.coalesce(raw, F.col("payload"))
 
     def _without_parser(self, kept: DataFrame) -> DataFrame:
-        """Rows that had all their columns when they came, one of which was no text."""
+        """Return rows that came with all their columns, one of them not valid UTF-8."""
         read = kept.withColumn(_TYPED, F.from_json("parsed", self.schema))
         columns, broken = {}, [F.lit(False)]
         for field in self.schema.fields:
@@ -202,7 +202,7 @@ class SetAsideColumns:
 
 
 def _delivery(field: StructField) -> Column:
-    """``_kafka`` of a record of which only its place is kept; NULL for any other column."""
+    """Return ``_kafka`` of a record that kept only topic, partition and offset; NULL for other columns."""
     if field.name != _DELIVERY or not isinstance(field.dataType, StructType):
         return F.lit(None).cast(field.dataType)
     known = ("topic", "partition", "offset")

@@ -27,7 +27,6 @@ from drawdown.drain.planning import PipelinePlan, pending_replays, plan_pipeline
 from drawdown.errors import RefusedError, SpecError, TransformError
 from drawdown.fault_points import durable
 from drawdown.layout import scratch_of
-from drawdown.metastore.lease_heartbeat import wait_for_lease
 from drawdown.metastore.operations.runs import QUARANTINE_REPLAY
 from drawdown.metastore.records import QuarantineDecision, Run
 from drawdown.publishing.clean_up import clean_up_changes
@@ -150,9 +149,8 @@ class QuarantineReplay(Drain):
             return super().run()
         batch_id = self._next_batch(plan)
         # No interval replay may commit meanwhile: it would also include rows that are judged here.
-        ttl, of = self.workspace.project.lease_ttl.delta, (self.context.holder, self.context.run_id)
         turn = f"{self.pipeline.name}#replay"
-        with wait_for_lease(self.workspace.metastore, turn, *of, ttl, self.context.stop) as replays:
+        with self.attempt.wait_for_lease(turn) as replays:
             clean_up_changes(self.workspace, replays.lease, self.pipeline)
             self._sweep(plan)
             folder = folder_of(self.pipeline, self.context.run_id)

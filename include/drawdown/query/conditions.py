@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
@@ -23,21 +24,22 @@ def refuse_wide_conditions(session: SparkSession, pipeline: Pipeline) -> None:
             ``expectation.refused``: it is not valid SQL.
     """
     places = Places(pipeline)
-    for kind, name, path, condition in _conditions(pipeline):
+    for each in _conditions(pipeline):
+        kind, name = each.kind, each.name
         try:
-            wide = asks_a_query(session, condition)
+            wide = asks_a_query(session, each.sql)
         except PySparkException as cause:
             raise TransformError(
                 f"{kind}.refused",
                 f"Spark refused the {kind} {name} of {pipeline.name}: {spark_sentence(cause)}",
-                where=places.key(QUALITY, *path),
-                do=f"fix it: {condition[:200]!r} is to be one SQL condition over the columns of a row",
+                where=places.key(QUALITY, *each.path),
+                do=f"fix it: {each.sql[:200]!r} must be one SQL condition over the columns of a row",
             ) from None
         if wide:
             raise TransformError(
                 f"{kind}.subquery",
-                f"the {kind} {name} of {pipeline.name} asks a query: {condition}",
-                where=places.key(QUALITY, *path),
+                f"the {kind} {name} of {pipeline.name} asks a query: {each.sql}",
+                where=places.key(QUALITY, *each.path),
                 do="judge a row by its own columns; compare with another table in the transform,"
                 " or under `queries:`",
             )
@@ -49,16 +51,16 @@ def refuse_unfit_conditions(session: SparkSession, pipeline: Pipeline, schema: S
     Raises:
         TransformError: ``expectation.refused``
     """
-    for kind, name, path, condition in _conditions(pipeline):
-        if kind != "expectation":
+    for each in _conditions(pipeline):
+        if each.kind != "expectation":
             continue
         try:
-            session.createDataFrame([], schema).where(condition)
+            session.createDataFrame([], schema).where(each.sql)
         except PySparkException as cause:
             raise TransformError(
                 "expectation.refused",
-                f"Spark refused the row_condition of {name} of {pipeline.name}: {spark_sentence(cause)}",
-                where=Places(pipeline).key(QUALITY, *path),
+                f"Spark refused the row_condition of {each.name} of {pipeline.name}: {spark_sentence(cause)}",
+                where=Places(pipeline).key(QUALITY, *each.path),
                 do="correct it; it sees the columns of the sink",
             ) from None
 
@@ -86,11 +88,20 @@ def _rule_refused(
     )
 
 
-def _conditions(pipeline: Pipeline) -> Iterator[tuple[str, str, tuple[str | int, ...], str]]:
-    """Kind, name, place in quality.yaml, and SQL."""
+@dataclass(frozen=True)
+class _Condition:
+    """The SQL of a rule or of an expectation's ``row_condition``, and its path in quality.yaml."""
+
+    kind: str
+    name: str
+    path: tuple[str | int, ...]
+    sql: str
+
+
+def _conditions(pipeline: Pipeline) -> Iterator[_Condition]:
     for index, rule in enumerate(pipeline.quality.rules):
-        yield "rule", rule.name, ("rules", index, "check"), rule.check
+        yield _Condition("rule", rule.name, ("rules", index, "check"), rule.check)
     for index, expectation in enumerate(pipeline.quality.expectations):
         if expectation.row_condition is not None:
             path = ("expectations", index, "kwargs", "row_condition")
-            yield "expectation", expectation.id, path, expectation.row_condition
+            yield _Condition("expectation", expectation.id, path, expectation.row_condition)

@@ -138,7 +138,8 @@ def _let_go(past: CommittedOffsets) -> int:
 
 
 def gone_offsets(workspace: Workspace, reader: Checkpoint, pipeline: Pipeline) -> Iterator[tuple[str, str]]:
-    """Source, and of what: `reader` has read of it what is not there any more, also of topics made again.
+    """Yield source and topic whose records `reader` has read and the broker no longer has, also after the
+    topic was recreated.
 
     Sources with ``failOnDataLoss: false`` accept the loss.
 

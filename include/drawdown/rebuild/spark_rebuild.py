@@ -93,7 +93,7 @@ class Rebuild(Drain):
                 f"audit.{verdict.outcome}",
                 f"the rebuild of {name} did not pass its audit: {verdict.text}",
                 where=f"{verdict.batches} of the rebuild",
-                do=f"`drawdown rebuild discard {name} --why ...`, fix what is wanted, and start it again",
+                do=f"`drawdown rebuild discard {name} --why ...`, fix the new version, and start it again",
             )
         return verdict
 
@@ -110,8 +110,7 @@ class Rebuild(Drain):
         refuse_more_late(self.pipeline.name, comparison["late"])
 
     def _compare(self, generation: Generation) -> dict[str, Any]:
-        checkpoint = generation.checkpoint
-        assert checkpoint is not None
+        checkpoint = generation.record
         session = reading_session(self.attempt.root)
         live = ComparedTable(session, self.basis.uri, self.basis.version)
         shadow = ComparedTable(session, output_uri(self.workspace.project, self.pipeline))

@@ -19,7 +19,7 @@ from drawdown.checkpoint import plain_path
 from drawdown.checkpoint.roots import moved, spellings
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import UNPUBLISHED, FileMark, Lease
-from drawdown.plan.moved import logs_of_files
+from drawdown.plan.moved_storage import logs_of_files
 from drawdown.recovery.repair.faults import sink_log
 from drawdown.storage import Glob, Storage
 from drawdown.workspace import Generation

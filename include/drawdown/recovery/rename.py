@@ -25,7 +25,7 @@ from drawdown.fault_points import durable
 from drawdown.layout import home_of, quarantine_of, snapshots_of
 from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
 from drawdown.metastore.records import Lease, Run
-from drawdown.plan.moved import logs_of_files
+from drawdown.plan.moved_storage import logs_of_files
 from drawdown.recovery.request import RecoveryRequest
 from drawdown.recovery.snapshots import MANIFEST, snapshot_names
 from drawdown.spec import Pipeline, pipeline_names

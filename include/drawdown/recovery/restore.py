@@ -20,7 +20,7 @@ from drawdown.metastore.records import Checkpoint, Lease, StagedTable
 from drawdown.recovery.mark import mark, unmark
 from drawdown.recovery.rewind import forget_batches
 from drawdown.recovery.sink.ahead import refuse_ahead
-from drawdown.recovery.sink.back import (
+from drawdown.recovery.sink.reset import (
     last_shown,
     refuse_behind,
     refuse_readers,

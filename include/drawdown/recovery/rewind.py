@@ -23,7 +23,7 @@ from drawdown.metastore.records import UNPUBLISHED, Lease, StagedTable
 from drawdown.recovery.mark import mark, unmark
 from drawdown.recovery.repair.faults import keeps_keyed_state, keeps_state, sink_log
 from drawdown.recovery.sink.ahead import refuse_ahead
-from drawdown.recovery.sink.back import (
+from drawdown.recovery.sink.reset import (
     TakenBack,
     files_of_versions,
     last_shown,

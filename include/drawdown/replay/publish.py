@@ -175,7 +175,10 @@ def replace_interval(
             scope=scope, based_on=based_on,
         )  # fmt: skip
         begun.append(workspace.metastore.begin_change(lease, change))
-        _note_now_in(workspace, lease, pipeline, begun[-1], visible[-1], replacement)
+        if replacement.now_in:
+            # Before the commit that closes these rows; without the commit they stay open.
+            closing = _closing(workspace.storage, pipeline, begun[-1], replacement.now_in, visible[-1])
+            workspace.metastore.note_decision(lease, closing)
         return begun[-1]
 
     done = target.replace(
@@ -187,24 +190,15 @@ def replace_interval(
     return done
 
 
-def _note_now_in(
-    workspace: Workspace,
-    lease: Lease,
-    pipeline: Pipeline,
-    change: Change,
-    visible: int,
-    replacement: Replacement,
-) -> None:
-    """Record before the commit which rows it closes; without the commit they stay open."""
-    if not replacement.now_in:
-        return
-    keys = write_keys(workspace.storage, folder_of(pipeline, change.change_id), replacement.now_in)
-    decision = QuarantineDecision(
-        change.change_id, pipeline.name, "interval", change.generation, len(replacement.now_in), keys,
-        visible,
+def _closing(
+    storage: Storage, pipeline: Pipeline, change: Change, rows: Sequence[SetAside], visible: int
+) -> QuarantineDecision:
+    """Return the decision by which a change closes rows of the quarantine; writes the file of their keys."""
+    keys = write_keys(storage, folder_of(pipeline, change.change_id), rows)
+    return QuarantineDecision(
+        change.change_id, pipeline.name, "interval", change.generation, len(rows), keys, visible,
         origin={"run": change.run_id, **change.scope},
     )  # fmt: skip
-    workspace.metastore.note_decision(lease, decision)
 
 
 def staged_in(storage: Storage, folder: str) -> list[StagedFile]:

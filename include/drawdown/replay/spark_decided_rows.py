@@ -30,7 +30,7 @@ from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 from drawdown.values.interval import Interval
 from drawdown.values.text import counted
-from drawdown.workspace import Workspace
+from drawdown.workspace import Generation
 
 _IDENTITY = "_dd_identity"
 
@@ -57,24 +57,27 @@ class DecidedRows:
     def read(
         cls,
         session: SparkSession,
-        workspace: Workspace,
-        pipeline: Pipeline,
+        generation: Generation,
         basis: ReplayBasis,
         interval: Interval,
         folder: str,
     ) -> DecidedRows:
-        """As they are now.
+        """Read both as they are now.
+
+        Args:
+            generation: the one that the replay's basis belongs to.
 
         Raises:
             SourceError: the quarantine cannot be read.
         """
+        workspace, pipeline = generation.workspace, generation.pipeline
         decisions = decided_rows(workspace.metastore, pipeline)
         table = DeltaTableFiles(quarantine_uri(workspace.project, pipeline))
         rows = set_aside(workspace, pipeline) if table.exists() and not table.is_empty else []
         known = [
             row
             for row in rows
-            if row.generation in (None, basis.checkpoint.generation)
+            if row.generation in (None, generation.number)
             and row.batch_id <= basis.batch.batch_id
             and LATE not in row.reasons
         ]

@@ -306,7 +306,7 @@ def _links(join: Join, left: NodeRows, right: NodeRows) -> tuple[list[_Link], in
 def _across(
     number: int, column: Column, others: Iterable[str], links: Sequence[_Link], outer: int | None
 ) -> Column:
-    """A column of one side of a join, with what the links tell of the other side's sources.
+    """A column of one side of a join, with what the join's links show about the other side's sources.
 
     Args:
         outer: rows without a match are given, and the watermark of the inputs is so far behind.

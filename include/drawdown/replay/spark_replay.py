@@ -18,7 +18,6 @@ replay again gives the same table.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,7 +30,6 @@ from drawdown.drain.failures import of_run
 from drawdown.drain.planning import plan_pipeline
 from drawdown.errors import AuditFailed, SourceError
 from drawdown.fault_points import durable
-from drawdown.metastore.lease_heartbeat import LeaseHeartbeat, wait_for_lease
 from drawdown.metastore.operations.runs import REPLAY
 from drawdown.metastore.records import Counts, Run, RunState, Verdict
 from drawdown.plan.version_in_use import in_use
@@ -50,6 +48,7 @@ from drawdown.sources.replay_basis import ReplayBasis
 from drawdown.sources.spark_bounded import BoundedReading
 from drawdown.spark.texts import refusing_other_bytes
 from drawdown.values.interval import Interval
+from drawdown.workspace import Generation
 
 _ATTEMPTS = 5
 
@@ -69,7 +68,7 @@ def replay(attempt: Attempt, interval: Interval) -> Run:
     between = [interval.start.isoformat(), interval.end.isoformat()]
     record = attempt.context.record(pipeline.name, REPLAY, interval=between)
     work = _Replay(attempt, interval)
-    with work.in_turn(f"{pipeline.name}#replay {interval.name}"):
+    with attempt.wait_for_lease(f"{pipeline.name}#replay {interval.name}"):
         workspace.metastore.crash_replays(record)
         workspace.metastore.start_run(record)
         try:
@@ -94,13 +93,6 @@ class _Replay:
         self.rows = f"{self.folder}/rows"
         self.known: dict[str, Any] = {}
         self.counts = Counts()
-
-    def in_turn(self, lease: str) -> AbstractContextManager[LeaseHeartbeat]:
-        """Take the replay lease, after waiting for its holder."""
-        ttl, holder = self.workspace.project.lease_ttl.delta, self.context.holder
-        return wait_for_lease(
-            self.workspace.metastore, lease, holder, self.context.run_id, ttl, self.context.stop
-        )
 
     def run(self) -> Run:
         for _ in range(_ATTEMPTS):
@@ -158,8 +150,9 @@ class _Replay:
     def _stage(self, query: Query, basis: ReplayBasis, undated: bool) -> None:
         """Write the transform's result, after all source rows are accounted for."""
         # Decisions about quarantined rows apply here, too.
+        generation = Generation(self.workspace, self.pipeline, basis.checkpoint)
         decided = self.decided = DecidedRows.read(
-            query.session, self.workspace, self.pipeline, basis, self.interval, f"{self.folder}-decided"
+            query.session, generation, basis, self.interval, f"{self.folder}-decided"
         )
         reading = BoundedReading(query.session, self.workspace, self.pipeline, basis, self.interval, undated)
         read = {
@@ -219,7 +212,7 @@ class _Replay:
         replacement = Replacement(
             self.interval, basis, self.rows, info, self.decided.now_in, frozenset(self.decided.decisions)
         )
-        with self.in_turn(f"{self.pipeline.name}#replay") as turn:
+        with self.attempt.wait_for_lease(f"{self.pipeline.name}#replay") as turn:
             clean_up_changes(self.workspace, turn.lease, self.pipeline)
             with durable("replay.commit"):
                 return replace_interval(self.workspace, turn.lease, self.pipeline, replacement)

@@ -1,4 +1,4 @@
-"""Arrow's types, in which a parquet file says its own, as Spark's DDL writes them."""
+"""Converts Arrow's types, those of a parquet file, to Spark's DDL."""
 
 from __future__ import annotations
 

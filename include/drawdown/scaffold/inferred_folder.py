@@ -40,10 +40,10 @@ def folder_files(name: str, source: str, sample: Sample, found: Suggestion) -> d
     wave = _wave(sample)
     files: dict[str, str | bytes] = {
         "pipeline.yaml": _lines(_pipeline(name, source, sample, found)),
-        "quality.yaml": _lines(_quality(sample, found, outputs)),
+        "quality.yaml": _lines(_quality(found, outputs)),
         "transform.sql": _transform(source, sample, outputs),
         "schemas/output.ddl": _ddl(_output_columns(sample, outputs)),
-        "tests/first/case.yaml": _lines(_case(source, sample, wave)),
+        "tests/first/case.yaml": _lines(_case(source, wave)),
         f"tests/first/{wave}": _input(sample),
         "tests/first/wave1.expected.jsonl": _expected(sample, outputs),
     }
@@ -139,7 +139,7 @@ def _words(span: timedelta) -> str:
     return f"{hours} hours" if hours > 2 else "1 minute" if minutes == 1 else f"{minutes} minutes"
 
 
-def _quality(sample: Sample, found: Suggestion, outputs: Mapping[str, str]) -> Iterator[str]:
+def _quality(found: Suggestion, outputs: Mapping[str, str]) -> Iterator[str]:
     if found.never_negative:
         yield "# Row rules judge each row before the transform: warn, quarantine or fail."
         yield "rules:"
@@ -183,7 +183,7 @@ def _wave(sample: Sample) -> str:
     return f"wave1.{suffixes.get(sample.format, 'jsonl' if sample.columns else 'txt')}"
 
 
-def _case(source: str, sample: Sample, wave: str) -> Iterator[str]:
+def _case(source: str, wave: str) -> Iterator[str]:
     yield "description: The first rows of the sample come out as they went in"
     yield "waves: # one run each; the files of a source arrive before it"
     yield f"  - {source}: [{wave}]"

@@ -11,7 +11,7 @@ BOUNDS = COUNT.of("maxFilesPerTrigger") | SIZE.of("maxBytesPerTrigger")
 
 
 def refuse_two_bounds(options: Mapping[str, object]) -> None:
-    """Raise a PydanticCustomError for two bounds of a batch, of which Spark takes one."""
+    """Raise a PydanticCustomError for two bounds of a batch: Spark takes only one."""
     if "maxFilesPerTrigger" in options and "maxBytesPerTrigger" in options:
         raise problem(
             "contradiction",

@@ -38,7 +38,7 @@ class ReplayBasis:
 
 @dataclass(frozen=True)
 class ReplayedSource:
-    """A source of a pipeline of which an interval is replayed; what a kind's `ReplayCode` gets."""
+    """A source of a pipeline whose interval is replayed; a kind's `ReplayCode` gets it."""
 
     workspace: Workspace
     pipeline: Pipeline
@@ -81,7 +81,7 @@ def replay_of(pipeline: Pipeline) -> Replay:
     if pipeline.replay is None:
         raise RefusedError(
             "replay.undeclared",
-            f"{pipeline.name} does not say how it is replayed",
+            f"{pipeline.name} has no `replay:`",
             where=str(pipeline.folder / "pipeline.yaml"),
             do="add `replay: {interval: 1 day, lookback: ...}`, and `time_column:` to its sink",
         )

@@ -86,9 +86,9 @@ def _unreadable(where: str, file: str, said: str) -> SourceError:
         "source.unreadable-file",
         f"{file} cannot be read: {said}",
         where=where,
-        do="replace the file by a whole one and run again: the batch keeps its files until it is committed;"
-        " `options: {ignoreCorruptFiles: true}` of the source reads what can be read, and loses the rest of"
-        " it uncounted",
+        do="replace the file with an intact one and run again: the batch keeps its files until it is"
+        " committed; `options: {ignoreCorruptFiles: true}` of the source reads what can be read, and does not"
+        " count what is lost",
     )
 
 

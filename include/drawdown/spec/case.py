@@ -15,8 +15,8 @@ Arrivals = dict[Name, list[FolderFile]]
 class CaseFile(SpecModel):
     """The keys of case.yaml.
 
-    ``waves``: per run, source name to the files that arrive before it. ``static``: what is there before
-    the first run. ``schemas``: a .ddl file for a Delta source that no pipeline of the project writes.
+    ``waves``: per run, source name to the files that arrive before it. ``static``: files that exist
+    before the first run. ``schemas``: a .ddl file for a Delta source that no pipeline of the project writes.
     After wave N the output must hold exactly the rows of ``waveN.expected.csv`` (or ``.jsonl``).
     """
 

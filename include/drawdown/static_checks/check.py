@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from drawdown.errors import SpecError
 from drawdown.spec import LocalCluster, Pipeline, Project, StandaloneCluster, iter_pipelines
 from drawdown.static_checks.judged_columns import check_judged_columns
-from drawdown.static_checks.landing import check_landing_folders
+from drawdown.static_checks.landing_folders import check_landing_folders
 from drawdown.static_checks.places import Places
 from drawdown.static_checks.quality import check_queries, check_row_conditions, check_rules
 from drawdown.static_checks.schemas import check_schemas, check_watermarks

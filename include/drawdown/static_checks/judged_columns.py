@@ -9,7 +9,7 @@ from drawdown.spec import Pipeline
 from drawdown.spec.quality import columns_named
 from drawdown.static_checks.places import QUALITY, Places
 from drawdown.static_checks.relation import Relation
-from drawdown.static_checks.unknown import unknown_column
+from drawdown.static_checks.unknown_names import unknown_column
 
 _ARGUMENTS = frozenset({"column", "column_A", "column_B", "column_list"})
 # They ask whether columns are there: it is for them to say.

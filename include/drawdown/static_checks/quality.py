@@ -14,7 +14,7 @@ from drawdown.static_checks.outputs import Outputs
 from drawdown.static_checks.places import QUALITY, Places
 from drawdown.static_checks.relation import Relation
 from drawdown.static_checks.sql_parsing import ROWS, NotSqlError, parse_condition, parse_query
-from drawdown.static_checks.unknown import unknown_column
+from drawdown.static_checks.unknown_names import unknown_column
 from drawdown.values.nearest import did_you_mean
 
 

@@ -9,7 +9,7 @@ from drawdown.spec import Pipeline
 from drawdown.spec.reading.yaml_source import KeyPath
 from drawdown.static_checks.places import Places
 from drawdown.static_checks.relation import Relation
-from drawdown.static_checks.unknown import unknown_column
+from drawdown.static_checks.unknown_names import unknown_column
 from drawdown.values.ddl import NotDdlError, columns, first_twice
 
 _TIMES = ("timestamp", "timestamp_ntz")

@@ -6,7 +6,7 @@ import json
 import os
 
 from drawdown.spec import Pipeline, Project, Source
-from drawdown.static_checks.landing import local_root
+from drawdown.static_checks.landing_folders import local_root
 from drawdown.static_checks.relation import UNKNOWN, Relation
 from drawdown.values.column import Column
 from drawdown.values.ddl import NotDdlError, columns

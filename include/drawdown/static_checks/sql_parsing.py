@@ -9,7 +9,7 @@ from sqlglot import Token, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError, TokenError
 
-from drawdown.static_checks.shape import broken, ends_early, is_certain, window_is_a_name
+from drawdown.static_checks.sql_errors import broken, ends_early, is_certain, window_is_a_name
 
 # Where sqlglot 30 knows less than Spark 4.2: what has one of these and does not parse is left to Spark.
 _SPARK_KNOWS_MORE = re.compile(
@@ -78,7 +78,7 @@ def parse_condition(text: str) -> exp.Expr | None:
 
 
 ROWS = "rows"
-"""What a condition is about, in the query made of it."""
+"""The name of the row in the query that a condition is put into."""
 
 
 def line_of(node: exp.Expr) -> int:

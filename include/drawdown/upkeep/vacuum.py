@@ -16,7 +16,7 @@ from drawdown.delta.log import TableLog
 from drawdown.metastore.records import UNPUBLISHED
 from drawdown.spec.pipeline import SHADOWS
 from drawdown.storage import FileInfo
-from drawdown.upkeep.needed import Needed
+from drawdown.upkeep.needed_versions import Needed
 from drawdown.workspace import Generation
 
 _CHANGES = "_change_data"

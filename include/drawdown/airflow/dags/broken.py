@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from drawdown.airflow.dag_tags import dag_tags
 from drawdown.airflow.documentation import broken_documentation
-from drawdown.airflow.tasks.failing import plainly
+from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.errors import SpecError
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ def broken_dag(dag_id: str, error: SpecError) -> DAG:
         description=f"broken: {error.what}"[:500],
         schedule=None,
         catchup=False,
-        tags=["drawdown", "broken"],
+        tags=dag_tags("broken"),
         doc_md=broken_documentation(error),
     )
     BrokenOperator(task_id="broken", error=str(error), dag=dag)

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from airflow.sdk import DAG, TriggerRule
 
+from drawdown.airflow.dag_tags import dag_tags
 from drawdown.airflow.task_arguments import of_tasks
 from drawdown.airflow.tasks.decide import DECIDED, ChooseOperator, DecideOperator
 from drawdown.spec import Project
@@ -21,11 +22,11 @@ _PATIENCE = timedelta(days=7)
 
 _DOC = """
 ### Held slices
-An audit that fails holds its slice back: nothing of it is visible, and what passes behind it waits. A run of
-this DAG asks about one held slice: open its task `choose`, or *Required Actions*, read the verdict, choose
-and say why.
+An audit that fails holds its slice back: none of its rows is visible, and slices that pass after it wait. A
+run of this DAG asks about one held slice: open its task `choose`, or *Required Actions*, read the verdict,
+choose and say why.
 
-- **release** publishes the slice as it is, **discard** drops its rows; both publish what waited behind it.
+- **release** publishes the slice as it is, **discard** drops its rows; both publish the slices behind it.
 - `decide` carries it out without Spark and updates the asset of the pipeline with what became visible.
 - The same by command: `drawdown release NAME --why ...`, `drawdown discard NAME --why ...`. A request
   notices it within an hour; a later answer fails with a message and changes nothing.
@@ -46,7 +47,7 @@ def decide_dag(project: Project) -> DAG:
         max_active_runs=_OPEN_AT_ONCE,
         max_active_tasks=_OPEN_AT_ONCE,
         max_consecutive_failed_dag_runs=0,
-        tags=["drawdown"],
+        tags=dag_tags(),
         doc_md=_DOC,
     )
     choose = ChooseOperator(task_id="choose", project_root=root, dag=dag)

@@ -15,6 +15,7 @@ from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, TaskGroup, TriggerRule
 
+from drawdown.airflow.dag_tags import dag_tags
 from drawdown.airflow.documentation import dag_documentation
 from drawdown.airflow.schedules import asset_of, schedule_of
 from drawdown.airflow.task_arguments import of_tasks
@@ -48,7 +49,7 @@ def drain_dag(project: Project, dag_id: str, pipelines: Sequence[Pipeline]) -> D
         catchup=False,
         max_active_runs=1,
         allowed_run_types=_RUN_TYPES,
-        tags=sorted({"drawdown", *(tag for pipeline in pipelines for tag in pipeline.tags)}),
+        tags=dag_tags(pipelines=pipelines),
         doc_md=dag_documentation(project, pipelines),
         default_args={"owner": first.owner, **of_tasks(project.tasks_of(first.airflow))},
     )

@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
+from drawdown.airflow.dag_tags import dag_tags
 from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
-from drawdown.airflow.tasks.failing import plainly
+from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.spec import Pipeline, Project, load_pipeline, load_project
 from drawdown.values.dag_ids import FRESHNESS
 from drawdown.values.text import lasting, utc
@@ -71,7 +72,7 @@ def freshness_dag(project: Project, pipelines: Iterable[Pipeline]) -> DAG:
         max_active_runs=1,
         # An alarm must work without being switched on.
         is_paused_upon_creation=False,
-        tags=["drawdown"],
+        tags=dag_tags(),
         doc_md=_DOC,
     )
     for pipeline in pipelines:

@@ -11,6 +11,7 @@ from typing import Any
 
 from airflow.sdk import DAG, BaseOperator, Param
 
+from drawdown.airflow.dag_tags import dag_tags
 from drawdown.airflow.task_arguments import of_job, of_tasks
 from drawdown.airflow.tasks.rebuild import (
     PIPELINE,
@@ -52,7 +53,7 @@ def rebuild_dag(project: Project) -> DAG:
         is_paused_upon_creation=False,
         # A request may stay open for days.
         max_active_runs=_OPEN_AT_ONCE,
-        tags=["drawdown"],
+        tags=dag_tags(),
         params={PIPELINE: Param("", type="string", title="Pipeline", description="Its folder's name.")},
         doc_md=_DOC,
     )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
+from drawdown.airflow.dag_tags import dag_tags
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.replay_timetable import ReplayTimetable
 from drawdown.airflow.run_records import open_metastore
@@ -23,7 +24,7 @@ from drawdown.airflow.tasks.asset_events import is_reported
 from drawdown.airflow.tasks.audit_and_publish import AuditOperator, RecordOperator
 from drawdown.airflow.tasks.cluster import job_behind
 from drawdown.airflow.tasks.drain import JobOperator
-from drawdown.airflow.tasks.failing import plainly
+from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.credentials import with_logins
 from drawdown.errors import SpecError
 from drawdown.spec import Pipeline, Project, load_pipeline, load_project
@@ -72,7 +73,7 @@ def replay_dag(project: Project, pipeline: Pipeline) -> DAG:
         catchup=False,
         # Nothing runs by itself, and Airflow runs no backfill of a paused DAG.
         is_paused_upon_creation=False,
-        tags=sorted({"drawdown", "replay", *pipeline.tags}),
+        tags=dag_tags("replay", pipelines=[pipeline]),
         params={"possible": _possible(pipeline.name, pipeline.replay)},
         doc_md=_DOCUMENTATION.format(
             name=pipeline.name,

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import DAG, BaseOperator
 
+from drawdown.airflow.dag_tags import dag_tags
 from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
-from drawdown.airflow.tasks.failing import WorthRetrying, plainly
+from drawdown.airflow.tasks.task_failures import WorthRetrying, plainly
 from drawdown.errors import DrawdownError
 from drawdown.spec import Project, iter_pipelines, load_project
 from drawdown.values.dag_ids import UPKEEP
@@ -26,10 +27,10 @@ if TYPE_CHECKING:
 _DOC = """
 ### Upkeep
 Every run leaves small files, old versions of tables and records behind. This DAG compacts the tables, and
-removes what nobody needs any more: not what waits for an audit or a decision, nor what a pipeline that lags,
-a replay or a roll back has still to read.
+removes what is no longer needed. Rows that wait for an audit or a decision stay, and so does what a lagging
+pipeline, a replay or a roll back still has to read.
 
-- A pipeline that a run holds is left for the next time; a pipeline that fails does not stop the others.
+- A pipeline with an active run is skipped until the next time; one that fails does not stop the others.
 - `upkeep:` of include/project.yaml says when, and how long files and records stay.
 - By command: `drawdown upkeep --all`; with `--dry-run` it only says what it would do.
 """
@@ -48,7 +49,7 @@ class UpkeepOperator(BaseOperator):
         from drawdown.launch.standalone.reaper import reap
         from drawdown.upkeep import tidy_all
         from drawdown.upkeep.leftovers import tidy_machine
-        from drawdown.upkeep.removed import removed_pipelines
+        from drawdown.upkeep.removed_pipelines import removed_pipelines
 
         project, ti = load_project(Path(self.project_root)), context["ti"]
         origin = {"dag_id": ti.dag_id, "dag_run_id": ti.run_id, "try_number": ti.try_number}
@@ -83,7 +84,7 @@ def upkeep_dag(project: Project) -> DAG:
         schedule=by_the_clock(project.upkeep.schedule),
         catchup=False,
         max_active_runs=1,
-        tags=["drawdown"],
+        tags=dag_tags(),
         doc_md=_DOC,
     )
     UpkeepOperator(

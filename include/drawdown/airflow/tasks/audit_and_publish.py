@@ -17,7 +17,7 @@ from drawdown.airflow.links import RunRecordLink
 from drawdown.airflow.run_records import Slice, open_metastore, runs_of, verdict_of
 from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.tasks.asset_events import news_of
-from drawdown.airflow.tasks.failing import plainly
+from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.values.text import counted
 
 if TYPE_CHECKING:

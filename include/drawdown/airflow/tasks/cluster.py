@@ -19,7 +19,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 
 from drawdown.airflow.task_arguments import of_job
 from drawdown.airflow.tasks.cluster_down import TakesDown
-from drawdown.airflow.tasks.failing import WorthRetrying, plainly
+from drawdown.airflow.tasks.task_failures import WorthRetrying, plainly
 from drawdown.errors import DrawdownError, SpecError
 from drawdown.launch.connection import SparkConnection
 from drawdown.launch.profile import ClusterRequest

@@ -21,9 +21,9 @@ from drawdown.airflow.run_records import decision_event, open_metastore
 from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.tasks.answers import Answer, kept
 from drawdown.airflow.tasks.asset_events import is_reported
-from drawdown.airflow.tasks.failing import plainly
 from drawdown.airflow.tasks.reasoned_request import ReasonedRequest
 from drawdown.airflow.tasks.rescheduled import RescheduledOperator
+from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.application import new_run_id
 from drawdown.credentials import with_logins
 from drawdown.held.deadlines import refuse_overdue, terms

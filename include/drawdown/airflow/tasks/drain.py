@@ -18,8 +18,8 @@ from drawdown.airflow.links import RunRecordLink
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.tasks.cluster import for_run
-from drawdown.airflow.tasks.failing import WorthRetrying, plainly
 from drawdown.airflow.tasks.spark_submit_hook import DrainHook
+from drawdown.airflow.tasks.task_failures import WorthRetrying, plainly
 from drawdown.credentials import CREDENTIALS, hand_over
 from drawdown.errors import AuditFailed, RefusedError, SpecError, TransformError
 from drawdown.launch.environment import PASSED

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.providers.standard.utils.skipmixin import SkipMixin
-from airflow.sdk import BaseOperator
+from airflow.sdk import BaseOperator, SkipMixin
 
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.schedules import asset_of
@@ -15,7 +14,7 @@ from drawdown.airflow.tasks.asset_events import news_of
 from drawdown.airflow.tasks.audit_and_publish import PublishOperator
 from drawdown.airflow.tasks.decide import AskOperator
 from drawdown.airflow.tasks.drain import origin_of
-from drawdown.airflow.tasks.failing import plainly
+from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.application.unstarted import note_unstarted
 from drawdown.credentials import with_logins
 from drawdown.errors import DrawdownError

@@ -14,7 +14,7 @@ from airflow.sdk.exceptions import AirflowFailException
 
 from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.tasks.answers import Answer, keep
-from drawdown.airflow.tasks.failing import NoRetryOfPermanent, plainly
+from drawdown.airflow.tasks.task_failures import NoRetryOfPermanent, plainly
 from drawdown.spec import load_pipeline, load_project
 
 if TYPE_CHECKING:

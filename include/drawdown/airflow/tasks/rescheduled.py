@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import BaseSensorOperator, PokeReturnValue
 from airflow.sdk.exceptions import AirflowFailException
 
-from drawdown.airflow.tasks.failing import plainly
+from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.errors import DrawdownError
 
 if TYPE_CHECKING:

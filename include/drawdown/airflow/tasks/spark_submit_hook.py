@@ -46,7 +46,7 @@ class DrainHook(SparkSubmitHook):
         try:
             front.wait(LONGEST_WAIT)
         except subprocess.TimeoutExpired:
-            self.log.info("The driver is still stopping; its guard sees to it")
+            self.log.info("The driver is still stopping; its guard ends it after the grace time")
 
     def _resolve_connection(self) -> dict[str, Any]:
         # The stock method silently turns a missing connection into `--master yarn`.

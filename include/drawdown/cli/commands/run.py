@@ -89,7 +89,7 @@ class _Ended:
 
 
 def _mistakes(workspace: Workspace, pipelines: Sequence[Pipeline]) -> dict[str, SpecError]:
-    """Return by name what `drawdown validate` finds wrong: nobody should wait for Spark to hear it."""
+    """Return by name what `drawdown validate` finds wrong, before Spark is started."""
     from drawdown.plan.version_in_use import in_use
     from drawdown.static_checks.check import static_errors
 

@@ -84,7 +84,7 @@ def _cycles(pipelines: Iterable[Pipeline]) -> dict[str, DrawdownError | None]:
 
 
 def _expectations(pipeline: Pipeline) -> DrawdownError | None:
-    from drawdown.quality.everyday import is_everyday
+    from drawdown.quality.common_expectations import is_everyday
 
     if all(map(is_everyday, pipeline.quality.expectations)):
         return None

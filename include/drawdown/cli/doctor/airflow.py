@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 
@@ -74,20 +75,32 @@ def _connections(project: Project) -> Iterator[Check]:
     from drawdown.cli.doctor.airflow_pools import database_url
 
     url = database_url(project.state_dir)
-    for what, connection, kind, asks in _wanted(project):
-        if not has_connection(url, connection):
-            sentence = f"{what} from the connection {connection!r}, which does not exist in this Airflow"
-            do = f"airflow connections add {connection} --conn-type {kind} {asks}"
+    for each in _wanted(project):
+        if not has_connection(url, each.connection):
+            sentence = (
+                f"{each.what} from the connection {each.connection!r}, which does not exist in this Airflow"
+            )
+            do = f"airflow connections add {each.connection} --conn-type {each.type} {each.options}"
             yield Check("connection", "warn", sentence, do)
 
 
-def _wanted(project: Project) -> Iterator[tuple[str, str, str, str]]:
-    """Yield who needs what, the connection, its type, and further options."""
+@dataclass(frozen=True)
+class _Wanted:
+    """A connection of Airflow: what takes what from it, its type, and options of the command that adds it."""
+
+    what: str
+    connection: str
+    type: str
+    options: str
+
+
+def _wanted(project: Project) -> Iterator[_Wanted]:
     for kind, servers in (("kafka", project.brokers), ("postgres", project.databases)):
         for name, server in servers.items():
             if server.connection is not None:
-                yield f"{name} takes its login", server.connection, kind, _LOGIN
+                yield _Wanted(f"{name} takes its login", server.connection, kind, _LOGIN)
     for name, profile in project.clusters.items():
         if isinstance(profile, ConnectionCluster):
             master = "--conn-host spark://HOST --conn-port 7077"
-            yield f"the cluster profile {name} takes its master", profile.connection, "spark", master
+            what = f"the cluster profile {name} takes its master"
+            yield _Wanted(what, profile.connection, "spark", master)

@@ -20,7 +20,7 @@ def rows_read(runs: Sequence[Run]) -> list[int | None]:
 
 
 def sparkline(values: Sequence[float | None]) -> str:
-    """The greatest value is a whole bar; 0 the lowest; a dot stands for one that is not known."""
+    """The greatest value is a whole bar; 0 the lowest; a dot means unknown."""
     greatest = max((value for value in values if value), default=0)
     return "".join(
         _UNKNOWN if value is None else _BARS[_step(value, greatest) if greatest else 0] for value in values
@@ -28,5 +28,5 @@ def sparkline(values: Sequence[float | None]) -> str:
 
 
 def _step(value: float, greatest: float) -> int:
-    # Only 0 is the lowest bar: a run that read little is told from one that read nothing.
+    # Only 0 is the lowest bar, so a run that read little differs from one that read nothing.
     return max(1, round(value / greatest * (len(_BARS) - 1))) if value else 0

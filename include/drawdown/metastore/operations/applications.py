@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,6 +14,16 @@ from drawdown.metastore.columns import microseconds
 from drawdown.metastore.records import ApplicationRecord, RunUsage
 from drawdown.metastore.shares import usages
 from drawdown.metastore.tables import applications, runs
+
+
+@dataclass(frozen=True)
+class Requested:
+    """What an application's cluster profile requests: memory in bytes, a price per hour or None."""
+
+    cluster: str
+    cores: int
+    memory: int
+    price: dict[str, str] | None
 
 
 @dataclass(frozen=True)
@@ -41,20 +51,13 @@ class Applications:
         self._engine = engine
         self._writer = writer
 
-    def begin(
-        self,
-        application_id: str,
-        cluster: str,
-        cores: int,
-        memory: int,
-        price: dict[str, str] | None,
-        age: timedelta,
-    ) -> None:
+    def begin(self, application_id: str, requested: Requested, age: timedelta) -> None:
         """Record an application that started `age` ago."""
         with self._writer.begin() as conn:
             now = read_clock(conn)
-            known = {"application_id": application_id, "cluster": cluster, "cores": cores, "memory": memory}
-            conn.execute(insert(applications).values(**known, price=price, started_at=now - age, seen_at=now))
+            times = {"started_at": now - age, "seen_at": now}
+            values = {"application_id": application_id, **asdict(requested), **times}
+            conn.execute(insert(applications).values(values))
 
     def end(self, application_id: str, measured: Measured) -> None:
         """Record, once, what an application has used, and with each of its runs the run's share."""

@@ -6,7 +6,7 @@ Each step only changes batches that are in the status before it; doing it twice 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any
 
@@ -18,6 +18,17 @@ from drawdown.metastore.records import UNPUBLISHED, Batch, BatchStatus, StagedFi
 from drawdown.metastore.tables import batches, staged_files
 from drawdown.values.text import counted
 
+
+@dataclass(frozen=True)
+class _Step:
+    """A change of status: from one of these, to this one."""
+
+    allowed: tuple[BatchStatus, ...]
+    to: BatchStatus
+
+
+_PUBLISHED = _Step(("passed", "held"), "published")
+_DISCARDED = _Step(UNPUBLISHED, "discarded")
 _IDS_PER_STATEMENT = 1000  # both stores bound the parameters of one statement
 
 
@@ -59,12 +70,12 @@ def mark_committed(conn: Connection, pipeline: str, generation: int, last_batch:
 
 def mark_published(conn: Connection, pipeline: str, generation: int, batch_ids: Iterable[int]) -> None:
     """Change passed or held (after a release) -> published. Raises RefusedError batch.unjudged for others."""
-    _move(conn, pipeline, generation, batch_ids, allowed=("passed", "held"), to="published")
+    _move(conn, pipeline, generation, batch_ids, _PUBLISHED)
 
 
 def discard(conn: Connection, pipeline: str, generation: int, batch_ids: Iterable[int]) -> None:
     """Change any status but published -> discarded. Raises RefusedError batch.published."""
-    _move(conn, pipeline, generation, batch_ids, allowed=UNPUBLISHED, to="discarded")
+    _move(conn, pipeline, generation, batch_ids, _DISCARDED)
 
 
 def read_one(conn: Connection, pipeline: str, generation: int, batch_id: int) -> Batch | None:
@@ -112,23 +123,15 @@ def read_files(
     return result
 
 
-def _move(
-    conn: Connection,
-    pipeline: str,
-    generation: int,
-    batch_ids: Iterable[int],
-    *,
-    allowed: tuple[BatchStatus, ...],
-    to: BatchStatus,
-) -> None:
+def _move(conn: Connection, pipeline: str, generation: int, batch_ids: Iterable[int], step: _Step) -> None:
     for some in _chunks(sorted(batch_ids)):
         here = _at(batches.c, pipeline, generation, some)
         rows = conn.execute(select(batches.c.batch_id, batches.c.status).where(*here))
         found = {row.batch_id: row.status for row in rows}
-        wrong = {i: found.get(i, "not noted") for i in some if found.get(i) not in (*allowed, to)}
+        wrong = {i: found.get(i, "not noted") for i in some if found.get(i) not in (*step.allowed, step.to)}
         if wrong:
-            raise _cannot_move(pipeline, generation, wrong, to)
-        conn.execute(update(batches).where(*here).values(status=to))
+            raise _cannot_move(pipeline, generation, wrong, step.to)
+        conn.execute(update(batches).where(*here).values(status=step.to))
 
 
 def _cannot_move(pipeline: str, generation: int, wrong: dict[int, str], to: str) -> RefusedError:

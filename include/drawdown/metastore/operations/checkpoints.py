@@ -66,8 +66,8 @@ def set_query_id(conn: Connection, pipeline: str, generation: int, query_id: str
             "checkpoint.query-changed",
             f"the checkpoint of {pipeline} has query id {query_id}, it was {found.query_id}",
             where=found.path,
-            do=f"`drawdown checkpoint restore {pipeline} latest` puts its own files back; when only the"
-            f" metadata file is a stranger's, remove it and `drawdown checkpoint repair {pipeline}`",
+            do=f"`drawdown checkpoint restore {pipeline} latest` puts its own files back; if only the"
+            f" metadata file is wrong, remove it and `drawdown checkpoint repair {pipeline}`",
         )
     conn.execute(
         update(checkpoints)
@@ -105,8 +105,8 @@ def active(conn: Connection, pipeline: str, side: Side) -> Checkpoint | None:
             f"a newer Drawdown has written the record of the checkpoint of {pipeline} (format"
             f" {chosen.fingerprint['format']}; this one supports up to {FINGERPRINT_FORMAT})",
             where=f"pipeline {pipeline}, generation {chosen.generation}",
-            do="upgrade drawdown on this machine; to go back for good, let the newer one restore a snapshot"
-            f" of before the upgrade: drawdown checkpoint restore {pipeline} SNAPSHOT",
+            do="upgrade drawdown on this machine; to go back permanently, let the newer one restore a"
+            f" snapshot from before the upgrade: drawdown checkpoint restore {pipeline} SNAPSHOT",
         )
     return chosen
 

@@ -160,7 +160,7 @@ def _prune(conn: Connection, pipeline: str, retention: Retention, removed: Count
         kept[generation] = _whole_slices(conn, pipeline, generation, first)
         spared = {row.last_batch for row in history if row.generation == generation}
         if not retention.every_batch:
-            _thin(conn, pipeline, generation, kept[generation], old, spared, removed)
+            removed += _thin(conn, _Thinned(pipeline, generation, kept[generation], old, spared))
     removed["verdicts"] += _prune_verdicts(conn, pipeline, kept, old, [row.verdict_id for row in history])
     removed["runs"] += _prune_runs(conn, pipeline, kept, old)
     removed["applications"] += _prune_applications(conn, old)
@@ -192,36 +192,45 @@ def _whole_slices(conn: Connection, pipeline: str, generation: int, first: int) 
     return first if begins is None else min(first, begins)
 
 
-def _thin(
-    conn: Connection,
-    pipeline: str,
-    generation: int,
-    first: int,
-    old: datetime,
-    spared: Collection[int],
-    removed: Counter[str],
-) -> None:
-    here = [batches.c.pipeline == pipeline, batches.c.generation == generation]
+@dataclass(frozen=True)
+class _Thinned:
+    """The batches of a generation before `first`: those of runs that ended before `old` may go."""
+
+    pipeline: str
+    generation: int
+    first: int
+    old: datetime
+    spared: Collection[int]
+
+
+def _thin(conn: Connection, of: _Thinned) -> Counter[str]:
+    """Remove these batches, except those that a replay needs; return the removed rows by table."""
+    removed: Counter[str] = Counter()
+    here = [batches.c.pipeline == of.pipeline, batches.c.generation == of.generation]
     of_run = runs.c.run_id == batches.c.run_id
     query = (
         select(batches.c.batch_id, batches.c.by_source, batches.c.offsets_to, runs.c.run_id, runs.c.ended_at)
         .outerjoin(runs, of_run)
-        .where(*here, batches.c.batch_id < first)
+        .where(*here, batches.c.batch_id < of.first)
         .order_by(batches.c.batch_id)
     )
     rows = conn.execute(query).all()
-    stay = {*spared, *_decided(conn, pipeline, generation), *_around_other_partitions(rows)}
+    stay = {*of.spared, *_decided(conn, of.pipeline, of.generation), *_around_other_partitions(rows)}
     stay |= {row.batch_id for row in rows[:1]}
     # A batch whose run was removed is older than the retention, too.
-    ended = (row for row in rows if row.run_id is None or (row.ended_at is not None and row.ended_at < old))
+    ended = (
+        row for row in rows if row.run_id is None or (row.ended_at is not None and row.ended_at < of.old)
+    )
     gone = [row.batch_id for row in ended if row.batch_id not in stay]
     if not gone:
-        return
+        return removed
     _take_up(conn, here, rows[0], [row for row in rows if row.batch_id in set(gone)])
     for table in (staged_files, batches):
         for ids in _parts(gone):
-            of = table.c.pipeline == pipeline, table.c.generation == generation, table.c.batch_id.in_(ids)
-            removed[table.name] += conn.execute(delete(table).where(*of)).rowcount
+            named = table.c.pipeline == of.pipeline, table.c.generation == of.generation
+            these = delete(table).where(*named, table.c.batch_id.in_(ids))
+            removed[table.name] += conn.execute(these).rowcount
+    return removed
 
 
 def _around_other_partitions(rows: Sequence[_Row]) -> Iterator[int]:

@@ -18,7 +18,8 @@ def sources(subject: Subject) -> Iterator[PlanVerdict]:
             yield PlanVerdict(
                 "warning",
                 "source.file-name-only",
-                f"source {name} knows files by name only: once a name was seen, no file of it is read",
+                f"source {name} identifies files by name only: of several files with one name it reads the"
+                " first",
                 do="use it only where names are unique, such as with a UUID in them",
                 about=name,
             )
@@ -27,7 +28,7 @@ def sources(subject: Subject) -> Iterator[PlanVerdict]:
                 "note",
                 "source.cached-files",
                 f"{' and '.join(given)} of source {name}: a drain lists the files once, when it starts;"
-                " there is something to cache, or to list again, only in `drawdown watch`",
+                " these options have an effect only in `drawdown watch`",
                 about=name,
             )
         if source.format == "python":
@@ -45,9 +46,9 @@ def _latest_first(name: str, source: Source) -> Iterator[PlanVerdict]:
         yield PlanVerdict(
             "warning",
             "source.max-age-ignored",
-            f"source {name} has latestFirst and {limits[0]}: Spark ignores maxFileAge then, because old files"
-            " that are valid might be passed over, and keeps every file it ever saw in memory",
-            do="remove latestFirst, or the limit, where old files are to be passed over",
+            f"source {name} has latestFirst and {limits[0]}: Spark ignores maxFileAge then, because valid"
+            " old files might be skipped, and keeps every file it ever saw in memory",
+            do="remove latestFirst, or the limit, if old files may be skipped",
             about=name,
         )
         if source.watermark is not None:

@@ -10,7 +10,7 @@ from drawdown.recovery.repair.faults import all_faults, restart_faults, shown_ba
 from drawdown.recovery.repair.fixes import Fixes
 from drawdown.recovery.rewind import kept_batches
 from drawdown.recovery.sink.ahead import can_go_back
-from drawdown.recovery.sink.back import nearest_stop
+from drawdown.recovery.sink.reset import nearest_stop
 from drawdown.recovery.snapshots import snapshots
 from drawdown.workspace import Generation
 

@@ -76,7 +76,7 @@ def _runs_again(generation: Generation, fault: CheckpointFault) -> bool:
 
 
 def shown_batches(generation: Generation, *, settled: bool = False) -> dict[StagedTable, int]:
-    """Return the last batch of which output and quarantine contain anything, -1 for none.
+    """Return the last batch with rows in the output, and in the quarantine; -1 for none.
 
     A sink that cannot be asked is assumed to contain every recorded batch.
 
@@ -113,7 +113,7 @@ def _look_into_ledger(generation: Generation) -> int:
             "sink.broker",
             f"the ledger of the sink cannot be read: {cause.args[0].str()}",
             where=broker.bootstrap_servers,
-            do="look at the broker, then try again",
+            do="check the broker, then try again",
         ) from None
 
 

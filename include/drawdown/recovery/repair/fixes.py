@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,15 @@ from drawdown.recovery.sink.log_entries import sink_entry
 from drawdown.workspace import Generation
 
 _REPLAYED = (None, "staged", "committed", "passed")
+
+
+@dataclass(frozen=True)
+class _OffsetFile:
+    """What a rewritten offset file takes over from another batch's: version line, metadata, source names."""
+
+    version: str
+    metadata: Mapping[str, Any]
+    sources: Sequence[str]
 
 
 @dataclass(frozen=True)
@@ -104,8 +113,7 @@ class Fixes:
     # Offsets
 
     def _offsets(self, fault: CheckpointFault) -> Fix | None:
-        batch = fault.number
-        assert batch is not None
+        batch = fault.entry
         content = self._offsets_again(batch)
         if content is not None:
             says = f"batch {batch}: rewritten with the offsets from the metastore"
@@ -122,19 +130,19 @@ class Fixes:
         watermark = 0 if batch == 0 else self._left_by(batch - 1)
         if noted is None or neighbour is None or watermark is None:
             return None
-        first, metadata, names = neighbour
-        if len(names) != len(noted.offsets_to):
+        if len(neighbour.sources) != len(noted.offsets_to):
             return None
-        metadata = {**metadata, "batchWatermarkMs": watermark, "batchTimestampMs": self._planned_at(batch)}
+        times = {"batchWatermarkMs": watermark, "batchTimestampMs": self._planned_at(batch)}
+        metadata = {**neighbour.metadata, **times}
         offsets = [
             "-" if each is None else json.dumps(each, separators=(",", ":")) for each in noted.offsets_to
         ]
-        if first == "v2":
-            offsets = [f"{name}:{text}" for name, text in zip(names, offsets, strict=True)]
-        return "\n".join([first, json.dumps(metadata, separators=(",", ":")), *offsets]).encode()
+        if neighbour.version == "v2":
+            offsets = [f"{name}:{text}" for name, text in zip(neighbour.sources, offsets, strict=True)]
+        return "\n".join([neighbour.version, json.dumps(metadata, separators=(",", ":")), *offsets]).encode()
 
-    def _neighbour(self, batch: int) -> tuple[str, dict[str, Any], list[str]] | None:
-        """Return version line, metadata and source names of the nearest readable offset file."""
+    def _neighbour(self, batch: int) -> _OffsetFile | None:
+        """Return the nearest readable offset file of another batch."""
         others = sorted(self._files.offset_batches(), key=lambda n: abs(n - batch))
         for other in others:
             if other == batch:
@@ -144,7 +152,8 @@ class Fixes:
             except RefusedError:
                 continue
             content = self._generation.storage.read_bytes(f"{self._path}/offsets/{other}")
-            return content.decode().partition("\n")[0].strip(), entry.metadata, list(entry.by_source)
+            version = content.decode().partition("\n")[0].strip()
+            return _OffsetFile(version, entry.metadata, list(entry.by_source))
         return None
 
     def _planned_at(self, batch: int) -> int:
@@ -175,8 +184,7 @@ class Fixes:
     # Commits
 
     def _commits(self, fault: CheckpointFault) -> Fix | None:
-        batch = fault.number
-        assert batch is not None
+        batch = fault.entry
         watermark = self._watermark_after(batch)
         if watermark is not None and self._plain_commits(batch):
             content = f'v1\n{{"nextBatchWatermarkMs":{watermark}}}'.encode()
@@ -227,8 +235,7 @@ class Fixes:
     # Logs of files, state
 
     def _sources(self, fault: CheckpointFault) -> Fix | None:
-        entry, source = fault.number, fault.path.split("/")[-2]
-        assert entry is not None
+        entry, source = fault.entry, fault.path.split("/")[-2]
         if not fault.needed:
             says = f"entry {entry}: removed; a compacted entry contains its lines"
             return Fix(fault, says, remove=(fault.path,))
@@ -272,13 +279,12 @@ class Fixes:
         return None
 
     def _sink(self, fault: CheckpointFault) -> Fix | None:
-        assert fault.number is not None
         content = sink_entry(self._generation, fault.path.rpartition("/")[2])
         if content is not None:
-            says = f"entry {fault.number}: rewritten with the files from the metastore"
+            says = f"entry {fault.entry}: rewritten with the files from the metastore"
             return Fix(fault, says, write={fault.path: content})
-        if self._committed is None or fault.number > self._committed:
-            says = f"entry {fault.number}: removed; the batch is not committed and will be rewritten"
+        if self._committed is None or fault.entry > self._committed:
+            says = f"entry {fault.entry}: removed; the batch is not committed and will be rewritten"
             return Fix(fault, says, remove=(fault.path,))
         return None
 

@@ -102,5 +102,5 @@ def _behind(pipeline: Pipeline, what: str, live: int, table: StagedTable, again:
         f"the {which} of {pipeline.name} says that {what}, but the metastore has no record of it: its live"
         f" generation is {live}",
         where=f"pipeline {pipeline.name}, generation {live}",
-        do=f"put a newer copy of the metastore back, if there is one; otherwise {otherwise}",
+        do=f"restore a newer copy of the metastore, if you have one; otherwise {otherwise}",
     )

@@ -29,8 +29,8 @@ class Marker:
     """How far a pipeline has published; each transaction writes one marker along with its rows.
 
     Attributes:
-        batch: the last batch of which readers see any row; -1 before the first.
-        file: the name of that batch's last file of which readers see any row.
+        batch: the last batch with rows that readers see; -1 before the first.
+        file: the name of that batch's last file with rows that readers see.
         rows: how many rows of that file readers see.
         whole: whether readers see the whole batch.
         epoch: the epoch of the lease under which the marker was written.

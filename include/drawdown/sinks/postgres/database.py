@@ -71,7 +71,7 @@ def _own_error(cause: psycopg.Error, where: str) -> DrawdownError:
     if state[:2] in ("08", "28", "3D", "53", "57", "58", "25"):
         return SourceError(
             "sink.unreachable",
-            f"the database of the sink refused or broke off: {said}",
+            f"the database of the sink refused or closed the connection: {said}",
             where=where,
             do="check that the server runs, and address and login in `databases:` of include/project.yaml,"
             " then run again: the staged rows are kept",

@@ -26,8 +26,8 @@ _STATIC = WHOLE.of("versionAsOf") | TEXT.of("timestampAsOf")
 # Options by which a stream's rows differ from the table's; startingVersion: 0 gives all rows.
 _NOT_THE_TABLE: Mapping[str, str] = {
     "readChangeFeed": "that has no changes",
-    "startingVersion": "that has the rows of before, too",
-    "startingTimestamp": "that has the rows of before, too",
+    "startingVersion": "that has the earlier rows, too",
+    "startingTimestamp": "that has the earlier rows, too",
     "excludeRegex": "that has the rows of all files",
 }
 

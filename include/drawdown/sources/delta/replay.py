@@ -47,7 +47,7 @@ def version_to_read(of: ReplayedSource) -> int | None:
         said = str(cause).splitlines()[0]
         raise SourceError(
             "source.unreadable", f"the Delta table of {whose} cannot be read: {said}", where=path,
-            do="look whether it was moved or deleted",
+            do="check whether it was moved or deleted",
         ) from None  # fmt: skip
     if half:
         raise _refused(

@@ -78,7 +78,7 @@ def arrivals(
         elif then is None:
             too_old.append(info)
         elif not names_only and differs(info, marks.get(path) or FileMark(info.size, then)):
-            # By name alone, files of the same name in two folders cannot be told apart.
+            # By name alone, files of the same name in two folders look the same.
             rewritten.append(info)
     tolerated = now_ms + CLOCK_SKEW_MS
     settle_ms = source.settle.delta.total_seconds() * 1_000 if source.settle else 0

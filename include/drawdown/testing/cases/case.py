@@ -145,6 +145,6 @@ def _require_expectations(case: Case, document: Document) -> None:
                 "test.nothing-expected",
                 f"there is no wave{wave}.expected.csv or wave{wave}.expected.jsonl beside the case",
                 where=document.where(("waves", wave - 1)),
-                do="write the rows that the output must hold after this wave; the names of columns suffice "
-                "where it must be empty",
+                do="write the rows that the output must hold after this wave; only the names of "
+                "columns if it must be empty",
             )

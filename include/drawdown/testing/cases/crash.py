@@ -44,7 +44,7 @@ def points(only: Sequence[str]) -> list[str]:
                 "test.no-point",
                 f"{point!r} is not a fault point; {did_you_mean(point, known)}",
                 where="--at",
-                do="leave it out to strike at every point",
+                do="leave it out to kill at every point",
             )
     return [point for point in known if not only or point in only]
 
@@ -94,9 +94,9 @@ def refuse_unreached(results: Sequence[Result], named: Sequence[str]) -> None:
     if missed := [point for point in wanted if point not in killed]:
         raise DrawdownError(
             "test.not-reached",
-            f"no wave of any case came to {', '.join(missed)}, so nothing was killed there",
+            f"no wave of any case reached {', '.join(missed)}, so nothing was killed there",
             where=", ".join(sorted({f"{result.pipeline}/{result.case}" for result in results})),
-            do="let a wave bring rows that come to it; or name other points with --at",
+            do="add a wave whose rows reach it, or name other points with --at",
         )
 
 

@@ -41,7 +41,7 @@ def sink_rows(
         if sink.format != "kafka"
         else "the rows name their topics, so it is not known which ones to read",
         where=f"include/pipelines/{pipeline.name}/tests",
-        do="remove the expected rows (what is quarantined is compared all the same),"
+        do="remove the expected rows (the quarantine is still compared),"
         " or test the transform with `format: memory`",
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from drawdown.testing.cases.case_rows import Difference, Row
 from drawdown.testing.cases.running import Result
@@ -34,7 +35,8 @@ _FILES = {"output": "expected", "quarantine": "quarantine"}
 def _of_table(wave: int, found: Difference) -> Iterator[str]:
     missing, unexpected = len(found.missing), len(found.unexpected)
     yield f"after wave {wave} the {found.table} differs: {missing} missing, {unexpected} unexpected"
-    near, alone_missing, alone_unexpected = _paired(found.missing, found.unexpected)
+    pairs = _paired(found.missing, found.unexpected)
+    near = pairs.near
     for wanted, there in near[:_SHOWN]:
         columns = list(zip(found.columns, wanted, there, strict=True))
         yield from _wrapped("  ~ ", _named([(n, w) for n, w, t in columns if w == t]) or "one row")
@@ -42,17 +44,24 @@ def _of_table(wave: int, found: Difference) -> Iterator[str]:
             if value != instead:
                 yield from _wrapped("      ", f"{name}: expected {_text(value)}, found {_text(instead)}")
     left = max(_SHOWN - len(near), 0)
-    for sign, rows in (("- missing: ", alone_missing), ("+ unexpected: ", alone_unexpected)):
+    for sign, rows in (("- missing: ", pairs.missing), ("+ unexpected: ", pairs.unexpected)):
         for row in rows[:left]:
             yield from _wrapped(f"  {sign}", _named(list(zip(found.columns, row, strict=True))))
-    hidden = len(near[_SHOWN:]) + len(alone_missing[left:]) + len(alone_unexpected[left:])
+    hidden = len(near[_SHOWN:]) + len(pairs.missing[left:]) + len(pairs.unexpected[left:])
     if hidden:
         yield f"  and {hidden} more"
 
 
-def _paired(
-    missing: Sequence[Row], unexpected: Sequence[Row]
-) -> tuple[list[tuple[Row, Row]], list[Row], list[Row]]:
+@dataclass(frozen=True)
+class _Paired:
+    """Pairs of an expected row and the one found instead, and the rows left over on each side."""
+
+    near: list[tuple[Row, Row]]
+    missing: list[Row]
+    unexpected: list[Row]
+
+
+def _paired(missing: Sequence[Row], unexpected: Sequence[Row]) -> _Paired:
     """Pair rows that agree in at least half of their columns, by the best match; return the others too."""
     near, alone, left = [], [], list(unexpected)
     for wanted in missing[: 20 * _SHOWN]:
@@ -62,7 +71,7 @@ def _paired(
             left.remove(best)
         else:
             alone.append(wanted)
-    return near, [*alone, *missing[20 * _SHOWN :]], left
+    return _Paired(near, [*alone, *missing[20 * _SHOWN :]], left)
 
 
 def _alike(one: Row, other: Row) -> int:

@@ -44,7 +44,7 @@ transaction.state.log.min.isr=1
 transaction.state.log.num.partitions=1
 share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
-# A test's consumer is alone in its group: nobody to wait for.
+# A test's consumer is alone in its group: there is no other one to wait for.
 group.initial.rebalance.delay.ms=0
 num.partitions=1
 num.network.threads=2

@@ -126,7 +126,7 @@ class PostgresServer:
                         "postgres.timeout",
                         f"no answer within {START_TIMEOUT:.0f} s: {last_lines(self._background.log)}",
                         where=str(self._background.log),
-                        do="look whether this machine is out of memory or of disk",
+                        do="check whether this machine is out of memory or disk space",
                     ) from error
                 time.sleep(0.05)
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ from drawdown.spec import load_pipeline, load_project
 from drawdown.values.text import counted
 
 if TYPE_CHECKING:
+    from drawdown.held.decide import Choice, Decision
     from drawdown.metastore.records import HeldSlice
 
 Batch = Annotated[
@@ -25,18 +27,24 @@ Batch = Annotated[
 
 def release(name: Name, why: Why, by: By = None, batch: Batch = None, as_json: Json = False) -> None:
     """Publish a held slice unchanged, and the batches that wait behind it. Needs no Spark."""
-    _decide("release", name, why, by, batch, as_json)
+    _decide(name, _decision("release", by, why), batch, as_json)
 
 
 def discard(name: Name, why: Why, by: By = None, batch: Batch = None, as_json: Json = False) -> None:
     """Drop a held slice: its rows are deleted and not read again. Publishes the batches behind it."""
-    _decide("discard", name, why, by, batch, as_json)
+    _decide(name, _decision("discard", by, why), batch, as_json)
 
 
-def _decide(choice: str, name: str, why: str, by: str | None, batch: int | None, as_json: bool) -> None:
+def _decision(choice: Choice, by: str | None, why: str) -> Decision:
     from drawdown.application import new_run_id
-    from drawdown.held.decide import Decision, decide
+    from drawdown.held.decide import Decision
     from drawdown.metastore import this_process
+
+    return Decision(choice, new_run_id(), this_process(), by or getpass.getuser(), why)
+
+
+def _decide(name: str, decision: Decision, batch: int | None, as_json: bool) -> None:
+    from drawdown.held.decide import decide
     from drawdown.plan.version_in_use import in_use
     from drawdown.workspace import Workspace
 
@@ -45,14 +53,9 @@ def _decide(choice: str, name: str, why: str, by: str | None, batch: int | None,
     project = collect(project, [pipeline])
     with Workspace.open(project) as workspace:
         pipeline = in_use(workspace, pipeline)
-        decision = Decision(
-            "release" if choice == "release" else "discard",
-            new_run_id(),
-            this_process(),
-            by or getpass.getuser(),
-            why,
-            None if batch is None else _key(workspace.metastore.held_slices(name), name, batch),
-        )
+        if batch is not None:
+            key = _key(workspace.metastore.held_slices(name), name, batch)
+            decision = replace(decision, key=key)
         decided = decide(workspace, pipeline, decision)
     if as_json:
         return print_json(
@@ -63,7 +66,7 @@ def _decide(choice: str, name: str, why: str, by: str | None, batch: int | None,
                 "published_rows": decided.published.rows,
             }
         )
-    word = "released" if choice == "release" else "discarded"
+    word = "released" if decision.choice == "release" else "discarded"
     out().print(
         f"[green]✓[/] {word} {counted(decided.rows, 'row')} of {counted(len(decided.batch_ids), 'batch')};"
         f" {counted(decided.published.rows, 'row')} became visible"

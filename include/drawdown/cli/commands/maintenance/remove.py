@@ -23,8 +23,8 @@ def remove(
     """
     from drawdown.application import new_run_id
     from drawdown.metastore import this_process
-    from drawdown.upkeep.removed import refuse, removed_pipelines
-    from drawdown.upkeep.removed import remove as delete
+    from drawdown.upkeep.removed_pipelines import refuse, removed_pipelines
+    from drawdown.upkeep.removed_pipelines import remove as delete
     from drawdown.workspace import Workspace
 
     project = load_project()
@@ -32,7 +32,7 @@ def remove(
         refuse(workspace, name)
         if not yes:
             [left] = [each for each in removed_pipelines(workspace) if each.name == name]
-            question = f"{left}\nDelete all of it, for good?"
+            question = f"{left}\nDelete all of this permanently?"
             confirm(question, "remove.unasked", f"drawdown remove {name} --yes")
         done = delete(workspace, name, new_run_id(), this_process())
     out().print(

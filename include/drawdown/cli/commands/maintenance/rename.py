@@ -22,8 +22,8 @@ def rename(
 ) -> None:
     """Give a pipeline's checkpoint, history, leases, held slices, rebuilds and quarantine to its new name.
 
-    First rename its folder, and write `first_name: OLD` into its pipeline.yaml: the sink goes on to know its
-    batches by that. Cut off half-way, the same command completes it.
+    First rename its folder, and write `first_name: OLD` into its pipeline.yaml: the sink still knows its
+    batches by that name. If it is interrupted, the same command completes it.
     """
     from drawdown.application import new_run_id
     from drawdown.metastore import this_process

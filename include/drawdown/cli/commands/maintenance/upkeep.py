@@ -33,7 +33,7 @@ def upkeep(
     from drawdown.application.watcher import Report
     from drawdown.upkeep import tidy_all
     from drawdown.upkeep.leftovers import tidy_machine
-    from drawdown.upkeep.removed import removed_pipelines
+    from drawdown.upkeep.removed_pipelines import removed_pipelines
     from drawdown.workspace import Workspace
 
     project = load_project()

@@ -8,6 +8,6 @@ down_revision = "0001"
 
 
 def upgrade() -> None:
-    """Nobody counted them in records of before."""
+    """Earlier records did not count them."""
     for table in ("runs", "batches"):
         op.add_column(table, sa.Column("duplicates", sa.BigInteger, nullable=False, server_default="0"))

@@ -1,4 +1,4 @@
-"""Rows without a session, counted in runs and batches; those of before were not counted and stand as 0."""
+"""Rows without a session, counted in runs and batches; earlier records did not count them and have 0."""
 
 import sqlalchemy as sa
 from alembic import op

@@ -8,6 +8,6 @@ down_revision = "0003"
 
 
 def upgrade() -> None:
-    """Records of before have lost nothing that anybody counted."""
+    """Earlier records counted no losses."""
     for table in ("runs", "batches"):
         op.add_column(table, sa.Column("lost", sa.BigInteger, nullable=False, server_default="0"))

@@ -8,5 +8,5 @@ down_revision = "0006"
 
 
 def upgrade() -> None:
-    """Slices of before were not measured, and are no history."""
+    """Earlier slices were not measured and do not count as history."""
     op.add_column("verdicts", sa.Column("measures", sa.Text, nullable=False, server_default="{}"))

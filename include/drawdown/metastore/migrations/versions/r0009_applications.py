@@ -1,4 +1,4 @@
-"""What Spark applications asked for and used, and each run's share of it."""
+"""What Spark applications requested and used, and each run's share of it."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -8,7 +8,7 @@ down_revision = "0008"
 
 
 def upgrade() -> None:
-    """Of runs of before it is not known: their `application` and `usage` stay NULL."""
+    """Earlier runs keep NULL in `application` and `usage`: their application is unknown."""
     op.create_table(
         "applications",
         sa.Column("application_id", sa.Text, primary_key=True),

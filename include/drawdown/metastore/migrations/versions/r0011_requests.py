@@ -13,7 +13,7 @@ _AT_ONCE = 1_000
 
 
 def upgrade() -> None:
-    """Of runs of before it is in what they say of their origin."""
+    """Earlier runs have it in their origin."""
     op.add_column("runs", sa.Column("request", sa.Text))
     runs = sa.table("runs", *(sa.column(name) for name in ("run_id", "origin", "request")))
     conn = op.get_bind()

@@ -8,5 +8,5 @@ down_revision = "0011"
 
 
 def upgrade() -> None:
-    """Of holders of before nothing is known: their leases keep their time."""
+    """The processes of earlier holders are unknown: their leases stay until they expire."""
     op.add_column("leases", sa.Column("process", sa.Text))

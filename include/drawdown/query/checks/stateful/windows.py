@@ -28,7 +28,7 @@ def _in_update_mode() -> PlanVerdict:
         "refused",
         "window.session-update",
         "session windows are not supported in update mode: a session that a new row lengthens or joins to"
-        " another is a new row, and what was written of the old ones would stay",
+        " another is a new row, and rows written for the old ones would stay",
         do="set `mode: append`, which emits each session once, when it is closed; or `mode: complete`",
         about="session_window",
     )

@@ -30,18 +30,18 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
 from drawdown.metastore.operations.pruning import prune_records, strip_values
 from drawdown.metastore.records import Change, ChangeKind, Lease, Run, RunState, StagedTable
-from drawdown.plan.readers import Readers
+from drawdown.plan.table_readers import Readers
 from drawdown.quarantine import other_bytes
 from drawdown.recovery.prune import Pruned, prunable, remove
-from drawdown.recovery.repair.behind import refuse_older_metastore
 from drawdown.recovery.repair.faults import restart_faults
+from drawdown.recovery.repair.older_metastore import refuse_older_metastore
 from drawdown.sinks.locations import output_uri, quarantine_uri
 from drawdown.spec import Pipeline
 from drawdown.storage import FileInfo
 from drawdown.upkeep.compaction import Compacted, compact
-from drawdown.upkeep.expiry import expired, remove_expired
+from drawdown.upkeep.expired_rows import expired, remove_expired
 from drawdown.upkeep.leftovers import leftovers
-from drawdown.upkeep.needed import Needed, oldest_needed
+from drawdown.upkeep.needed_versions import Needed, oldest_needed
 from drawdown.upkeep.retention import retention_of
 from drawdown.upkeep.vacuum import unneeded_files
 from drawdown.values.text import counted

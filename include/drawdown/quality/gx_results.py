@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from drawdown.quality.plain import plain
+from drawdown.quality.json_values import plain
 
 if TYPE_CHECKING:
     from great_expectations.core import ExpectationValidationResult

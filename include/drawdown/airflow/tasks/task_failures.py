@@ -10,8 +10,7 @@ import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from airflow.sdk import BaseOperator, RetryPolicy
-from airflow.sdk.definitions.retry_policy import RetryDecision
+from airflow.sdk import BaseOperator, RetryDecision, RetryPolicy
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from drawdown.errors import DrawdownError
@@ -61,7 +60,7 @@ def plainly(method: _Method) -> _Method:
     """
 
     @functools.wraps(method)
-    def told(operator: _Operator, *about: Any, **more: Any) -> Any:
+    def failing_plainly(operator: _Operator, *about: Any, **more: Any) -> Any:
         try:
             return method(operator, *about, **more)
         except (AirflowFailException, WorthRetrying) as error:
@@ -71,4 +70,4 @@ def plainly(method: _Method) -> _Method:
         operator.log.error("%s", sentence)
         raise TaskFailed(sentence, permanent=permanent)
 
-    return told
+    return failing_plainly

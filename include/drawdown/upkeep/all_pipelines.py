@@ -7,10 +7,10 @@ from typing import Any
 
 from drawdown.errors import DrawdownError
 from drawdown.metastore import this_process
-from drawdown.plan.readers import Readers
+from drawdown.plan.table_readers import Readers
 from drawdown.plan.version_in_use import in_use
 from drawdown.spec import Pipeline
-from drawdown.upkeep.tidy import Tidied, UpkeepRequest, tidy
+from drawdown.upkeep.one_pipeline import Tidied, UpkeepRequest, tidy
 from drawdown.workspace import Workspace
 
 

@@ -122,7 +122,7 @@ def refuse_readers(generation: Generation, last: int, again: str) -> None:
             where=f"pipeline {name}, generation {generation.number}",
             do=f"`{again} --yes`, then `drawdown run {name}` and "
             + ", ".join(f"`drawdown rebuild start {reader}`" for reader in readers)
-            + ", which reads the table in its then current state",
+            + ", which reads the table as it is then",
         )
 
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.delta.log import TableLog
 from drawdown.metastore.records import StagedTable
-from drawdown.plan.readers import Readers
+from drawdown.plan.table_readers import Readers
 from drawdown.recovery.request import time_of
 from drawdown.recovery.snapshots import snapshot_names
 from drawdown.workspace import Generation
