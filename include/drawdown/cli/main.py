@@ -75,6 +75,7 @@ app = Commands(
     cls=Drawdown,
     help=_HELP,
     epilog=_EPILOG,
+    add_completion=True,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

@@ -53,8 +53,8 @@ def init(
     """Create a working pipeline: spec, transform, quality, a test, and an input file.
 
     With a sample it infers columns, watermark, key and first expectations, and runs the new test.
-    Outside a project it also creates the project: include/project.yaml, dags/drawdown.py, jobs, a CI
-    workflow, and requirements.txt and .gitignore if they are missing.
+
+    Outside a project it also creates the project around it: include/project.yaml, dags, jobs, a CI workflow.
     """
     _check_name(name)
     root, is_new = _root()

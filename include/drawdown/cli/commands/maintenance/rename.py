@@ -11,6 +11,7 @@ import typer
 from drawdown.cli.arguments import By, MaybeWhy
 from drawdown.cli.screen import out
 from drawdown.credentials import collect
+from drawdown.errors import SpecError
 from drawdown.spec import load_pipeline, load_project
 
 
@@ -27,12 +28,20 @@ def rename(
     """
     from drawdown.application import new_run_id
     from drawdown.metastore import this_process
-    from drawdown.recovery.rename import KIND
+    from drawdown.recovery.rename import KIND, refuse_folder
     from drawdown.recovery.rename import rename as give_name
     from drawdown.recovery.request import RecoveryRequest
     from drawdown.workspace import Workspace
 
     project = load_project()
+    if old == new:
+        raise SpecError(
+            "cli.usage",
+            f"{old} is both the old and the new name",
+            where="drawdown rename",
+            do="name the pipeline's name until now, then the name of its folder",
+        )
+    refuse_folder(project, old, new)
     pipeline = load_pipeline(project, new)
     request = RecoveryRequest(KIND, new_run_id(), this_process(), by or getpass.getuser(), why)
     with Workspace.open(project) as workspace:
