@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from drawdown.cli.arguments import By, MaybeWhy
-from drawdown.cli.screen import out
+from drawdown.cli.arguments import By, Json, MaybeWhy
+from drawdown.cli.screen import out, print_json
 from drawdown.credentials import collect
 from drawdown.errors import SpecError
 from drawdown.spec import load_pipeline, load_project
@@ -20,6 +20,7 @@ def rename(
     new: Annotated[str, typer.Argument(metavar="NEW", show_default=False)],
     why: MaybeWhy = "",
     by: By = None,
+    as_json: Json = False,
 ) -> None:
     """Give a pipeline's checkpoint, history, leases, held slices, rebuilds and quarantine to its new name.
 
@@ -46,4 +47,6 @@ def rename(
     request = RecoveryRequest(KIND, new_run_id(), this_process(), by or getpass.getuser(), why)
     with Workspace.open(project) as workspace:
         give_name(replace(workspace, project=collect(project, [pipeline])), pipeline, old, request)
-    out().print(f"[green]✓[/] {old} is {new} now", highlight=False)
+    if as_json:
+        return print_json({"run_id": request.run_id, "from": old, "to": new})
+    return out().print(f"[green]✓[/] {old} is {new} now", highlight=False)
