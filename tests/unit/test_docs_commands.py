@@ -1,4 +1,4 @@
-"""Every command that a page or the remedy of an error names is one that the command line takes."""
+"""Every command that a page names is one that the command line takes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from drawdown.cli.main import Drawdown
-from drawdown.error_registry import error_entries
 from tests.unit.test_docs import PAGES
 
 _PLACEHOLDER = re.compile(r"\.\.\.|…|\[|\]|\|")
@@ -51,13 +50,6 @@ def wrong_in(line: str) -> str | None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_commands_of_a_page_are_taken(page: Path) -> None:
     assert [(line, wrong) for line in commands_of(page.read_text()) if (wrong := wrong_in(line))] == []
-
-
-def test_commands_of_remedies_are_taken() -> None:
-    said = [text for each in error_entries().values() for text in (each.meaning, each.remedy)]
-    lines = [line for text in said for line in commands_of(text.replace("\n", " "))]
-    assert len(lines) > 100
-    assert [(line, wrong) for line in lines if (wrong := wrong_in(line))] == []
 
 
 def test_a_command_that_is_not_taken_is_found() -> None:
