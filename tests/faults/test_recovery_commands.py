@@ -78,7 +78,7 @@ def test_show_and_verify_say_what_is_there_and_touch_nothing(drained: tuple[Sand
     assert shown["sources"] == {"events": {"logOffset": 3}}
     assert shown["metastore"]["last_batch"] == last
     assert shown["metastore"]["batches"] == {"published": last + 1}
-    assert shown["sink"] == {"output": last, "quarantine": -1}
+    assert shown["sink"] == {"output": last, "quarantine": None}
     assert {(s["operator"], s["partition"], s["newest_version"]) for s in shown["stores"]} == {
         (0, 0, last + 1),
         (0, 1, last + 1),

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from drawdown.cli.main import app
 from drawdown.errors import DrawdownError
-from drawdown.metastore import Metastore
+from drawdown.metastore import Metastore, this_process
 from drawdown.metastore.records import Run
 from tests.support.command_line import answer
 
@@ -85,6 +85,15 @@ def test_a_log_on_another_machine_is_named(project: Path) -> None:
     assert "worker-7" in error.what
     assert error.where.endswith("task_id=drain/attempt=2.log")
     assert "/dags/sales/runs/manual__1/tasks/drain" in error.do
+
+
+def test_a_run_that_ended_before_spark_started_has_no_log(project: Path) -> None:
+    with Metastore.open(f"sqlite:///{project}/m.db") as metastore:
+        metastore.start_run(Run("r1", "sales", holder=this_process(), origin={"command": "drawdown run"}))
+        metastore.finish_run("r1", "failed", error={"id": "storage.moved", "what": "", "where": "", "do": ""})
+    error = refusal("sales")
+    assert (error.id, error.exit_code) == ("logs.none", 2)
+    assert error.do == "drawdown runs sales --id r1"
 
 
 def test_a_run_that_is_not_there_is_refused_with_the_nearest(project: Path) -> None:

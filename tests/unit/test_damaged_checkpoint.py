@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
+from drawdown.application import SparkApplication
 from drawdown.checkpoint import MARKS
+from drawdown.drain.before_spark import refuse_before_spark
 from drawdown.errors import RefusedError
-from drawdown.metastore import Metastore
+from drawdown.metastore import Metastore, this_process
 from drawdown.recovery.overview import overview
 from drawdown.recovery.repair.advice import refuse_torn, torn_error
 from drawdown.recovery.repair.faults import all_faults
@@ -79,6 +82,28 @@ def generation(upgraded: Path, tmp_path: Path) -> Iterator[Generation]:
     project = load_project(Path(shutil.copytree(upgraded, tmp_path / "project")))
     with Workspace.open(project) as workspace:
         yield Generation.of(workspace, load_pipeline(project, "clicks"))
+
+
+def test_a_drain_refuses_it_before_spark_starts_and_leaves_a_record(generation: Generation) -> None:
+    def no_spark() -> dict[str, str]:
+        raise AssertionError("Spark was about to start")
+
+    _damage(generation, "offsets/3", _garbage)
+    application = SparkApplication(generation.workspace, no_spark, {"command": "drawdown run"})
+    [report] = application.drain_all([generation.pipeline])
+    assert report.error is not None
+    assert report.error.id == "checkpoint.torn"
+    [run, *_] = generation.metastore.runs("clicks", limit=1)
+    assert (run.state, run.error and run.error["id"]) == ("failed", "checkpoint.torn")
+
+
+def test_a_run_that_is_active_may_still_change_it(generation: Generation) -> None:
+    _damage(generation, "offsets/3", _garbage)
+    lease = generation.metastore.acquire("clicks", this_process(), "r1", timedelta(minutes=1))
+    refuse_before_spark(generation)
+    generation.metastore.release(lease)
+    with pytest.raises(RefusedError, match=r"checkpoint\.torn"):
+        refuse_before_spark(generation)
 
 
 def _damage(generation: Generation, path: str, damage: Damage) -> Path:

@@ -108,7 +108,8 @@ def _is_command(words: list[str]) -> bool:
 
 
 def test_every_id_is_named_by_a_test() -> None:
-    said = "\n".join(file.read_text() for file in TESTS.rglob("*.py") if file != Path(__file__))
+    files = [*TESTS.rglob("*.py"), *(TESTS / "fixtures" / "bad_input").glob("*.yaml")]
+    said = "\n".join(file.read_text() for file in files if file != Path(__file__))
     said = said.replace("\\.", ".")  # as `match=` has them
     named = set(re.findall(r"(?<![\w.-])[a-z]+\.[a-z0-9-]*[a-z0-9](?![\w-])", said))
     assert set(ENTRIES) - named == set(), "a test has to bring each of these about"

@@ -14,9 +14,6 @@ from drawdown.spec import ConnectionCluster, LocalCluster, Project, StandaloneCl
 from drawdown.spec.reading.secrets import holds_a_secret
 
 KUBERNETES = "kind: kubernetes, image: i, service_account: spark, workers: 2"
-EMR = "kind: emr, instance_type: m, workers: 2"
-DATAPROC = "kind: dataproc, project_id: p, region: r, machine_type: m"
-SERVERLESS = "kind: emr-serverless, application: a1, workers: 2"
 
 
 def project(root: Path, *lines: str) -> Project:
@@ -46,78 +43,6 @@ def test_each_kind_has_its_own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert not isinstance(sized.workers, int)
     assert (sized.workers.min, sized.workers.each.amounts) == (1, {"files": 10, "bytes": 512 * 2**20})
     assert isinstance(remote, ConnectionCluster)
-
-
-@pytest.mark.parametrize(
-    ("profile", "id", "says"),
-    [
-        ("{kind: yarn}", "spec.wrong-value", "'local', 'standalone', 'connection'"),
-        ("{kind: [1]}", "spec.wrong-value", "kind"),
-        ("5", "spec.wrong-type", "big"),
-        ("{kind: standalone}", "spec.missing-key", "workers"),
-        ("{kind: standalone, workers: 0}", "spec.wrong-value", "workers"),
-        ("{kind: standalone, workers: many}", "spec.wrong-type", "a whole number"),
-        ("{kind: standalone, workers: 2, worker_coers: 2}", "spec.unknown-key", "'worker_cores'"),
-        ("{kind: standalone, workers: 2, master: 'local[2]'}", "spec.unknown-key", "master"),
-        ("{kind: standalone, workers: {max: 2}}", "spec.missing-key", "each"),
-        ("{kind: standalone, workers: {max: 2, each: {}}}", "spec.missing-key", "no unit"),
-        ("{kind: standalone, workers: {max: 2, each: {flies: 2}}}", "spec.unknown-key", "'files'"),
-        ("{kind: standalone, workers: {max: 2, min: 3, each: {files: 2}}}", "spec.contradiction", "min (3)"),
-        ("{kind: standalone, workers: 2, ttl: 2 hours}", "spec.contradiction", "execution_timeout"),
-        ("{kind: standalone, workers: 2, conf: {spark.x.token: y}}", "spec.secret", "big.conf.spark.x.token"),
-        *[
-            (
-                f"{{kind: standalone, workers: 2, conf: {{{key}: '{value}'}}}}",
-                "spec.secret",
-                f"big.conf.{key}",
-            )
-            for key, value in [
-                (
-                    "spark.driver.extraJavaOptions",
-                    "-Dfile.encoding=UTF-8 -Djavax.net.ssl.keyStorePassword=HUNTER2",
-                ),
-                ("spark.executor.extraJavaOptions", "-Dmy.api_key=HUNTER2"),
-                ("spark.driver.defaultJavaOptions", '-Dsasl="required password="HUNTER2";"'),
-                ("spark.executorEnv.PGPASSWORD", "HUNTER2"),
-                ("spark.appMasterEnv.MY_PRIVATE_KEY", "HUNTER2"),
-                ("spark.executorEnv.OPTIONS", "--auth-token HUNTER2"),
-                ("spark.executorEnv.DATABASE", "postgresql://me:HUNTER2@host/db"),
-                ("spark.hadoop.a.b", "org.x.PlainLoginModule required jaas=HUNTER2"),
-            ]
-        ],
-        (
-            f"{{{KUBERNETES}, application: {{driver: {{javaOptions: -Da.password=HUNTER2}}}}}}",
-            "spec.secret",
-            "driver.javaOptions",
-        ),
-        (
-            f"{{{KUBERNETES}, application: {{driver: {{env: [{{name: PGPASSWORD, value: HUNTER2}}]}}}}}}",
-            "spec.secret",
-            "value",
-        ),
-        (f"{{{EMR}, job_flow: {{Args: [--password HUNTER2]}}}}", "spec.secret", "Args"),
-        ("{kind: connection}", "spec.missing-key", "connection"),
-        ("{kind: connection, connection: c, workers: 2}", "spec.unknown-key", "workers"),
-        (f"{{{KUBERNETES}, conf: {{spark.executor.memory: 9g}}}}", "spec.no-effect", "worker_memory"),
-        (f"{{{KUBERNETES}, home: opt}}", "spec.wrong-value", "home"),
-        (f"{{{KUBERNETES}, application: {{mode: client}}}}", "spec.no-effect", "big.application.mode"),
-        (f"{{{KUBERNETES}, application: {{driver: {{memory: 1g}}}}}}", "spec.no-effect", "driver.memory"),
-        (f"{{{KUBERNETES}, application: {{hadoopConf: {{a.password: b}}}}}}", "spec.secret", "a.password"),
-        (f"{{{EMR}, job_flow: {{Instances: {{InstanceGroups: []}}}}}}", "spec.no-effect", "InstanceGroups"),
-        (f"{{{EMR}, job_flow: {{}}, idle: 30 seconds}}", "spec.wrong-value", "0:01:00"),
-        (f"{{{EMR}}}", "spec.missing-key", "job_flow"),
-        (f"{{{DATAPROC}, workers: 1}}", "spec.wrong-value", "at least 2"),
-        (f"{{{DATAPROC}, workers: {{max: 4, each: {{files: 1}}}}}}", "spec.wrong-value", "workers"),
-        (f"{{{SERVERLESS}, role: admin}}", "spec.wrong-value", "role"),
-    ],
-)
-def test_a_mistake_is_one_sentence_with_its_line(tmp_path: Path, profile: str, id: str, says: str) -> None:
-    with pytest.raises(SpecError) as caught:
-        project(tmp_path, "local: {}", f"big: {profile}")
-    assert (caught.value.id, caught.value.where) == (id, "include/project.yaml:3"), str(caught.value)
-    assert says in str(caught.value)
-    assert "also" not in str(caught.value)
-    assert "HUNTER2" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -11,10 +11,6 @@ from drawdown.errors import SpecError
 from drawdown.spec import Pipeline
 from tests.support.spec_folders import PIPELINE, QUALITY, SpecFolders, line_of
 
-OPTIONS = "options: {header: true, maxFilesPerTrigger: 20}"
-KAFKA = "format: kafka\n    schema: schemas/departures.ddl\n    "
-SOURCE = "format: csv\n    path: landing/departures\n    schema: schemas/departures.ddl\n    " + OPTIONS
-
 
 @pytest.fixture
 def folders(tmp_path: Path) -> SpecFolders:
@@ -79,117 +75,6 @@ def test_a_file_sink_is_published_direct_without_saying_so(folders: SpecFolders)
         pipeline="sources:\n  a: {format: text, path: landing}\nsink: {format: parquet, path: tables/a}\n"
     )
     assert folders.load().sink.publish == "direct"
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "id", "at", "says"),
-    [
-        ("owner:", "ownr:", "spec.unknown-key", "ownr", "'owner'"),
-        ("    path: landing", "    pth: landing", "spec.unknown-key", "pth: landing", "'path'"),
-        ("time_column", "time_colum", "spec.unknown-key", "time_colum", "'time_column'"),
-        ("delay: 2 hours, max_future", "delay: 2 hours, max_futur", "spec.unknown-key", "max_futur",
-         "max_future"),
-        ("maxFilesPerTrigger", "maxFilesPerTriger", "spec.unknown-option", "maxFilesPerTriger",
-         "maxFilesPerTrigger"),
-        ("header: true", "mode: DROPMALFORMED", "spec.unknown-option", "mode: DROP", "malformed"),
-        ("header: true", "maxBytesPerTrigger: 10m", "spec.contradiction", "maxBytes", "both"),
-        ("changelogCheckpointing", "changelogCheckpoint", "spec.unknown-option", "changelogCheckpoint",
-         "changelogCheckpointing"),
-        ("provider: rocksdb", "provider: hdfs", "spec.unknown-option", "rocksdb.change", "no effect"),
-        ("cluster: local", "conf: {spark.sql.streaming.minBatchToRetain: 5}", "spec.unknown-option",
-         "minBatchToRetain", "minBatchesToRetain"),
-        ("cluster: local", "conf: {spark.sql.shuffle.partitions: 5}", "spec.unknown-option",
-         "spark.sql.shuffle.partitions", "state.partitions"),
-        ("cluster: local", "conf: {spark.locality.wait: 5s}", "spec.unknown-option", "spark.locality.wait",
-         "cluster profile"),
-        ("cluster: local", "conf: {spark.sql.streaming.stateStore.minDeltasForSnapshot: 5}",
-         "spec.unknown-option", "minDeltasForSnapshot", "`state:`"),
-        ("cluster: local", "conf: {spark.sql.streaming.minBatchesToRetain: many}", "spec.wrong-type",
-         "minBatchesToRetain", "whole number"),
-        ("partitions: 4", "partitions: 4, maintenanceInterval: 5 minutes", "spec.wrong-type",
-         "maintenanceInterval", "10min"),
-        ("partitions: 4", "partitions: many", "spec.wrong-type", "partitions", "whole number"),
-        ("5 * * * *", "0 0 31 2 *", "spec.wrong-schedule", "31 2", "never occurs"),
-        ("partitions: 4", "partitions: true", "spec.wrong-type", "partitions", "whole number"),
-        ("partitions: 4", "partitions: 0", "spec.wrong-value", "partitions", "greater"),
-        ("header: true", "header: [1]", "spec.wrong-type", "header: [1]", "text, a number"),
-        ("delay: 2 hours", "delay: 2", "spec.wrong-type", "delay", "unit"),
-        ("delay: 2 hours", "delay: 2 months", "spec.wrong-duration", "delay", "duration"),
-        ("max_future: 1 day", "max_future: 0 days", "spec.wrong-duration", "max_future", "longer than zero"),
-        ("column: departed_at", "column: departed at", "spec.wrong-value", "column: departed at", "pattern"),
-        ("time_column: hour", "time_column: hour)--", "spec.wrong-value", "time_column", "pattern"),
-        ("mode: append", "mode: apend", "spec.wrong-value", "mode: apend",
-         "'append', 'update' or 'complete'"),
-        ("mode: append", "mode: update", "spec.missing-key", "mode: update", "needs keys"),
-        ("mode: append", "mode: update\n  keys: [hour, hours]", "spec.unknown-column", "keys:", "'hour'"),
-        ("time_column: hour", "time_column: huor", "spec.unknown-column", "time_column", "'hour'"),
-        ("mode: append", "keys: [hour]", "spec.no-effect", "keys", "has no keys"),
-        ("format: delta", "format: parquet", "spec.contradiction", "publish", "direct"),
-        ("publish: audited", "publish: direct\n  partition_by: [a, A]", "spec.contradiction",
-         "partition_by", "twice"),
-        ("  schema: schemas/hourly.ddl\n", "", "spec.missing-key", "sink:", "needs sink.schema"),
-        ("  time_column: hour\n", "", "spec.missing-key", "replay", "time_column"),
-        ("format: delta\n  path: tables/departures_hourly\n  schema: schemas/hourly.ddl\n  mode: append\n"
-         "  time_column: hour\n  publish: audited", "format: memory", "spec.contradiction", "replay",
-         "its rows disappear"),
-        ("mode: append", "mode: complete", "spec.contradiction", "replay", "single intervals"),
-        ("mode: append", "mode: update\n  keys: [origin]", "spec.contradiction", "replay",
-         "not among the keys"),
-        (SOURCE, "format: delta\n    path: a\n    options: {readChangeFeed: true}", "spec.contradiction",
-         "replay", "that has no changes"),
-        ("    path: landing/departures\n", "", "spec.missing-key", "departures:", "needs a path"),
-        ("static: true", "static: true, watermark: {column: a, delay: 1 day}", "spec.contradiction",
-         "airports", "static"),
-        ("static: true", "static: true, options: {maxFilesPerTrigger: 1}", "spec.unknown-option",
-         "airports", "no effect"),
-        ("cluster: local", "cluster: locl", "spec.unknown-cluster", "cluster: locl", "'local'"),
-        ("cluster: local", "watermark_policy: max", "spec.no-effect", "watermark_policy", "fewer than two"),
-        ("transform.sql", "other.sql", "spec.wrong-value", "transform: other", "transform.sql"),
-        ("transform.sql", "transform.py", "spec.file-missing", "transform: transform.py", "transform.py"),
-        ("schemas/hourly.ddl", "schemas/absent.ddl", "spec.file-missing", "schema: schemas/absent",
-         "absent.ddl"),
-        ("tags: [example]", "tags: example", "spec.wrong-type", "tags", "list"),
-        ("  departures:", "  Departures:", "spec.wrong-value", "Departures:", "pattern"),
-        ("landing/departures", "tables/departures_hourly/x", "spec.contradiction", "path: tables/",
-         "own files"),
-        (OPTIONS, "broker: default", "spec.no-effect", "broker", "no broker"),
-        (OPTIONS, "options: {cleanSource: archive}", "spec.contradiction", "options: {clean",
-         "sourceArchiveDir"),
-        (OPTIONS, "options: {cleanSource: archive, sourceArchiveDir: ../x}", "spec.wrong-path",
-         "sourceArchive", "storage root"),
-        (SOURCE, "format: delta\n    path: a\n    schema: schemas/departures.ddl", "spec.no-effect",
-         "schema: schemas/dep", "knows"),
-        (SOURCE, "format: json\n    path: a", "spec.missing-key", "departures:", "needs a schema"),
-        ("static: true", "static: true, settle: 1 minute", "spec.no-effect", "airports", "read completely"),
-        (SOURCE, "format: orc\n    path: a\n    schema: schemas/departures.ddl\n    policy: {drift: fail}",
-         "spec.no-effect", "policy", "name their columns"),
-        (SOURCE, KAFKA + "options: {subscribe: a}\n    value: string\n    policy: {rewritten: warn}",
-         "spec.no-effect", "policy", "no policy"),
-        (SOURCE, KAFKA + "path: landing\n    options: {subscribe: a}", "spec.no-effect", "path: landing",
-         "no path"),
-        (SOURCE, KAFKA + "options: {maxOffsetsPerTrigger: 5}", "spec.missing-key", "options",
-         "exactly one of"),
-        (SOURCE, KAFKA + "options: {subscribe: a, assign: b}", "spec.contradiction", "options",
-         "exactly one of"),
-        (SOURCE, KAFKA + "options: {subscribe: a, endingOffsets: latest}", "spec.unknown-option",
-         "endingOffsets", "no end"),
-        (SOURCE, KAFKA + "options: {subscribe: a}\n    broker: other", "spec.unknown-broker",
-         "broker: other", "'default'|known here: default"),
-        (SOURCE, KAFKA + "options: {subscribe: a}\n    value: string", "spec.no-effect",
-         "schema: schemas/dep", "no schema"),
-        (SOURCE, KAFKA + "options: {subscribe: a}\n    static: true", "spec.contradiction",
-         "static: true", "static"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_named_with_its_line(
-    folders: SpecFolders, old: str, new: str, id: str, at: str, says: str
-) -> None:
-    error = folders.refused(old, new)
-    text = PIPELINE.replace(old, new, 1)
-    assert error.id == id, str(error)
-    assert error.where == f"include/pipelines/hourly/pipeline.yaml:{line_of(text, at)}", str(error)
-    assert any(part in str(error) for part in says.split("|")), str(error)
-    assert error.do
 
 
 def test_all_mistakes_of_a_file_are_told_at_once(folders: SpecFolders) -> None:

@@ -79,36 +79,6 @@ def test_references_are_replaced_in_values_and_stay_text(
     assert (error.id, error.where) == ("spec.wrong-value", "include/project.yaml:2")
 
 
-@pytest.mark.parametrize(
-    ("project", "id", "line", "says"),
-    [
-        ("storage_root: a\nmetastore: ${DD_NOT_SET}\n", "spec.env-unset", 2, "DD_NOT_SET"),
-        ("storage_root: ${1X}\n", "spec.env-reference", 1, "${NAME}"),
-        ("storage_root: ${X\n", "spec.env-reference", 1, "${NAME}"),
-        ("storage_rot: a\n", "spec.unknown-key", 1, "'storage_root'"),
-        ("brokers:\n  default: {bootstrap_server: 'h:1'}\n", "spec.unknown-key", 2, "'bootstrap_servers'"),
-        ("brokers:\n  default: {bootstrap_servers: 'h'}\n", "spec.wrong-value", 2, "pattern"),
-        ("brokers:\n  default: {bootstrap_servers: 'h:1', security_protocol: SASL_SSL}\n",
-         "spec.missing-key", 2, "sasl"),
-        ("brokers:\n  default: {bootstrap_servers: 'h:1', username: me}\n", "spec.no-effect", 2, "no login"),
-        ("clusters:\n  local: {kind: yarn}\n", "spec.wrong-value", 2, "'local'"),
-        ("clusters:\n  local:\n    conf: {spark.my.password: x}\n", "spec.secret", 3, "visible"),
-        ("clusters:\n  local:\n    conf: {spark.sql.session.timeZone: CET}\n", "spec.no-effect", 3, "itself"),
-        ("lease_ttl: 60\n", "spec.wrong-type", 1, "unit"),
-        ("lease_ttl: 5 minutes\n", "spec.contradiction", 1, "lease"),
-        ("metastore: mysql://h/db\n", "spec.wrong-value", 1, "sqlite"),
-        ("metastore: 'sqlite:///:memory:'\n", "spec.wrong-value", 1, "sqlite"),
-        ("storage_root: http://h/x\n", "spec.wrong-value", 1, "s3"),
-    ],
-)  # fmt: skip
-def test_a_mistake_is_named_with_its_line(
-    folders: SpecFolders, project: str, id: str, line: int, says: str
-) -> None:
-    error = refused(folders, project)
-    assert (error.id, error.where) == (id, f"include/project.yaml:{line}"), str(error)
-    assert says in str(error)
-
-
 def test_pipelines_come_sorted_and_a_bad_one_does_not_hide_the_others(folders: SpecFolders) -> None:
     for name in ("c", "a"):
         folders.add(name)

@@ -39,33 +39,6 @@ def test_quotes_keep_text() -> None:
     assert parse("a: '5'\nb: \"true\"\n", "f").data == {"a": "5", "b": "true"}
 
 
-@pytest.mark.parametrize(
-    ("text", "id", "line"),
-    [
-        ("a: 1\nb: 2\na: 3\n", "spec.duplicate-key", 3),
-        ("a:\n  x: 1\n  x: 2\n", "spec.duplicate-key", 3),
-        ("a: &x 1\n", "spec.yaml-anchor", 1),
-        ("b: 1\na: *x\n", "spec.yaml-anchor", 2),
-        ("&k a: 1\n", "spec.yaml", 1),
-        ("a: !!python/object/apply:os.system [id]\n", "spec.yaml-tag", 1),
-        ("a: !!str 5\n", "spec.yaml-tag", 1),
-        ("a: 1\n---\nb: 2\n", "spec.yaml", 2),
-        ("a: 1\n b: 2\n", "spec.yaml", 2),
-        ("a: [1\n", "spec.yaml", 2),
-        ("? [a]\n: 1\n", "spec.yaml", 1),
-        ("- a\n", "spec.yaml", 1),
-        ("just text\n", "spec.yaml", 1),
-        ("", "spec.yaml", 1),
-        ("a: \x07\n", "spec.yaml", 1),
-        ("a: " + "[" * 30 + "]" * 30, "spec.yaml", 1),
-    ],
-)
-def test_what_is_no_plain_mapping_is_refused_with_its_line(text: str, id: str, line: int) -> None:
-    with pytest.raises(SpecError) as caught:
-        parse(text, "f.yaml")
-    assert (caught.value.id, caught.value.where) == (id, f"f.yaml:{line}")
-
-
 def test_a_duplicate_key_names_the_first_one() -> None:
     with pytest.raises(SpecError, match="first in line 1"):
         parse("a: 1\nb: 2\na: 3\n", "f.yaml")

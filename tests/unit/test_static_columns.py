@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from drawdown.errors import SpecError
 from drawdown.static_checks.check import static_error
-from tests.support.spec_folders import SpecFolders, line_of
+from tests.support.spec_folders import SpecFolders
 
 SOURCE = "id INT, name STRING, at TIMESTAMP, day DATE"
 PIPELINE = f"""\
@@ -60,59 +58,6 @@ def found(root: Path, pipeline: str = PIPELINE, quality: str = QUALITY) -> SpecE
 
 def test_a_right_folder_is_left_alone(tmp_path: Path) -> None:
     assert found(tmp_path) is None
-
-
-IN_THE_PIPELINE = [
-    (SOURCE, "id INT, at TIMESTMP", "schema.unreadable", "schema:", "did you mean 'TIMESTAMP'?"),
-    (SOURCE, "id INT, at DATETIME", "schema.unreadable", "schema:", "Spark calls it TIMESTAMP"),
-    (SOURCE, "id INT, name STRING, ID BIGINT", "schema.column-twice", "schema:", "ID twice"),
-    (SOURCE, "id INT; DROP TABLE out", "schema.unreadable", "schema:", "`;` cannot stand here"),
-    (SOURCE, "id INT) USING csv --", "schema.unreadable", "schema:", "`)` cannot stand here"),
-    (SOURCE, "id INT DEFAULT 1", "schema.unreadable", "schema:", "`DEFAULT` cannot stand here"),
-    (SOURCE, "at the moment", "schema.unreadable", "schema:", "`the` is no type of Spark"),
-    ("hour TIMESTAMP, n BIGINT", "hour TIMESTAMP n BIGINT", "schema.unreadable", "schema: hour", "`n`"),
-    ("column: at", "column: att", "spec.unknown-column", "column: att", "did you mean 'at'?"),
-    ("column: at", "column: name", "spec.watermark-type", "column: name", "which is STRING"),
-    ("column: at", "column: day", "spec.watermark-type", "column: day", "which is DATE"),
-]
-
-
-@pytest.mark.parametrize(("old", "new", "id", "line", "said"), IN_THE_PIPELINE)
-def test_a_mistake_in_the_pipeline(tmp_path: Path, old: str, new: str, id: str, line: str, said: str) -> None:
-    text = PIPELINE.replace(old, new, 1)
-    error = found(tmp_path, text)
-    assert error is not None, "nothing was found"
-    assert (error.id, error.where) == (id, f"include/pipelines/hourly/pipeline.yaml:{line_of(text, line)}")
-    assert said in str(error)
-
-
-IN_THE_QUALITY = [
-    ("check: name IS", "check: nam IS", "spec.unknown-column", "did you mean 'name'?"),
-    ("check: name IS NOT NULL", "check: name = 'a' AND", "rule.not-sql", "rule has_name"),
-    ("check: name IS NOT NULL", "check: (name IS NOT NULL", "rule.not-sql", "`(`"),
-    ("column: hour", "column: hours", "spec.unknown-column", "did you mean 'hour'?"),
-    ("column: hour", "column: name", "spec.unknown-column", "known here: hour, n"),
-    ("row_condition: n > 1", "row_condition: nn > 1", "spec.unknown-column", "nn"),
-    ("row_condition: n > 1", "row_condition: n >= ", "expectation.not-sql", "`>=`"),
-    ("column_list: [hour, n]", "column_list: [hour, m]", "spec.unknown-column", "'m'"),
-    ("unexpected: SELECT hour", "unexpected: SELECT hou", "spec.unknown-column", "did you mean 'hour'?"),
-    ("FROM slice", "FROM slices", "query.unknown-table", "did you mean 'slice'?"),
-    ("unexpected: SELECT hour FROM", "unexpected: SELECT hour FORM", "query.not-sql", "no SQL from `slice`"),
-    ("    column: n\n", "    column: m\n", "spec.unknown-column", "'m'"),
-]
-
-
-@pytest.mark.parametrize(("old", "new", "id", "said"), IN_THE_QUALITY)
-def test_a_mistake_in_the_quality(tmp_path: Path, old: str, new: str, id: str, said: str) -> None:
-    text = QUALITY.replace(old, new, 1)
-    error = found(tmp_path, quality=text)
-    assert error is not None, "nothing was found"
-    assert (error.id, error.where) == (
-        id,
-        f"include/pipelines/hourly/quality.yaml:{line_of(text, new.strip())}",
-    )
-    assert said in str(error)
-    assert "_dd_" not in str(error)
 
 
 def test_a_schema_file_is_named_with_its_line(tmp_path: Path) -> None:

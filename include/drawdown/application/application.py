@@ -34,7 +34,7 @@ from drawdown.spec.project_wide.order import in_dependency_order
 from drawdown.spec.scheduling.trigger import Trigger
 from drawdown.storage.put_if_absent import refuse_unsafe
 from drawdown.values.interval import Interval
-from drawdown.workspace import Workspace
+from drawdown.workspace import Generation, Workspace
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -117,6 +117,7 @@ class SparkApplication:
                     self._note_unstarted(pipeline)
                 return Report(pipeline.name)
             self._require(require_sink_broker, pipeline)
+            self._refuse_before_spark(pipeline)
             with turn.waiting():
                 self._wait_until_settled(pipeline, found)
                 if self.stop.is_set() or not self._slots.take(turn, at_once(session()), self.stop):
@@ -198,6 +199,18 @@ class SparkApplication:
             return
         try:
             brokers(self.workspace.project, pipeline)
+        except DrawdownError as error:
+            self._note_unstarted(pipeline, error)
+            raise
+
+    def _refuse_before_spark(self, pipeline: Pipeline) -> None:
+        """Once Spark runs, the drain asks the same, under its lease."""
+        if self._root is not None:
+            return
+        from drawdown.drain.before_spark import refuse_before_spark
+
+        try:
+            refuse_before_spark(Generation.of(self.workspace, pipeline))
         except DrawdownError as error:
             self._note_unstarted(pipeline, error)
             raise

@@ -14,10 +14,14 @@ from drawdown.spec import Pipeline
 
 
 class LogLines(Watcher):
-    """Progress to ``out`` (default: standard output), errors to standard error; flushed line by line."""
+    """Progress to ``out`` (default: standard output), errors to standard error; flushed line by line.
 
-    def __init__(self, out: TextIO | None = None) -> None:
-        self._out = out
+    Args:
+        errors: whether to print them: a command on a terminal shows them itself.
+    """
+
+    def __init__(self, out: TextIO | None = None, *, errors: bool = True) -> None:
+        self._out, self._errors = out, errors
 
     def looked(self, pipeline: Pipeline, found: Preflight) -> None:
         self._say(pipeline.name, "; ".join(found.reasons) if found.work else "nothing new")
@@ -33,9 +37,9 @@ class LogLines(Watcher):
         self._say(pipeline.name, f"batch {batch.batch_id}: {counts.read:,} read, {counts.staged:,} staged")
 
     def finished(self, report: Report) -> None:
-        if report.error is not None:
+        if report.error is not None and self._errors:
             say(error_lines(report.error, report.pipeline), sys.stderr)
-        elif report.run is not None:
+        elif report.error is None and report.run is not None:
             self._say(report.pipeline, summary(report.run))
 
     def _say(self, who: str, what: str) -> None:

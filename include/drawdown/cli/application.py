@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from drawdown.cli.interrupt import interruptibly
-from drawdown.cli.screen import children_write_to
+from drawdown.cli.screen import children_write_to, err, show_error
 
 if TYPE_CHECKING:
     from drawdown.application import SparkApplication
@@ -25,7 +25,7 @@ def in_application(
     command: str,
     **origin: Any,
 ) -> tuple[list[Report], int | None]:
-    """Do the work; return the reports and the signal that stopped it, if any.
+    """Do the work and show its errors; return the reports and the signal that stopped it, if any.
 
     Args:
         project: with its logins.
@@ -37,15 +37,20 @@ def in_application(
 
     about = {"command_id": new_run_id(), "command": command, "by": getpass.getuser(), **origin}
     reports: list[Report] = []
+    on_terminal = err().is_terminal
     with (
         clustered(workspace, [pipeline], about, drains=False) as conf,
         children_write_to(workspace.project.state_dir / "logs" / "spark.log"),
     ):
-        application = SparkApplication(workspace, conf, about, watcher=LogLines(sys.stderr))
+        watcher = LogLines(sys.stderr, errors=not on_terminal)
+        application = SparkApplication(workspace, conf, about, watcher=watcher)
         signal = interruptibly(
             lambda: reports.extend(work(application)),
             application.stop,
             lambda sentence: print(sentence, file=sys.stderr, flush=True),
             lambda: None,
         )
+    for report in reports:
+        if report.error is not None and on_terminal:
+            show_error(report.error)
     return reports, signal

@@ -26,7 +26,7 @@ def require_known(workspace: Workspace, name: str) -> None:
     if name not in folders and name not in (known := {*folders, *workspace.metastore.names()}):
         raise SpecError(
             "cli.no-pipeline",
-            f"there is no pipeline {name[:80]!r}and no record of one; {did_you_mean(name, known)}",
+            f"there is no pipeline {name[:80]!r}, and no record of one: {did_you_mean(name, known)}",
             where=str(workspace.project.pipelines_dir),
             do=f"`drawdown runs` lists all runs; `drawdown init {name}` creates a pipeline",
         )

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, ClassVar
@@ -13,7 +14,7 @@ from typer.exceptions import TyperException
 from typer.main import get_command
 
 from drawdown.cli.envelope import request
-from drawdown.cli.screen import answers_apart, show_refusal
+from drawdown.cli.screen import answers_apart
 from drawdown.errors import SpecError
 
 
@@ -23,23 +24,48 @@ class Command(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         request.command = ctx.command_path.removeprefix(ctx.find_root().command_path).strip()
         request.as_json, request.answered = "--json" in args, False
-        try:
+        with _told_as_all_errors(ctx):
             return super().parse_args(ctx, args)
-        except TyperException as wrong:
-            help_ = f"{ctx.command_path} --help"
-            show_refusal(SpecError("cli.usage", wrong.format_message(), where=ctx.command_path, do=help_))
-            raise
 
     def invoke(self, ctx: Any) -> Any:
-        with answers_apart():
+        with _told_as_all_errors(ctx), answers_apart():
             return super().invoke(ctx)
+
+
+class Group(TyperGroup):
+    """Commands of one area; a word that is none of them is an error like all others."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        request.as_json, request.answered = "--json" in args, False
+        if not args:
+            return super().parse_args(ctx, args)  # shows the help
+        with _told_as_all_errors(ctx):
+            return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        with _told_as_all_errors(ctx):
+            return super().resolve_command(ctx, args)
 
 
 class Commands(typer.Typer):
     """A group of commands, all of this class."""
 
+    def __init__(self, **settings: Any) -> None:
+        super().__init__(**{"cls": Group, "add_completion": False, **settings})
+
     def command(self, name: str | None = None, **settings: Any) -> Callable[..., Any]:
         return super().command(name, cls=Command, **settings)
+
+
+@contextmanager
+def _told_as_all_errors(ctx: Any) -> Iterator[None]:
+    """What typer says of wrong words, with an id and the way out, instead of typer's frame."""
+    try:
+        yield
+    except TyperException as wrong:
+        message = " ".join(wrong.format_message().replace("Value error, ", "").split()).removesuffix(".")
+        where = ctx.command_path
+        raise SpecError("cli.usage", message, where=where, do=f"{where} --help") from None
 
 
 @dataclass(frozen=True)
@@ -54,7 +80,7 @@ class Verb:
         """The command, or group of commands."""
         found = getattr(import_module(f"drawdown.cli.commands.{self.module}"), self.attribute)
         if not isinstance(found, typer.Typer):
-            alone = Commands(add_completion=False)
+            alone = Commands()
             alone.command(name)(found)
             found = alone
         command = get_command(found)
@@ -62,7 +88,7 @@ class Verb:
         return command
 
 
-class LazyGroup(TyperGroup):
+class LazyGroup(Group):
     """Commands of a table, each imported when it is called: `--help` and completion import none."""
 
     places: ClassVar[Mapping[str, Verb]]

@@ -88,7 +88,7 @@ def show_error(error: DrawdownError) -> None:
 
     first, *others = error.what.splitlines() or [""]
     lines = [("✗ ", "red"), (error.id, "bold red"), (f"  {first}\n", "")]
-    lines += [(f"  {line.strip()}\n", "") for line in others]
+    lines += [(f"{line}\n" if line.startswith("  ") else f"  {line}\n", "") for line in others]
     for label, text in (("where", error.where), ("do", error.do)):
         if text:
             indented = text.replace("\n", "\n         ")

@@ -16,20 +16,17 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from drawdown.checkpoint import CheckpointFiles
+from drawdown.drain.before_spark import checks
 from drawdown.drain.listener import listener_of
-from drawdown.drain.reconcile import refuse_foreign_checkpoint, refuse_unpublished
-from drawdown.drain.uncounted import refuse_gaps
+from drawdown.drain.reconcile import refuse_unpublished
 from drawdown.errors import DrawdownError, RefusedError, TransformError
 from drawdown.metastore.records import Checkpoint, QuarantineDecision
 from drawdown.plan.fingerprint import spec_fingerprint
-from drawdown.plan.moved_storage import refuse_moved
 from drawdown.plan.spec_changes import change_verdicts, changes, refusal
 from drawdown.plan_verdicts import Level, PlanVerdict
 from drawdown.query.checks.all_checks import examine
 from drawdown.query.checks.subject import Subject
 from drawdown.query.query import FirstBatch, Query, build_query
-from drawdown.recovery.repair.faults import sink_log
-from drawdown.recovery.repair.older_metastore import refuse_older_metastore
 from drawdown.rows.quarantine_staging import QUARANTINE_SCHEMA
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.sinks.stage import SinkStage, sink_for
@@ -44,7 +41,7 @@ from drawdown.spark.query_failures import from_spark
 from drawdown.spark.session import query_session
 from drawdown.spark.versions import engine_versions
 from drawdown.spec import Pipeline
-from drawdown.spec.scheduling.trigger import AVAILABLE_NOW, Trigger, is_asynchronous, is_uncounted
+from drawdown.spec.scheduling.trigger import AVAILABLE_NOW, Trigger, is_uncounted
 from drawdown.values.interval import EPOCH
 from drawdown.values.text import counted
 from drawdown.workspace import Generation, Workspace
@@ -101,13 +98,8 @@ def plan_pipeline(
     files = generation.files
     found, built, troubled = _Findings(pipeline), _Findings(pipeline), _Findings(pipeline)
 
-    found.of(lambda: _refuse_not_renamed(generation))
-    found.of(lambda: _refuse_name_used(generation))
-    found.of(lambda: refuse_foreign_checkpoint(generation))
-    found.of(lambda: refuse_moved(workspace, pipeline, files, sink_log(generation)))
-    found.of(lambda: refuse_older_metastore(generation))
-    if not is_asynchronous(pipeline):
-        found.of(lambda: refuse_gaps(generation))
+    for check in checks(generation):
+        found.of(check)
     found.of(lambda: refuse_second_socket(generation))
     found.of(lambda: _refuse_other_tables(generation))
     late_before = found.of(lambda: _late_before(files))
@@ -157,38 +149,6 @@ def _refuse_other_tables(generation: Generation) -> None:
     if any(source.format in ("delta", "table") for source in pipeline.streaming_sources.values()):
         past = CommittedOffsets.read(storage, generation.checkpoint)
         refuse_made_again(storage, pipeline, past.offsets_of(pipeline))
-
-
-def _refuse_not_renamed(generation: Generation) -> None:
-    """Refuse a `first_name:` without a checkpoint: as a new pipeline it would read everything again."""
-    pipeline = generation.pipeline
-    if pipeline.first_name is not None and generation.checkpoint is None:
-        raise RefusedError(
-            "rename.not-done",
-            f"{pipeline.name} has `first_name: {pipeline.first_name}`, but the metastore has no checkpoint"
-            f" of {pipeline.name}",
-            where=str(pipeline.folder / "pipeline.yaml"),
-            do=f"drawdown rename OLD {pipeline.name} --why ..., where OLD is its name until now; if the"
-            " pipeline is new, remove the key",
-        )
-
-
-def _refuse_name_used(generation: Generation) -> None:
-    """Refuse a new pipeline with another's first name: sinks would mistake it for the other."""
-    pipeline, metastore = generation.pipeline, generation.metastore
-    by_name = pipeline.sink.transactional or pipeline.sink.format in ("foreach", "foreach_batch")
-    if generation.checkpoint is not None or not by_name:
-        return
-    for other in sorted(metastore.names() - {pipeline.name}):
-        first = {each.fingerprint.get("sink.name") for each in metastore.generations(other)}
-        if pipeline.name_in_sink in first:
-            raise RefusedError(
-                "rename.name-used",
-                f"{other} was first called {pipeline.name_in_sink}, and its sink still identifies its"
-                f" batches by that name: batches of {pipeline.name} would be mistaken for them and skipped",
-                where=str(pipeline.folder / "pipeline.yaml"),
-                do=f"give the folder {pipeline.folder.name} another name",
-            )
 
 
 @dataclass

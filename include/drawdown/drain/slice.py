@@ -107,7 +107,10 @@ def not_passed(pipeline: Pipeline, verdict: Verdict) -> AuditFailed:
         state, do = "is already visible (publish: direct)", "fix the data; later runs are audited again"
     elif verdict.outcome == "fail":
         state = "is not published"
-        do = f"`drawdown release {pipeline.name}` publishes the held rows as they are, `discard` drops them"
+        do = (
+            f"`drawdown release {pipeline.name} --why ...` publishes the held rows as they are,"
+            f" `drawdown discard {pipeline.name} --why ...` drops them"
+        )
     else:
         state, do = "is not published", "fix the expectation; the next run audits the same rows again"
     return AuditFailed(

@@ -39,8 +39,9 @@ class Term:
     def text(self) -> str:
         """One sentence."""
         ended = "ended" if self.over else "ends"
+        has = "has" if len(self.held.batch_ids) == 1 else "have"
         return (
-            f"{self.held} ({counted(self.held.rows, 'row')}) has been held since {utc(self.since)};"
+            f"{self.held} ({counted(self.held.rows, 'row')}) {has} been held since {utc(self.since)};"
             f" its term {ended} {utc(self.ends)}"
         )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drawdown.errors import SpecError
@@ -64,6 +66,25 @@ def validate_expectations(pipeline: Pipeline) -> None:
     build_expectations(pipeline)
 
 
+def refuse_unknown_types(pipeline: Pipeline) -> None:
+    """Refuse types that Great Expectations has no module for, without importing it (4 s of CPU).
+
+    Raises:
+        SpecError: as `build_expectations`.
+    """
+    places, known = Places(pipeline), _modules()
+    for position, spec in enumerate(pipeline.quality.expectations if known else ()):
+        _refuse_type(spec.type, known, _place(places, spec, position))
+
+
+def _modules() -> set[str]:
+    """The types that Great Expectations may have: modules have their names; none if it is not installed."""
+    found = find_spec("great_expectations")
+    folders = found.submodule_search_locations if found is not None else None
+    core = (Path(folder) / "expectations" / "core" for folder in folders or ())
+    return {file.stem for folder in core for file in folder.glob("*expect*.py")}
+
+
 def build_expectations(pipeline: Pipeline) -> list[Expectation]:
     """Return the pipeline's expectations as Great Expectations objects, in order.
 
@@ -109,7 +130,13 @@ def _kind(name: str, where: str) -> type[Expectation]:
         list_registered_expectation_implementations,
     )
 
-    known = sorted(set(list_registered_expectation_implementations()) - OUTSIDE_THE_SLICE - NOT_ON_SPARK)
+    _refuse_type(name, list_registered_expectation_implementations(), where)
+    kind: type[Expectation] = get_expectation_impl(name)
+    return kind
+
+
+def _refuse_type(name: str, types: Iterable[str], where: str) -> None:
+    known = sorted({*types} - OUTSIDE_THE_SLICE - NOT_ON_SPARK)
     if name in OUTSIDE_THE_SLICE:
         raise SpecError(
             "quality.outside-the-slice",
@@ -131,8 +158,6 @@ def _kind(name: str, where: str) -> type[Expectation]:
             where=where,
             do=did_you_mean(name, known),
         )
-    kind: type[Expectation] = get_expectation_impl(name)
-    return kind
 
 
 def _refuse_sql_for_a_column(kwargs: Mapping[str, Any], name: str, where: str) -> None:

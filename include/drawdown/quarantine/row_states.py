@@ -126,6 +126,11 @@ class Choice:
         return {name: list(values) for name, values in named.items() if values}
 
 
+def require_table(workspace: Workspace, pipeline: Pipeline) -> None:
+    """Raise RefusedError ``quarantine.none`` before the first run of a pipeline."""
+    _table(workspace.project, pipeline)
+
+
 def set_aside(workspace: Workspace, pipeline: Pipeline) -> list[SetAside]:
     """Return every visible row of a pipeline's quarantine, oldest batch first.
 

@@ -22,7 +22,8 @@ def overview(generation: Generation) -> dict[str, Any]:
     Keys: pipeline, generation, generations (their numbers on storage), path, query_id, planned and committed
     (``kept`` batch ids as [first, last], ``last``), sources (name to offset after the last planned batch),
     watermark (UTC, None before there is any), folders (name to files and bytes), stores (state stores with
-    their whole states, changes and newest version), snapshots, metastore, sink (last batch by table), lease.
+    their whole states, changes and newest version), snapshots, metastore, sink (last batch by table, None
+    before there is one), lease.
     """
     files, storage, name = generation.files, generation.storage, generation.pipeline.name
     holder = generation.metastore.holder_of(name)
@@ -40,9 +41,13 @@ def overview(generation: Generation) -> dict[str, Any]:
         "stores": _or_why(lambda: _stores(storage, generation.path)),
         "snapshots": _or_why(lambda: _snapshots(storage, name)),
         "metastore": _noted(generation),
-        "sink": _or_why(lambda: shown_batches(generation)),
+        "sink": _or_why(lambda: _shown(generation)),
         "lease": f"{holder.holder}, run {holder.run_id}" if holder else None,
     }
+
+
+def _shown(generation: Generation) -> dict[str, int | None]:
+    return {table: None if last < 0 else last for table, last in shown_batches(generation).items()}
 
 
 def _or_why(look: Callable[[], Any]) -> Any:

@@ -28,7 +28,7 @@ from drawdown.metastore.records import Lease, Run
 from drawdown.plan.moved_storage import logs_of_files
 from drawdown.recovery.request import RecoveryRequest
 from drawdown.recovery.snapshots import MANIFEST, snapshot_names
-from drawdown.spec import Pipeline, pipeline_names
+from drawdown.spec import Pipeline, Project, pipeline_names
 from drawdown.storage import Storage
 from drawdown.values.nearest import did_you_mean
 from drawdown.workspace import Workspace
@@ -85,6 +85,17 @@ def rename(workspace: Workspace, pipeline: Pipeline, old: str, request: Recovery
     work.clean_up()
 
 
+def refuse_folder(project: Project, old: str, new: str) -> None:
+    """Refuse while the folder has its old name, RefusedError ``rename.folder``."""
+    if old in pipeline_names(project):
+        raise RefusedError(
+            "rename.folder",
+            f"include/pipelines still has {old}; nothing was changed",
+            where=f"pipeline {new}",
+            do=f"git mv include/pipelines/{old} include/pipelines/{new}",
+        )
+
+
 @dataclass(frozen=True)
 class _Rename:
     workspace: Workspace
@@ -128,12 +139,7 @@ class _Rename:
     def refuse(self) -> None:
         """Check all preconditions; changes nothing."""
         old, new = self.old, self.new
-        if old in pipeline_names(self.workspace.project):
-            raise self._refused(
-                "folder",
-                f"include/pipelines still has {old}",
-                f"git mv include/pipelines/{old} include/pipelines/{new}",
-            )
+        refuse_folder(self.workspace.project, old, new)
         generations = self.workspace.metastore.generations(old)
         if not generations:
             known = self.workspace.metastore.names() - {*pipeline_names(self.workspace.project)}

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from drawdown.cli.application import in_application
 from drawdown.cli.arguments import Json, Name
-from drawdown.cli.screen import err, out, print_json, show_error
+from drawdown.cli.screen import out, print_json
 from drawdown.credentials import collect
 from drawdown.errors import SpecError
 from drawdown.spec import Duration, load_pipeline, load_project
@@ -130,7 +130,3 @@ def _show(intervals: Sequence[Interval], reports: Sequence[Report]) -> None:
     rows = sum(report.run.counts.published for report in reports if report.run is not None)
     said = f"{done} of {counted(len(intervals), 'interval')} replaced, by {counted(rows, 'row')}"
     out().print(said, markup=False)
-    for report in reports:
-        # Without a terminal, the progress lines have already said it.
-        if report.error is not None and err().is_terminal:
-            show_error(report.error)

@@ -62,6 +62,8 @@ def cost(
         values, table = pipeline_values(costs), pipeline_table(costs, wide=wide)
     if as_json:
         return print_json(values)
+    if not costs:
+        return out().print(f"no run in the last {days} days", markup=False)
     out().print(table)
     for line in (*summary(found), *notes(costs, crossings=by is By.pipeline)):
         out().print(line, markup=False)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drawdown.cli.screen import err, out
+from drawdown.cli.arguments import Json
+from drawdown.cli.screen import err, out, print_json
 from drawdown.errors import RefusedError, SpecError
 from drawdown.scaffold.inferred_folder import folder_files, source_name
 from drawdown.scaffold.project_files import (
@@ -49,12 +50,13 @@ def init(
     broker: Annotated[str, typer.Option(help="With --from-topic: a broker of project.yaml.")] = "default",
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
     no_test: Annotated[bool, typer.Option("--no-test", help="Do not run the new pipeline's test.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Create a working pipeline: spec, transform, quality, a test, and an input file.
 
     With a sample it infers columns, watermark, key and first expectations, and runs the new test.
-    Outside a project it also creates the project: include/project.yaml, dags/drawdown.py, jobs, a CI
-    workflow, and requirements.txt and .gitignore if they are missing.
+
+    Outside a project it also creates the project around it: include/project.yaml, dags, jobs, a CI workflow.
     """
     _check_name(name)
     root, is_new = _root()
@@ -70,17 +72,22 @@ def init(
         from_sample, from_topic = _asked()
     sample = _sample(root, from_sample, from_topic, broker, is_new=is_new)
     if sample is None:
-        return _write_example(root, name, is_new=is_new)
-    found = suggest(sample)
-    _show(sample, found)
-    if not yes and sys.stdin.isatty():
-        typer.confirm("Write this pipeline?", default=True, abort=True)
-    _write_inferred(root, name, sample, found, is_new=is_new)
-    if not no_test:
+        written = _write_example(root, name, is_new=is_new)
+    else:
+        found = suggest(sample)
+        _show(sample, found)
+        if not yes and sys.stdin.isatty():
+            typer.confirm("Write this pipeline?", default=True, abort=True)
+        written = _write_inferred(root, name, sample, found, is_new=is_new)
+    if as_json:  # the test has an answer of its own: `drawdown test NAME --json`
+        return print_json({"pipeline": name, "written": written})
+    _show_written(root, written, is_new=is_new)
+    tested = sample is not None and not no_test
+    if tested:
         from drawdown.cli.commands.test import run_tests
 
         run_tests([name])
-    return _show_next(name, tested=not no_test)
+    return _show_next(name, tested=tested)
 
 
 def _asked() -> tuple[Path | None, str | None]:
@@ -155,19 +162,17 @@ def _refuse_taken(root: Path, name: str, *, is_new: bool) -> None:
             )
 
 
-def _write_example(root: Path, name: str, *, is_new: bool) -> None:
+def _write_example(root: Path, name: str, *, is_new: bool) -> list[str]:
     written, project = _written(root, name, example_files(name), is_new=is_new)
-    written.append(_landed(project, name, "sample.csv", sample_rows()))
-    _show_written(root, written, is_new=is_new)
-    _show_next(name, tested=False)
+    return [*written, _landed(project, name, "sample.csv", sample_rows())]
 
 
-def _write_inferred(root: Path, name: str, sample: Sample, found: Suggestion, *, is_new: bool) -> None:
+def _write_inferred(root: Path, name: str, sample: Sample, found: Suggestion, *, is_new: bool) -> list[str]:
     source = source_name(sample.file.name.split(".")[0] if sample.file else str(sample.options["subscribe"]))
     written, project = _written(root, name, folder_files(name, source, sample, found), is_new=is_new)
     if sample.file is not None:
         written.append(_landed(project, name, sample.file.name, sample.file.read_bytes()))
-    _show_written(root, written, is_new=is_new)
+    return written
 
 
 def _written(

@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
+from drawdown.cli.arguments import Json
 from drawdown.cli.command import Commands
-from drawdown.cli.screen import children_write_to, err, out, working
+from drawdown.cli.screen import children_write_to, err, out, print_json, working
 from drawdown.errors import SpecError
 from drawdown.jvm.home import machine_root
 from drawdown.jvm.java import require_java
@@ -38,6 +39,7 @@ def fetch(
             help="Copy the jars from this folder instead of downloading them.",
         ),
     ] = None,
+    as_json: Json = False,
 ) -> None:
     """Fetch the jars of Drawdown's lock, each checked by SHA-256; needs Java 17 or later.
 
@@ -47,11 +49,14 @@ def fetch(
     require_java()
     root = machine_root(_project_or_here())
     state_dir = root / ".drawdown"
-    if not prepare(root, _step, copies):
+    archived = prepare(root, _step, copies)
+    if not archived:
         err().print(
             f"The class archive was not made (see {state_dir / 'logs' / 'archive.log'}): runs start slower."
         )
-    out().print(f"[green]✓[/] jars in {state_dir}", soft_wrap=True)
+    if as_json:
+        return print_json({"folder": str(state_dir), "class_archive": archived})
+    return out().print(f"[green]✓[/] jars in {state_dir}", soft_wrap=True)
 
 
 def _project_or_here() -> Path:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import time
 from collections.abc import Iterator
 from itertools import islice
@@ -12,7 +13,7 @@ import typer
 from drawdown.cli.arguments import Json, Name
 from drawdown.cli.chosen import require_known
 from drawdown.cli.screen import err, print_json, print_text
-from drawdown.errors import MachineError, SpecError
+from drawdown.errors import DrawdownError, MachineError, SpecError
 from drawdown.spec import load_project
 from drawdown.values.nearest import did_you_mean
 
@@ -78,8 +79,15 @@ def _run(workspace: Workspace, name: str, run_id: str | None) -> Run:
     return found
 
 
-def _elsewhere(log: RunLog) -> MachineError:
+def _elsewhere(log: RunLog) -> DrawdownError:
     host = log.run.holder.partition(" pid ")[0] or "another machine"
+    if host == socket.gethostname() and not log.url:
+        return SpecError(
+            "logs.none",
+            f"run {log.run.run_id} left no log: it ended before Spark started, or the file was removed",
+            where=str(log.path),
+            do=f"drawdown runs {log.run.pipeline} --id {log.run.run_id}",
+        )
     return MachineError(
         "logs.elsewhere",
         f"the log of run {log.run.run_id} is not on this machine; it ran on {host}",

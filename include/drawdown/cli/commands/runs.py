@@ -54,7 +54,11 @@ def runs(
         return print_json([run_values(run) for run in found])
     if name is not None and found:
         out().print(f"rows read, oldest first: {sparkline(rows_read(found))}", markup=False)
-    out().print(run_table([(run.pipeline, run) for run in found], name=name is None, wide=wide))
+    if found:
+        out().print(run_table([(run.pipeline, run) for run in found], name=name is None, wide=wide))
+    else:
+        who = "no pipeline has run yet" if name is None else f"{name} has not run yet"
+        out().print(f"{who}: drawdown run {name or 'NAME'}", markup=False)
     for run in found:
         for notice in run.notices:
             out().print(f"{run.run_id} {notice['id']}: {notice['what']}", markup=False)

@@ -11,7 +11,7 @@ import typer
 from drawdown.cli.arguments import Json, Names
 from drawdown.cli.screen import out, print_json, show_error, working
 from drawdown.errors import DrawdownError, SpecError
-from drawdown.quality.expectations import validate_expectations
+from drawdown.quality.expectations import refuse_unknown_types, validate_expectations
 from drawdown.spec import iter_pipelines, load_pipeline, load_project, pipeline_names
 from drawdown.spec.project_wide.order import in_dependency_order
 
@@ -89,6 +89,7 @@ def _expectations(pipeline: Pipeline) -> DrawdownError | None:
     if all(map(is_everyday, pipeline.quality.expectations)):
         return None
     try:
+        refuse_unknown_types(pipeline)
         validate_expectations(pipeline)
     except SpecError as error:
         return error

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from drawdown.cli.arguments import Name
+from drawdown.cli.arguments import Json, Name
 from drawdown.cli.chosen import chosen
 from drawdown.cli.interrupt import interruptibly
-from drawdown.cli.screen import children_write_to, err, out, show_error
+from drawdown.cli.screen import children_write_to, err, out, print_json, show_error
 from drawdown.credentials import collect
 from drawdown.launch.local import submit_conf
 from drawdown.spec import load_project
@@ -26,6 +26,7 @@ _TRIGGER = 'default, "10 seconds", "continuous: 1 second" or "real-time: 5 minut
 def watch(
     name: Name,
     trigger: Annotated[str, typer.Option(help=_TRIGGER)] = "default",
+    as_json: Json = False,
 ) -> None:
     """Run a pipeline until Ctrl-C, on the checkpoint of its drains.
 
@@ -62,16 +63,20 @@ def watch(
             screen.close,
         )
     for report in reports:
-        _show(report)
+        _show(report, as_json=as_json)
     raise typer.Exit(128 + signal if signal is not None else exit_code(reports))
 
 
-def _show(report: Report) -> None:
-    from drawdown.cli.shown.runs import run_table
+def _show(report: Report, *, as_json: bool) -> None:
+    from drawdown.cli.shown.runs import run_table, run_values
 
+    if as_json:
+        run, error = report.run and run_values(report.run), report.error and report.error.as_dict()
+        return print_json({"pipeline": report.pipeline, "run": run, "error": error})
     if report.error is not None:
         show_error(report.error)
     if report.run is not None:
         out().print(run_table([(report.pipeline, report.run)], when=False))
         if report.run.stop_reason:
             out().print(f"{report.pipeline}: {report.run.stop_reason}", markup=False)
+    return None

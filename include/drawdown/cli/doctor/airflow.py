@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from drawdown.cli.doctor.commands import setup
+from drawdown.cli.doctor.commands import make_airflow, setup
 from drawdown.cli.doctor.finding import Check
 from drawdown.errors import DrawdownError
 from drawdown.spec import ConnectionCluster, Pipeline, Project, iter_pipelines
@@ -38,9 +38,8 @@ def _pool(project: Project) -> Check:
     pool = project.airflow.pool
     url = database_url(project.state_dir)
     if url is None:
-        return Check(
-            "pool", "warn", "this machine has no Airflow database, so the pool cannot be checked", "make up"
-        )
+        what = "this machine has no Airflow database, so the pool cannot be checked"
+        return Check("pool", "warn", what, make_airflow(project))
     slots = pool_slots(url, pool)
     if slots is None:
         what = f"Airflow has no pool {pool!r}: its tasks would wait forever"

@@ -25,6 +25,13 @@ def setup(project: Project) -> str:
     return "make setup" if root == Path.cwd() else f"make -C {root} setup"
 
 
+def make_airflow(project: Project) -> str:
+    """Return what gives this machine an Airflow; only a checkout of Drawdown has `make up`."""
+    if (project.root / "dev/services.py").is_file():
+        return "make up"
+    return "airflow db migrate   # with AIRFLOW_HOME set; without Airflow here there is nothing to do"
+
+
 def start_broker(project: Project) -> str:
     """Brings a broker that does not answer; only a checkout of Drawdown has `make up`."""
     if (project.root / "dev/services.py").is_file():

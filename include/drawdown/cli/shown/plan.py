@@ -47,7 +47,8 @@ def plan_parts(found: Plan, *, verbose: bool) -> Iterator[RenderableType]:
         yield _verdict(each)
     columns = [Heading("source", "text"), Heading("a run would read", "text")]
     yield listing(columns, list(amounts(found.waiting).items()))
-    yield Text(f"{_FITS[found.fit.fits]}: {found.fit.why}")
+    if verbose or found.answer == "start":
+        yield Text(f"{_FITS[found.fit.fits]}: {found.fit.why}")
     rest = [each for each in found.verdicts if each.level == "note"]
     if verbose:
         yield from _details(found, rest)

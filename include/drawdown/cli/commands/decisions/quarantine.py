@@ -124,12 +124,16 @@ def replay(
 
     Rows are judged by the rules, schema and options in the pipeline's folder now.
     """
-    from drawdown.quarantine.spark_replay import ReplayRequest
+    from drawdown.quarantine.row_states import require_table
     from drawdown.workspace import Workspace
 
     project = load_project()
     pipeline = load_pipeline(project, name)
     project = collect(project, [pipeline])
+    with Workspace.open(project) as workspace:
+        require_table(workspace, pipeline)  # nobody should wait for Spark to hear it
+    from drawdown.quarantine.spark_replay import ReplayRequest
+
     asked = ReplayRequest(_choice(rules, batches, files), tuple(patch or ()), with_late)
     with Workspace.open(project) as workspace:
         if dry_run:

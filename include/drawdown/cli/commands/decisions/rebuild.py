@@ -12,7 +12,7 @@ from drawdown.cli.application import in_application
 from drawdown.cli.arguments import By, Json, Name, Why
 from drawdown.cli.chosen import require_known
 from drawdown.cli.command import Commands
-from drawdown.cli.screen import err, out, print_json, show_error
+from drawdown.cli.screen import out, print_json
 from drawdown.credentials import collect
 from drawdown.errors import RefusedError
 from drawdown.rebuild.comparison_text import comparison_lines, sample_lines
@@ -59,13 +59,8 @@ def start(name: Name, as_json: Json = False) -> None:
         run = next((report.run for report in reports if report.run), None)
         error = next((report.error for report in reports if report.error), None)
         print_json({"run": run and run_values(run), "rebuild": compared, "error": error and error.as_dict()})
-    else:
-        if compared is not None:
-            _print(name, compared)
-        for report in reports:
-            # Without a terminal, the progress lines have already said it.
-            if report.error is not None and err().is_terminal:
-                show_error(report.error)
+    elif compared is not None:
+        _print(name, compared)
     raise typer.Exit(exit_code(reports) if signal is None else 128 + signal)
 
 

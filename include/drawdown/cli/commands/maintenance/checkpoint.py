@@ -49,8 +49,11 @@ def show(name: Name, as_json: Json = False) -> None:
 
     with _generation(name) as generation:
         found = overview(generation)
+        is_there = generation.checkpoint is not None or generation.files.exists
     if as_json:
         return print_json(found)
+    if not is_there:
+        return out().print(_none_yet(name), markup=False)
     for part in overview_tables(found):
         out().print(part)
     return None
@@ -71,8 +74,11 @@ def verify(name: Name, as_json: Json = False) -> None:
             faults = all_faults(generation)
         error = torn_error(generation, faults) if faults else None
         rows = [_fault_values(generation, fault) for fault in faults]
+        is_there = generation.checkpoint is not None or generation.files.exists
     if as_json:
         print_json({"pipeline": name, "faults": rows, "do": error.do if error else ""})
+    elif error is None and not is_there:
+        out().print(_none_yet(name), markup=False)
     elif error is None:
         out().print("[green]✓[/] every file is intact")
     else:
@@ -265,6 +271,10 @@ def accept(
             lambda changed: f"accepted: {'; '.join(changed)}",
         )
     _say(as_json, {"accepted": done}, f"accepted: {'; '.join(done)}")
+
+
+def _none_yet(name: str) -> str:
+    return f"{name} has no checkpoint yet: drawdown run {name}"
 
 
 @contextmanager

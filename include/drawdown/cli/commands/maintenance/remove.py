@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from drawdown.cli.arguments import Name
+from drawdown.cli.arguments import Json, Name
 from drawdown.cli.confirm import confirm
-from drawdown.cli.screen import out
+from drawdown.cli.screen import out, print_json
 from drawdown.spec import load_project
 from drawdown.values.text import counted
 
@@ -16,6 +16,7 @@ from drawdown.values.text import counted
 def remove(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False,
+    as_json: Json = False,
 ) -> None:
     """Delete checkpoints, snapshots, quarantine and records of a pipeline whose folder is gone.
 
@@ -35,7 +36,9 @@ def remove(
             question = f"{left}\nDelete all of this permanently?"
             confirm(question, "remove.unasked", f"drawdown remove {name} --yes")
         done = delete(workspace, name, new_run_id(), this_process())
-    out().print(
+    if as_json:
+        return print_json({"pipeline": name, "files": done.files, "bytes": done.bytes})
+    return out().print(
         f"[green]✓[/] {counted(done.files, 'file')}, {counted(done.bytes, 'byte')} and the records of {name}"
         " are gone",
         highlight=False,

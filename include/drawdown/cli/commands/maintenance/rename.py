@@ -8,9 +8,10 @@ from typing import Annotated
 
 import typer
 
-from drawdown.cli.arguments import By, MaybeWhy
-from drawdown.cli.screen import out
+from drawdown.cli.arguments import By, Json, MaybeWhy
+from drawdown.cli.screen import out, print_json
 from drawdown.credentials import collect
+from drawdown.errors import SpecError
 from drawdown.spec import load_pipeline, load_project
 
 
@@ -19,6 +20,7 @@ def rename(
     new: Annotated[str, typer.Argument(metavar="NEW", show_default=False)],
     why: MaybeWhy = "",
     by: By = None,
+    as_json: Json = False,
 ) -> None:
     """Give a pipeline's checkpoint, history, leases, held slices, rebuilds and quarantine to its new name.
 
@@ -27,14 +29,24 @@ def rename(
     """
     from drawdown.application import new_run_id
     from drawdown.metastore import this_process
-    from drawdown.recovery.rename import KIND
+    from drawdown.recovery.rename import KIND, refuse_folder
     from drawdown.recovery.rename import rename as give_name
     from drawdown.recovery.request import RecoveryRequest
     from drawdown.workspace import Workspace
 
     project = load_project()
+    if old == new:
+        raise SpecError(
+            "cli.usage",
+            f"{old} is both the old and the new name",
+            where="drawdown rename",
+            do="name the pipeline's name until now, then the name of its folder",
+        )
+    refuse_folder(project, old, new)
     pipeline = load_pipeline(project, new)
     request = RecoveryRequest(KIND, new_run_id(), this_process(), by or getpass.getuser(), why)
     with Workspace.open(project) as workspace:
         give_name(replace(workspace, project=collect(project, [pipeline])), pipeline, old, request)
-    out().print(f"[green]✓[/] {old} is {new} now", highlight=False)
+    if as_json:
+        return print_json({"run_id": request.run_id, "from": old, "to": new})
+    return out().print(f"[green]✓[/] {old} is {new} now", highlight=False)
