@@ -23,7 +23,7 @@ pytest_plugins = (
     "tests.fixtures.kafka",
     "tests.fixtures.metastores",
     "tests.fixtures.postgres",
-    "tests.fixtures.s3",
+    "tests.fixtures.storage",
 )
 
 # Tests start hundreds of short-lived JVMs: without the optimising compiler and a collector of many threads

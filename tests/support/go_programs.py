@@ -30,6 +30,7 @@ class GoProgram:
 
 
 VERSITYGW = GoProgram("github.com/versity/versitygw/cmd/versitygw", "v1.8.0")
+FAKE_GCS = GoProgram("github.com/fsouza/fake-gcs-server", "v1.56.1")
 
 
 def built(program: GoProgram) -> Path:

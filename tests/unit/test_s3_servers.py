@@ -11,6 +11,8 @@ from signal import SIGKILL
 
 import pytest
 
+from drawdown.errors import MachineError
+from tests.support import go_programs
 from tests.support.s3_client import S3Refusal
 from tests.support.s3_requests import S3Request
 from tests.support.s3_servers import Moto, S3Server, Versitygw
@@ -129,6 +131,28 @@ def test_a_server_leaves_nothing_behind() -> None:
     assert not folder.exists()
     with pytest.raises(OSError, match="refused"):
         server.bucket()
+
+
+def test_without_go_the_package_to_install_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(go_programs, "FOLDER", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(MachineError) as caught:
+        go_programs.built(go_programs.VERSITYGW)
+    assert caught.value.id == "tests.no-go"
+    assert caught.value.do.startswith("apt-get install golang")
+
+
+def test_a_build_that_fails_is_tried_again_next_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(go_programs, "FOLDER", tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    go = tmp_path / "go"
+    go.write_text("#!/bin/sh\necho no module proxy\nexit 1\n")
+    go.chmod(0o755)
+    for _ in range(2):
+        with pytest.raises(MachineError) as caught:
+            go_programs.built(go_programs.VERSITYGW)
+        assert caught.value.id == "tests.go-build"
+        assert Path(caught.value.where).read_text() == "no module proxy\n"
 
 
 @pytest.mark.full

@@ -1,0 +1,94 @@
+"""fake-gcs-server, a server with the JSON API of Google Cloud Storage, for ``gs://``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from http.client import HTTPConnection
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote, urlencode, urlsplit
+
+from tests.support.go_programs import FAKE_GCS, built
+from tests.support.server_process import ServerProcess
+
+TIMEOUT = 60.0
+
+_names = count(1)
+
+
+class GcsRefusal(Exception):
+    """An answer that says no; its text begins with the status."""
+
+
+class GcsServer(ServerProcess):
+    """``with GcsServer() as gcs``: objects are in its memory, and everybody may use it."""
+
+    project = "drawdown-tests"
+
+    def bucket(self) -> str:
+        """Make an empty bucket and return its name, which no other bucket of this process has."""
+        name = f"bucket-{next(_names)}"
+        body = json.dumps({"name": name}).encode()
+        self._accepted("POST", f"/storage/v1/b?project={self.project}", body)
+        return name
+
+    def put(self, bucket: str, key: str, body: bytes) -> None:
+        """Write an object."""
+        self._accepted("POST", self._upload(bucket, key), body)
+
+    def put_new(self, bucket: str, key: str, body: bytes) -> bool:
+        """Write an object if there is none, and return whether this request wrote it."""
+        status, said = self.send("POST", f"{self._upload(bucket, key)}&ifGenerationMatch=0", body)
+        if status == 412:
+            return False
+        _require_accepted(status, said)
+        return True
+
+    def get(self, bucket: str, key: str) -> bytes:
+        """Return an object's content."""
+        return self._accepted("GET", f"/storage/v1/b/{bucket}/o/{quote(key, safe='')}?alt=media")
+
+    def delete(self, bucket: str, key: str) -> None:
+        """Remove an object."""
+        self._accepted("DELETE", f"/storage/v1/b/{bucket}/o/{quote(key, safe='')}")
+
+    def keys(self, bucket: str, prefix: str = "") -> list[str]:
+        """Return the keys of all objects."""
+        found: list[str] = []
+        query = {"prefix": prefix}
+        while True:
+            page = json.loads(self._accepted("GET", f"/storage/v1/b/{bucket}/o?{urlencode(query)}"))
+            found += [entry["name"] for entry in page.get("items", [])]
+            if not (token := page.get("nextPageToken")):
+                return found
+            query["pageToken"] = token
+
+    def send(self, method: str, target: str, body: bytes = b"") -> tuple[int, bytes]:
+        """Send one request on a connection of its own; return status and body, whatever they are."""
+        connection = HTTPConnection(urlsplit(self.endpoint).netloc, timeout=TIMEOUT)
+        try:
+            connection.request(method, target, body, {"Content-Type": "application/octet-stream"})
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def _accepted(self, method: str, target: str, body: bytes = b"") -> bytes:
+        status, said = self.send(method, target, body)
+        _require_accepted(status, said)
+        return said
+
+    def _upload(self, bucket: str, key: str) -> str:
+        return f"/upload/storage/v1/b/{bucket}/o?uploadType=media&name={quote(key, safe='')}"
+
+    def _command(self, port: int) -> Sequence[str | Path]:
+        # Uploads in parts go on at the address that the server names.
+        here = ("-external-url", self.endpoint, "-public-host", urlsplit(self.endpoint).netloc)
+        where = ("-scheme", "http", "-host", self._host, "-port", str(port))
+        return [built(FAKE_GCS), *where, *here, "-backend", "memory"]
+
+
+def _require_accepted(status: int, said: bytes) -> None:
+    if status >= 300:
+        raise GcsRefusal(f"{status} {said.decode(errors='replace')}")
