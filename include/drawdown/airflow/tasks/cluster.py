@@ -22,6 +22,7 @@ from drawdown.airflow.tasks.cluster_down import TakesDown
 from drawdown.airflow.tasks.failing import WorthRetrying, plainly
 from drawdown.errors import DrawdownError, SpecError
 from drawdown.launch.connection import SparkConnection
+from drawdown.launch.loss import dag_run_key
 from drawdown.launch.profile import ClusterRequest
 from drawdown.launch.remote_requests.request import refuse_unreachable
 from drawdown.launch.sizing import Backlogs
@@ -174,7 +175,7 @@ class ClusterDownOperator(TakesDown):
 
 def key_of(context: Context) -> str:
     """Return the key of the DAG run's cluster."""
-    return f"{context['ti'].dag_id}.{context['ti'].run_id}"
+    return dag_run_key(context["ti"].dag_id, context["ti"].run_id)
 
 
 def _backlogs(project: Project, pipelines: Sequence[str]) -> Backlogs:
