@@ -7,18 +7,24 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from drawdown.errors import DrawdownError
+from drawdown.launch.commands.request import Programs
 from drawdown.launch.standalone.cluster_folder import ClusterFolder
-from drawdown.spec import Project, StandaloneCluster
+from drawdown.metastore import Metastore
+from drawdown.spec import CommandsCluster, Project, StandaloneCluster
 
 SAYS = "drawdown: "
 """Begins the lines of the supervisor in the cluster's log; the others are the daemons'."""
 
+_ALIVE_WITHIN = 10.0
+
 
 def explain_loss(project: Project, cluster: str, origin: Mapping[str, Any]) -> str:
     """Return a sentence about the cluster of the run with this origin; empty when nothing is known."""
-    if isinstance(project.clusters.get(cluster), StandaloneCluster):
-        return _last_words(ClusterFolder.of(project.state_dir, key_of_origin(origin)).log)
-    return ""
+    profile, key = project.clusters.get(cluster), key_of_origin(origin)
+    if isinstance(profile, StandaloneCluster):
+        return _last_words(ClusterFolder.of(project.state_dir, key).log)
+    return _asked(project, key) if isinstance(profile, CommandsCluster) else ""
 
 
 def key_of_origin(origin: Mapping[str, Any]) -> str:
@@ -31,6 +37,19 @@ def key_of_origin(origin: Mapping[str, Any]) -> str:
 def dag_run_key(dag_id: str, run_id: str) -> str:
     """Return the key of a DAG run's cluster."""
     return f"{dag_id}.{run_id}"
+
+
+def _asked(project: Project, key: str) -> str:
+    """Ask the profile's `alive`, for a short time: the run has to end."""
+    try:
+        with Metastore.open(project.metastore_url) as metastore:
+            found = metastore.clusters.read(key)
+        if found is None:
+            return "it was taken down"
+        why = Programs(project, found).why_not_alive(_ALIVE_WITHIN)
+    except DrawdownError as error:
+        return f"`alive` could not be asked: {error.what}"
+    return f"`alive` {why}" if why else "`alive` says that the cluster is well"
 
 
 def _last_words(log: Path) -> str:

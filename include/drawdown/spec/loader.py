@@ -10,7 +10,7 @@ from pathlib import Path
 
 from drawdown.errors import SpecError
 from drawdown.local_services import with_local_services
-from drawdown.spec.clusters.cluster import StandaloneCluster
+from drawdown.spec.clusters.cluster import RunCluster
 from drawdown.spec.pipeline import NEXT, Beside, Pipeline
 from drawdown.spec.project import Project, ProjectFile
 from drawdown.spec.project_wide.consistency import conflicts
@@ -221,7 +221,7 @@ def _own_tasks(project: Project, pipeline: Pipeline) -> Iterator[Problem]:
     if own.execution_timeout is None:
         return
     ends = {"upkeep.vacuum": project.upkeep.vacuum}
-    if isinstance(cluster, StandaloneCluster):
+    if isinstance(cluster, RunCluster):
         ends[f"clusters.{pipeline.cluster}.ttl"] = cluster.ttl
     for key, end in ends.items():
         if end.delta <= own.execution_timeout.delta:

@@ -127,7 +127,16 @@ class SizedCluster(Cluster):
     worker_memory: Memory = "1g"
 
 
-class StandaloneCluster(SizedCluster):
+class RunCluster(SizedCluster):
+    """One that is started for a run, with the driver on this machine.
+
+    ``ttl``: when it ends by itself.
+    """
+
+    ttl: PositiveDuration = Duration.parse("3 hours")
+
+
+class StandaloneCluster(RunCluster):
     """A Spark master and workers on this machine for one run.
 
     ``host``: the address of this machine that they listen on.
@@ -135,7 +144,6 @@ class StandaloneCluster(SizedCluster):
 
     kind: Literal["standalone"]
     host: Host = "127.0.0.1"
-    ttl: PositiveDuration = Duration.parse("3 hours")
 
     @model_validator(mode="after")
     def _host_is_one_address(self) -> StandaloneCluster:
