@@ -102,7 +102,9 @@ def test_a_killed_command_and_a_lost_master_leave_nothing_and_the_next_run_goes_
 
     with sandbox.metastore() as metastore:
         until(lambda: metastore.holder_of("counts") is None, 200)
-    sandbox.land_json("landing/events/2.json", ROWS[:12], mtime=3)
+    # A run that needs half a minute more does not end before the loss is noticed.
+    for file in range(2, 7):
+        sandbox.land_json(f"landing/events/{file}.json", ROWS[:12], mtime=file + 1)
     with CommandLine(sandbox.root, "run", "counts") as command:
         command.until(lambda line: "counts: batch 1:" in line)
         [folder] = (sandbox.root / ".drawdown" / "cellar").iterdir()
@@ -117,7 +119,7 @@ def test_a_killed_command_and_a_lost_master_leave_nothing_and_the_next_run_goes_
 
     done = drawdown(sandbox.root, "run", "counts", timeout=400)
     assert done.returncode == 0, done.stderr
-    expected = Counter(row["k"] for row in [*ROWS, *ROWS[:12]])
+    expected = Counter(row["k"] for row in [*ROWS, *ROWS[:12] * 5])
     assert multiset(sandbox.delta("tables/counts")) == multiset(expected.items())
     until_nothing_is_left(sandbox)
 

@@ -13,6 +13,7 @@ from drawdown.launch.profile import ClusterRequest, on_cluster
 from drawdown.spec import ConnectionCluster, LocalCluster, Project, StandaloneCluster, load_project
 from drawdown.spec.reading.secrets import holds_a_secret
 
+COMMANDS = "kind: commands, workers: 2, alive: c/alive, down: c/down"
 KUBERNETES = "kind: kubernetes, image: i, service_account: spark, workers: 2"
 EMR = "kind: emr, instance_type: m, workers: 2"
 DATAPROC = "kind: dataproc, project_id: p, region: r, machine_type: m"
@@ -51,7 +52,7 @@ def test_each_kind_has_its_own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("profile", "id", "says"),
     [
-        ("{kind: yarn}", "spec.wrong-value", "'local', 'standalone', 'connection'"),
+        ("{kind: yarn}", "spec.wrong-value", "'local', 'standalone', 'commands', 'connection'"),
         ("{kind: [1]}", "spec.wrong-value", "kind"),
         ("5", "spec.wrong-type", "big"),
         ("{kind: standalone}", "spec.missing-key", "workers"),
@@ -64,6 +65,15 @@ def test_each_kind_has_its_own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("{kind: standalone, workers: {max: 2, each: {flies: 2}}}", "spec.unknown-key", "'files'"),
         ("{kind: standalone, workers: {max: 2, min: 3, each: {files: 2}}}", "spec.contradiction", "min (3)"),
         ("{kind: standalone, workers: 2, ttl: 2 hours}", "spec.contradiction", "execution_timeout"),
+        ("{kind: standalone, workers: 2, host: 0.0.0.0}", "spec.wrong-value", "no address to connect to"),
+        ("{kind: standalone, workers: 2, host: 'a b'}", "spec.wrong-value", "host"),
+        ("{kind: commands, workers: 2, up: a, alive: b}", "spec.missing-key", "down"),
+        (f"{{{COMMANDS}, up: /bin/true}}", "spec.wrong-value", "up"),
+        (f"{{{COMMANDS}, up: ../up}}", "spec.wrong-value", "up"),
+        (f"{{{COMMANDS}, up: clusters/.hidden/up}}", "spec.wrong-value", "up"),
+        (f"{{{COMMANDS}, up: c/up, ttl: 2 hours}}", "spec.contradiction", "execution_timeout"),
+        (f"{{{COMMANDS}, up: c/up, conf: {{spark.executor.memory: 9g}}}}", "spec.no-effect", "worker_memory"),
+        (f"{{{COMMANDS}, up: c/up, pass_environment: [A-B]}}", "spec.wrong-value", "pass_environment"),
         ("{kind: standalone, workers: 2, conf: {spark.x.token: y}}", "spec.secret", "big.conf.spark.x.token"),
         *[
             (
