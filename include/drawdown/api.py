@@ -168,6 +168,7 @@ class Pipeline:
         from drawdown.application import SparkApplication, new_run_id
         from drawdown.credentials import collect
         from drawdown.launch.clustered import clustered
+        from drawdown.launch.loss import explain_loss
 
         origin: dict[str, Any] = {
             "command_id": new_run_id(),
@@ -185,4 +186,5 @@ class Pipeline:
                 origin,
                 watcher=watcher or Watcher(),
                 session=self.project.spark,
+                explain_loss=explain_loss,
             )

@@ -13,6 +13,7 @@ from drawdown.launch.profile import ClusterRequest, on_cluster
 from drawdown.spec import ConnectionCluster, LocalCluster, Project, StandaloneCluster, load_project
 from drawdown.spec.reading.secrets import holds_a_secret
 
+COMMANDS = "kind: commands, workers: 2, alive: c/alive, down: c/down"
 KUBERNETES = "kind: kubernetes, image: i, service_account: spark, workers: 2"
 
 

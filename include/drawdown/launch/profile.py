@@ -1,23 +1,32 @@
 """The settings of an application on a cluster profile of any kind.
 
-A standalone cluster that an earlier task started for the run is used; if there is none, or it has ended, a
+A cluster that an earlier task started for the run is used; if there is none, or it has ended, a
 cluster is started that lives as long as the application.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from drawdown.errors import SpecError
+from drawdown.launch.commands import cluster as commands
+from drawdown.launch.commands.request import CommandsRequest
 from drawdown.launch.connection import SparkConnection, connected
 from drawdown.launch.local import submit_conf
 from drawdown.launch.settings import Settings
 from drawdown.launch.sizing import Backlogs, workers_for
 from drawdown.launch.standalone.cluster import Ask, attended, settings_of, standing
-from drawdown.spec import ConnectionCluster, Project, RemoteCluster, SizedCluster, StandaloneCluster
+from drawdown.spec import (
+    CommandsCluster,
+    ConnectionCluster,
+    Project,
+    RemoteCluster,
+    SizedCluster,
+    StandaloneCluster,
+)
 
 
 @dataclass(frozen=True)
@@ -41,6 +50,10 @@ class ClusterRequest:
         """Return the request for a cluster of the size that this run needs."""
         return Ask(self.key, profile, self.workers(profile), self.by)
 
+    def of_commands(self, project: Project, name: str, profile: CommandsCluster) -> CommandsRequest:
+        """Return the request for a cluster that the project's programs start."""
+        return CommandsRequest(project, name, profile, self.key, self.workers(profile), self.by)
+
     def workers(self, profile: SizedCluster) -> int:
         """Return how many workers this run needs."""
         fixed = isinstance(profile.workers, int)
@@ -55,7 +68,7 @@ def on_cluster(project: Project, name: str, run: ClusterRequest) -> Iterator[Set
         name: the profile's name.
 
     Raises:
-        MachineError: ``cluster.not-up``, ``jars.missing``.
+        MachineError: ``cluster.not-up``, ``jars.missing``; see `commands.cluster.spin_up`.
         SpecError: ``cluster.only-its-dag``; what `look_up` and `connected` raise.
     """
     profile = project.clusters[name]
@@ -69,6 +82,9 @@ def on_cluster(project: Project, name: str, run: ClusterRequest) -> Iterator[Set
         )
     if isinstance(profile, ConnectionCluster):
         yield connected(project, profile, run.look_up(profile.connection))
+    elif isinstance(profile, CommandsCluster):
+        with _on_commands(run.of_commands(project, name, profile)) as settings:
+            yield settings
     elif not isinstance(profile, StandaloneCluster):
         yield Settings(submit_conf(project, profile))
     elif (cluster := standing(project, run.key)) is not None:
@@ -76,3 +92,12 @@ def on_cluster(project: Project, name: str, run: ClusterRequest) -> Iterator[Set
     else:
         with attended(project, run.ask(profile)) as cluster:
             yield settings_of(project, profile, run.key, cluster)
+
+
+@contextmanager
+def _on_commands(request: CommandsRequest) -> Iterator[Settings]:
+    with ExitStack() as stack:
+        cluster = commands.standing(request.project, request.key)
+        if cluster is None:
+            cluster = stack.enter_context(commands.attended(request))
+        yield stack.enter_context(commands.settings_of(request, cluster))

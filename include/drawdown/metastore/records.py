@@ -188,6 +188,26 @@ class ApplicationRecord:
 
 
 @dataclass(frozen=True, slots=True)
+class StartedCluster:
+    """A cluster that commands of the project started for a run, and that their `down` has not ended yet.
+
+    ``cluster_key``: the run's key; ``profile``: its name; ``down``: the program, from the project root;
+    ``cores`` and ``memory`` (Spark's notation): of each worker; ``until``: when it is to be gone at the
+    latest; ``answer``: what `up` answered, None until it has.
+    """
+
+    cluster_key: str
+    profile: str
+    down: str
+    workers: int
+    cores: int
+    memory: str
+    asked_by: dict[str, Any]
+    until: datetime
+    answer: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class RunUsage:
     """The values from which a run's cost is computed; ``rows``: rows read. See Run and ApplicationRecord."""
 
