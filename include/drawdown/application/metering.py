@@ -82,7 +82,7 @@ class Meter:
                     self._cluster,
                     self._profile.cores,
                     self._profile.memory_bytes,
-                    price.model_dump(mode="json") if price else None,
+                    price.recorded if price else None,
                     timedelta(microseconds=self._used().age_us),
                 )
                 self._id = application_id

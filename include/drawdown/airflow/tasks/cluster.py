@@ -22,13 +22,12 @@ from drawdown.airflow.tasks.cluster_down import TakesDown
 from drawdown.airflow.tasks.failing import WorthRetrying, plainly
 from drawdown.errors import DrawdownError, SpecError
 from drawdown.launch.connection import SparkConnection
-from drawdown.launch.profile import ClusterRequest
+from drawdown.launch.profile import ClusterRequest, size_of
 from drawdown.launch.remote_requests.request import refuse_unreachable
-from drawdown.launch.sizing import Backlogs
+from drawdown.launch.sizing import Backlogs, waiting_for
 from drawdown.launch.standalone.cluster import shut_down, spin_up
 from drawdown.launch.standalone.supervisor import STARTS_WITHIN
 from drawdown.spec import Pipeline, Project, RemoteCluster, StandaloneCluster, load_pipeline, load_project
-from drawdown.values.text import counted
 from drawdown.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -147,7 +146,7 @@ class ClusterUpOperator(BaseOperator):
                 return None
             self._key = key_of(context)
             ask = for_run(project, context, self.pipelines, drains=self.drains).ask(profile)
-            self.log.info("Spinning up %s", counted(ask.workers, "worker"))
+            self.log.info("Spinning up %s", size_of(ask))
             cluster = spin_up(project, ask)
         except DrawdownError as error:
             raise WorthRetrying(str(error)) from None
@@ -186,7 +185,7 @@ def _backlogs(project: Project, pipelines: Sequence[str]) -> Backlogs:
     found = [load_pipeline(project, name) for name in pipelines]
     project = with_logins(project, look_up(project, found))
     with Workspace.open(project) as workspace:
-        return [preflight(workspace, pipeline).backlog for pipeline in found]
+        return [waiting_for(workspace, each, preflight(workspace, each).backlog) for each in found]
 
 
 def _spark_connection(connection_id: str) -> SparkConnection:

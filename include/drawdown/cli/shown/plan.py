@@ -48,6 +48,8 @@ def plan_parts(found: Plan, *, verbose: bool) -> Iterator[RenderableType]:
     columns = [Heading("source", "text"), Heading("a run would read", "text")]
     yield listing(columns, list(amounts(found.waiting).items()))
     yield Text(f"{_FITS[found.fit.fits]}: {found.fit.why}")
+    if found.size is not None:
+        yield Text(f"size of the cluster: {found.size}")
     rest = [each for each in found.verdicts if each.level == "note"]
     if verbose:
         yield from _details(found, rest)
