@@ -90,6 +90,7 @@ def test_every_run_has_a_cluster_that_is_gone_afterwards_also_when_its_drain_fai
     clusters.until_nothing_is_left(runs.project.root)
 
 
+@pytest.mark.capability("HOST-09")
 def test_nothing_new_spins_nothing_up_and_a_set_up_that_fails_leaves_nothing(runs: Runs) -> None:
     runs.project.pipeline("events", "cluster: one")
     (runs.project.storage / "landing" / "events").mkdir(parents=True)
@@ -104,6 +105,6 @@ def test_nothing_new_spins_nothing_up_and_a_set_up_that_fails_leaves_nothing(run
     assert (states["cluster_up"], states["drain"]) == ("failed", "upstream_failed")
     assert states["cluster_down"] in ("skipped", "upstream_failed")
     assert "cluster.not-up" in runs.log.read_text()
-    assert "Spinning up 1 worker" in runs.log.read_text()
+    assert "Spinning up 1 worker: the profile says so" in runs.log.read_text()
     assert runs.query("select state from dag_run order by id desc limit 1") == [("failed",)]
     clusters.until_nothing_is_left(runs.project.root)

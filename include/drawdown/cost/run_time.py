@@ -30,7 +30,7 @@ _MOST_RUNS = 200
 
 
 @dataclass(frozen=True)
-class Sample:
+class TimedRun:
     """One run that had work.
 
     Attributes:
@@ -97,18 +97,18 @@ def cores_beside(profile: Cluster) -> int:
     return 0 if isinstance(profile, LocalCluster) else profile.cores
 
 
-def samples(runs: Sequence[MeasuredRun], profile: Cluster) -> list[Sample]:
+def samples(runs: Sequence[MeasuredRun], profile: Cluster) -> list[TimedRun]:
     """Return the drains on a profile that succeeded, had rows, and whose application was measured."""
     beside = cores_beside(profile)
     return [
-        Sample(run.rows, run.usage["us"] / 1e6, run.usage["cores"] - beside)
+        TimedRun(run.rows, run.usage["us"] / 1e6, run.usage["cores"] - beside)
         for run in runs
         if run.kind == "drain" and run.state == "succeeded" and run.rows and run.usage is not None
         if run.usage["start_us"] is not None and run.usage["cores"] > beside
     ]
 
 
-def run_time(found: Sequence[Sample], least: int) -> RunTime | str:
+def run_time(found: Sequence[TimedRun], least: int) -> RunTime | str:
     """Return what runs take, or why the record does not show it.
 
     Args:
@@ -134,7 +134,7 @@ def run_time(found: Sequence[Sample], least: int) -> RunTime | str:
     return RunTime(fixed, {**others, base[0].cores: slope}, max(each.rows for each in found), len(found))
 
 
-def throughput(found: Sequence[Sample]) -> RunTime:
+def throughput(found: Sequence[TimedRun]) -> RunTime:
     """Return what runs take if all their time is taken to be for rows: never less for more rows.
 
     Args:
@@ -146,19 +146,19 @@ def throughput(found: Sequence[Sample]) -> RunTime:
     return RunTime(0.0, per_row, max(each.rows for each in found), len(found))
 
 
-def _by_cores(found: Sequence[Sample]) -> dict[int, list[Sample]]:
-    sizes: dict[int, list[Sample]] = defaultdict(list)
+def _by_cores(found: Sequence[TimedRun]) -> dict[int, list[TimedRun]]:
+    sizes: dict[int, list[TimedRun]] = defaultdict(list)
     for each in found:
         sizes[each.cores].append(each)
     return {cores: size[-_MOST_RUNS:] for cores, size in sizes.items()}
 
 
-def _is_spread(size: Sequence[Sample]) -> bool:
+def _is_spread(size: Sequence[TimedRun]) -> bool:
     rows = [each.rows for each in size]
     return max(rows) >= SPREAD * min(rows)
 
 
-def _line(size: Sequence[Sample]) -> tuple[float, float]:
+def _line(size: Sequence[TimedRun]) -> tuple[float, float]:
     """Return intercept and slope."""
     pairs = combinations(size, 2)
     slope = median((b.seconds - a.seconds) / (b.rows - a.rows) for a, b in pairs if a.rows != b.rows)

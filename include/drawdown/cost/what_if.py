@@ -39,7 +39,7 @@ _DAY = 86_400
 
 
 @dataclass(frozen=True)
-class Size:
+class ProfileSize:
     """One size of a profile: cores and bytes that are billed, the driver's as well."""
 
     cluster: str
@@ -61,7 +61,7 @@ class Option:
         bill: of a day; None if runs do not keep up.
     """
 
-    size: Size
+    size: ProfileSize
     schedule: str
     rows: float | None
     takes: float | None
@@ -173,13 +173,17 @@ def arrivals(runs: Sequence[MeasuredRun]) -> float | str:
     return sum(run.rows for run in runs[1:]) / (_days(runs) * 24)
 
 
-def _sizes(name: str, profile: Cluster, own: Sequence[MeasuredRun]) -> list[Size]:
+def _sizes(name: str, profile: Cluster, own: Sequence[MeasuredRun]) -> list[ProfileSize]:
     """Return the size that a profile has now; if that depends on the run, each on record that it may have."""
     if isinstance(profile, LocalCluster):
-        return [Size(name, profile.cores, profile.memory_bytes)]
+        return [ProfileSize(name, profile.cores, profile.memory_bytes)]
     seen = {run.usage["cores"]: run.usage["memory"] for run in own if run.usage is not None}
     if not isinstance(profile, SizedCluster):
-        return [Size(name, cores, memory) for cores, memory in sorted(seen.items()) if cores > profile.cores]
+        return [
+            ProfileSize(name, cores, memory)
+            for cores, memory in sorted(seen.items())
+            if cores > profile.cores
+        ]
     workers = profile.workers
     if isinstance(workers, int):
         numbers = [workers]
@@ -187,20 +191,23 @@ def _sizes(name: str, profile: Cluster, own: Sequence[MeasuredRun]) -> list[Size
         ran = {divmod(cores - profile.cores, profile.worker_cores) for cores in seen}
         numbers = sorted(n for n, rest in ran if not rest and workers.min <= n <= workers.max)
     return [
-        Size(name, profile.cores + n * profile.worker_cores, profile.memory_bytes + n * profile.worker_bytes)
+        ProfileSize(
+            name, profile.cores + n * profile.worker_cores, profile.memory_bytes + n * profile.worker_bytes
+        )
         for n in numbers
     ]
 
 
 def _options(
-    asked: Asked, size: Size, times: RunTime, row_seconds: float, per_hour: float
+    asked: Asked, size: ProfileSize, times: RunTime, row_seconds: float, per_hour: float
 ) -> Iterator[Option]:
     busy = row_seconds * per_hour / 3_600
     for schedule, every in SCHEDULES.items():
         if every is None:
             keeps_up = busy < asked.part
             fresh = None if asked.freshness is None else keeps_up
-            bill = _bill(asked, size, round(_DAY * 1_000_000 * asked.part)) if keeps_up else None
+            us = round(_DAY * 1_000_000 * asked.part)
+            bill = _bill(asked, size, us, us) if keeps_up else None
             yield Option(size, schedule, None, None, False, 0.0 if keeps_up else None, fresh, bill)
             continue
         rows = per_hour * every / 3_600
@@ -209,18 +216,19 @@ def _options(
         fresh = None
         if asked.freshness is not None:
             fresh = oldest is not None and oldest <= asked.freshness.total_seconds()
-        bill = None if oldest is None else _bill(asked, size, round(takes * 1e6), _DAY // every)
+        us = round(takes * 1e6)
+        price = asked.clusters[size.cluster].price
+        extra = extra_us(price.recorded if price else None, us)
+        runs = _DAY // every
+        bill = None if oldest is None else _bill(asked, size, runs * us, runs * (us + extra))
         yield Option(size, schedule, rows, takes, rows > times.largest, oldest, fresh, bill)
 
 
-def _bill(asked: Asked, size: Size, us: int, times: int = 1) -> Bill:
-    """Return the bill of so many applications, each so many microseconds long, at today's price."""
+def _bill(asked: Asked, size: ProfileSize, us: int, billed_us: int) -> Bill:
+    """Return the bill of so many microseconds, at today's price."""
     price = asked.clusters[size.cluster].price
-    recorded = price.recorded if price else None
-    billed = times * (us + extra_us(recorded, us))
-    core_us, byte_us = times * us * size.cores, times * us * size.memory
-    costs = money(recorded, billed * size.cores, billed * size.memory)
-    return Bill(core_us=core_us, byte_us=byte_us, money=costs)
+    costs = money(price.recorded if price else None, billed_us * size.cores, billed_us * size.memory)
+    return Bill(core_us=us * size.cores, byte_us=us * size.memory, money=costs)
 
 
 def _cheapest(asked: Asked, options: Sequence[Option]) -> Option | str:

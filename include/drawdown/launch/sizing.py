@@ -161,16 +161,16 @@ def _by_time(
     profile: SizedCluster, sizing: Sizing, within: Duration, waiting: Sequence[Waiting]
 ) -> Size | str:
     """Size by `within`: the fewest workers with which the earlier runs end in time; or why it is unknown."""
-    unknown = [name for one in waiting if one.rows is None for name in one.backlog]
-    if unknown:
-        return f"how many rows wait at {_and(unknown)} is unknown"
-    busy = [one for one in waiting if one.rows]
+    busy = [one for one in waiting if one.rows != 0]
     if not busy:
         return Size(sizing.min, "no rows wait")
     times = [_time_of(profile, one) for one in busy]
     known = [each for each in times if isinstance(each, RunTime)]
     if len(known) < len(times):
         return next(each for each in times if isinstance(each, str))
+    unknown = [name for one in busy if one.rows is None for name in one.backlog]
+    if unknown:
+        return f"how many rows wait at {_and(unknown)} is unknown"
     rows = [one.rows or 0 for one in busy]
 
     def takes(workers: int) -> float:

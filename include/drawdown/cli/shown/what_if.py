@@ -119,7 +119,7 @@ def _answer(found: WhatIf) -> str:
 
 def _line(times: RunTime, beside: int) -> str:
     rows = " or ".join(
-        f"{seconds * _MILLION:,.3g} s a million rows with {counted(cores + beside, 'core')}"
+        f"{seconds * _MILLION:,.1f} s a million rows with {counted(cores + beside, 'core')}"
         for cores, seconds in sorted(times.per_row.items())
     )
     return f"{times.fixed:,.1f} s and {rows} ({counted(times.runs, 'run')}, up to {times.largest:,} rows)"
