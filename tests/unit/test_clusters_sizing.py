@@ -54,6 +54,11 @@ def test_a_size_says_what_decided_it() -> None:
     assert str(size) == "3 workers: 2,500 offsets wait, and `each` is 1,000 for one worker"
 
 
+def test_one_is_not_several() -> None:
+    size = workers_for(profile({"max": 4, "each": {"files": 3}}), [Waiting({"flights": {"files": 1}})])
+    assert size.why.startswith("1 file waits, and")
+
+
 def test_the_backlogs_of_a_group_add_up() -> None:
     waiting = {"flights": {"bytes": 2**20}}
     assert number({"max": 4, "each": EACH}, waiting, waiting, waiting) == 3

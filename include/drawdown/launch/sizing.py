@@ -154,7 +154,7 @@ def _by_amount(sizing: Sizing, each: PerWorker | None, waiting: Sequence[Waiting
     needed = {unit: ceil(total[unit] / amount) for unit, amount in amounts.items()}
     unit = max(needed, key=lambda unit: needed[unit])
     workers = min(max(needed[unit], sizing.min), sizing.max)
-    return Size(workers, f"{total[unit]:,} {unit} wait, and `each` is {amounts[unit]:,} for one worker")
+    return Size(workers, f"{_waits(total[unit], unit)}, and `each` is {amounts[unit]:,} for one worker")
 
 
 def _by_time(
@@ -179,7 +179,7 @@ def _by_time(
 
     limit = within.delta.total_seconds()
     workers = next((n for n in range(sizing.min, sizing.max + 1) if takes(n) <= limit), sizing.max)
-    said = f"about {sum(rows):,} rows wait, and by {counted(sum(e.runs for e in known), 'earlier run')}"
+    said = f"about {_waits(sum(rows), 'rows')}, and by {counted(sum(e.runs for e in known), 'earlier run')}"
     why = f"{said} they take {_lasting(takes(workers))}"
     if any(each.is_one_size and workers * profile.worker_cores not in each.per_row for each in known):
         why += ", if workers share them evenly"
@@ -196,6 +196,10 @@ def _time_of(profile: SizedCluster, one: Waiting) -> RunTime | str:
         return f"{len(found)} of {_LEAST_RUNS} earlier runs with rows on this profile needed"
     known = run_time(found, _LEAST_RUNS)
     return throughput(found) if isinstance(known, str) else known
+
+
+def _waits(number: int, unit: str) -> str:
+    return f"{counted(number, unit.removesuffix('s'))} {'waits' if number == 1 else 'wait'}"
 
 
 def _lasting(seconds: float) -> str:
