@@ -100,12 +100,14 @@ class Pipeline:
         """
         from drawdown.application.plan import plan
         from drawdown.credentials import collect
+        from drawdown.launch.sizing import with_size
 
         with Workspace.open(self.project.spec) as workspace:
             version = in_use(workspace, self.spec)
             known = collect(self.project.spec, [version])
             with self._session(known) as session:
-                return plan(session, replace(workspace, project=known), version)
+                found = plan(session, replace(workspace, project=known), version)
+            return with_size(workspace, version, found)
 
     def run(self, watcher: Watcher | None = None) -> Run | None:
         """Drain, audit and publish now; returns the run's record, None when there was no work.

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from drawdown.application.cluster_watch import ClusterWatch, cluster_lost
 from drawdown.application.metering import Meter
 from drawdown.application.scheduler import PipelineTask, Scheduler, Slots
+from drawdown.application.size import chosen_size
 from drawdown.application.unstarted import new_run_id, note_unstarted
 from drawdown.application.watcher import Report, Watcher
 from drawdown.errors import BusyError, DrawdownError
@@ -378,7 +379,7 @@ class SparkApplication:
             run_id=run.run_id,
             holder=this_process(),
             application=self._meter.application(),
-            origin=self.origin,
+            origin={**self.origin, **(chosen_size(self._root) if self._root else {})},
             stop=self.stop,
             on_batch=on_batch,
             on_progress=on_progress,

@@ -82,7 +82,7 @@ class Meter:
                     self._cluster,
                     asked.cores,
                     asked.memory_bytes,
-                    price.model_dump(mode="json") if price else None,
+                    price.recorded if price else None,
                 )
                 age = timedelta(microseconds=self._used().age_us)
                 self._metastore.applications.begin(application_id, requested, age)

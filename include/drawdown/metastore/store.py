@@ -260,6 +260,7 @@ class Metastore:
     discard_batches = under_lease(operations.batches.discard)
     batch = reading(operations.batches.read_one)
     batches = reading(operations.batches.read)
+    newest_batches = reading(operations.batches.read_newest)
     staged_files = reading(operations.batches.read_files)
 
     # Files that sources have read

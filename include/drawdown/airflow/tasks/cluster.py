@@ -25,9 +25,9 @@ from drawdown.launch.commands import cluster as commands
 from drawdown.launch.commands.request import ALIVE_WITHIN, MASTER_WITHIN, CommandsRequest
 from drawdown.launch.connection import SparkConnection
 from drawdown.launch.loss import dag_run_key
-from drawdown.launch.profile import ClusterRequest
+from drawdown.launch.profile import ClusterRequest, size_of
 from drawdown.launch.remote_requests.request import refuse_unreachable
-from drawdown.launch.sizing import Backlogs
+from drawdown.launch.sizing import Backlogs, waiting_for
 from drawdown.launch.standalone.cluster import Ask, shut_down, spin_up
 from drawdown.launch.standalone.supervisor import STARTS_WITHIN
 from drawdown.spec import (
@@ -39,7 +39,6 @@ from drawdown.spec import (
     load_pipeline,
     load_project,
 )
-from drawdown.values.text import counted
 from drawdown.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -177,12 +176,12 @@ class ClusterUpOperator(BaseOperator):
 
     def _here(self, project: Project, ask: Ask) -> dict[str, Any]:
         self._key = ask.key
-        self.log.info("Spinning up %s", counted(ask.workers, "worker"))
+        self.log.info("Spinning up %s", size_of(ask))
         cluster = spin_up(project, ask)
         return {"master": cluster.master, "workers": cluster.workers, "until": cluster.until}
 
     def _by_commands(self, request: CommandsRequest) -> dict[str, Any]:
-        self.log.info("Calling %s for %s", request.profile.up, counted(request.workers, "worker"))
+        self.log.info("Calling %s for %s", request.profile.up, size_of(request))
         cluster = commands.spin_up(request)
         answer = cluster.answer or {}
         self.log.info("The master is %s", answer.get("master"))
@@ -228,7 +227,7 @@ def _backlogs(project: Project, pipelines: Sequence[str]) -> Backlogs:
     found = [load_pipeline(project, name) for name in pipelines]
     project = with_logins(project, look_up(project, found))
     with Workspace.open(project) as workspace:
-        return [preflight(workspace, pipeline).backlog for pipeline in found]
+        return [waiting_for(workspace, each, preflight(workspace, each).backlog) for each in found]
 
 
 def _spark_connection(connection_id: str) -> SparkConnection:

@@ -99,16 +99,24 @@ class PerWorker(SpecModel):
 
 
 class Sizing(SpecModel):
-    """The number of workers by the preflight's backlog, within bounds."""
+    """The number of workers by the preflight's backlog, within bounds.
+
+    ``within``: as many as earlier runs show to be needed; until there are enough of them, ``each`` decides.
+    """
 
     min: Number = 1
     max: Number
-    each: PerWorker
+    each: PerWorker | None = None
+    within: PositiveDuration | None = None
 
     @model_validator(mode="after")
     def _bounds_are_in_order(self) -> Sizing:
         if self.max < self.min:
             raise problem("contradiction", f"is less than min ({self.min})", "max", do="swap them")
+        if self.each is None and self.within is None:
+            raise problem(
+                "missing-key", "does not say what decides between min and max", do="add `each:` or `within:`"
+            )
         return self
 
 
@@ -125,6 +133,11 @@ class SizedCluster(Cluster):
     workers: Workers
     worker_cores: Number = 1
     worker_memory: Memory = "1g"
+
+    @property
+    def worker_bytes(self) -> int:
+        """Return the memory of one worker's executor."""
+        return in_bytes(self.worker_memory)
 
 
 class RunCluster(SizedCluster):

@@ -21,8 +21,11 @@ _CREDENTIALS = re.compile(r"://[^@]*:(?P<password>[^@]*)@|[?&]password=(?P<param
 
 # Keys of each entry of a mapping that hold a secret.
 _SECRETS = (
-    ("brokers", "password"), ("databases", "password"), ("storages", "secret_key"), ("storages", "session_token"),
-)  # fmt: skip
+    ("brokers", "password"),
+    ("databases", "password"),
+    ("storages", "secret_key"),
+    ("storages", "session_token"),
+)
 
 
 def resolve(document: Document, environ: Mapping[str, str]) -> Document:
