@@ -149,6 +149,7 @@ def test_a_local_storage_root_or_a_missing_secret_is_refused_before_anything_sta
     assert secret.calls() == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("up", "id", "says"),
     [
@@ -170,6 +171,7 @@ def test_an_up_that_fails_is_followed_by_down_and_says_why(
     until(lambda: not cellar.guards(), 30)
 
 
+@pytest.mark.full
 def test_a_cluster_that_is_not_alive_is_taken_down(cellar: Cellar) -> None:
     with listening() as port:
         cellar.let(up=prints(port), alive="echo worker 2 is missing >&2; exit 4")
@@ -267,6 +269,7 @@ with attended(CommandsRequest(project, "cellar", project.clusters["cellar"], KEY
     assert cellar.recorded() is None
 
 
+@pytest.mark.full
 def test_the_guard_takes_it_down_at_the_deadline(tmp_path: Path) -> None:
     cellar = Cellar(tmp_path / "project", more="shared_disk: true\n    ttl: 4 hours")
     with listening() as port:
