@@ -16,6 +16,7 @@ import pytest
 from drawdown.errors import DrawdownError, MachineError, SpecError
 from drawdown.launch.commands.cluster import attended, settings_of, shut_down, spin_up, standing
 from drawdown.launch.commands.reaper import end_overdue
+from drawdown.launch.commands.request import CommandsRequest
 from drawdown.launch.loss import explain_loss
 from tests.support.cellar import KEY, PROFILE, SECRET, Cellar, listening, of_the_docs, prints
 from tests.support.command_line import CommandLine, drawdown
@@ -64,6 +65,12 @@ def daemons(root: Path) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def pids(root: Path) -> dict[str, str]:
+    """What the programs of the docs have written down: the process of each daemon."""
+    found = (root / ".drawdown" / "cellar").glob("*/*.pid")
+    return {file.stem: file.read_text() for file in found}
 
 
 def until_nothing_is_left(sandbox: Sandbox) -> None:
@@ -121,6 +128,38 @@ def test_a_killed_command_and_a_lost_master_leave_nothing_and_the_next_run_goes_
     assert done.returncode == 0, done.stderr
     expected = Counter(row["k"] for row in [*ROWS, *ROWS[:12] * 5])
     assert multiset(sandbox.delta("tables/counts")) == multiset(expected.items())
+    until_nothing_is_left(sandbox)
+
+
+@pytest.mark.full
+def test_up_of_the_docs_finds_the_cluster_that_it_has_started(tmp_path: Path) -> None:
+    sandbox = counting(tmp_path / "project")
+    project = sandbox.project
+    request = CommandsRequest(project, "cellar", project.clusters["cellar"], KEY, 1, {})  # type: ignore[arg-type]
+    first = spin_up(request)
+    before = pids(sandbox.root)
+    assert len(before) == 2
+    second = spin_up(request)
+    assert (second.answer, pids(sandbox.root)) == (first.answer, before)
+    assert standing(project, KEY) == second
+    assert shut_down(project, KEY)
+    until_nothing_is_left(sandbox)
+
+
+@pytest.mark.full
+def test_a_cluster_whose_workers_never_come_fails_the_run(tmp_path: Path) -> None:
+    sandbox = counting(tmp_path / "project")
+    up = sandbox.root / "clusters" / "up"
+    up.write_text(up.read_text().replace('$(seq "$DRAWDOWN_WORKERS")', ""))
+    program = "import drawdown.application.cluster_watch as watch; watch.FIRST_WITHIN = 8.0"
+    program += "; from drawdown.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "run", "counts"],
+        cwd=sandbox.root, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 8
+    assert "cluster.lost" in done.stderr
+    assert "no executor has come within 8 s: `alive` says that the cluster is well" in done.stderr
     until_nothing_is_left(sandbox)
 
 
