@@ -136,13 +136,15 @@ def test_up_of_the_docs_finds_the_cluster_that_it_has_started(tmp_path: Path) ->
     sandbox = counting(tmp_path / "project")
     project = sandbox.project
     request = CommandsRequest(project, "cellar", project.clusters["cellar"], KEY, 1, {})  # type: ignore[arg-type]
-    first = spin_up(request)
-    before = pids(sandbox.root)
-    assert len(before) == 2
-    second = spin_up(request)
-    assert (second.answer, pids(sandbox.root)) == (first.answer, before)
-    assert standing(project, KEY) == second
-    assert shut_down(project, KEY)
+    try:
+        first = spin_up(request)
+        before = pids(sandbox.root)
+        assert len(before) == 2
+        second = spin_up(request)
+        assert (second.answer, pids(sandbox.root)) == (first.answer, before)
+        assert standing(project, KEY) == second
+    finally:
+        shut_down(project, KEY)
     until_nothing_is_left(sandbox)
 
 
