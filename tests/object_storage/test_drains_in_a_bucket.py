@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.support.bucket_sandbox import BucketSandbox, reached_by
+from tests.support.command_line import answer, drawdown
 from tests.support.sandbox import multiset
 from tests.support.timed import EVENTS, HOURLY_FILES, land_and_run
 
@@ -114,6 +115,32 @@ def test_landing_and_tables_are_in_two_buckets(lake: BucketSandbox) -> None:
     assert lake.drain(NAME)[0].run is None
     assert all("/daily/" in key for key in client.keys("")), "nothing is written where others deliver"
     assert not lake.keys("landing")
+
+
+@pytest.mark.capability("OBJ-11")
+@pytest.mark.full
+def test_cases_of_a_pipeline_leave_the_buckets_alone(lake: BucketSandbox) -> None:
+    partner = lake.server.bucket()
+    lake.keep_in(
+        lake.address,
+        reached_by("lake", lake.server, lake.address)
+        + reached_by("partner", lake.server, f"s3://{partner}/from us"),
+    )
+    lake.server.client(partner).put("from us/daily/other.json", b'{"id": 99, "v": "not of the case"}\n')
+    lake.pipeline(NAME, STATELESS.replace("path: landing/events,", "storage: partner, path: daily,"), **FILES)
+    case = lake.root / "include/pipelines/events/tests/once"
+    case.mkdir(parents=True)
+    for name, text in {
+        "case.yaml": "description: each row once\nwaves:\n  - {events: [one.json]}\n",
+        "one.json": '{"id": 1, "v": "x"}\n',
+        "wave1.expected.csv": "id,v\n1,x\n",
+    }.items():
+        (case / name).write_text(text)
+    before = lake.everything(), lake.server.client(partner).keys("")
+    done = drawdown(lake.root, "test", NAME, "--json")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [each["passed"] for each in answer(done.stdout)] == [True]
+    assert (lake.everything(), lake.server.client(partner).keys("")) == before
 
 
 def sessions(events: Iterable[Mapping[str, Any]]) -> Counter[tuple[Any, ...]]:

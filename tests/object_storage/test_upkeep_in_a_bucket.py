@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -13,6 +14,7 @@ from drawdown.storage.uploads import Uploads
 from drawdown.upkeep.left_uploads import left_uploads, remove_left_uploads
 from tests.support.ageing import records_grow_old
 from tests.support.bucket_sandbox import PREFIX, BucketSandbox
+from tests.support.s3_servers import Moto
 from tests.support.tidying import MONTH, tidied
 from tests.support.typed import typed
 
@@ -60,11 +62,12 @@ def test_small_files_become_one_and_old_ones_go(events: BucketSandbox) -> None:
     assert events.run("copies").counts.read == 1, "not the rows of the compacted file"
     assert _ids(events, "events") == _ids(events, "copies") == list(range(9))
 
-    # Times of objects are the server's: instead of waiting, files may go at once.
+    # Times of objects are the server's: instead of a week, files stay for a second.
     with events.metastore() as metastore:
         records_grow_old(metastore, MONTH)
     project = events.root / "include/project.yaml"
-    project.write_text(project.read_text() + "upkeep: {vacuum: 0 seconds}\n")
+    project.write_text(project.read_text() + "upkeep: {vacuum: 1 second}\n")
+    time.sleep(2.1)
     gone = {info.relative for info in tidied(events, "events").vacuumed["output"]}
     assert gone == small
     assert _ids(events, "events") == list(range(9))
@@ -87,8 +90,10 @@ def test_parts_of_an_upload_that_died_are_found_by_doctor_and_removed_by_upkeep(
     for key in ours + theirs:
         upload = client.start_upload(key)
         client.put_part(key, upload, 1, b"x" * 1000)
-    assert left_uploads(events.project) == [], "they may be of a run that goes on"
-    assert all(check.level == "ok" for check in storage(events.project))
+    # moto says of each upload that it was begun in 2010.
+    if not isinstance(events.server, Moto):
+        assert left_uploads(events.project) == [], "they may be of a run that goes on"
+        assert all(check.level == "ok" for check in storage(events.project))
 
     later = datetime.now(UTC) + timedelta(days=8)
     monkeypatch.setattr("drawdown.upkeep.left_uploads.datetime", _At(later))
