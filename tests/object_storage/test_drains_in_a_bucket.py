@@ -69,6 +69,28 @@ def test_an_empty_landing_prefix_is_nothing_new(lake: BucketSandbox) -> None:
     assert lake.run(NAME).counts.published == 1
 
 
+@pytest.mark.capability("OBJ-01")
+@pytest.mark.full
+def test_files_of_odd_names_are_read_once_and_named_as_they_are(lake: BucketSandbox) -> None:
+    lake.pipeline(NAME, STATELESS.replace(", options: {maxFilesPerTrigger: 1}", ""), **FILES)
+    names = ["a b", "50%", "x%20y", "k=v", "a+b", "é", "'quoted'", "semi;colon", "#hash", "comma,"]
+    for wave in range(2):
+        for number, name in enumerate(names):
+            rows = [f'{{"id": {number}, "v": "{wave}"}}', f"not json, of {wave}-{number}"]
+            lake.land(f"landing/events/{wave}{name}.json", rows)
+        counts = lake.run(NAME).counts
+        assert (counts.read, counts.malformed, counts.published) == (20, 10, 10)
+    assert lake.drain(NAME)[0].run is None
+    assert multiset(lake.delta("tables/events")) == Counter((i, w) for i in range(10) for w in "01")
+    files = {row["payload"].rsplit(" ")[-1]: row["file"] for row in lake.quarantined(NAME)}
+    expected = {
+        f"{wave}-{number}": f"{lake.address.replace('s3://', 's3a://')}/landing/events/{wave}{name}.json"
+        for wave in range(2)
+        for number, name in enumerate(names)
+    }
+    assert files == expected
+
+
 @pytest.mark.capability("OBJ-02")
 @pytest.mark.parametrize("kept_by", ["rocksdb", pytest.param("hdfs", marks=pytest.mark.full)])
 def test_sessions_over_five_runs_end_where_the_events_say(lake: BucketSandbox, kept_by: str) -> None:

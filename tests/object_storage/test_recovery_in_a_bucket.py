@@ -53,6 +53,7 @@ def test_a_checkpoint_that_is_gone_comes_back_with_its_state(drained: BucketSand
 
 
 @pytest.mark.capability("OBJ-08")
+@pytest.mark.full
 def test_batches_are_taken_back_and_read_again(drained: BucketSandbox) -> None:
     with drained.metastore() as metastore:
         last = max(batch.batch_id for batch in metastore.batches(NAME, 1))
@@ -65,9 +66,8 @@ def test_batches_are_taken_back_and_read_again(drained: BucketSandbox) -> None:
 
 
 @pytest.mark.capability("OBJ-08")
-@pytest.mark.parametrize(
-    "log", ["commits", *(pytest.param(x, marks=pytest.mark.full) for x in ("offsets", "sources/0"))]
-)
+@pytest.mark.full
+@pytest.mark.parametrize("log", ["commits", "offsets", "sources/0"])
 def test_what_is_torn_is_repaired_by_the_command_that_the_error_names(
     drained: BucketSandbox, log: str
 ) -> None:
@@ -83,6 +83,7 @@ def test_what_is_torn_is_repaired_by_the_command_that_the_error_names(
 
 
 @pytest.mark.capability("OBJ-08")
+@pytest.mark.full
 def test_a_root_that_was_copied_into_another_bucket_goes_on_there(drained: BucketSandbox) -> None:
     old, other = drained.address, drained.server.bucket()
     target = drained.server.client(other)
@@ -135,6 +136,6 @@ def _arrive_and_run(lake: BucketSandbox, wave: int) -> None:
 
 
 def _closed(wave: int) -> Counter[tuple[Any, ...]]:
-    """The hours that have ended ten minutes before the last event, which is in the first minutes of its hour."""
+    """The hours that have ended ten minutes before the last event, early in its own hour."""
     last = max(_hours(wave))
     return Counter((datetime(2024, 1, 1, hour, tzinfo=UTC), 5) for hour in range(last - 1))

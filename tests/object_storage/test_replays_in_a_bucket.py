@@ -66,6 +66,22 @@ def test_intervals_are_replayed_beside_a_drain(lake: BucketSandbox, days: int) -
 
 
 @pytest.mark.capability("OBJ-07")
+def test_a_rebuild_is_swapped_in_by_one_commit_and_rolled_back(hourly: HourlyInBucket) -> None:
+    hourly.live_version()
+    hourly.arrive_and_run(1, FIRST + SECOND)
+    hourly.next_version()
+    assert hourly.rebuilt().counts.read == len(FIRST + SECOND)
+    assert hourly.rows() == sums(FIRST + SECOND, "02T09", by_key=False), "readers see nothing of it"
+    version = hourly.table("tables/hourly").version()
+    hourly.end("approve")
+    assert hourly.rows() == sums(FIRST + SECOND, "02T09")
+    assert hourly.table("tables/hourly").version() == version + 1
+    hourly.end("rollback")
+    assert hourly.rows() == sums(FIRST + SECOND, "02T09", by_key=False)
+
+
+@pytest.mark.capability("OBJ-07")
+@pytest.mark.full
 def test_a_rebuild_goes_live_beside_drains_and_is_rolled_back(hourly: HourlyInBucket) -> None:
     hourly.live_version()
     hourly.arrive_and_run(1, FIRST)

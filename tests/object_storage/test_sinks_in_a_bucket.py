@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.support.bucket_sandbox import BucketSandbox
+from tests.support.bucket_sandbox import PREFIX, BucketSandbox
+from tests.support.recovering import command_of
 from tests.support.sandbox import multiset
+from tests.support.typed import typed
 
 NAME = "sums"
 TO_FILES = """
@@ -58,7 +60,7 @@ def test_a_file_sink_shows_what_its_log_names(lake: BucketSandbox, format: str) 
         )
     assert "tables/named/_spark_metadata/2" in lake.keys("tables/named/_spark_metadata")
     # A task that died has left a file that no entry of the log names.
-    lake.client.put(f"{lake.address.split('/', 3)[3]}/tables/named/part-left.snappy.{format}", b"half a file")
+    lake.client.put(f"{PREFIX}/tables/named/part-left.snappy.{format}", b"half a file")
     assert sum(_shown(lake, format).values()) == 12
 
 
@@ -79,8 +81,54 @@ def test_twelve_batches_go_over_a_compaction_of_the_sinks_log(lake: BucketSandbo
     assert sum(_shown(lake, "parquet").values()) == 52
 
 
+@pytest.mark.capability("OBJ-03")
+@pytest.mark.full
+def test_a_torn_entry_of_the_sinks_log_is_written_again(
+    lake: BucketSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(lake.root)
+    spec = TO_FILES.replace("FORMAT", "parquet").replace(
+        "publish: direct", "publish: direct, partition_by: [name]"
+    )
+    lake.pipeline(NAME, spec, **{**FILES, "named_ddl": "id INT, n INT, name STRING"})
+    lake.land("reference/names/n.csv", ["id,name", *[f"{i},n %{i}é" for i in range(8)]])
+    for wave in range(3):
+        _land(lake, wave)
+        lake.run(NAME)
+    expected = Counter((r["id"], r["n"], f"n %{r['id']}é") for r in lake.json_rows("landing/events"))
+    key = f"{PREFIX}/tables/named/_spark_metadata/2"
+    whole = lake.client.get(key)
+    lake.client.put(key, whole[: len(whole) // 2])
+    _land(lake, 3)
+    error = lake.drain(NAME)[0].error
+    assert error is not None
+    typed(*command_of(error.do))
+    assert _shown(lake, "parquet") == expected
+    lake.run(NAME)
+    assert sum(_shown(lake, "parquet").values()) == 16
+
+
 @pytest.mark.capability("OBJ-04")
-@pytest.mark.parametrize("sink", [UPDATE, COMPLETE])
+@pytest.mark.full
+def test_a_table_is_streamed_by_its_name(lake: BucketSandbox) -> None:
+    first = TO_DELTA.replace("SINK", "table: sums_in_a_bucket, publish: audited")
+    rows = {"events_ddl": SUMS["events_ddl"], "sums_ddl": "id INT, k STRING, n INT"}
+    lake.pipeline(NAME, first, **rows, transform_sql="SELECT * FROM events")
+    second = TO_DELTA.replace("SINK", "publish: audited").replace("tables/sums", "tables/copies")
+    second = second.replace(
+        "{format: json, path: landing/events, schema: events.ddl}", "{format: table, table: sums_in_a_bucket}"
+    )
+    lake.pipeline("copies", second, sums_ddl=rows["sums_ddl"], transform_sql="SELECT * FROM events")
+    for wave in range(2):
+        _land(lake, wave)
+        lake.run(NAME)
+        assert lake.run("copies").counts.read == 4
+    expected = Counter((r["id"], r["k"], r["n"]) for r in lake.json_rows("landing/events"))
+    assert multiset(lake.delta("tables/copies")) == multiset(lake.delta("tables/sums")) == expected
+
+
+@pytest.mark.capability("OBJ-04")
+@pytest.mark.parametrize("sink", [UPDATE, pytest.param(COMPLETE, marks=pytest.mark.full)])
 def test_a_table_holds_the_sums_of_all_runs(lake: BucketSandbox, sink: str) -> None:
     lake.pipeline(NAME, TO_DELTA.replace("SINK", sink), **SUMS)
     for wave in range(3):
