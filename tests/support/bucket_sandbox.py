@@ -86,6 +86,14 @@ class BucketSandbox(Sandbox):
         tags = {key: self.client.send("HEAD", key).headers["ETag"] for key in self.client.keys("")}
         return {f"{key} {tag}" for key, tag in tags.items()}
 
+    def read(self, path: str) -> bytes:
+        return self.client.get(f"{PREFIX}/{path}")
+
+    def snapshot(self) -> dict[str, tuple[Any, ...]]:
+        """Every object with its content's tag; without what a run creates to try the storage."""
+        heads = {key: self.client.send("HEAD", f"{PREFIX}/{key}").headers for key in self.keys()}
+        return {key: (head["ETag"], head["Last-Modified"]) for key, head in heads.items()}
+
     def on_this_machine(self) -> set[str]:
         """What a run has left beside the specs: nothing but the metastore and what runs write locally."""
         ours = ("include", "metastore.db", "logs", ".drawdown")
