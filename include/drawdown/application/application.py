@@ -405,9 +405,9 @@ class SparkApplication:
             with starting:
                 if failed:
                     raise failed[0]
-                if self._root is None:
+                if self._root is None or not up.is_set():
                     try:
-                        self._root = self._start(pipelines)
+                        self._root = self._take_over() if going_on else self._start(pipelines)
                     except Exception as cause:
                         failed.append(cause)
                         raise
@@ -442,6 +442,15 @@ class SparkApplication:
         watch = ClusterWatch(root, lost)
         watch.start()
         return watch
+
+    def _take_over(self) -> SparkSession:
+        """Return the given session, after telling it about this project's buckets."""
+        from drawdown.spark.object_storage import reach_buckets
+
+        assert self.session is not None
+        refuse_unsafe(self.workspace.storage)
+        reach_buckets(self.session, self.workspace.project)
+        return self.session
 
     def _start(self, pipelines: Sequence[Pipeline]) -> SparkSession:
         from drawdown.quality.audit import prefetch

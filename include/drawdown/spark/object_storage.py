@@ -29,14 +29,18 @@ _S3A = {
 
 
 def reach_buckets(session: SparkSession, project: Project) -> None:
-    """Tell the application how to reach the project's buckets; call it before anything is read."""
-    if not project.uses_object_storage:
-        return
-    conf = dict(_S3A)
+    """Tell the application how to reach the project's buckets; call it before anything is read.
+
+    A session may serve one project after another: for one on a disk, checkpoints are Spark's own again.
+    """
+    hadoop = session.sparkContext._jsc.hadoopConfiguration()
+    conf = dict(_S3A) if project.uses_object_storage else {}
     for each in project.storages.values():
         conf |= each.hadoop_options
     if is_object_storage(project.storage_root):
         conf |= _CHECKPOINTS
-    hadoop = session.sparkContext._jsc.hadoopConfiguration()
+    else:
+        for name in _CHECKPOINTS:
+            hadoop.unset(name)
     for name, value in conf.items():
         hadoop.set(name, value)

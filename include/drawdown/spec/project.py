@@ -179,7 +179,7 @@ class Project:
     @property
     def uses_object_storage(self) -> bool:
         """Whether the storage root or an entry of `storages:` is a bucket."""
-        return bool(self.storages) or is_object_storage(self.storage_root)
+        return any(map(is_object_storage, (self.storage_root, *(s.address for s in self.storages.values()))))
 
     @property
     def pipelines_dir(self) -> Path:

@@ -221,7 +221,7 @@ def _asked(request: Any, where: str) -> Any:
             raise no_bucket(where) from None
         if isinstance(error, FileNotFoundError):
             raise
-        raise _failed(text, where) from None
+        raise failed(text, where) from None
 
 
 def no_bucket(where: str) -> SourceError:
@@ -233,7 +233,7 @@ def no_bucket(where: str) -> SourceError:
     )
 
 
-def _failed(text: str, where: str) -> SourceError | RefusedError:
+def failed(text: str, where: str) -> SourceError | RefusedError:
     answer = _ANSWER.search(text)
     said = ": ".join(filter(None, answer.groups())) if answer else text.partition("\n\nDebug")[0]
     said = " ".join(said.split())[:300]

@@ -49,6 +49,7 @@ class UpkeepOperator(BaseOperator):
         from drawdown.launch.commands.reaper import end_overdue
         from drawdown.launch.standalone.reaper import reap
         from drawdown.upkeep import tidy_all
+        from drawdown.upkeep.left_uploads import remove_left_uploads
         from drawdown.upkeep.leftovers import tidy_machine
         from drawdown.upkeep.removed_pipelines import removed_pipelines
 
@@ -72,7 +73,8 @@ class UpkeepOperator(BaseOperator):
                 self.log.warning("%s", left)
             for sentence in end_overdue(project, metastore):
                 self.log.warning("%s", sentence)
-        for sentence in (*tidy_machine(project, dry=False), *reap(project)):
+        others = (*tidy_machine(project, dry=False), *reap(project), *remove_left_uploads(project, dry=False))
+        for sentence in others:
             self.log.info("%s", sentence)
         if broken:
             raise WorthRetrying("\n".join(broken))

@@ -113,7 +113,7 @@ class ObjectStorage(SpecModel):
     @property
     def hadoop_options(self) -> dict[str, str]:
         """Return the settings of Hadoop's S3A for this bucket alone; with the key in plain text."""
-        if not self.is_s3:
+        if not self.is_s3 or not is_object_storage(self.address):
             return {}
         providers = "org.apache.hadoop.fs.s3a"
         options = {"endpoint.region": self.region, "path.style.access": str(self.path_style).lower()}

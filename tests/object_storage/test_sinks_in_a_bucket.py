@@ -1,0 +1,133 @@
+"""What sinks show in a bucket: Spark's own file sink with its log, and Delta in every mode."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from tests.support.bucket_sandbox import BucketSandbox
+from tests.support.sandbox import multiset
+
+NAME = "sums"
+TO_FILES = """
+sources:
+  events: {format: json, path: landing/events, schema: events.ddl, options: {maxFilesPerTrigger: 1}}
+  names: {format: csv, path: reference/names, schema: names.ddl, static: true, options: {header: true}}
+transform: transform.sql
+sink: {format: FORMAT, path: tables/named, schema: named.ddl, publish: direct}
+state: {partitions: 2}
+"""
+FILES = {
+    "events_ddl": "id INT, k STRING, n INT",
+    "names_ddl": "id INT, name STRING",
+    "named_ddl": "id INT, n INT, name STRING",
+    "transform_sql": "SELECT e.id, e.n, n.name FROM events e LEFT JOIN names n ON e.id = n.id",
+}
+TO_DELTA = """
+sources:
+  events: {format: json, path: landing/events, schema: events.ddl}
+transform: transform.sql
+sink: {format: delta, path: tables/sums, schema: sums.ddl, SINK}
+state: {partitions: 2}
+"""
+SUMS = {
+    "events_ddl": FILES["events_ddl"],
+    "sums_ddl": "k STRING, total BIGINT",
+    "transform_sql": "SELECT k, sum(n) AS total FROM events GROUP BY k",
+}
+UPDATE = "mode: update, keys: [k], publish: audited"
+COMPLETE = "mode: complete, publish: audited"
+
+
+@pytest.mark.capability("OBJ-03")
+@pytest.mark.parametrize(
+    "format", ["parquet", *(pytest.param(f, marks=pytest.mark.full) for f in ("json", "orc"))]
+)
+def test_a_file_sink_shows_what_its_log_names(lake: BucketSandbox, format: str) -> None:
+    lake.pipeline(NAME, TO_FILES.replace("FORMAT", format), **FILES)
+    lake.land("reference/names/n.csv", ["id,name", *[f"{i},n{i}" for i in range(8)]])
+    for wave in range(3):
+        _land(lake, wave)
+        run = lake.run(NAME)
+        assert (run.counts.read, run.counts.staged, run.counts.published) == (4, 4, 4)
+        assert _shown(lake, format) == Counter(
+            (row["id"], row["n"], f"n{row['id']}") for row in lake.json_rows("landing/events")
+        )
+    assert "tables/named/_spark_metadata/2" in lake.keys("tables/named/_spark_metadata")
+    # A task that died has left a file that no entry of the log names.
+    lake.client.put(f"{lake.address.split('/', 3)[3]}/tables/named/part-left.snappy.{format}", b"half a file")
+    assert sum(_shown(lake, format).values()) == 12
+
+
+@pytest.mark.capability("OBJ-03")
+@pytest.mark.full
+def test_twelve_batches_go_over_a_compaction_of_the_sinks_log(lake: BucketSandbox) -> None:
+    lake.pipeline(NAME, TO_FILES.replace("FORMAT", "parquet"), **FILES)
+    lake.land("reference/names/n.csv", ["id,name", *[f"{i},n{i}" for i in range(8)]])
+    for wave in range(12):
+        _land(lake, wave)
+    run = lake.run(NAME)
+    assert (run.batches, run.counts.published) == (12, 48)
+    assert "tables/named/_spark_metadata/9.compact" in lake.keys("tables/named/_spark_metadata")
+    expected = Counter((r["id"], r["n"], f"n{r['id']}") for r in lake.json_rows("landing/events"))
+    assert _shown(lake, "parquet") == expected
+    _land(lake, 12)
+    assert lake.run(NAME).counts.published == 4
+    assert sum(_shown(lake, "parquet").values()) == 52
+
+
+@pytest.mark.capability("OBJ-04")
+@pytest.mark.parametrize("sink", [UPDATE, COMPLETE])
+def test_a_table_holds_the_sums_of_all_runs(lake: BucketSandbox, sink: str) -> None:
+    lake.pipeline(NAME, TO_DELTA.replace("SINK", sink), **SUMS)
+    for wave in range(3):
+        _land(lake, wave)
+        assert lake.run(NAME).verdict == "pass"
+        total: Counter[str] = Counter()
+        for row in lake.json_rows("landing/events"):
+            total[row["k"]] += row["n"]
+        assert multiset(lake.delta("tables/sums")) == multiset(total.items())
+    commits = [str(entry.get("engineInfo", entry.get("clientVersion", ""))) for entry in _history(lake)]
+    assert commits
+    assert not any("Apache-Spark" in each for each in commits), "published without Spark"
+
+
+@pytest.mark.capability("OBJ-04")
+@pytest.mark.full
+def test_appended_files_are_published_where_they_were_staged(lake: BucketSandbox) -> None:
+    """With partitions whose values need escapes in a path, and in a key."""
+    spec = TO_DELTA.replace("SINK", "partition_by: [k], publish: audited")
+    lake.pipeline(
+        NAME, spec, events_ddl=SUMS["events_ddl"], sums_ddl="id INT, k STRING, n INT",
+        transform_sql="SELECT * FROM events",
+    )  # fmt: skip
+    keys = ["a b", "é/ü", "50%", "x=y", "+plus", "", None]
+    rows = [{"id": i, "k": key, "n": 1} for i, key in enumerate(keys)]
+    for wave in range(2):
+        lake.land_json(f"landing/events/{wave}.json", rows)
+        staged_before = set(lake.keys("tables/sums"))
+        assert lake.run(NAME).counts.published == len(rows)
+        assert staged_before < set(lake.keys("tables/sums"))
+        # A partition's empty string is NULL in Spark's and Delta's tables.
+        expected = Counter((row["id"], row["k"] or None, 1) for row in lake.json_rows("landing/events"))
+        assert multiset(lake.delta("tables/sums")) == expected
+
+
+def _land(lake: BucketSandbox, wave: int) -> None:
+    rows = [{"id": (wave + i) % 8, "k": "abc"[(wave + i) % 3], "n": wave * 10 + i} for i in range(3)]
+    lake.land_json(f"landing/events/{wave:02}.json", [*rows, rows[0]])
+
+
+def _shown(lake: BucketSandbox, format: str) -> Counter[tuple[Any, ...]]:
+    """What Spark readers of the folder see."""
+    assert lake.spark is not None
+    folder = lake.address.replace("s3://", "s3a://") + "/tables/named"
+    frame = lake.spark.read.format(format).schema(FILES["named_ddl"]).load(folder)
+    return multiset(tuple(row) for row in frame.collect())
+
+
+def _history(lake: BucketSandbox) -> list[dict[str, Any]]:
+    return [dict(json.loads(json.dumps(entry, default=str))) for entry in lake.table("tables/sums").history()]
