@@ -31,6 +31,7 @@ _DENIED = re.compile(
 _XML = re.compile(r"<Code>([^<]*)</Code>(?:.*?<Message>([^<]*)</Message>)?", re.DOTALL)
 _OF_SDK = re.compile(r"(?:software\.amazon\.awssdk[\w.]*Exception:\s*)+([^\n]*)")
 _NOISE = re.compile(r" ?\((?:Service: S3|SDK Attempt Count)[^()]*(?:\([^()]*\)[^()]*)*\)(?::\w*)?")
+_CLASSES = re.compile(r"(?:Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*Exception: ")
 _ADDRESS = re.compile(r"\b(?:s3a?|gs)://[^\s'\",:]+")
 _LONGEST = 300
 
@@ -96,5 +97,6 @@ def _sentence(text: str) -> str:
     elif found := _OF_SDK.findall(text):
         said = _NOISE.sub("", found[0])
     else:
-        said = text.partition("\n\nDebug")[0].splitlines()[0]
+        lines = text.partition("\n\nDebug")[0].splitlines()
+        said = _CLASSES.sub("", next((line for line in lines if _LIBRARIES.search(line)), lines[0]))
     return " ".join(said.split())[:_LONGEST]
