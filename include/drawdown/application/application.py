@@ -31,7 +31,7 @@ from drawdown.plan.reachable_brokers import require_sink_broker, require_source_
 from drawdown.plan.version_in_use import in_use
 from drawdown.rebuild.refusals import refuse_rebuild
 from drawdown.replay.publish import refuse_replay
-from drawdown.spec import Pipeline, Project
+from drawdown.spec import Pipeline, Project, RunCluster
 from drawdown.spec.project_wide.order import in_dependency_order
 from drawdown.spec.scheduling.trigger import Trigger
 from drawdown.storage.put_if_absent import refuse_unsafe
@@ -439,7 +439,8 @@ class SparkApplication:
             why = self.explain_loss(self.workspace.project, cluster, self.origin)
             self._lost = cluster_lost(cluster, f"{what}: {why}" if why else what)
 
-        watch = ClusterWatch(root, lost)
+        own = isinstance(self.workspace.project.clusters[cluster], RunCluster)
+        watch = ClusterWatch(root, lost, own=own)
         watch.start()
         return watch
 
