@@ -1,4 +1,4 @@
-"""A bucket's key that stands in an Airflow connection reaches every task that opens storage, and nobody else."""
+"""A bucket's key in an Airflow connection reaches every task that opens storage, and nobody else."""
 
 from __future__ import annotations
 

@@ -20,15 +20,16 @@ from tests.support.s3_proxy import (
     INTERNAL_ERROR,
     SLOW_DOWN,
     Delay,
+    Effect,
     LoseAnswer,
     Reset,
     Rule,
     S3Proxy,
 )
+from tests.support.s3_requests import Kind
 from tests.support.s3_servers import Moto
 
 KIND = KINDS["delta append audited in a bucket"]
-CHECKPOINT, DATA = "*/_drawdown/*", "*/tables/*"
 pytestmark = pytest.mark.capability("OBJ-13")
 
 
@@ -65,24 +66,23 @@ def failure(sandbox: BucketSandbox) -> DrawdownError:
     return report.error
 
 
-@pytest.mark.parametrize(
-    "rules",
-    [
-        pytest.param([Rule(SLOW_DOWN, skip=20, times=8)], id="throttled"),
-        pytest.param([Rule(INTERNAL_ERROR, skip=20, times=3)], id="internal-error", marks=pytest.mark.full),
-        pytest.param([Rule(Reset(10), kinds=("PUT",), skip=5, times=3)], id="reset-in-a-put"),
-        pytest.param(
-            [Rule(LoseAnswer(), kinds=("PUT",), key="*/offsets/*", times=1),
-             Rule(LoseAnswer(), kinds=("PUT",), key="*/commits/*", times=1)],
-            id="lost-answers-of-the-checkpoint",
-        ),
-        pytest.param(
-            [Rule(LoseAnswer(), kinds=("PUT",), key="*/_delta_log/*", times=3)],
-            id="lost-answers-of-the-table", marks=pytest.mark.full,
-        ),
-        pytest.param([Rule(Delay(40), kinds=("PUT",), skip=10, times=1)], id="slow", marks=pytest.mark.full),
+TROUBLES = {
+    "throttled, and reset in puts": [
+        Rule(SLOW_DOWN, skip=20, times=8),
+        Rule(Reset(10), kinds=("PUT",), skip=5, times=3),
     ],
-)  # fmt: skip
+    "internal errors": [Rule(INTERNAL_ERROR, skip=20, times=3)],
+    "lost answers of the checkpoint": [
+        Rule(LoseAnswer(), kinds=("PUT",), key="*/offsets/*", times=1),
+        Rule(LoseAnswer(), kinds=("PUT",), key="*/commits/*", times=1),
+    ],
+    "lost answers of the table": [Rule(LoseAnswer(), kinds=("PUT",), key="*/_delta_log/*", times=3)],
+    "slower than a time-out": [Rule(Delay(40), kinds=("PUT",), skip=10, times=1)],
+}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("rules", list(TROUBLES.values()), ids=list(TROUBLES))
 def test_a_run_outlasts_a_storage_that_is_in_trouble(
     sandbox: BucketSandbox, s3_proxy: S3Proxy, never_failed: Ended, rules: list[Rule]
 ) -> None:
@@ -94,23 +94,31 @@ def test_a_run_outlasts_a_storage_that_is_in_trouble(
     assert ended(KIND, sandbox) == never_failed
 
 
-@pytest.mark.parametrize(
-    ("rule", "id", "said"),
-    [
-        pytest.param(Rule(EXPIRED_TOKEN, kinds=("PUT",), key="*/offsets/1"), "storage.denied", "expired", id="key-ends-at-the-checkpoint"),
-        pytest.param(Rule(EXPIRED_TOKEN, skip=60), "storage.denied", "expired", id="key-ends-anywhere", marks=pytest.mark.full),
-        pytest.param(Rule(ACCESS_DENIED, kinds=("PUT",), key="*/tables/*.parquet"), "storage.denied", "Access Denied", id="read-only-table"),
-        pytest.param(Rule(ACCESS_DENIED, kinds=("PUT",), key="*/tables/*_delta_log/*1.json"), "storage.denied", "Access Denied", id="read-only-log", marks=pytest.mark.full),
-        pytest.param(Rule(ACCESS_DENIED, kinds=("PUT",), key="*/state/*"), "storage.denied", "Access Denied", id="read-only-state", marks=pytest.mark.full),
-        pytest.param(Rule(ACCESS_DENIED, kinds=("GET", "HEAD"), key="*/landing/*"), "storage.denied", "", id="unreadable-landing"),
-        pytest.param(Rule(SLOW_DOWN, kinds=("PUT",), key="*/offsets/1"), "storage.unreachable", "reduce your request rate", id="throttled-for-good", marks=pytest.mark.full),
-        pytest.param(Rule(Reset(10), kinds=("PUT",), key="*/tables/*.parquet"), "storage.unreachable", "", id="reset-for-good", marks=pytest.mark.full),
-    ],
-)  # fmt: skip
+DENIED, UNREACHABLE = "storage.denied", "storage.unreachable"
+REFUSALS = {
+    "table is read-only": (ACCESS_DENIED, "PUT", "*/tables/*.parquet", DENIED, "Access Denied"),
+    "log is read-only": (ACCESS_DENIED, "PUT", "*/tables/*_delta_log/*1.json", DENIED, "Access Denied"),
+    "state is read-only": (ACCESS_DENIED, "PUT", "*/state/*", DENIED, "Access Denied"),
+    "landing is secret": (ACCESS_DENIED, "GET", "*/landing/*.csv", DENIED, "Access Denied"),
+    "key ends at the checkpoint": (EXPIRED_TOKEN, "PUT", "*/offsets/1", DENIED, "expired"),
+    "throttled for good": (SLOW_DOWN, "PUT", "*/offsets/1", UNREACHABLE, "reduce your request rate"),
+    "reset for good": (Reset(10), "PUT", "*/tables/*.parquet", UNREACHABLE, ""),
+}
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize(("effect", "kind", "key", "id", "said"), list(REFUSALS.values()), ids=list(REFUSALS))
 def test_a_run_that_cannot_go_on_says_why_and_the_next_one_does(
-    sandbox: BucketSandbox, s3_proxy: S3Proxy, never_failed: Ended, rule: Rule, id: str, said: str
+    sandbox: BucketSandbox,
+    s3_proxy: S3Proxy,
+    never_failed: Ended,
+    effect: Effect,
+    kind: Kind,
+    key: str,
+    id: str,
+    said: str,
 ) -> None:
-    s3_proxy.add(rule)
+    rule = s3_proxy.add(Rule(effect, kinds=(kind,), key=key))
     error = failure(sandbox)
     assert rule.struck
     assert (error.id, error.exit_code) == (id, 5), error

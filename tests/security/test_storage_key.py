@@ -128,3 +128,23 @@ def test_no_error_shows_a_key(lake: Lake, drained: str, refused: Refuse, key: st
     assert not lake.place.found(printed)
     assert "Traceback" not in printed
     assert lake.place.files_with_one() == []
+
+
+@pytest.mark.full
+def test_a_bucket_without_a_key_is_reached_by_that_of_the_environment(lake: Lake, drained: str) -> None:
+    spec = lake.place.root / "include" / "project.yaml"
+    before = spec.read_text()
+    spec.write_text("\n".join(line for line in before.splitlines() if "{LAKE_" not in line))
+    names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+    values = ("AKOFTHELAKE", SECRET, TOKEN)
+    lake.place.environment |= dict(zip(names, values, strict=True))
+    _land(lake, 3)
+    try:
+        code, printed = lake.place.command("run", "events")
+    finally:
+        spec.write_text(before)
+        for name in names:
+            del lake.place.environment[name]
+    assert code == 0, printed
+    assert not lake.place.found(printed)
+    assert lake.place.files_with_one() == []

@@ -46,8 +46,8 @@ TEXTS = [
         "Please reduce your request rate.",
     ),
     (
-        f"{OURS}.UnknownStoreException: `s3a://lake/': getFileStatus: software.amazon.awssdk.services.s3.model."
-        "NoSuchBucketException: The bucket does not exist (Service: S3, Status Code: 404, Request ID: x)",
+        f"{OURS}.UnknownStoreException: `s3a://lake/': getFileStatus: software.amazon.awssdk.services.s3."
+        "model.NoSuchBucketException: The bucket does not exist (Service: S3, Status Code: 404)",
         "storage.no-bucket",
         "the bucket does not exist",
     ),
@@ -68,7 +68,9 @@ TEXTS = [
 
 @pytest.mark.parametrize(("text", "id", "said"), TEXTS)
 def test_a_library_of_a_bucket_is_heard_without_its_classes(text: str, id: str, said: str) -> None:
-    error = of_object_storage(f"Job aborted\n{text}\n\tat {OURS}.S3AUtils.translate(S3AUtils.java:1)", "s3://l")
+    error = of_object_storage(
+        f"Job aborted\n{text}\n\tat {OURS}.S3AUtils.translate(S3AUtils.java:1)", "s3://l"
+    )
     assert error is not None
     assert (error.id, error.exit_code) == (id, 5)
     assert said in error.what
