@@ -70,11 +70,13 @@ def lake(tmp_path_factory: pytest.TempPathFactory, s3: Moto) -> Iterator[Lake]:
             "PYTHONPATH": str(ROOT / "include"),
         }
         lake = Lake(Place(folder, environment, (SECRET, TOKEN)), proxy, s3.client(bucket))
-        _land(lake, 1)
+        _land(lake)
         yield lake
 
 
-def _land(lake: Lake, number: int) -> None:
+def _land(lake: Lake) -> None:
+    """One more file."""
+    number = len(lake.client.keys("root/landing"))
     lake.client.put(f"root/landing/{number}.json", b'{"id": 1}\n{"id": 99}\nbroken\n')
 
 
@@ -117,7 +119,7 @@ def test_no_command_shows_a_key(lake: Lake, drained: str, command: tuple[str, ..
     ],
 )
 def test_no_error_shows_a_key(lake: Lake, drained: str, refused: Refuse, key: str) -> None:
-    _land(lake, 2)
+    _land(lake)
     rule = lake.proxy.add(Rule(refused, key=key))
     try:
         code, printed = lake.place.command("run", "events")
@@ -138,7 +140,7 @@ def test_a_bucket_without_a_key_is_reached_by_that_of_the_environment(lake: Lake
     names = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
     values = ("AKOFTHELAKE", SECRET, TOKEN)
     lake.place.environment |= dict(zip(names, values, strict=True))
-    _land(lake, 3)
+    _land(lake)
     try:
         code, printed = lake.place.command("run", "events")
     finally:
