@@ -110,6 +110,7 @@ REFUSALS = {
 @pytest.mark.parametrize(("effect", "kind", "key", "id", "said"), list(REFUSALS.values()), ids=list(REFUSALS))
 def test_a_run_that_cannot_go_on_says_why_and_the_next_one_does(
     sandbox: BucketSandbox,
+    s3: Moto,
     s3_proxy: S3Proxy,
     never_failed: Ended,
     effect: Effect,
@@ -126,6 +127,7 @@ def test_a_run_that_cannot_go_on_says_why_and_the_next_one_does(
     assert "Exception" not in str(error), "no Java"
     assert sandbox.server.secret_key not in str(error)
     s3_proxy.clear()
+    sandbox.reach_by(s3)
     sandbox.run(NAME)
     assert ended(KIND, sandbox).rows == never_failed.rows
     assert ended(KIND, sandbox).rejected == never_failed.rejected
@@ -134,7 +136,7 @@ def test_a_run_that_cannot_go_on_says_why_and_the_next_one_does(
 @pytest.mark.full
 @pytest.mark.parametrize("seconds", [10, 30])
 def test_a_storage_that_was_away_for_a_while(
-    sandbox: BucketSandbox, s3_proxy: S3Proxy, never_failed: Ended, seconds: int
+    sandbox: BucketSandbox, s3: Moto, s3_proxy: S3Proxy, never_failed: Ended, seconds: int
 ) -> None:
     """Short, the run goes on; long, it may end with one error, and the next one goes on."""
     away = s3_proxy.add(Rule(Delay(0), kinds=("PUT",), key="*/offsets/1", times=1))
@@ -148,6 +150,7 @@ def test_a_storage_that_was_away_for_a_while(
     away.strikes = strike  # type: ignore[method-assign]
     [report] = sandbox.drain(NAME)
     s3_proxy.clear()
+    sandbox.reach_by(s3)
     if report.error is not None:
         assert (seconds, report.error.id, report.error.exit_code) == (30, "storage.unreachable", 5)
         sandbox.run(NAME)

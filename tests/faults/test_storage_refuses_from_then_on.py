@@ -13,12 +13,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support.bucket_sandbox import only_here
+from tests.support.bucket_sandbox import BucketSandbox, only_here
 from tests.support.kill_matrix import KINDS, NAME, Ended, ended, land
 from tests.support.s3_proxy import ACCESS_DENIED, EXPIRED_TOKEN, Refuse, Rule, S3Proxy
 from tests.support.s3_requests import S3Request
 from tests.support.s3_servers import Moto
-from tests.support.sandbox import Sandbox
 
 KIND = KINDS["delta append audited in a bucket"]
 pytestmark = pytest.mark.capability("OBJ-13")
@@ -48,8 +47,9 @@ def never_failed(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession, 
         return ended(KIND, sandbox)
 
 
-def _project(root: Path, spark: SparkSession, server: Moto | S3Proxy) -> Sandbox:
+def _project(root: Path, spark: SparkSession, server: Moto | S3Proxy) -> BucketSandbox:
     sandbox = KIND.project(root, spark, server)
+    assert isinstance(sandbox, BucketSandbox)
     land(sandbox, 0)
     return sandbox
 
@@ -66,7 +66,13 @@ def _project(root: Path, spark: SparkSession, server: Moto | S3Proxy) -> Sandbox
     ],
 )
 def test_a_run_whose_key_ends_is_recorded_as_failed_and_the_next_one_goes_on(
-    tmp_path: Path, spark: SparkSession, s3_proxy: S3Proxy, never_failed: Ended, key: str, refusal: Refuse
+    tmp_path: Path,
+    spark: SparkSession,
+    s3: Moto,
+    s3_proxy: S3Proxy,
+    never_failed: Ended,
+    key: str,
+    refusal: Refuse,
 ) -> None:
     sandbox = _project(tmp_path / "project", spark, s3_proxy)
     rule = s3_proxy.add(FromThenOn(refusal, kinds=("PUT",), key=key))
@@ -80,5 +86,6 @@ def test_a_run_whose_key_ends_is_recorded_as_failed_and_the_next_one_goes_on(
         assert (run.state, (run.error or {}).get("id")) == ("failed", "storage.denied")
         assert metastore.holder_of(NAME) is None
     s3_proxy.clear()
+    sandbox.reach_by(s3)
     sandbox.run(NAME)
     assert ended(KIND, sandbox) == never_failed
