@@ -58,6 +58,13 @@ TEXTS = [
         "AccessDenied: Access Denied",
     ),
     (
+        "The operation lacked the necessary privileges to complete for path t/1.json: Error performing"
+        " PUT http://s3/lake/t in 4ms - Server returned non-2xx status code: 403 Forbidden:"
+        " <Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>",
+        "storage.denied",
+        "AccessDenied: Access Denied",
+    ),
+    (
         "Generic S3 error: Error performing PUT http://s3/lake/t in 12s, after 6 retries, max_retries: 6 -"
         " HTTP error: error sending request",
         "storage.unreachable",

@@ -15,7 +15,7 @@ OF_A_BUCKET = ("storage.no-bucket", "storage.denied", "storage.unreachable")
 """The ids that this module gives."""
 
 _LIBRARIES = re.compile(
-    r"Generic (?:S3|GCS) error|org\.apache\.hadoop\.fs\.s3a\.[\w.]*(?:Exception|Credential)"
+    r"Generic (?:S3|GCS) error|Error performing [A-Z]+ https?://|org\.apache\.hadoop\.fs\.s3a\.[\w.]*(?:Exception|Credential)"
     r"|software\.amazon\.awssdk|\(Service: S3,"
 )
 _MISSING = re.compile(r"NoSuchKey|[Ss]tatus [Cc]ode: 404")

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"(?:s3|s3a|gs)://([^/]+)/?(.*)", re.DOTALL)
 # A server that does not answer is given up after a minute; delta-rs waits for three by default.
-_RETRIES = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
+# The library's first pauses are so short that a bucket which throttles is given up after a second.
+_RETRIES = {
+    "max_retries": 10,
+    "retry_timeout": timedelta(seconds=60),
+    "backoff": {"init_backoff": timedelta(milliseconds=250), "max_backoff": timedelta(seconds=4), "base": 2},
+}
 _READ_AT_ONCE = 1 << 20
 
 
