@@ -43,6 +43,14 @@ class BucketSandbox(Sandbox):
             f"storage_root: {address}\nmetastore: sqlite:///metastore.db\nstorages:\n{storages}"
         )
 
+    def reach_by(self, server: S3Endpoint) -> None:
+        """From now on reach the bucket by this server: past a proxy in this very process.
+
+        deltalake's `history` keeps Python's lock while it waits, so that proxy could not answer.
+        """
+        self.server = server
+        self.keep_in(self.address, reached_by("lake", server, self.address))
+
     @property
     def client(self) -> S3Client:
         return self.server.client(self.bucket)
@@ -85,6 +93,14 @@ class BucketSandbox(Sandbox):
         """Every object with its content's tag."""
         tags = {key: self.client.send("HEAD", key).headers["ETag"] for key in self.client.keys("")}
         return {f"{key} {tag}" for key, tag in tags.items()}
+
+    def read(self, path: str) -> bytes:
+        return self.client.get(f"{PREFIX}/{path}")
+
+    def snapshot(self) -> dict[str, tuple[Any, ...]]:
+        """Every object with its content's tag; without what a run creates to try the storage."""
+        heads = {key: self.client.send("HEAD", f"{PREFIX}/{key}").headers for key in self.keys()}
+        return {key: (head["ETag"], head["Last-Modified"]) for key, head in heads.items()}
 
     def on_this_machine(self) -> set[str]:
         """What a run has left beside the specs: nothing but the metastore and what runs write locally."""

@@ -1,9 +1,12 @@
-"""Buckets of a test's server, as a project reaches them."""
+"""Storages in a bucket of a test's server, and the entry of project.yaml that reaches it."""
 
 from __future__ import annotations
 
 from drawdown.spec import ObjectStorage
+from drawdown.storage import Storage
 from tests.support.s3_servers import S3Endpoint
+
+PREFIX = "root"
 
 
 def access_to(server: S3Endpoint, bucket: str) -> ObjectStorage:
@@ -15,3 +18,8 @@ def access_to(server: S3Endpoint, bucket: str) -> ObjectStorage:
         "secret_key": server.secret_key,
     }
     return ObjectStorage.model_validate(entry, strict=False)
+
+
+def storage_of(server: S3Endpoint, bucket: str) -> Storage:
+    """The storage below ``root/`` in a bucket."""
+    return Storage(f"s3://{bucket}/{PREFIX}", access_to(server, bucket))

@@ -14,6 +14,7 @@ from drawdown.spark.query_failures import FAILED, from_spark
 from drawdown.spark.sentences import root_sentence
 from drawdown.spark.session import spark_is_gone
 from drawdown.spec import Pipeline
+from drawdown.storage.object_errors import OF_A_BUCKET, of_object_storage
 from drawdown.workspace import Generation, Workspace
 
 _STATE = ("STATE_STORE", "STREAMING_CHECKPOINT")
@@ -36,9 +37,14 @@ def of_run(root: SparkSession, workspace: Workspace, pipeline: Pipeline, cause: 
     if isinstance(cause, PySparkException | Py4JJavaError):
         if any(mark in str(cause) for mark in _OTHER_WRITER):
             return _other_writer(workspace, pipeline)
+        said_by_spark = from_spark(pipeline, cause)
+        if said_by_spark.id in OF_A_BUCKET:
+            return said_by_spark
         # A torn checkpoint file is a likelier reason than the one Spark gives.
         generation = Generation.of(workspace, pipeline)
-        return torn_state(generation) or _unless_unreadable(generation, cause, from_spark(pipeline, cause))
+        return torn_state(generation) or _unless_unreadable(generation, cause, said_by_spark)
+    if (of_bucket := of_object_storage(str(cause))) is not None:
+        return of_bucket
     # Every call to a JVM that has died fails with some connection error.
     gone = is_cut_off(cause) or spark_is_gone(root, within=_JVM_ENDS_WITHIN)
     return without_spark(pipeline) if gone else unexpected(pipeline, cause)

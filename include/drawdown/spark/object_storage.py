@@ -16,6 +16,8 @@ LOG_STORE = {"spark.delta.logStore.s3a.impl": "drawdown.ObjectLogStore"}
 
 _CHECKPOINTS = {"spark.sql.streaming.checkpointFileManagerClass": "drawdown.ObjectCheckpoints"}
 _S3A = {
+    # For a bucket without a key: wherever Amazon's own programs look. Hadoop's default knows no pod's token.
+    "fs.s3a.aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
     # The default wants a further library, to read ahead in objects that are larger than those of most runs.
     "fs.s3a.input.stream.type": "classic",
     # Blocks that wait for their upload; removed with the run's own folder.

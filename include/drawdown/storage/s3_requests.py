@@ -15,7 +15,7 @@ from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Self
 from urllib.parse import quote, urlencode, urlsplit
 
-from drawdown.storage.object_files import failed, no_bucket
+from drawdown.storage.object_errors import no_bucket, of_request
 
 _TIMEOUT = 30.0
 _EMPTY = hashlib.sha256(b"").hexdigest()
@@ -74,14 +74,14 @@ class S3Bucket:
             answer = connection.getresponse()
             body = answer.read()
         except (OSError, HTTPException) as error:
-            raise failed(str(error), where) from None
+            raise of_request(str(error), where) from None
         finally:
             connection.close()
         if answer.status >= 300:
             text = f"status code: {answer.status} {body.decode(errors='replace')}"
             if "NoSuchBucket" in text:
                 raise no_bucket(where)
-            raise FileNotFoundError(where) if answer.status == 404 else failed(text, where)
+            raise FileNotFoundError(where) if answer.status == 404 else of_request(text, where)
         return body
 
     def _signed(self, method: str, host: str, path: str, query: str) -> dict[str, str]:

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator
 
 from drawdown.airflow.dag_tags import dag_tags
+from drawdown.airflow.logins import look_up
 from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
 from drawdown.airflow.tasks.task_failures import WorthRetrying, plainly
+from drawdown.credentials import with_logins
 from drawdown.errors import DrawdownError
 from drawdown.spec import Project, iter_pipelines, load_project
 from drawdown.values.dag_ids import UPKEEP
@@ -58,6 +60,8 @@ class UpkeepOperator(BaseOperator):
         there = list(iter_pipelines(project))
         broken = [str(each) for each in there if isinstance(each, DrawdownError)]
         pipelines = [each for each in there if not isinstance(each, DrawdownError)]
+        # Even without a pipeline, the storages' keys.
+        project = with_logins(project, look_up(project, pipelines))
         removed = {"files": 0, "bytes": 0, "records": 0}
         with open_metastore(self.project_root) as metastore:
             for done in tidy_all(Workspace(project, metastore), pipelines, origin, new_run_id):

@@ -84,6 +84,11 @@ class ObjectStorage(SpecModel):
         return not self.address.startswith("gs:")
 
     @property
+    def has_key(self) -> bool:
+        """Whether the project says where the key is; else the machine's own is used."""
+        return bool(self.access_key or self.connection or self.google_key_file)
+
+    @property
     def s3_options(self) -> dict[str, str]:
         """Return the options of obstore and delta-rs (the names of Rust's object_store)."""
         options = {
