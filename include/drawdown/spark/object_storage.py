@@ -16,6 +16,8 @@ LOG_STORE = {"spark.delta.logStore.s3a.impl": "drawdown.ObjectLogStore"}
 
 _CHECKPOINTS = {"spark.sql.streaming.checkpointFileManagerClass": "drawdown.ObjectCheckpoints"}
 _S3A = {
+    # S3A, with listings that start at a name (`order: name` of a file source).
+    "fs.s3a.impl": "drawdown.BucketFiles",
     # The default wants a further library, to read ahead in objects that are larger than those of most runs.
     "fs.s3a.input.stream.type": "classic",
     # Blocks that wait for their upload; removed with the run's own folder.

@@ -57,6 +57,9 @@ class ObjectFiles:
             return True
         return next(self.walk(path, None), None) is not None
 
+    def info(self, path: str) -> Found | None:
+        return next(self._alone(path), None)
+
     def walk(self, path: str, depth: int | None, after: str = "") -> Iterator[Found]:
         """Yield the objects at or below a path by name, ``depth`` levels down; those behind `after` alone."""
         if depth == 1:
