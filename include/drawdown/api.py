@@ -100,12 +100,14 @@ class Pipeline:
         """
         from drawdown.application.plan import plan
         from drawdown.credentials import collect
+        from drawdown.launch.sizing import with_size
 
         with Workspace.open(self.project.spec) as workspace:
             version = in_use(workspace, self.spec)
             known = collect(self.project.spec, [version])
             with self._session(known) as session:
-                return plan(session, replace(workspace, project=known), version)
+                found = plan(session, replace(workspace, project=known), version)
+            return with_size(workspace, version, found)
 
     def run(self, watcher: Watcher | None = None) -> Run | None:
         """Drain, audit and publish now; returns the run's record, None when there was no work.
@@ -168,6 +170,7 @@ class Pipeline:
         from drawdown.application import SparkApplication, new_run_id
         from drawdown.credentials import collect
         from drawdown.launch.clustered import clustered
+        from drawdown.launch.loss import explain_loss
 
         origin: dict[str, Any] = {
             "command_id": new_run_id(),
@@ -185,4 +188,5 @@ class Pipeline:
                 origin,
                 watcher=watcher or Watcher(),
                 session=self.project.spark,
+                explain_loss=explain_loss,
             )

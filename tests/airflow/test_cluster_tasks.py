@@ -11,19 +11,25 @@ import pytest
 from airflow.dag_processing.dagbag import DagBag
 from airflow.sdk import DAG
 
+from drawdown.metastore import Metastore
 from tests.support import clusters
 from tests.support.dag_project import DagProject
 from tests.support.dag_runs import Runs
 
 pytestmark = pytest.mark.timeout(900)
 
-ONE = "clusters: {local: {}, one: {kind: standalone, workers: 1, worker_memory: 600m}}"
+PROFILES = """
+clusters:
+  local: {}
+  one: {kind: standalone, workers: 1, worker_memory: 600m}
+  timed: {kind: standalone, workers: {max: 2, within: 1 hour, each: {files: 100}}, worker_memory: 600m}
+"""
 FAILS = "cast(raise_error('no') as string) as name"
 
 
 @pytest.fixture
 def project(tmp_path: Path) -> DagProject:
-    return DagProject(tmp_path / "project", more=ONE, retries=0)
+    return DagProject(tmp_path / "project", more=PROFILES, retries=0)
 
 
 @pytest.fixture
@@ -69,7 +75,7 @@ def test_a_replay_has_a_cluster_too(project: DagProject) -> None:
 
 @pytest.mark.full
 def test_every_run_has_a_cluster_that_is_gone_afterwards_also_when_its_drain_fails(runs: Runs) -> None:
-    folder = runs.project.pipeline("events", "cluster: one")
+    folder = runs.project.pipeline("events", "cluster: timed")
     clusters.transform_only_there(folder, "id", "name")
     runs.project.land("events", 1, 2)
     assert runs.run("events") == {
@@ -81,6 +87,12 @@ def test_every_run_has_a_cluster_that_is_gone_afterwards_also_when_its_drain_fai
         "publish": "success",
     }, runs.log.read_text()[-6000:]
     assert runs.project.ids("events") == [1, 2]
+    # What cluster_up has chosen reaches the record by way of the cluster and the driver's settings.
+    with Metastore.open(f"sqlite:///{runs.project.root / 'metastore.db'}") as metastore:
+        [run] = metastore.runs("events")
+    why = run.origin["workers_why"]
+    assert why.startswith("2 files wait, and `each` is 100 for one worker (`within` cannot decide: 0 of 5")
+    assert f"Spinning up 1 worker: {why}" in runs.log.read_text()
     clusters.until_nothing_is_left(runs.project.root)
 
     clusters.transform_only_there(folder, "id", FAILS)
@@ -90,6 +102,7 @@ def test_every_run_has_a_cluster_that_is_gone_afterwards_also_when_its_drain_fai
     clusters.until_nothing_is_left(runs.project.root)
 
 
+@pytest.mark.capability("HOST-09")
 def test_nothing_new_spins_nothing_up_and_a_set_up_that_fails_leaves_nothing(runs: Runs) -> None:
     runs.project.pipeline("events", "cluster: one")
     (runs.project.storage / "landing" / "events").mkdir(parents=True)
@@ -104,6 +117,6 @@ def test_nothing_new_spins_nothing_up_and_a_set_up_that_fails_leaves_nothing(run
     assert (states["cluster_up"], states["drain"]) == ("failed", "upstream_failed")
     assert states["cluster_down"] in ("skipped", "upstream_failed")
     assert "cluster.not-up" in runs.log.read_text()
-    assert "Spinning up 1 worker" in runs.log.read_text()
+    assert "Spinning up 1 worker: the profile says so" in runs.log.read_text()
     assert runs.query("select state from dag_run order by id desc limit 1") == [("failed",)]
     clusters.until_nothing_is_left(runs.project.root)

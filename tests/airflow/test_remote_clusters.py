@@ -175,6 +175,8 @@ def test_emr_gets_a_cluster_that_ends_by_itself_and_a_step(found: Any) -> None:
     words = asked["step"]["HadoopJarStep"]["Args"]
     assert words[:3] == ["/opt/drawdown/.venv/bin/python", "/opt/drawdown/jobs/launch.py", "/opt/drawdown"]
     assert "spark.executor.instances=3" in words
+    assert "spark.drawdown.workers=3" in words
+    assert "spark.drawdown.workersWhy=5 files wait, and so on" in words
     assert words[words.index("/opt/drawdown/jobs/drain.py") + 1] == "--project"
     assert "cluster_up" in asked["of"]
 

@@ -36,6 +36,7 @@ FILES, ROWS = 6, 12
 
 
 @pytest.mark.fault("F40", "delta")
+@pytest.mark.capability("HOST-02")
 def test_a_drain_outlives_one_of_its_executors(tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path / "project", more=PROJECT)
     sandbox.pipeline(

@@ -36,6 +36,15 @@ def executors(root: Path) -> list[int]:
     return sorted(pid for pid, command in processes(root).items() if EXECUTOR in command)
 
 
+def daemons(root: Path, kind: str) -> list[int]:
+    """Process ids of the daemons of a kind, `Master` or `Worker`, without the programs that start them."""
+    return sorted(
+        pid
+        for pid, command in processes(root).items()
+        if f".{kind} " in command and "spark-class" not in command and "launcher.Main" not in command
+    )
+
+
 def folders(root: Path) -> list[Path]:
     there = clusters_dir(root / ".drawdown")
     return sorted(there.iterdir()) if there.is_dir() else []

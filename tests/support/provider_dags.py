@@ -78,11 +78,16 @@ def context(task: Any) -> dict[str, Any]:
         try_number=1,
         map_index=-1,
         xcom_push=pushed.__setitem__,
-        xcom_pull=lambda **_: 3,
+        xcom_pull=lambda **_: _size(3),
     )
     day = [datetime(2024, 5, day, tzinfo=UTC) for day in (1, 2)]
     run = SimpleNamespace(logical_date=day[0], run_type="manual")
     return {"ti": ti, "dag_run": run, "data_interval_start": day[0], "data_interval_end": day[1]}
+
+
+def _size(workers: int) -> dict[str, Any]:
+    """What the task that starts the cluster leaves for the one behind it."""
+    return {"workers": workers, "why": "5 files wait, and so on"}
 
 
 def asked(dag: Any) -> dict[str, Any]:
@@ -108,8 +113,8 @@ def asked(dag: Any) -> dict[str, Any]:
         return {"request": request, "errors": of_aws("emr-serverless", "StartJobRun", request)}
     up, down = dag.get_task("cluster_up"), dag.get_task("cluster_down")
     # What waits at a drain is counted where its storage is: not here.
-    size = up.work.order(context(up), None if job.task_id == "replay" else 2)
-    order = job.work.order(context(job), 3)
+    size = up.work.order(context(up), None if job.task_id == "replay" else _size(2))
+    order = job.work.order(context(job), _size(3))
     if kind == "emr":
         flow, step = emr.job_flow(size, up.profile), emr.step(order)
         steps = {"JobFlowId": "j-1", "Steps": [step]}

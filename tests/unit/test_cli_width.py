@@ -18,9 +18,11 @@ from drawdown.cli.shown.listing import count, duration, records
 from drawdown.cli.shown.plan import plan_parts
 from drawdown.cli.shown.quarantine import counts_table
 from drawdown.cli.shown.runs import progress_table, run_table
+from drawdown.cli.shown.what_if import what_if_table
 from drawdown.cost.bill import Bill
 from drawdown.cost.crossing import Crossing
 from drawdown.cost.report import PipelineCost
+from drawdown.cost.what_if import Option, ProfileSize, WhatIf
 from drawdown.metastore.records import UNCOUNTED, Counts, Run
 from drawdown.plan.drain_fit import DrainFit
 from drawdown.plan.preflight import Preflight
@@ -129,6 +131,25 @@ STATE = [
     | {"partition_id": 199, "value": {"count": 12_345, "sum": 123_456.78}}
 ]
 
+BEST = Option(
+    ProfileSize(NAME, 1_024, 2**40),
+    "30 minutes",
+    rows=9e9,
+    takes=74_096.0,
+    beyond=True,
+    oldest=200_000.0,
+    fresh=True,
+    bill=COST.bill,
+)
+WHAT_IF = WhatIf(
+    *(NAME, 12_345, 30.0, 123_456.7, timedelta(days=3), 16.2),
+    times={},
+    beside={},
+    unknown={},
+    options=[BEST, replace(BEST, bill=None, oldest=None, fresh=False)],
+    cheapest=BEST,
+)
+
 
 @pytest.mark.parametrize(
     ("parts", "whole"),
@@ -138,6 +159,7 @@ STATE = [
         ([run_table([(NAME, RUN)], name=False)], ("2024-03-31", "failed,error")),
         ([progress_table(progressed(RUN, None))], ("123,456", "notcounted", "12,345,678,901")),
         ([pipeline_table([COST, COST])], (NAME, "123,456,789", "2,777.78", "277.78", "411.50EUR")),
+        ([what_if_table(WHAT_IF)], (NAME, "~20h34m", "30minutes", "cannotkeepup", "12,345.00EUR")),
         ([day_table({date(2024, 3, 31): COST.bill})], ("2024-03-31", "12,345.00EUR")),
         (list(overview_tables(OVERVIEW)), (PATH, "12,345,678,901", "right-keyWithIndexToValue", '"11":')),
         (

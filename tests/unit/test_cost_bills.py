@@ -63,6 +63,24 @@ def test_a_run_alone_is_charged_with_its_whole_application() -> None:
     assert bill.idle_us == 1_200 * 2 * 1_000_000
 
 
+def test_startup_is_billed_for_each_application_and_shared_by_its_runs() -> None:
+    billed = {**PRICE, "startup_us": "1800000000", "minimum_us": "60000000"}
+    hour = application("a", NOON, 3_600, price=billed)
+    found = list(charges([hour], ran(hour, ("flights", 0, 900), ("weather", 900, 3_600))))
+    assert [each.bill.money["EUR"] for each in found] == [
+        Fraction("0.085") * Fraction(3, 2) * part for part in (Fraction(1, 4), Fraction(3, 4))
+    ]
+    assert total(each.bill for each in found).core_hours == 2
+
+
+def test_a_short_application_is_billed_for_the_minimum() -> None:
+    short = application("a", NOON, 9, price={**PRICE, "minimum_us": "60000000"})
+    [charge] = charges([short], ran(short, ("flights", 0, 9)))
+    assert charge.bill.money == {"EUR": Fraction("0.085") / 60}
+    [alone] = charges([short], [])
+    assert alone.bill.money == {"EUR": Fraction("0.085") / 60}
+
+
 def test_without_a_price_there_are_hours_and_no_money() -> None:
     hour = application("a", NOON, 3_600, price=None)
     [charge] = charges([hour], ran(hour, ("flights", 0, 3_600)))

@@ -10,7 +10,7 @@ import pytest
 
 from drawdown.metastore import Metastore
 from drawdown.metastore.operations.applications import Measured, Requested
-from drawdown.metastore.records import ApplicationRecord, Run
+from drawdown.metastore.records import ApplicationRecord, Batch, Run
 
 MINUTE = timedelta(seconds=60)
 PRICE = {"currency": "EUR", "core_hour": "0.04", "gb_hour": "0"}
@@ -109,3 +109,28 @@ def test_executors_are_asked_for_beside_the_driver(metastore: Metastore) -> None
     [ended] = metastore.runs("flights")
     assert ended.usage is not None
     assert (ended.usage["cores"], ended.usage["memory"]) == (6, 4 * 2**30)
+
+
+def test_the_runs_of_a_pipeline_come_with_the_profile_they_ran_on(metastore: Metastore) -> None:
+    since = metastore.now()
+    run(metastore, "r1", "flights")
+    run(metastore, "r2", "weather")
+    metastore.applications.end("app", USED)
+    metastore.start_run(Run("r3", "flights"))
+    metastore.start_run(Run("r4", "flights", kind="rebuild"))
+    first, second = metastore.applications.of_pipeline("flights", since, limit=9)
+    assert (first.run_id, first.cluster, first.state) == ("r1", "local", "succeeded")
+    assert first.usage is not None
+    assert (second.run_id, second.cluster, second.usage) == ("r3", None, None)
+    [newest] = metastore.applications.of_pipeline("flights", since, limit=1)
+    assert newest.run_id == "r3"
+    assert metastore.applications.of_pipeline("flights", metastore.now() + MINUTE, limit=9) == []
+
+
+def test_the_newest_batches_come_first(metastore: Metastore) -> None:
+    lease = metastore.acquire("flights", "host", "r1", MINUTE)
+    metastore.create_checkpoint(lease, 1, "there", {})
+    for batch_id in range(4):
+        metastore.note_batch(lease, Batch("flights", 1, batch_id, "r1", lease.epoch), [], {})
+    assert [each.batch_id for each in metastore.newest_batches("flights", 1, 2)] == [3, 2]
+    assert metastore.newest_batches("weather", 1, 2) == []

@@ -62,6 +62,7 @@ def older(store_url: str) -> Run:
             conn.execute(text("ALTER TABLE leases DROP COLUMN process"))
             conn.execute(text("DROP TABLE applications"))
             conn.execute(text("DROP TABLE changes"))
+            conn.execute(text("DROP TABLE clusters"))
             conn.execute(text("ALTER TABLE verdicts DROP COLUMN measures"))
             for column in ("state", "rebuild"):
                 conn.execute(text(f"ALTER TABLE checkpoints DROP COLUMN {column}"))

@@ -13,6 +13,7 @@ from drawdown.launch.profile import ClusterRequest, on_cluster
 from drawdown.spec import ConnectionCluster, LocalCluster, Project, StandaloneCluster, load_project
 from drawdown.spec.reading.secrets import holds_a_secret
 
+COMMANDS = "kind: commands, workers: 2, alive: c/alive, down: c/down"
 KUBERNETES = "kind: kubernetes, image: i, service_account: spark, workers: 2"
 
 
@@ -34,14 +35,19 @@ def test_each_kind_has_its_own_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         tmp_path,
         "fixed: {kind: standalone, workers: '${DD_WORKERS}', worker_memory: 2g}",
         "sized: {kind: standalone, workers: {max: 4, each: {bytes: 512m, files: 10}}}",
+        "timed: {kind: standalone, workers: {max: 4, within: 20 minutes}}",
         "remote: {kind: connection, connection: spark_default}",
     ).clusters
-    fixed, sized, remote = found["fixed"], found["sized"], found["remote"]
+    fixed, sized, timed, remote = (found[name] for name in ("fixed", "sized", "timed", "remote"))
     assert isinstance(fixed, StandaloneCluster)
     assert (fixed.workers, fixed.worker_cores, str(fixed.ttl)) == (3, 1, "3 hours")
     assert isinstance(sized, StandaloneCluster)
     assert not isinstance(sized.workers, int)
+    assert sized.workers.each is not None
     assert (sized.workers.min, sized.workers.each.amounts) == (1, {"files": 10, "bytes": 512 * 2**20})
+    assert isinstance(timed, StandaloneCluster)
+    assert not isinstance(timed.workers, int)
+    assert (str(timed.workers.within), timed.workers.each) == ("20 minutes", None)
     assert isinstance(remote, ConnectionCluster)
 
 

@@ -38,6 +38,21 @@ def test_memory_may_cost_nothing(tmp_path: Path) -> None:
     assert price.gb_hour == 0
 
 
+def test_an_application_records_the_price_with_what_is_billed_beside_its_time(tmp_path: Path) -> None:
+    price = project(
+        tmp_path, "price: {currency: EUR, core_hour: 0.10, startup: 90 seconds, minimum: 1 minute}"
+    )
+    found = price.clusters["local"].price
+    assert found is not None
+    assert found.recorded == {
+        "currency": "EUR",
+        "core_hour": "0.1",
+        "gb_hour": "0",
+        "startup_us": "90000000",
+        "minimum_us": "60000000",
+    }
+
+
 def test_an_amount_may_come_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CORE_HOUR", "0.048")
     price = project(tmp_path, "price: {currency: EUR, core_hour: '${CORE_HOUR}'}").clusters["local"].price
@@ -56,6 +71,8 @@ def test_an_amount_may_come_from_the_environment(tmp_path: Path, monkeypatch: py
         ("{currency: EUR}", "spec.missing-key", "core_hour"),
         ("{core_hour: 1}", "spec.missing-key", "currency"),
         ("{currency: EUR, core_hour: 0}", "spec.no-effect", "zero"),
+        ("{currency: EUR, core_hour: 1, startup: 0 seconds}", "spec.wrong-duration", "longer than zero"),
+        ("{currency: EUR, core_hour: 1, minimum: 60}", "spec.wrong-type", "unit"),
         ("{currency: EUR, core_hours: 1}", "spec.unknown-key", "'core_hour'"),
     ],
 )

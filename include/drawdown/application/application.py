@@ -16,8 +16,10 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from drawdown.application.cluster_watch import ClusterWatch, cluster_lost
 from drawdown.application.metering import Meter
 from drawdown.application.scheduler import PipelineTask, Scheduler, Slots
+from drawdown.application.size import chosen_size
 from drawdown.application.unstarted import new_run_id, note_unstarted
 from drawdown.application.watcher import Report, Watcher
 from drawdown.errors import BusyError, DrawdownError
@@ -59,6 +61,8 @@ class SparkApplication:
         origin: kept in each run record.
         stop: set to stop before the next batch writes; pipelines not yet begun are left out.
         session: a session to use and leave running, instead of one that ends with drain_all.
+        explain_loss: returns why the cluster was lost, as far as that is known, from the project, the
+            profile's name and the origin; empty when nothing is.
         note_idle: write a record (`stop_reason` NOTHING_NEW) for a pipeline without work, as for a
             scheduler's task that is run again after it succeeded.
         left_behind: pipelines whose code never returned. Their runs are recorded as failed, but only the end
@@ -71,6 +75,7 @@ class SparkApplication:
     stop: threading.Event = field(default_factory=threading.Event)
     watcher: Watcher = field(default_factory=Watcher)
     session: SparkSession | None = None
+    explain_loss: Callable[[Project, str, Mapping[str, Any]], str] = lambda project, cluster, origin: ""
     note_idle: bool = False
     left_behind: list[str] = field(default_factory=list)
     _meter: Meter = field(init=False, repr=False)
@@ -79,6 +84,7 @@ class SparkApplication:
         self._speaking = threading.RLock()
         self._slots = Slots()
         self._root = self.session
+        self._lost: DrawdownError | None = None
 
     def drain_all(self, pipelines: Sequence[Pipeline]) -> list[Report]:
         """Drain each pipeline once, upstream before downstream, the others together.
@@ -133,16 +139,27 @@ class SparkApplication:
                 run = drain(attempt)
             return Report(pipeline.name, run)
         except DrawdownError as error:
-            return Report(pipeline.name, error=error)
+            return Report(pipeline.name, error=self._lost or error)
         finally:
             self._slots.give_back(turn)
 
     def _failed(self, turn: PipelineTask, cause: BaseException) -> Report:
         """Report an unexpected exception of a task as an error of its pipeline."""
+        error = cause if isinstance(cause, DrawdownError) else self._unforeseen(turn.pipeline, cause)
+        return Report(turn.pipeline.name, error=turn.given_up or error)
+
+    def _unforeseen(self, pipeline: Pipeline, cause: BaseException) -> DrawdownError:
+        """Return the error for an exception that no step has explained."""
         from drawdown.drain.failures import unexpected
 
-        error = cause if isinstance(cause, DrawdownError) else unexpected(turn.pipeline, cause)
-        return Report(turn.pipeline.name, error=turn.given_up or error)
+        return self._cut_off(pipeline, cause) or unexpected(pipeline, cause)
+
+    def _cut_off(self, pipeline: Pipeline, cause: BaseException) -> DrawdownError | None:
+        """Return the error for an exception that follows from a lost cluster or a JVM that is gone."""
+        from drawdown.drain.failures import without_spark
+        from drawdown.spark.gateway import is_cut_off
+
+        return self._lost or (without_spark(pipeline) if is_cut_off(cause) else None)
 
     # Called by the scheduler thread for a task
 
@@ -257,7 +274,11 @@ class SparkApplication:
             with self._spark([ready]) as session:
                 report = Report(pipeline.name, work(self._attempt(session(), ready)))
         except DrawdownError as error:
-            report = Report(pipeline.name, error=error)
+            report = Report(pipeline.name, error=self._lost or error)
+        except Exception as cause:
+            if (cut := self._cut_off(pipeline, cause)) is None:
+                raise
+            report = Report(pipeline.name, error=cut)
         self.watcher.finished(report)
         return report
 
@@ -318,7 +339,7 @@ class SparkApplication:
                     run = replay(attempt, interval)
                     report = Report(pipeline.name, self._offered(pipeline, run, interval))
                 except DrawdownError as error:
-                    report = Report(pipeline.name, error=error)
+                    report = Report(pipeline.name, error=self._lost or error)
                 self.watcher.finished(report)
                 reports.append(report)
         return reports
@@ -358,7 +379,7 @@ class SparkApplication:
             run_id=run.run_id,
             holder=this_process(),
             application=self._meter.application(),
-            origin=self.origin,
+            origin={**self.origin, **(chosen_size(self._root) if self._root else {})},
             stop=self.stop,
             on_batch=on_batch,
             on_progress=on_progress,
@@ -367,7 +388,7 @@ class SparkApplication:
             on_open=on_open,
             on_query=lambda group: run.job_groups.append(group),
             waiting=run.waiting,
-            given_up=lambda: run.given_up,
+            given_up=lambda: self._lost or run.given_up,
         )
 
     @contextmanager
@@ -375,6 +396,7 @@ class SparkApplication:
         """Yield a function that returns the session and starts it on the first call; a failed start is not
         repeated."""
         starting, failed, up = threading.Lock(), list[Exception](), threading.Event()
+        watch: list[ClusterWatch] = []
         cluster = pipelines[0].cluster
         profile, going_on = self.workspace.project.clusters[cluster], self.session is not None
         self._meter = Meter(self.workspace.metastore, cluster, profile, going_on=going_on)
@@ -389,6 +411,8 @@ class SparkApplication:
                     except Exception as cause:
                         failed.append(cause)
                         raise
+                if not up.is_set():
+                    watch.append(self._watched(self._root, cluster))
                 self._meter.spark_is_up(self._root, several=len(pipelines) > 1)
                 up.set()
                 return self._root
@@ -396,6 +420,8 @@ class SparkApplication:
         try:
             yield session
         finally:
+            for each in watch:
+                each.end()
             if self._root is not None and up.is_set():
                 self._meter.spark_ends(self._root)
             # A thread that was left behind can block Spark's stop forever.
@@ -405,6 +431,17 @@ class SparkApplication:
                 stop_application(self._root)
                 self._root = None
             self._meter.end()
+
+    def _watched(self, root: SparkSession, cluster: str) -> ClusterWatch:
+        """Start to watch the cluster; once it is lost, that is the error of every run that is under way."""
+
+        def lost(what: str) -> None:
+            why = self.explain_loss(self.workspace.project, cluster, self.origin)
+            self._lost = cluster_lost(cluster, f"{what}: {why}" if why else what)
+
+        watch = ClusterWatch(root, lost)
+        watch.start()
+        return watch
 
     def _start(self, pipelines: Sequence[Pipeline]) -> SparkSession:
         from drawdown.quality.audit import prefetch

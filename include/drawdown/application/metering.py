@@ -20,7 +20,7 @@ from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
 from drawdown.metastore.operations.applications import Measured, Requested
 from drawdown.processes.usage import TreeUse, use_of
-from drawdown.spec.clusters.price import Price
+from drawdown.spec.clusters.price import GB, Price
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -62,6 +62,7 @@ class Meter:
         self._metastore = metastore
         self._cluster = cluster
         self._profile = profile
+        self._going_on = going_on
         self._root = os.getppid() if _BY_SPARK_SUBMIT in os.environ else os.getpid()
         self._before = (use_of(self._root) if going_on else None) or _NOTHING
         self._id = ""
@@ -81,7 +82,7 @@ class Meter:
                     self._cluster,
                     asked.cores,
                     asked.memory_bytes,
-                    price.model_dump(mode="json") if price else None,
+                    price.recorded if price else None,
                 )
                 age = timedelta(microseconds=self._used().age_us)
                 self._metastore.applications.begin(application_id, requested, age)
@@ -108,12 +109,25 @@ class Meter:
 
         executors = executors_of(session)
         tasks = self._tasks.read() if self._tasks else {}
+        cores, memory = self._billed(str(session.sparkContext.master)) or (executors.cores, executors.memory)
         self._seen = Measured(
-            executor_cores=executors.cores,
-            executor_memory=executors.memory,
+            executor_cores=cores,
+            executor_memory=memory,
             executor_us=0 if is_local(session) else sum(tasks.values()),
             task_us=tasks,
         )
+
+    def _billed(self, master: str) -> tuple[int, int] | None:
+        """Return cores and bytes that the cluster's own `up` said to bill; None when it said nothing."""
+        if self._going_on or master.startswith("local"):
+            return None
+        try:
+            found = self._metastore.clusters.standing()
+        except DrawdownError:
+            return None
+        answers = [each.answer for each in found if each.answer and each.answer["master"] == master]
+        bill = answers[-1].get("bill") if answers else None
+        return None if bill is None else (int(bill["cores"]), int(bill["memory_gib"] * GB))
 
     def charged(self, session: SparkSession, run_id: str) -> AbstractContextManager[None]:
         """Charge Spark's work inside the block to this run."""

@@ -40,6 +40,7 @@ class Plan:
         versions: of Spark, Delta and Drawdown, with which the next batch is written.
         state: rows, bytes and files of the kept state; None before the first run.
         fit: whether the backlog fits one drain.
+        size: how many workers the run would have, and why; None for a profile without workers.
     """
 
     pipeline: str
@@ -51,6 +52,7 @@ class Plan:
     versions: dict[str, str] | None
     state: StateSize | None
     fit: DrainFit
+    size: str | None = None
 
     @property
     def answer(self) -> Answer:
@@ -78,6 +80,7 @@ class Plan:
             "checkpoint": self.checkpoint and self.checkpoint.fingerprint,
             "state": self.state and asdict(self.state),
             "fit": asdict(self.fit),
+            "size": self.size,
         }
 
 

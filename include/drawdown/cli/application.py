@@ -34,6 +34,7 @@ def in_application(
     from drawdown.application import SparkApplication, new_run_id
     from drawdown.application.log_lines import LogLines
     from drawdown.launch.clustered import clustered
+    from drawdown.launch.loss import explain_loss
 
     about = {"command_id": new_run_id(), "command": command, "by": getpass.getuser(), **origin}
     reports: list[Report] = []
@@ -43,7 +44,7 @@ def in_application(
         children_write_to(workspace.project.state_dir / "logs" / "spark.log"),
     ):
         watcher = LogLines(sys.stderr, errors=not on_terminal)
-        application = SparkApplication(workspace, conf, about, watcher=watcher)
+        application = SparkApplication(workspace, conf, about, watcher=watcher, explain_loss=explain_loss)
         signal = interruptibly(
             lambda: reports.extend(work(application)),
             application.stop,

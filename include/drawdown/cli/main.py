@@ -13,7 +13,7 @@ from typing import ClassVar, NoReturn
 from drawdown.cli.command import Commands, LazyGroup, Verb
 from drawdown.cli.output import open_standard_streams, output_to
 from drawdown.cli.screen import show_error, show_refusal
-from drawdown.errors import DrawdownError
+from drawdown.errors import DrawdownError, MachineError
 from drawdown.versions import check_versions
 
 _EXIT_CODES = {
@@ -120,8 +120,25 @@ def _end(error: DrawdownError) -> NoReturn:
     sys.exit(error.exit_code)
 
 
+def _without_spark(bug: Exception) -> DrawdownError | None:
+    """Return the error for a call to a JVM that has ended, outside any run; None for another exception."""
+    from drawdown.spark.gateway import is_cut_off
+
+    if not is_cut_off(bug):
+        return None
+    return MachineError(
+        "spark.gone",
+        "Spark's JVM ended while the command used it; it was killed, or ran out of memory",
+        where=" ".join(sys.argv[:2]),
+        do="run the command again; if it happens again, check the machine's log or raise `driver_memory` of"
+        " the cluster in include/project.yaml",
+    )
+
+
 def _unforeseen(bug: Exception) -> DrawdownError:
     """Return the error for an internal bug; the stack trace goes into a private file for the report."""
+    if "py4j" in sys.modules and (gone := _without_spark(bug)) is not None:
+        return gone
     descriptor, path = tempfile.mkstemp(prefix="drawdown-", suffix=".txt")
     with os.fdopen(descriptor, "w") as file:
         file.write("".join(traceback.format_exception(bug)))

@@ -89,6 +89,7 @@ class Bill:
 def bill_of(usage: Mapping[str, Any], rows: int = 0) -> Bill:
     """Return the bill of one run, from `Run.usage`."""
     core_us, byte_us = usage["us"] * usage["cores"], usage["us"] * usage["memory"]
+    billed = usage["us"] + usage.get("extra_us", 0)
     return Bill(
         runs=1,
         rows=rows,
@@ -97,7 +98,7 @@ def bill_of(usage: Mapping[str, Any], rows: int = 0) -> Bill:
         idle_us=usage["idle_us"] * usage["cores"],
         byte_us=byte_us,
         peak_us=usage["us"] * (usage["peak"] or 0),
-        money=money(usage["price"], core_us, byte_us),
+        money=money(usage["price"], billed * usage["cores"], billed * usage["memory"]),
         unpriced=int(usage["price"] is None),
         unmeasured=int(usage["cpu_us"] is None),
     )

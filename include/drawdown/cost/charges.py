@@ -11,7 +11,7 @@ from typing import Any
 from drawdown.cost.bill import Bill, bill_of
 from drawdown.metastore.columns import microseconds
 from drawdown.metastore.records import ApplicationRecord, RunUsage
-from drawdown.metastore.shares import usages
+from drawdown.metastore.shares import extra_us, usages
 
 NO_RUN = "(no run)"
 """Stands in for the pipeline's name of an application without a run: another one held the lease."""
@@ -84,6 +84,7 @@ def _of_nobody(application: ApplicationRecord) -> dict[str, Any]:
         "us": us,
         "idle_us": us,
         "cpu_us": application.cpu_us,
+        "extra_us": extra_us(application.price, us),
         "cores": application.cores,
         "memory": application.memory,
         "peak": application.peak_bytes,

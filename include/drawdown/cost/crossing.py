@@ -22,7 +22,7 @@ from statistics import StatisticsError, linear_regression
 LEAST_RUNS = 10
 """With fewer runs a fitted line means little."""
 
-_SPREAD = 2
+SPREAD = 2
 """The largest run must have this many times the rows of the smallest, else no line is fitted."""
 
 _DAY = 86_400
@@ -48,7 +48,7 @@ def crossing(runs: Sequence[tuple[int, int]], rows_per_day: Fraction, part: Frac
     if len(runs) < LEAST_RUNS:
         return f"{len(runs)} of {LEAST_RUNS} runs with data needed"
     rows = [float(each) for each, _ in runs]
-    if max(rows) < _SPREAD * min(rows):
+    if max(rows) < SPREAD * min(rows):
         return "the cost per row is unknown, because all runs read about the same number of rows"
     try:
         line = linear_regression(rows, [us / 1e6 for _, us in runs])

@@ -147,7 +147,12 @@ class BatchStep:
                 + _replayed(replays),
             ),
             by_source={
-                n: {**_by_source(seen, late[n]), **until_now.get(n, {}), **passed[n]}
+                n: {
+                    **_by_source(seen, late[n]),
+                    **self.batch_files.amounts.get(n, {}),
+                    **until_now.get(n, {}),
+                    **passed[n],
+                }
                 for n, seen in observed.items()
             },
         )

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 from drawdown.errors import DrawdownError, MachineError, RefusedError, TransformError
 from drawdown.recovery.repair.advice import copy_back, torn_state
 from drawdown.spark.full_disks import full_disk
+from drawdown.spark.gateway import is_cut_off
 from drawdown.spark.query_failures import FAILED, from_spark
 from drawdown.spark.sentences import root_sentence
 from drawdown.spark.session import spark_is_gone
@@ -35,7 +36,7 @@ def of_run(root: SparkSession, workspace: Workspace, pipeline: Pipeline, cause: 
         generation = Generation.of(workspace, pipeline)
         return torn_state(generation) or _unless_unreadable(generation, cause, from_spark(pipeline, cause))
     # Every call to a JVM that has died fails with some connection error.
-    gone = spark_is_gone(root, within=_JVM_ENDS_WITHIN)
+    gone = is_cut_off(cause) or spark_is_gone(root, within=_JVM_ENDS_WITHIN)
     return without_spark(pipeline) if gone else unexpected(pipeline, cause)
 
 

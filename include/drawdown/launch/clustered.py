@@ -35,10 +35,11 @@ def clustered(
     """
     from drawdown.launch.connection import from_environment
     from drawdown.launch.profile import ClusterRequest, on_cluster
+    from drawdown.launch.sizing import Waiting, waiting_for
     from drawdown.plan.preflight import preflight
 
-    def backlogs() -> list[dict[str, dict[str, Any]]]:
-        return [preflight(workspace, pipeline).backlog for pipeline in pipelines]
+    def backlogs() -> list[Waiting]:
+        return [waiting_for(workspace, each, preflight(workspace, each).backlog) for each in pipelines]
 
     run = ClusterRequest(str(origin["command_id"]), origin, backlogs if drains else None, from_environment)
     with ExitStack() as stack:

@@ -52,10 +52,21 @@ def connected(project: Project, profile: ConnectionCluster, connection: SparkCon
         MachineError: ``jars.missing``.
     """
     _check(connection)
+    of_its_kind = {"spark.master": connection.master, **sent_along(project)}
+    if connection.master == "yarn" and (queue := connection.extra.get("queue")):
+        of_its_kind["spark.yarn.queue"] = str(queue)
+    return Settings(conf_of(project, profile, of_its_kind))
+
+
+def sent_along(project: Project) -> dict[str, str]:
+    """Return the settings that bring jars and this library to executors on machines that have neither.
+
+    Raises:
+        MachineError: ``jars.missing``.
+    """
     jars = jar_paths(machine_root(project.root) / ".drawdown", CONNECTORS)
     library = _library(project.state_dir)
-    of_its_kind = {
-        "spark.master": connection.master,
+    return {
         "spark.jars": ",".join(map(str, jars)),
         # Not as --py-files: those also come first in the driver, which needs more than the modules.
         "spark.files": str(library),
@@ -63,9 +74,6 @@ def connected(project: Project, profile: ConnectionCluster, connection: SparkCon
         # PySpark passes timestamps to Python code in the time zone of its process.
         "spark.executorEnv.TZ": "UTC",
     }
-    if connection.master == "yarn" and (queue := connection.extra.get("queue")):
-        of_its_kind["spark.yarn.queue"] = str(queue)
-    return Settings(conf_of(project, profile, of_its_kind))
 
 
 def from_environment(connection_id: str, environment: Mapping[str, str] = os.environ) -> SparkConnection:

@@ -20,6 +20,7 @@ from drawdown.application import SparkApplication, exit_code
 from drawdown.application.log_lines import LogLines
 from drawdown.credentials import collect
 from drawdown.launch.job import run_job
+from drawdown.launch.loss import explain_loss
 from drawdown.plan.version_in_use import wanted
 from drawdown.spec import Pipeline, load_pipeline, load_project
 from drawdown.values.interval import Interval
@@ -87,5 +88,9 @@ def _application(
 ) -> SparkApplication:
     known = collect(workspace.project, pipelines)
     return SparkApplication(
-        Workspace(known, workspace.metastore), origin=origin, stop=stop, watcher=LogLines()
+        Workspace(known, workspace.metastore),
+        origin=origin,
+        stop=stop,
+        watcher=LogLines(),
+        explain_loss=explain_loss,
     )

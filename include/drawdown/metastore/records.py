@@ -121,8 +121,8 @@ class Run:
     ``application``: the ApplicationRecord it ran in; None for runs of versions that did not record it, and
     for runs without Spark (a release). ``usage``: its share of the application, None until that has ended or
     if it was killed: ``us`` of the application's time, ``idle_us`` of these in which none of its runs was
-    active, ``cpu_us`` (microseconds); ``cores``, ``memory`` (bytes), ``peak``, ``start_us`` and ``price`` are
-    the application's.
+    active, ``cpu_us`` (microseconds); ``extra_us``: billed beside, see Price; ``cores``, ``memory`` (bytes),
+    ``peak``, ``start_us`` and ``price`` are the application's.
     """
 
     run_id: str
@@ -166,11 +166,11 @@ class ApplicationRecord:
     """One process that ran pipelines: what its cluster profile requested, and what it used.
 
     ``memory`` is bytes of the driver and the executors; ``price``: currency, core_hour, gb_hour (decimal
-    text), None when the profile has none. ``started_at`` is when its first process began, ``seen_at`` its
-    last sign of life; ``ended_at`` is None while it runs or if it was killed: then the following are None
-    too. ``start_us``: time until Spark was up, None when Spark was not started; ``idle_us``: time in which
-    none of its runs was active; ``cpu_us``: user and system time; ``peak_bytes``: the sum of the processes'
-    greatest sizes.
+    text), and startup_us, minimum_us when they are set; None when the profile has none. ``started_at`` is
+    when its first process began, ``seen_at`` its last sign of life; ``ended_at`` is None while it runs or if
+    it was killed: then the following are None too. ``start_us``: time until Spark was up, None when Spark was
+    not started; ``idle_us``: time in which none of its runs was active; ``cpu_us``: user and system time;
+    ``peak_bytes``: the sum of the processes' greatest sizes.
     """
 
     application_id: str
@@ -185,6 +185,26 @@ class ApplicationRecord:
     idle_us: int | None = None
     cpu_us: int | None = None
     peak_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class StartedCluster:
+    """A cluster that commands of the project started for a run, and that their `down` has not ended yet.
+
+    ``cluster_key``: the run's key; ``profile``: its name; ``down``: the program, from the project root;
+    ``cores`` and ``memory`` (Spark's notation): of each worker; ``until``: when it is to be gone at the
+    latest; ``answer``: what `up` answered, None until it has.
+    """
+
+    cluster_key: str
+    profile: str
+    down: str
+    workers: int
+    cores: int
+    memory: str
+    asked_by: dict[str, Any]
+    until: datetime
+    answer: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,8 +223,27 @@ class RunUsage:
 
 
 @dataclass(frozen=True, slots=True)
+class MeasuredRun:
+    """A run that read, with the profile of the application it ran in.
+
+    ``cluster`` is None when no application was recorded, and ``usage`` (see Run) until it has ended.
+    """
+
+    run_id: str
+    kind: str
+    state: RunState
+    started_at: datetime
+    rows: int
+    usage: dict[str, Any] | None
+    cluster: str | None
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
-    """One micro-batch: what it read (Spark's offsets per source), what it staged, and its status."""
+    """One micro-batch: what it read (Spark's offsets per source), what it staged, and its status.
+
+    ``by_source``: counts of each source; of files also how many there were (``files``, ``bytes``).
+    """
 
     pipeline: str
     generation: int

@@ -54,6 +54,7 @@ def usages(
     shares = time_shares(start, microseconds(end), spans)
     weights = {run: share.us for run, share in shares.items()}
     cpu = None if cpu_us is None else cpu_shares(cpu_us, task_us or {}, weights)
+    extra = apportioned(extra_us(application.price, microseconds(end) - start), weights)
     of_all = {
         "cores": application.cores,
         "memory": application.memory,
@@ -62,9 +63,20 @@ def usages(
         "price": application.price,
     }
     return {
-        run: {**asdict(share), "cpu_us": None if cpu is None else cpu[run], **of_all}
+        run: {
+            **asdict(share),
+            "cpu_us": None if cpu is None else cpu[run],
+            **({"extra_us": extra[run]} if extra[run] else {}),
+            **of_all,
+        }
         for run, share in shares.items()
     }
+
+
+def extra_us(price: Mapping[str, str] | None, us: int) -> int:
+    """Return the microseconds that are billed for an application beside its own: see Price."""
+    startup, minimum = (int((price or {}).get(key, 0)) for key in ("startup_us", "minimum_us"))
+    return max(us + startup, minimum) - us
 
 
 def time_shares(start: int, end: int, spans: Sequence[TimeSpan]) -> dict[str, TimeShare]:

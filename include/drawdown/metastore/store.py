@@ -23,6 +23,7 @@ from drawdown.metastore.clock import read_clock
 from drawdown.metastore.connect import WRITES, connect
 from drawdown.metastore.migrate import prepare, upgrade
 from drawdown.metastore.operations.applications import Applications, heard_of
+from drawdown.metastore.operations.clusters import Clusters
 from drawdown.metastore.records import (
     Batch,
     Change,
@@ -259,6 +260,7 @@ class Metastore:
     discard_batches = under_lease(operations.batches.discard)
     batch = reading(operations.batches.read_one)
     batches = reading(operations.batches.read)
+    newest_batches = reading(operations.batches.read_newest)
     staged_files = reading(operations.batches.read_files)
 
     # Files that sources have read
@@ -318,6 +320,11 @@ class Metastore:
     def applications(self) -> Applications:
         """Return the operations on Spark applications: what they requested and used."""
         return Applications(self._engine, self._writer)
+
+    @property
+    def clusters(self) -> Clusters:
+        """Return the operations on clusters that commands of the project have started."""
+        return Clusters(self._engine, self._writer)
 
     start_run = writing(operations.runs.start)
 

@@ -202,3 +202,17 @@ changes = Table(
     # A new holder of a lease reads what dead holders left open.
     Index("ix_changes_pipeline_state", "pipeline", "state"),
 )
+
+clusters = Table(
+    "clusters",
+    metadata,
+    Column("cluster_key", Text, primary_key=True),
+    Column("profile", Text, nullable=False),
+    Column("down", Text, nullable=False),
+    Column("workers", Integer, nullable=False),
+    Column("cores", Integer, nullable=False),
+    Column("memory", Text, nullable=False),
+    Column("asked_by", JsonText, nullable=False),
+    Column("until", UtcTime, nullable=False),
+    Column("answer", JsonText),
+)

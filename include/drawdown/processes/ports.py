@@ -3,20 +3,31 @@
 from __future__ import annotations
 
 import socket
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
+from ipaddress import ip_address
 
 LOOPBACK = "127.0.0.1"
 
 _ANSWERS_WITHIN = 5.0
 
 
-def free_ports(count: int) -> list[int]:
-    """Return ``count`` different ports that nothing listens on now; another process may still take one."""
+def free_ports(count: int, host: str = LOOPBACK) -> list[int]:
+    """Return ``count`` different ports that nothing listens on now; another process may still take one.
+
+    Raises OSError when ``host`` is not an address of this machine.
+    """
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
-            each.bind((LOOPBACK, 0))
+            each.bind((host, 0))
         return [each.getsockname()[1] for each in sockets]
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only processes of this machine can reach the address."""
+    with suppress(ValueError):
+        return ip_address(host).is_loopback
+    return host == "localhost"
 
 
 def listen_and_connect() -> None:
@@ -37,3 +48,12 @@ def is_free(port: int) -> bool:
         except OSError:
             return False
         return True
+
+
+def answers(host: str, port: int, within: float = _ANSWERS_WITHIN) -> bool:
+    """Whether a server accepts a connection at this address; a name that is unknown counts as no."""
+    try:
+        socket.create_connection((host, port), timeout=within).close()
+    except OSError:
+        return False
+    return True

@@ -74,7 +74,7 @@ def replay(attempt: Attempt, interval: Interval) -> Run:
         try:
             return work.run()
         except Exception as cause:  # noqa: BLE001 - the record must not stay `running` whatever happens
-            error = of_run(attempt.root, workspace, pipeline, cause)
+            error = attempt.context.given_up() or of_run(attempt.root, workspace, pipeline, cause)
             work.finish("failed", error=error.as_dict())
             raise error from None
 

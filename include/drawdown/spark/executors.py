@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from py4j.protocol import Py4JError
@@ -29,6 +30,12 @@ def executors_of(session: SparkSession) -> Executors:
     except (Py4JError, OSError):
         return Executors()
     return Executors(sum(cores), len(cores) * int(memory))
+
+
+def end_context(session: SparkSession) -> None:
+    """Stop Spark's context in the JVM, from any thread: whoever waits for a job gets an error."""
+    with suppress(Py4JError, OSError):
+        session.sparkContext._jsc.sc().stop()
 
 
 def is_local(session: SparkSession) -> bool:

@@ -1,12 +1,38 @@
-"""The way from Python to Spark's classes in the JVM."""
+"""The way from Python to Spark's classes in the JVM, and whether it is cut off."""
 
 from __future__ import annotations
 
+import traceback
+from collections.abc import Iterator
 from typing import Any
 
+from py4j.protocol import Py4JNetworkError
 from pyspark.sql import SparkSession
 
 
 def jvm_of(session: SparkSession) -> Any:
     """The classes of a session's JVM; a running session of Spark Classic always has one."""
     return session._jvm
+
+
+def is_cut_off(cause: BaseException) -> bool:
+    """Whether an exception came from a connection to the JVM that was refused or has broken.
+
+    Py4J raises its own error for some of them, and the socket's for others (ConnectionRefusedError).
+    """
+    return any(
+        isinstance(each, Py4JNetworkError) or (isinstance(each, OSError) and _is_of_py4j(each))
+        for each in _with_causes(cause)
+    )
+
+
+def _with_causes(cause: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while cause is not None and id(cause) not in seen:
+        seen.add(id(cause))
+        yield cause
+        cause = cause.__cause__ or cause.__context__
+
+
+def _is_of_py4j(cause: BaseException) -> bool:
+    return any("/py4j/" in frame.filename for frame in traceback.extract_tb(cause.__traceback__))

@@ -14,6 +14,7 @@ import sys
 import time
 from collections.abc import Mapping
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import ensure_callback_server_started
@@ -134,7 +135,10 @@ def spark_is_gone(root: SparkSession, within: float = 0) -> bool:
 
 def stop_application(root: SparkSession) -> None:
     """Stop Spark, or clean up after it has ended by itself."""
-    if not spark_is_gone(root):
+    if spark_is_gone(root):
+        return
+    # A JVM that was killed refuses connections a moment before it is seen to be gone.
+    with contextlib.suppress(Py4JError, OSError):
         root.stop()
 
 

@@ -4,9 +4,11 @@ from drawdown.spec.clusters.cluster import (
     Cluster,
     ConnectionCluster,
     LocalCluster,
+    RunCluster,
     SizedCluster,
     StandaloneCluster,
 )
+from drawdown.spec.clusters.commands import CommandsCluster
 from drawdown.spec.clusters.profile import Profile
 from drawdown.spec.clusters.remote import (
     DataprocCluster,
@@ -44,6 +46,7 @@ __all__ = [
     "AssetRef",
     "Broker",
     "Cluster",
+    "CommandsCluster",
     "ConnectionCluster",
     "Database",
     "DataprocCluster",
@@ -62,6 +65,7 @@ __all__ = [
     "RemoteCluster",
     "Replay",
     "Rule",
+    "RunCluster",
     "Sink",
     "SizedCluster",
     "Source",

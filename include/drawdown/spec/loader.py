@@ -10,7 +10,7 @@ from pathlib import Path
 
 from drawdown.errors import SpecError
 from drawdown.local_services import with_local_services
-from drawdown.spec.clusters.cluster import StandaloneCluster
+from drawdown.spec.clusters.cluster import RunCluster
 from drawdown.spec.pipeline import NEXT, Beside, Pipeline
 from drawdown.spec.project import Project, ProjectFile
 from drawdown.spec.project_wide.consistency import conflicts
@@ -199,6 +199,9 @@ def _check_names(project: Project, pipeline: Pipeline, document: Document) -> No
     for name, source in pipeline.sources.items():
         if source.format == "kafka" and source.broker not in project.brokers:
             problems.append(_unknown("broker", source.broker, project.brokers, ("sources", name, "broker")))
+        if source.storage is not None and source.storage not in project.storages:
+            at = ("sources", name, "storage")
+            problems.append(_unknown("storage", source.storage, project.storages, at))
     if pipeline.sink.format == "kafka" and pipeline.sink.broker not in project.brokers:
         problems.append(_unknown("broker", pipeline.sink.broker, project.brokers, ("sink", "broker")))
     if pipeline.sink.format == "postgres" and pipeline.sink.database not in project.databases:
@@ -221,7 +224,7 @@ def _own_tasks(project: Project, pipeline: Pipeline) -> Iterator[Problem]:
     if own.execution_timeout is None:
         return
     ends = {"upkeep.vacuum": project.upkeep.vacuum}
-    if isinstance(cluster, StandaloneCluster):
+    if isinstance(cluster, RunCluster):
         ends[f"clusters.{pipeline.cluster}.ttl"] = cluster.ttl
     for key, end in ends.items():
         if end.delta <= own.execution_timeout.delta:

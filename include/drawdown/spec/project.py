@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_validator
 
 from drawdown.errors import SpecError
-from drawdown.spec.clusters.cluster import LocalCluster, StandaloneCluster
+from drawdown.spec.clusters.cluster import LocalCluster, RunCluster
 from drawdown.spec.clusters.profile import Profile
 from drawdown.spec.connections.broker import Broker
 from drawdown.spec.connections.database import Database
@@ -133,7 +133,7 @@ class ProjectFile(SpecModel):
     def _clusters_outlast_their_tasks(self) -> ProjectFile:
         for name, cluster in self.clusters.items():
             longest = self.airflow.execution_timeout
-            if isinstance(cluster, StandaloneCluster) and cluster.ttl.delta <= longest.delta:
+            if isinstance(cluster, RunCluster) and cluster.ttl.delta <= longest.delta:
                 raise problem(
                     "contradiction", "the cluster may end before its task does", "clusters", name, "ttl",
                     do=f"make it longer than airflow.execution_timeout ({longest})",

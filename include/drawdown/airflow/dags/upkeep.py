@@ -46,6 +46,7 @@ class UpkeepOperator(BaseOperator):
     @plainly
     def execute(self, context: Context) -> dict[str, Any]:
         from drawdown.application import new_run_id
+        from drawdown.launch.commands.reaper import end_overdue
         from drawdown.launch.standalone.reaper import reap
         from drawdown.upkeep import tidy_all
         from drawdown.upkeep.leftovers import tidy_machine
@@ -69,6 +70,8 @@ class UpkeepOperator(BaseOperator):
                     broken.append(f"{done.pipeline}: {done.error}")
             for left in removed_pipelines(Workspace(project, metastore)):
                 self.log.warning("%s", left)
+            for sentence in end_overdue(project, metastore):
+                self.log.warning("%s", sentence)
         for sentence in (*tidy_machine(project, dry=False), *reap(project)):
             self.log.info("%s", sentence)
         if broken:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.google.cloud.hooks.dataproc import DataprocHook
@@ -23,7 +24,7 @@ from drawdown.spec import DataprocCluster
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_WORKERS = "workers"
+_SIZE = "size"
 
 
 def tasks(work: JobSpec, profile: DataprocCluster, about: dict[str, Any]) -> JobTasks:
@@ -62,7 +63,7 @@ class ClusterOperator(DataprocCreateClusterOperator):
         self.cluster_name, self.cluster_config = order.name, cluster_config(order, self.profile)
         with as_failures(ValueError, TypeError):
             ClusterConfig(self.cluster_config)
-        context["ti"].xcom_push(_WORKERS, order.workers)
+        context["ti"].xcom_push(_SIZE, asdict(order.size))
         made: dict[str, Any] = super().execute(context)
         return made
 
@@ -86,7 +87,7 @@ class SubmitOperator(DataprocSubmitJobOperator):
         self.work = work
 
     def execute(self, context: Context) -> Any:
-        order = self.work.order(context, context["ti"].xcom_pull(task_ids=UP, key=_WORKERS))
+        order = self.work.order(context, context["ti"].xcom_pull(task_ids=UP, key=_SIZE))
         self.job = job(order)
         with as_failures(ValueError, TypeError):
             Job(self.job)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from drawdown.spec import EmrCluster
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_WORKERS = "workers"
+_SIZE = "size"
 _UNDER_WAY = ["PENDING", "RUNNING"]
 
 
@@ -68,7 +69,7 @@ class JobFlowOperator(EmrCreateJobFlowOperator):
     def execute(self, context: Context) -> Any:
         order = self.work.order(context)
         self.job_flow_overrides = job_flow(order, self.profile)
-        context["ti"].xcom_push(_WORKERS, order.workers)
+        context["ti"].xcom_push(_SIZE, asdict(order.size))
         with as_failures(ParamValidationError):
             return super().execute(context)
 
@@ -84,7 +85,7 @@ class StepOperator(EmrAddStepsOperator):
         self.work = work
 
     def execute(self, context: Context) -> Any:
-        order = self.work.order(context, context["ti"].xcom_pull(task_ids=UP, key=_WORKERS))
+        order = self.work.order(context, context["ti"].xcom_pull(task_ids=UP, key=_SIZE))
         self.steps = [step(order)]
         with as_failures(ParamValidationError):
             return super().execute(context)

@@ -7,7 +7,8 @@ a service is built when the task runs, and never passes through a template.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import logging
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -20,10 +21,13 @@ from drawdown.airflow.tasks.cluster import JobTasks, for_run
 from drawdown.airflow.tasks.drain import JobOperator, origin_of
 from drawdown.errors import DrawdownError, SpecError
 from drawdown.launch.remote_requests.request import JobRequest, refuse_unreachable
+from drawdown.launch.sizing import Size
 from drawdown.spec import RemoteCluster, load_pipeline, load_project
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+log = logging.getLogger(__name__)
 
 _EXTRAS = {"kubernetes": "kubernetes", "emr": "amazon", "emr-serverless": "amazon", "dataproc": "google"}
 """For each kind, the extra of this package that installs its provider."""
@@ -41,11 +45,11 @@ class JobSpec:
     pipelines: tuple[str, ...]
     cluster: str
 
-    def order(self, context: Context, workers: int | None = None) -> JobRequest:
+    def order(self, context: Context, up: Mapping[str, Any] | None = None) -> JobRequest:
         """Return the job for this run.
 
         Args:
-            workers: the workers of the running cluster; None: as many as the backlog needs.
+            up: the size of the running cluster, as its task has recorded it; None: what the backlog needs.
 
         Raises:
             AirflowFailException: the project has changed so that it cannot run there.
@@ -63,7 +67,8 @@ class JobSpec:
             run = for_run(project, context, self.pipelines, drains=self.kind.drains)
             arguments = self.kind.arguments(self.pipelines, context)
             arguments += ["--origin", json.dumps(origin_of(context))]
-            size = run.workers(profile) if workers is None else workers
+            size = run.size(profile) if up is None else Size(**up)
+            log.info("%s", size)
             return JobRequest(project, profile, size, self.kind.job, tuple(arguments), run.key)
 
 

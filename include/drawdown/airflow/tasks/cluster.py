@@ -21,14 +21,24 @@ from drawdown.airflow.task_arguments import of_job
 from drawdown.airflow.tasks.cluster_down import TakesDown
 from drawdown.airflow.tasks.task_failures import WorthRetrying, plainly
 from drawdown.errors import DrawdownError, SpecError
+from drawdown.launch.commands import cluster as commands
+from drawdown.launch.commands.request import ALIVE_WITHIN, MASTER_WITHIN, CommandsRequest
 from drawdown.launch.connection import SparkConnection
-from drawdown.launch.profile import ClusterRequest
+from drawdown.launch.loss import dag_run_key
+from drawdown.launch.profile import ClusterRequest, size_of
 from drawdown.launch.remote_requests.request import refuse_unreachable
-from drawdown.launch.sizing import Backlogs
-from drawdown.launch.standalone.cluster import shut_down, spin_up
+from drawdown.launch.sizing import Backlogs, waiting_for
+from drawdown.launch.standalone.cluster import Ask, shut_down, spin_up
 from drawdown.launch.standalone.supervisor import STARTS_WITHIN
-from drawdown.spec import Pipeline, Project, RemoteCluster, StandaloneCluster, load_pipeline, load_project
-from drawdown.values.text import counted
+from drawdown.spec import (
+    CommandsCluster,
+    Pipeline,
+    Project,
+    RemoteCluster,
+    RunCluster,
+    load_pipeline,
+    load_project,
+)
 from drawdown.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -81,7 +91,9 @@ def job_behind(
     else:
         root = str(project.root)
         job = kind(project_root=root, pipelines=names, cluster=cluster, **about)
-        tasks = _standing_for(job, dag) if isinstance(profile, StandaloneCluster) else JobTasks(job)
+        if isinstance(profile, CommandsCluster):
+            commands.refuse_unusable(project, profile)
+        tasks = _standing_for(job, profile, dag) if isinstance(profile, RunCluster) else JobTasks(job)
     if tasks.up is None or tasks.down is None:
         tasks.job.set_upstream(before)
         return tasks.job
@@ -93,7 +105,7 @@ def job_behind(
     return tasks.job
 
 
-def _standing_for(job: JobOperator, dag: DAG) -> JobTasks:
+def _standing_for(job: JobOperator, profile: RunCluster, dag: DAG) -> JobTasks:
     up = ClusterUpOperator(
         task_id=UP,
         project_root=job.project_root,
@@ -101,11 +113,19 @@ def _standing_for(job: JobOperator, dag: DAG) -> JobTasks:
         cluster=job.cluster,
         drains=job.drains,
         pool=job.pool,
-        execution_timeout=_UP_WITHIN,
+        execution_timeout=_up_within(profile),
         dag=dag,
         **LAST,
     )
     return JobTasks(job, up, ClusterDownOperator(task_id=DOWN, project_root=job.project_root, dag=dag))
+
+
+def _up_within(profile: RunCluster) -> timedelta:
+    """Return the time after which Airflow ends the set-up; the profile's own limits come first."""
+    if not isinstance(profile, CommandsCluster):
+        return _UP_WITHIN
+    checks = timedelta(seconds=ALIVE_WITHIN + MASTER_WITHIN)
+    return profile.up_within.delta + profile.down_within.delta + 2 * checks
 
 
 def for_run(project: Project, context: Context, pipelines: Sequence[str], *, drains: bool) -> ClusterRequest:
@@ -142,19 +162,37 @@ class ClusterUpOperator(BaseOperator):
         try:
             project = load_project(Path(self.project_root))
             profile = project.clusters.get(self.cluster)
-            if not isinstance(profile, StandaloneCluster):
+            if not isinstance(profile, RunCluster):
                 self.log.info("The profile %s has changed: no cluster is spun up", self.cluster)
                 return None
-            self._key = key_of(context)
-            ask = for_run(project, context, self.pipelines, drains=self.drains).ask(profile)
-            self.log.info("Spinning up %s", counted(ask.workers, "worker"))
-            cluster = spin_up(project, ask)
+            run = for_run(project, context, self.pipelines, drains=self.drains)
+            if isinstance(profile, CommandsCluster):
+                return self._by_commands(run.of_commands(project, self.cluster, profile))
+            return self._here(project, run.ask(profile))
+        except SpecError:
+            raise
         except DrawdownError as error:
             raise WorthRetrying(str(error)) from None
+
+    def _here(self, project: Project, ask: Ask) -> dict[str, Any]:
+        self._key = ask.key
+        self.log.info("Spinning up %s", size_of(ask))
+        cluster = spin_up(project, ask)
         return {"master": cluster.master, "workers": cluster.workers, "until": cluster.until}
 
+    def _by_commands(self, request: CommandsRequest) -> dict[str, Any]:
+        self.log.info("Calling %s for %s", request.profile.up, size_of(request))
+        cluster = commands.spin_up(request)
+        answer = cluster.answer or {}
+        self.log.info("The master is %s", answer.get("master"))
+        until = cluster.until.timestamp()
+        return {"master": answer.get("master"), "workers": cluster.workers, "until": until}
+
     def on_kill(self) -> None:
-        """End the cluster; whatever waits for it then sees that it has ended."""
+        """End a cluster of this machine; whatever waits for it then sees that it has ended.
+
+        A guard calls `down` of a commands profile: it may take longer than a killed task has.
+        """
         if self._key:
             shut_down(load_project(Path(self.project_root)), self._key)
 
@@ -168,13 +206,16 @@ class ClusterDownOperator(TakesDown):
 
     @plainly
     def execute(self, context: Context) -> None:
-        there = shut_down(load_project(Path(self.project_root)), key_of(context))
+        project, key = load_project(Path(self.project_root)), key_of(context)
+        there = shut_down(project, key)
+        if any(isinstance(profile, CommandsCluster) for profile in project.clusters.values()):
+            there = commands.shut_down(project, key) or there
         self.log.info("The cluster has ended" if there else "The cluster had ended before")
 
 
 def key_of(context: Context) -> str:
     """Return the key of the DAG run's cluster."""
-    return f"{context['ti'].dag_id}.{context['ti'].run_id}"
+    return dag_run_key(context["ti"].dag_id, context["ti"].run_id)
 
 
 def _backlogs(project: Project, pipelines: Sequence[str]) -> Backlogs:
@@ -186,7 +227,7 @@ def _backlogs(project: Project, pipelines: Sequence[str]) -> Backlogs:
     found = [load_pipeline(project, name) for name in pipelines]
     project = with_logins(project, look_up(project, found))
     with Workspace.open(project) as workspace:
-        return [preflight(workspace, pipeline).backlog for pipeline in found]
+        return [waiting_for(workspace, each, preflight(workspace, each).backlog) for each in found]
 
 
 def _spark_connection(connection_id: str) -> SparkConnection:

@@ -45,6 +45,7 @@ class PreflightOperator(BaseOperator, SkipMixin):
     @plainly
     def execute(self, context: Context) -> dict[str, Any]:
         project = load_project(Path(self.project_root))
+        self._end_overdue_clusters(project)
         looked = {name: self._look(project, name) for name in self.pipelines}
         found = {name: _as_xcom(answer) for name, answer in looked.items()}
         for name, answer in looked.items():
@@ -59,6 +60,17 @@ class PreflightOperator(BaseOperator, SkipMixin):
             after = self.get_flat_relatives(upstream=False)
             self.skip(context["ti"], [task for task in after if task.task_id not in watching])
         return found
+
+    def _end_overdue_clusters(self, project: Project) -> None:
+        """End clusters that a dead run has left; whatever goes wrong with it is no error of this run."""
+        from drawdown.launch.commands.reaper import end_overdue
+
+        try:
+            with Metastore.open(project.metastore_url) as metastore:
+                for sentence in end_overdue(project, metastore):
+                    self.log.warning("%s", sentence)
+        except DrawdownError as error:
+            self.log.debug("overdue clusters were not looked for: %s", error)
 
     def _watching(self, project: Project, context: Context) -> set[str]:
         """Return the ids of tasks with work although nothing is new: held slices, unreported asset events."""

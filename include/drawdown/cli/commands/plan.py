@@ -44,6 +44,7 @@ def plan(
     pipeline. Spark's output goes to .drawdown/logs/spark.log.
     """
     from drawdown.application.plan import plan as look
+    from drawdown.launch.sizing import with_size
     from drawdown.plan.version_in_use import in_use
     from drawdown.static_checks.check import static_errors
     from drawdown.workspace import Workspace
@@ -57,7 +58,8 @@ def plan(
             raise error
         known = collect(project, [pipeline])
         with own_session(known, pipeline, "plan", "analysing the query") as session:
-            found = look(session, replace(workspace, project=known), pipeline)
+            known_workspace = replace(workspace, project=known)
+            found = with_size(known_workspace, pipeline, look(session, known_workspace, pipeline))
     if as_json or form is Form.json:
         print_json(found.as_dict())
     elif form is Form.markdown:

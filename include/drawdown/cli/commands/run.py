@@ -103,6 +103,7 @@ def _mistakes(workspace: Workspace, pipelines: Sequence[Pipeline]) -> dict[str, 
 def _drain(workspace: Workspace, pipelines: Sequence[Pipeline]) -> _Ended:
     from drawdown.application import SparkApplication, new_run_id
     from drawdown.launch.clustered import clustered
+    from drawdown.launch.loss import explain_loss
 
     workspace = replace(workspace, project=collect(workspace.project, pipelines))
     origin = {"command_id": new_run_id(), "command": "drawdown run", "by": getpass.getuser()}
@@ -111,7 +112,7 @@ def _drain(workspace: Workspace, pipelines: Sequence[Pipeline]) -> _Ended:
         children_write_to(workspace.project.state_dir / "logs" / "spark.log"),
         contextlib.ExitStack() as screen,
     ):
-        application = SparkApplication(workspace, conf, origin)
+        application = SparkApplication(workspace, conf, origin, explain_loss=explain_loss)
         say = _watch(application, screen)
         reports: list[Report] = []
         signal = interruptibly(

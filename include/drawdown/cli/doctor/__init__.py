@@ -16,6 +16,7 @@ from drawdown.cli.doctor.machine import (
     java,
     launcher,
     ports,
+    started_clusters,
     temporary_files,
 )
 from drawdown.cli.doctor.runs import metastore_and_runs
@@ -47,6 +48,7 @@ def examine() -> list[Check]:
         ("storage", storage),
         ("metastore", metastore_and_runs),
         ("clusters", clusters),
+        ("clusters", started_clusters),
         ("temporary", temporary_files),
         ("brokers", brokers),
         ("databases", databases),

@@ -7,10 +7,12 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from drawdown.cli.doctor.commands import as_root, setup
 from drawdown.cli.doctor.finding import Check
+from drawdown.errors import DrawdownError
 from drawdown.spec import Project
 from drawdown.values.text import counted
 
@@ -111,6 +113,19 @@ def clusters(project: Project) -> Iterator[Check]:
     for cluster, why in left_over(project).items():
         what = f"the cluster in {cluster.path} {why}: no process will stop it"
         yield Check("clusters", "warn", what, "drawdown upkeep --all")
+
+
+def started_clusters(project: Project) -> Iterator[Check]:
+    """Find clusters of `kind: commands` that are past their deadline."""
+    from drawdown.launch.commands.reaper import overdue
+    from drawdown.metastore import Metastore
+
+    with suppress(DrawdownError), Metastore.open(project.metastore_url) as metastore:
+        for cluster in overdue(metastore):
+            what = (
+                f"the cluster of {cluster.cluster_key} ({cluster.profile}) is past its deadline: its machines"
+            )
+            yield Check("clusters", "warn", f"{what} may still be paid for", "drawdown upkeep --all")
 
 
 def temporary_files(project: Project) -> Iterator[Check]:

@@ -32,7 +32,7 @@ _ASKED = (
 def pipeline_table(costs: Sequence[PipelineCost], *, wide: bool = False) -> Listing:
     """Return one line per pipeline, and their sum; in money, or core-hours if no profile has a price."""
     whole = total(each.bill for each in costs)
-    priced = _teller(whole)
+    priced = teller(whole)
     rows = [
         [
             *(each.pipeline, *_asked(each.bill), _cost(each.bill, priced), *_extrapolated(each, priced)),
@@ -59,7 +59,7 @@ def pipeline_table(costs: Sequence[PipelineCost], *, wide: bool = False) -> List
 def day_table(bills: Mapping[date, Bill], *, wide: bool = False) -> Listing:
     """Return one line per day, and their sum."""
     whole = total(bills.values())
-    priced = _teller(whole)
+    priced = teller(whole)
     rows = [[str(day), *_asked(bill), priced(bill)] for day, bill in bills.items()]
     columns = [Heading("day (UTC)"), *_ASKED, Heading("cost", "number")]
     return listing(columns, [*rows, ["total", *_asked(whole), priced(whole)]], wide=wide)
@@ -103,7 +103,7 @@ def usage_sentence(usage: Mapping[str, Any]) -> str:
     parts = [
         f"core-seconds: {bill.core_us / 1e6:.1f} requested, {used} used, {bill.idle_us / 1e6:.1f} idle",
         f"{float(bill.gb_hours) * 3_600:.1f} GB-seconds requested",
-        *(f"{_number(amount)} {currency}" for currency, amount in bill.money.items()),
+        *(f"{number(amount)} {currency}" for currency, amount in bill.money.items()),
     ]
     return "; ".join(parts)
 
@@ -114,7 +114,7 @@ def pipeline_values(costs: Sequence[PipelineCost]) -> dict[str, Any]:
         "pipelines": [
             {
                 "pipeline": each.pipeline,
-                "days": _rounded(each.days),
+                "days": rounded(each.days),
                 **_values(each.bill),
                 "always_on": each.always_on and _values(each.always_on),
                 "crossing": _crossing_values(each.crossing),
@@ -134,16 +134,16 @@ def day_values(bills: Mapping[date, Bill]) -> dict[str, Any]:
 def _values(bill: Bill) -> dict[str, Any]:
     figures = {
         "rows": bill.rows,
-        "core_hours_asked": _rounded(bill.core_hours),
-        "core_hours_used": None if _used(bill) is None else _rounded(bill.cpu_hours),
-        "core_hours_idle": _rounded(bill.idle_hours),
-        "gb_hours_asked": _rounded(bill.gb_hours),
-        "gb_hours_peak": None if _used(bill) is None else _rounded(bill.peak_gb_hours),
+        "core_hours_asked": rounded(bill.core_hours),
+        "core_hours_used": None if _used(bill) is None else rounded(bill.cpu_hours),
+        "core_hours_idle": rounded(bill.idle_hours),
+        "gb_hours_asked": rounded(bill.gb_hours),
+        "gb_hours_peak": None if _used(bill) is None else rounded(bill.peak_gb_hours),
     }
     return {
         "runs": bill.runs,
         **(figures if _known(bill) else dict.fromkeys(figures)),
-        "money": {currency: _rounded(amount) for currency, amount in bill.money.items()},
+        "money": {currency: rounded(amount) for currency, amount in bill.money.items()},
         "runs_unpriced": bill.unpriced,
         "runs_unmeasured": bill.unmeasured,
         "runs_unknown": bill.unknown,
@@ -160,15 +160,15 @@ def _crossing_values(crossing: Crossing | str) -> dict[str, Any]:
     }
 
 
-def _rounded(value: Fraction) -> float:
+def rounded(value: Fraction) -> float:
     return float(round(value, 9))
 
 
 def _asked(bill: Bill) -> list[Text | str]:
     if not _known(bill):
         return ["0", *[UNKNOWN] * 4]
-    used = UNKNOWN if _used(bill) is None else _number(bill.cpu_hours)
-    return [f"{bill.runs:,}", f"{bill.rows:,}", _number(bill.core_hours), used, _number(bill.gb_hours)]
+    used = UNKNOWN if _used(bill) is None else number(bill.cpu_hours)
+    return [f"{bill.runs:,}", f"{bill.rows:,}", number(bill.core_hours), used, number(bill.gb_hours)]
 
 
 def _cost(bill: Bill, priced: Callable[[Bill], str]) -> Text | str:
@@ -203,18 +203,18 @@ def _extrapolated(cost: PipelineCost, priced: Callable[[Bill, Fraction], str]) -
     return [priced(bill, 1 / cost.days), per_rows]
 
 
-def _teller(whole: Bill) -> Callable[..., str]:
+def teller(whole: Bill) -> Callable[..., str]:
     """Return a function that formats a bill or a part of one."""
 
     def priced(bill: Bill, part: Fraction = Fraction(1)) -> str:
         if not whole.money:
-            return f"{_number(bill.core_hours * part)} core-h"
-        return " + ".join(f"{_number(amount * part)} {name}" for name, amount in bill.money.items())
+            return f"{number(bill.core_hours * part)} core-h"
+        return " + ".join(f"{number(amount * part)} {name}" for name, amount in bill.money.items())
 
     return priced
 
 
-def _number(value: Fraction) -> str:
+def number(value: Fraction) -> str:
     return f"{float(value):,.2f}" if value >= 10 else f"{float(value):,.4f}"
 
 

@@ -49,6 +49,8 @@ def plan_parts(found: Plan, *, verbose: bool) -> Iterator[RenderableType]:
     yield listing(columns, list(amounts(found.waiting).items()))
     if verbose or found.answer == "start":
         yield Text(f"{_FITS[found.fit.fits]}: {found.fit.why}")
+    if found.size is not None:
+        yield Text(f"size of the cluster: {found.size}")
     rest = [each for each in found.verdicts if each.level == "note"]
     if verbose:
         yield from _details(found, rest)

@@ -41,6 +41,7 @@ def plan_markdown(values: Mapping[str, Any], amounts: Mapping[str, str]) -> str:
         "### What a run would read",
         _table(("source", "amount"), [(f"`{name}`", amount) for name, amount in amounts.items()]),
         _fit(values["fit"]),
+        *([f"Size of the cluster: {_cell(values['size'])}."] if values.get("size") else ()),
     ]
     if values["operators"]:
         rows = [(o["name"], o["keeps"]) for o in values["operators"]]

@@ -16,6 +16,7 @@ from typing import Any
 from drawdown.credentials import connections_of
 from drawdown.errors import SpecError
 from drawdown.launch.settings import LOGGING, logging, of_every_driver, with_profile
+from drawdown.launch.sizing import Size
 from drawdown.spec import Pipeline, Project, RemoteCluster
 
 _LOGGING = PurePosixPath(*LOGGING.parts[-4:])
@@ -27,7 +28,7 @@ class JobRequest:
     """One job for one run.
 
     Attributes:
-        workers: number of executors, each on its own machine if the service has machines.
+        size: number of executors, each on its own machine if the service has machines, and why so many.
         job: name of a file in `jobs`.
         arguments: the job's arguments, without `--project`.
         key: the run's key.
@@ -35,10 +36,14 @@ class JobRequest:
 
     project: Project
     profile: RemoteCluster
-    workers: int
+    size: Size
     job: str
     arguments: tuple[str, ...]
     key: str
+
+    @property
+    def workers(self) -> int:
+        return self.size.workers
 
     @property
     def name(self) -> str:
@@ -67,6 +72,7 @@ class JobRequest:
             "spark.executor.cores": str(profile.worker_cores),
             "spark.executor.memory": profile.worker_memory,
             "spark.dynamicAllocation.enabled": "false",
+            **self.size.settings,
             "spark.pyspark.python": f"{home}/.venv/bin/python",
             "spark.executorEnv.PYTHONPATH": f"{home}/include",
             # PySpark passes timestamps to Python code in the time zone of its process.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
 import subprocess
 import sys
 import time
@@ -19,10 +18,11 @@ from drawdown.jvm.spark_home import spark_home
 from drawdown.launch.environment import for_spark
 from drawdown.launch.settings import ON_THIS_MACHINE, Settings, conf_of
 from drawdown.launch.standalone.cluster_folder import MARK, ClusterFolder, ClusterRecord
+from drawdown.launch.standalone.private_settings import write_private_settings
 from drawdown.launch.standalone.reaper import reap
 from drawdown.launch.standalone.supervisor import KEEP
 from drawdown.processes.background import last_lines
-from drawdown.processes.ports import LOOPBACK
+from drawdown.processes.ports import free_ports
 from drawdown.spec import Project, StandaloneCluster
 
 _DAEMON_MEMORY = "256m"
@@ -54,7 +54,7 @@ def spin_up(project: Project, ask: Ask) -> ClusterRecord:
     for whatever reason, the cluster ends too.
 
     Raises:
-        MachineError: ``cluster.not-up``, ``jars.missing``; nothing is left running.
+        MachineError: ``cluster.not-up``, ``cluster.no-address``, ``jars.missing``; nothing is left running.
     """
     record, held = _start(project, ask)
     held.write(KEEP)
@@ -98,6 +98,8 @@ def settings_of(project: Project, profile: StandaloneCluster, key: str, cluster:
     conf = {
         "spark.master": cluster.master,
         **ON_THIS_MACHINE,
+        "spark.driver.host": cluster.host,
+        "spark.driver.bindAddress": cluster.host,
         "spark.executor.memory": cluster.memory,
         "spark.executor.extraClassPath": driver_class_path(root, project.uses_object_storage),
         # Files that a killed executor has unpacked are removed with the cluster.
@@ -112,6 +114,7 @@ def _start(project: Project, ask: Ask) -> tuple[ClusterRecord, IO[bytes]]:
     """Start a cluster; return it and the pipe to its supervisor, whose closing ends the cluster."""
     # Check for missing jars before anything is started.
     driver_class_path(machine_root(project.root))
+    _require_address(ask.profile.host)
     reap(project)
     shut_down(project, ask.key)
     folder = ClusterFolder.of(project.state_dir, ask.key)
@@ -123,20 +126,38 @@ def _start(project: Project, ask: Ask) -> tuple[ClusterRecord, IO[bytes]]:
         raise
 
 
+def _require_address(host: str) -> None:
+    try:
+        free_ports(1, host)
+    except OSError as cause:
+        raise MachineError(
+            "cluster.no-address",
+            f"no daemon can listen on {host!r}: {cause.strerror or cause}",
+            where="`host:` of the cluster in include/project.yaml",
+            do="write an address of this machine (hostname -I lists them), or remove `host:` for 127.0.0.1",
+        ) from None
+
+
 def _begin(project: Project, folder: ClusterFolder, ask: Ask) -> IO[bytes]:
     """Write the request and start the supervisor, which holds the folder's lock from the start."""
     lock = folder.make()
     try:
-        folder.properties.touch(mode=0o600)
-        folder.properties.write_text(_private_settings())
+        write_private_settings(folder.properties, ask.profile.host)
         profile, until = ask.profile, time.time() + ask.profile.ttl.delta.total_seconds()
         folder.write(
-            ClusterRecord(ask.workers, profile.worker_cores, profile.worker_memory, until, dict(ask.by))
+            ClusterRecord(
+                ask.workers,
+                profile.worker_cores,
+                profile.worker_memory,
+                until,
+                dict(ask.by),
+                host=profile.host,
+            )
         )
         with folder.log.open("ab") as log:
             process = subprocess.Popen(
                 [sys.executable, "-m", "drawdown.launch.standalone.supervisor", str(folder.path)],
-                env=_environment(project, folder),
+                env=_environment(project, folder, profile.host),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -175,29 +196,13 @@ def _give_up(project: Project, ask: Ask, held: IO[bytes]) -> None:
     shut_down(project, ask.key)
 
 
-def _private_settings() -> str:
-    """Return the content of a Java properties file for master, workers and drivers of one cluster."""
-    settings = {
-        "spark.authenticate": "true",
-        "spark.authenticate.secret": secrets.token_hex(32),
-        # The REST server does not check the secret (org.apache.spark.deploy.rest.StandaloneRestServer).
-        "spark.master.rest.enabled": "false",
-        # The pages do not check it either, and have buttons.
-        "spark.ui.killEnabled": "false",
-        "spark.master.ui.decommission.allow.mode": "DENY",
-        # Use only the port that was found free.
-        "spark.port.maxRetries": "0",
-    }
-    return "".join(f"{key} {value}\n" for key, value in settings.items())
-
-
-def _environment(project: Project, folder: ClusterFolder) -> dict[str, str]:
+def _environment(project: Project, folder: ClusterFolder, host: str) -> dict[str, str]:
     """Return the environment of supervisor, daemons and executors, with this process's Python modules."""
     return {
         **for_spark(os.environ, project.passed_environment),
         MARK: str(folder.path),
         "SPARK_HOME": str(spark_home()),
-        "SPARK_LOCAL_IP": LOOPBACK,
+        "SPARK_LOCAL_IP": host,
         "SPARK_LOCAL_DIRS": str(folder.scratch),
         "TMPDIR": str(folder.scratch),
         "SPARK_DAEMON_MEMORY": _DAEMON_MEMORY,

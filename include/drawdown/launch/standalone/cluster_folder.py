@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from drawdown.processes.descendants import kill_marked
+from drawdown.processes.ports import LOOPBACK
 from drawdown.processes.private_folder import private_folder
 
 MARK = "DRAWDOWN_CLUSTER"
@@ -43,6 +44,7 @@ class ClusterRecord:
         asked_by: who requested the run it is for.
         keeper: process id of the supervisor; None until it was started.
         master: ``spark://host:port``; empty until all workers are registered.
+        host: address of its daemons.
         machine: name of the machine it runs on.
     """
 
@@ -53,6 +55,7 @@ class ClusterRecord:
     asked_by: Mapping[str, Any]
     keeper: int | None = None
     master: str = ""
+    host: str = LOOPBACK
     machine: str = field(default_factory=platform.node)
 
 

@@ -4,9 +4,23 @@ The lists are here, apart from Alembic, so that opening a current metastore does
 compares them with the revision files.
 """
 
-REVISIONS = ("0001", "0002", "0003", "0004", "0005", "0006", "0007", "0008", "0009", "0010", "0011", "0012")
+REVISIONS = (
+    "0001",
+    "0002",
+    "0003",
+    "0004",
+    "0005",
+    "0006",
+    "0007",
+    "0008",
+    "0009",
+    "0010",
+    "0011",
+    "0012",
+    "0013",
+)
 HEAD = REVISIONS[-1]
-ADDING = frozenset({"0011", "0012"})
+ADDING = frozenset({"0011", "0012", "0013"})
 """Revisions that only add indices, tables, nullable columns: programs of the revision before continue."""
 OPTIONAL: frozenset[str] = frozenset()
 """Revisions that this program does not need, such as an index: it works with a store that lacks them."""

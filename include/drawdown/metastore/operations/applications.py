@@ -11,7 +11,8 @@ from sqlalchemy import Connection, Engine, func, insert, select, update
 
 from drawdown.metastore.clock import read_clock, store_now
 from drawdown.metastore.columns import microseconds
-from drawdown.metastore.records import ApplicationRecord, RunUsage
+from drawdown.metastore.operations.runs import READING
+from drawdown.metastore.records import ApplicationRecord, MeasuredRun, RunUsage
 from drawdown.metastore.shares import usages
 from drawdown.metastore.tables import applications, runs
 
@@ -103,6 +104,18 @@ class Applications:
             usage = [RunUsage(*row) for row in rows]
         return known, [run for run in usage if run.application is None or run.application in ids]
 
+    def of_pipeline(self, pipeline: str, since: datetime, limit: int) -> list[MeasuredRun]:
+        """Return the newest runs of a pipeline that read and began at `since` or later, oldest first."""
+        query = (
+            select(*_MEASURED, applications.c.cluster)
+            .outerjoin(applications, applications.c.application_id == runs.c.application)
+            .where(runs.c.pipeline == pipeline, runs.c.started_at >= since, runs.c.kind.in_(READING))
+            .order_by(runs.c.started_at.desc(), runs.c.run_id.desc())
+            .limit(limit)
+        )
+        with self._engine.begin() as conn:
+            return [MeasuredRun(*row) for row in conn.execute(query)][::-1]
+
     def first_runs(self) -> dict[str, datetime]:
         """Return for each pipeline the start of its first recorded run."""
         with self._engine.begin() as conn:
@@ -120,6 +133,7 @@ def heard_of(conn: Connection, run_id: str) -> None:
     )
 
 
+_MEASURED = (runs.c.run_id, runs.c.kind, runs.c.state, runs.c.started_at, runs.c.read, runs.c.usage)
 _USAGE = (
     runs.c.run_id,
     runs.c.pipeline,

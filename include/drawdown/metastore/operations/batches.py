@@ -103,6 +103,13 @@ def read(
     return sorted(found, key=lambda batch: batch.batch_id)
 
 
+def read_newest(conn: Connection, pipeline: str, generation: int, limit: int) -> list[Batch]:
+    """Return the last batches of a generation, newest first, as many as the limit."""
+    query = select(batches).where(*_of(batches.c, pipeline, generation))
+    rows = conn.execute(query.order_by(batches.c.batch_id.desc()).limit(limit))
+    return [Batch(**counts.from_columns(row._mapping)) for row in rows]
+
+
 def read_files(
     conn: Connection,
     pipeline: str,

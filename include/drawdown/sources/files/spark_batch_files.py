@@ -36,6 +36,7 @@ class BatchFiles:
         wait: waits this many seconds, or until the run is asked to stop; returns whether it was.
         tell: called with each warning with which the run continues.
         of_batch: by source, the paths of the files of the last batch that was checked.
+        amounts: by source, how many `files` and `bytes` these are.
         began_ms: when the query started, milliseconds since 1970 UTC: it then lists the files of a batch that
             was planned before again.
     """
@@ -46,6 +47,7 @@ class BatchFiles:
     wait: Callable[[float], bool]
     tell: Callable[[PlanVerdict], None]
     of_batch: dict[str, list[str]] = field(default_factory=dict)
+    amounts: dict[str, dict[str, int]] = field(default_factory=dict)
     began_ms: float = field(default_factory=lambda: time.time() * 1_000)
 
     def look(self, lease: Lease, before: Sequence[Any], now: Sequence[Any], replayed: bool) -> str | None:
@@ -63,6 +65,7 @@ class BatchFiles:
             RefusedError: ``source.rewritten``, ``source.drift``, by the source's policy.
         """
         self.of_batch.clear()
+        self.amounts.clear()
         for folder, name in enumerate(dict.fromkeys(self.source_order)):
             number = self.source_order.index(name)
             start, end = log_offset(before[number] if before else None), log_offset(now[number])
@@ -76,6 +79,7 @@ class BatchFiles:
             if not there:
                 continue
             reason = self._settled(source, name, seen, there, replayed)
+            self.amounts[name] = {"files": len(there), "bytes": sum(info.size for info in there.values())}
             if reason is None:
                 self._unchanged(lease, name.split("@")[0], source, there)
                 reason = self._columns(name.split("@")[0], source, there)

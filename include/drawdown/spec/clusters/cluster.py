@@ -23,6 +23,9 @@ Memory = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}[mg]$")]
 Size = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,5}[kmgt]$")]
 """An amount of data in the same notation."""
 
+Host = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([A-Za-z0-9.\-]{0,251}[A-Za-z0-9])?$")]
+"""An IPv4 address or a name."""
+
 Count = Annotated[int, Field(ge=1, le=10**9), NumberFromText]
 Number = Annotated[int, Field(ge=1, le=1_000), NumberFromText]
 
@@ -96,16 +99,24 @@ class PerWorker(SpecModel):
 
 
 class Sizing(SpecModel):
-    """The number of workers by the preflight's backlog, within bounds."""
+    """The number of workers by the preflight's backlog, within bounds.
+
+    ``within``: as many as earlier runs show to be needed; until there are enough of them, ``each`` decides.
+    """
 
     min: Number = 1
     max: Number
-    each: PerWorker
+    each: PerWorker | None = None
+    within: PositiveDuration | None = None
 
     @model_validator(mode="after")
     def _bounds_are_in_order(self) -> Sizing:
         if self.max < self.min:
             raise problem("contradiction", f"is less than min ({self.min})", "max", do="swap them")
+        if self.each is None and self.within is None:
+            raise problem(
+                "missing-key", "does not say what decides between min and max", do="add `each:` or `within:`"
+            )
         return self
 
 
@@ -123,12 +134,37 @@ class SizedCluster(Cluster):
     worker_cores: Number = 1
     worker_memory: Memory = "1g"
 
+    @property
+    def worker_bytes(self) -> int:
+        """Return the memory of one worker's executor."""
+        return in_bytes(self.worker_memory)
 
-class StandaloneCluster(SizedCluster):
-    """A Spark master and workers on this machine for one run."""
+
+class RunCluster(SizedCluster):
+    """One that is started for a run, with the driver on this machine.
+
+    ``ttl``: when it ends by itself.
+    """
+
+    ttl: PositiveDuration = Duration.parse("3 hours")
+
+
+class StandaloneCluster(RunCluster):
+    """A Spark master and workers on this machine for one run.
+
+    ``host``: the address of this machine that they listen on.
+    """
 
     kind: Literal["standalone"]
-    ttl: PositiveDuration = Duration.parse("3 hours")
+    host: Host = "127.0.0.1"
+
+    @model_validator(mode="after")
+    def _host_is_one_address(self) -> StandaloneCluster:
+        """Drivers and workers connect to it, so it cannot stand for all addresses of a machine."""
+        if set(self.host) <= {"0", "."}:
+            raise problem("wrong-value", "is no address to connect to", "host",
+                          do="write one address of this machine: hostname -I")  # fmt: skip
+        return self
 
 
 class ConnectionCluster(Cluster):

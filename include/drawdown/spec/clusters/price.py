@@ -1,12 +1,14 @@
-"""The price of a cluster profile per hour."""
+"""The price of a cluster profile per hour, and the time that is billed beside an application's own."""
 
 from __future__ import annotations
 
+from datetime import timedelta
 from decimal import Decimal, InvalidOperation
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, model_validator
 
+from drawdown.values.duration import PositiveDuration
 from drawdown.values.model import SpecModel, problem
 
 GB = 2**30
@@ -34,11 +36,17 @@ Amount = Annotated[
 
 
 class Price(SpecModel):
-    """The price of one core and of one GB (2^30 bytes) of memory for an hour."""
+    """The price of one core and of one GB (2^30 bytes) of memory for an hour.
+
+    ``startup`` is billed for each application beside its own time, and ``minimum`` is the least that is
+    billed for one.
+    """
 
     currency: Annotated[str, StringConstraints(pattern=r"^[A-Z]{3}$")]
     core_hour: Amount
     gb_hour: Amount = Field(Decimal(0), json_schema_extra={"default": 0})
+    startup: PositiveDuration | None = None
+    minimum: PositiveDuration | None = None
 
     @model_validator(mode="after")
     def _costs_something(self) -> Price:
@@ -49,3 +57,12 @@ class Price(SpecModel):
                 do="set `core_hour:` or `gb_hour:` above zero, or remove `price:`",
             )
         return self
+
+    @property
+    def recorded(self) -> dict[str, str]:
+        """Return what an application records: decimal text; microseconds of the durations that are set."""
+        amounts = {"currency": self.currency, "core_hour": str(self.core_hour), "gb_hour": str(self.gb_hour)}
+        durations = {"startup_us": self.startup, "minimum_us": self.minimum}
+        return amounts | {
+            key: str(each.delta // timedelta(microseconds=1)) for key, each in durations.items() if each
+        }

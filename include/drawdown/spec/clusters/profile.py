@@ -7,11 +7,13 @@ from typing import Annotated, Any
 from pydantic import Discriminator, Tag
 
 from drawdown.spec.clusters.cluster import Cluster, ConnectionCluster, LocalCluster, StandaloneCluster
+from drawdown.spec.clusters.commands import CommandsCluster
 from drawdown.spec.clusters.remote import DataprocCluster, EmrCluster, EmrServerlessCluster, KubernetesCluster
 
 _KINDS: dict[str, type[Cluster]] = {
     "local": LocalCluster,
     "standalone": StandaloneCluster,
+    "commands": CommandsCluster,
     "connection": ConnectionCluster,
     "kubernetes": KubernetesCluster,
     "emr-serverless": EmrServerlessCluster,
@@ -32,6 +34,7 @@ def _model_of(value: Any) -> str | None:
 Profile = Annotated[
     Annotated[LocalCluster, Tag("LocalCluster")]
     | Annotated[StandaloneCluster, Tag("StandaloneCluster")]
+    | Annotated[CommandsCluster, Tag("CommandsCluster")]
     | Annotated[ConnectionCluster, Tag("ConnectionCluster")]
     | Annotated[KubernetesCluster, Tag("KubernetesCluster")]
     | Annotated[EmrServerlessCluster, Tag("EmrServerlessCluster")]

@@ -19,6 +19,14 @@ _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^${}]*))?\}")
 _WITHOUT_DEFAULT = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*(?::-)?\}")
 _CREDENTIALS = re.compile(r"://[^@]*:(?P<password>[^@]*)@|[?&]password=(?P<parameter>[^&]*)")
 
+# Keys of each entry of a mapping that hold a secret.
+_SECRETS = (
+    ("brokers", "password"),
+    ("databases", "password"),
+    ("storages", "secret_key"),
+    ("storages", "session_token"),
+)
+
 
 def resolve(document: Document, environ: Mapping[str, str]) -> Document:
     """Return the document with every reference replaced. Raises SpecError for an unset or malformed one.
@@ -54,12 +62,12 @@ def references(document: Document) -> frozenset[str]:
 def refuse_written_secrets(document: Document) -> None:
     """Refuse passwords that are not references: a spec is committed, printed and rendered. Raises
     SpecError."""
-    for kind in ("brokers", "databases"):
+    for kind, secret in _SECRETS:
         servers = document.data.get(kind)
         for name, server in servers.items() if isinstance(servers, dict) else ():
-            password = server.get("password") if isinstance(server, dict) else None
+            password = server.get(secret) if isinstance(server, dict) else None
             if password not in (None, "") and not _is_reference(password):
-                raise _written(document, (kind, name, "password"))
+                raise _written(document, (kind, name, secret))
     metastore = document.data.get("metastore")
     if isinstance(metastore, str):
         # A default is also written in the file, so it is checked like any other text.

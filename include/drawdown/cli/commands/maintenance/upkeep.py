@@ -11,6 +11,7 @@ import typer
 from drawdown.cli.arguments import Json, Names
 from drawdown.cli.chosen import chosen
 from drawdown.cli.screen import err, out, print_json, show_error
+from drawdown.launch.commands.reaper import end_overdue
 from drawdown.launch.standalone.reaper import reap
 from drawdown.spec import load_project
 
@@ -42,7 +43,8 @@ def upkeep(
         origin = {"command": "drawdown upkeep", "by": getpass.getuser()}
         found = list(tidy_all(workspace, pipelines, origin, new_run_id, dry=dry_run))
         removed = removed_pipelines(workspace) if every else []
-    here = [*tidy_machine(project, dry=dry_run), *reap(project, dry=dry_run)] if every else []
+        overdue = end_overdue(project, workspace.metastore) if every and not dry_run else []
+    here = [*tidy_machine(project, dry=dry_run), *reap(project, dry=dry_run), *overdue] if every else []
     if as_json:
         left = [asdict(each) for each in removed]
         print_json({"pipelines": [_values(each) for each in found], "machine": here, "removed": left})

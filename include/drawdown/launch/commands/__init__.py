@@ -1,0 +1,1 @@
+"""Clusters that programs of the project start (`kind: commands`): the calls, their guard, the reaper."""

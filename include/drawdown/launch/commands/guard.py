@@ -1,0 +1,155 @@
+"""``python -m drawdown.launch.commands.guard ROOT KEY``: bring one cluster up, and see that it is taken down.
+
+cluster.py starts it in a session of its own, once the metastore knows the cluster. In order:
+
+1. call `up`, and `alive`; when that fails, or the starter goes away meanwhile: step 4;
+2. answer on standard output: a line of JSON;
+3. wait until the starter is gone, the deadline is reached or the record of the cluster is removed, because
+   its run has ended it. The starter's end is that of standard input, a pipe; if it sends the word KEEP
+   before, the cluster goes on without it;
+4. call `down`, remove the record of the cluster, and answer by another line. If `down` fails, the record
+   stays, with a deadline that has passed: reaper.py calls `down` again.
+
+If it is killed itself, the record stays as well.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from drawdown.errors import DrawdownError, MachineError
+from drawdown.launch.commands.reaper import LATE
+from drawdown.launch.commands.request import Programs
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import StartedCluster
+from drawdown.spec import load_project
+
+KEEP = b"keep\n"
+_LOOK_EVERY = 0.5
+_RECORD_EVERY = 10.0
+"""Seconds between two looks at the record of the cluster."""
+
+
+class ClusterGuard:
+    """Steps 1 to 4 for the cluster that is recorded under a key."""
+
+    def __init__(self, root: Path, key: str) -> None:
+        self._project = load_project(root)
+        self._key = key
+        self._asked = False
+        self._kept = False
+        self._gone = False
+        signal.signal(signal.SIGTERM, self._on_signal)
+
+    def run(self) -> None:
+        cluster = self._read()
+        if cluster is None:
+            return
+        programs = Programs(self._project, cluster)
+        try:
+            answer = programs.up(self._must_end)
+            self._metastore(lambda store: store.clusters.note_answer(self._key, answer.model_dump()))
+            cluster = self._read() or cluster
+            programs = Programs(self._project, cluster)
+            if why := programs.why_not_alive():
+                raise not_alive(cluster, why)
+        except DrawdownError as error:
+            down = self._end(programs)
+            _say({"error": error.as_dict(), "kind": type(error).__name__, "down": down})
+            return
+        _say({"up": answer.model_dump()})
+        if self._wait(cluster):
+            _say({"down": self._end(programs)})
+
+    def _wait(self, cluster: StartedCluster) -> bool:
+        """Return whether the cluster must be taken down: not when its run has done so."""
+        ends_at = time.monotonic() + cluster.until.timestamp() - time.time()
+        look_at = time.monotonic() + _RECORD_EVERY
+        while not self._must_end() and time.monotonic() < ends_at:
+            time.sleep(_LOOK_EVERY)
+            if self._kept and time.monotonic() > look_at:
+                look_at = time.monotonic() + _RECORD_EVERY
+                # A metastore that is away is no reason to end a cluster.
+                with suppress(DrawdownError):
+                    if self._read() is None:
+                        return False
+        return True
+
+    def _must_end(self) -> bool:
+        """Whether the starter is gone, or somebody has asked for the end."""
+        if not self._kept and not self._gone and select.select([0], [], [], 0)[0]:
+            said = os.read(0, len(KEEP))
+            self._kept, self._gone = said == KEEP, said != KEEP
+        return self._asked or self._gone
+
+    def _end(self, programs: Programs) -> dict[str, str] | None:
+        """Call `down`; return its error."""
+        try:
+            self._metastore(lambda store: take_down(programs, store))
+        except DrawdownError as error:
+            return error.as_dict()
+        return None
+
+    def _on_signal(self, *_: object) -> None:
+        self._asked = True
+
+    def _read(self) -> StartedCluster | None:
+        found: StartedCluster | None = self._metastore(lambda store: store.clusters.read(self._key))
+        return found
+
+    def _metastore(self, work: Any) -> Any:
+        with Metastore.open(self._project.metastore_url) as metastore:
+            return work(metastore)
+
+
+def take_down(programs: Programs, metastore: Metastore) -> None:
+    """End a cluster and remove its record; a failure leaves the record, with its deadline passed.
+
+    Raises:
+        MachineError: ``cluster.down-failed``.
+        SpecError: ``cluster.command``.
+    """
+    key = programs.cluster.cluster_key
+    try:
+        programs.down()
+    except DrawdownError:
+        metastore.clusters.end_by(key, metastore.now() - LATE)
+        raise
+    metastore.clusters.forget(key)
+
+
+def not_alive(cluster: StartedCluster, why: str) -> MachineError:
+    """Return the error for a cluster whose `alive` says that it is not well."""
+    return MachineError(
+        "cluster.not-alive",
+        f"`alive` {why}",
+        where=f"cluster {cluster.profile} in include/project.yaml",
+        do="`alive` has to end with exit code 0 once `up` has ended; what `up` had begun is ended by `down`",
+    )
+
+
+def _say(what: dict[str, Any]) -> None:
+    # The starter may be gone.
+    with suppress(OSError):
+        os.write(1, f"{json.dumps(what)}\n".encode())
+
+
+def main(arguments: list[str]) -> int:
+    """Run the guard of one cluster."""
+    if os.fork():
+        # It may outlive its starter, whose resource use must not include its own.
+        os._exit(0)
+    ClusterGuard(Path(arguments[0]), arguments[1]).run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,312 @@
+"""Clusters that programs of the project start: whatever happens, `down` is called in the end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from drawdown.errors import DrawdownError, MachineError, SpecError
+from drawdown.launch.commands.cluster import attended, settings_of, shut_down, spin_up, standing
+from drawdown.launch.commands.reaper import end_overdue
+from drawdown.launch.loss import explain_loss
+from tests.support.cellar import KEY, PROFILE, SECRET, Cellar, listening, of_the_docs, prints
+from tests.support.command_line import CommandLine, drawdown
+from tests.support.sandbox import Sandbox, multiset
+from tests.support.slow import slow_transform
+from tests.support.waiting import until
+
+pytestmark = pytest.mark.capability("HOST-13")
+
+SPEC = """
+sources:
+  events: {format: json, path: landing/events, schema: "id INT, k STRING", options: {maxFilesPerTrigger: 1}}
+transform: transform.py
+sink: {format: delta, path: tables/counts, schema: out.ddl, mode: update, keys: [k]}
+state: {partitions: 2}
+cluster: cellar
+"""
+COUNTED = '.groupBy("k").count().withColumnRenamed("count", "n")'
+ROWS = [{"id": i, "k": "abcde"[i % 5]} for i in range(24)]
+
+
+@pytest.fixture
+def cellar(tmp_path: Path) -> Cellar:
+    return Cellar(tmp_path / "project")
+
+
+def counting(root: Path, workers: int = 1, seconds: float = 0.0) -> Sandbox:
+    """A pipeline over a cluster that the programs of the docs start."""
+    sandbox = Sandbox(root, more=PROFILE.format(workers=workers, more="shared_disk: true"))
+    of_the_docs(root)
+    transform = slow_transform("events", "k", "string", seconds, COUNTED)
+    sandbox.pipeline("counts", SPEC, transform_py=transform, out_ddl="k STRING, n BIGINT")
+    for file in range(2):
+        sandbox.land_json(f"landing/events/{file}.json", ROWS[file * 12 : (file + 1) * 12], mtime=file + 1)
+    return sandbox
+
+
+def daemons(root: Path) -> list[int]:
+    """Process ids of all that the programs of the docs have started for a project."""
+    mark = f"{root}/.drawdown/cellar/".encode()
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if mark in (process / "environ").read_bytes():
+                found.append(int(process.name))
+        except OSError:
+            continue
+    return found
+
+
+def until_nothing_is_left(sandbox: Sandbox) -> None:
+    until(lambda: not daemons(sandbox.root), 120)
+    with sandbox.metastore() as metastore:
+        until(lambda: not metastore.clusters.standing(), 60)
+    assert list((sandbox.root / ".drawdown" / "cellar").iterdir()) == []
+
+
+def test_the_programs_of_the_docs_start_a_cluster_for_a_run_and_its_cost_is_what_they_bill(
+    tmp_path: Path,
+) -> None:
+    sandbox = counting(tmp_path / "project")
+    done = drawdown(sandbox.root, "run", "counts", timeout=400)
+    assert done.returncode == 0, done.stderr
+    assert multiset(sandbox.delta("tables/counts")) == multiset(Counter(row["k"] for row in ROWS).items())
+    until_nothing_is_left(sandbox)
+    with sandbox.metastore() as metastore:
+        [run] = metastore.runs("counts")
+        [application] = metastore.applications.since(run.started_at - timedelta(hours=1))[0]
+    driver = sandbox.project.clusters["cellar"]
+    assert application.cores == driver.cores + 1
+    assert application.memory == driver.memory_bytes + 2**30, (
+        "1 GiB was billed, and 600 MB are the executor's"
+    )
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_a_killed_command_and_a_lost_master_leave_nothing_and_the_next_run_goes_on(tmp_path: Path) -> None:
+    sandbox = counting(tmp_path / "project", seconds=0.5)
+    with CommandLine(sandbox.root, "run", "counts", DRAWDOWN_STOP_GRACE="5") as command:
+        command.until(lambda line: "counts: batch 0:" in line)
+        os.kill(command.pid, signal.SIGKILL)
+    until_nothing_is_left(sandbox)
+
+    with sandbox.metastore() as metastore:
+        until(lambda: metastore.holder_of("counts") is None, 200)
+    # A run that needs half a minute more does not end before the loss is noticed.
+    for file in range(2, 7):
+        sandbox.land_json(f"landing/events/{file}.json", ROWS[:12], mtime=file + 1)
+    with CommandLine(sandbox.root, "run", "counts") as command:
+        command.until(lambda line: "counts: batch 1:" in line)
+        [folder] = (sandbox.root / ".drawdown" / "cellar").iterdir()
+        os.kill(int((folder / "master.pid").read_text()), signal.SIGKILL)
+        killed = time.monotonic()
+        assert command.ended(300) == 8, "".join(command.said)
+        assert time.monotonic() - killed < 60
+    said = "".join(command.said)
+    assert "cluster.lost" in said
+    assert "`alive` ended with exit code 1" in said
+    until_nothing_is_left(sandbox)
+
+    done = drawdown(sandbox.root, "run", "counts", timeout=400)
+    assert done.returncode == 0, done.stderr
+    expected = Counter(row["k"] for row in [*ROWS, *ROWS[:12] * 5])
+    assert multiset(sandbox.delta("tables/counts")) == multiset(expected.items())
+    until_nothing_is_left(sandbox)
+
+
+def test_a_program_that_cannot_be_called_is_refused_before_anything_starts(
+    cellar: Cellar, tmp_path: Path
+) -> None:
+    down = cellar.root / "clusters" / "down"
+    down.chmod(0o644)
+    assert refused(cellar, SpecError, "cluster.command", "`down:` of a cluster", "not executable")
+    down.unlink()
+    assert refused(cellar, SpecError, "cluster.command", "does not exist")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("#!/bin/sh\n")
+    elsewhere.chmod(0o755)
+    down.symlink_to(elsewhere)
+    assert refused(cellar, SpecError, "cluster.command", "link out of the project")
+    assert cellar.calls() == []
+    assert cellar.recorded() is None
+
+
+def test_a_local_storage_root_or_a_missing_secret_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    assert refused(Cellar(tmp_path / "local", more=""), SpecError, "cluster.storage", "shared_disk: true")
+    more = "shared_disk: true\n    spark_secret: NO_SUCH_SECRET"
+    secret = Cellar(tmp_path / "secret", more=more)
+    assert refused(secret, SpecError, "cluster.secret", "NO_SUCH_SECRET")
+    assert secret.calls() == []
+
+
+@pytest.mark.parametrize(
+    ("up", "id", "says"),
+    [
+        ("echo no quota >&2; exit 3", "cluster.up-failed", "`up` ended with exit code 3: no quota"),
+        ("sleep 60 & sleep 60", "cluster.up-failed", "had not ended after 2 s, and was killed"),
+        ("echo the cluster is up", "cluster.bad-answer", "not the answer that is needed"),
+        ("""echo '{"master": "yarn"}'""", "cluster.bad-answer", "master: "),
+        (prints(1, ', "bil": {}'), "cluster.bad-answer", "bil: "),
+    ],
+)
+def test_an_up_that_fails_is_followed_by_down_and_says_why(
+    tmp_path: Path, up: str, id: str, says: str
+) -> None:
+    cellar = Cellar(tmp_path / "project", more="up_within: 2 seconds\n    shared_disk: true")
+    cellar.let(up=up)
+    assert refused(cellar, MachineError, id, says)
+    assert cellar.calls() == ["up", "down"]
+    assert cellar.recorded() is None
+    until(lambda: not cellar.guards(), 30)
+
+
+def test_a_cluster_that_is_not_alive_is_taken_down(cellar: Cellar) -> None:
+    with listening() as port:
+        cellar.let(up=prints(port), alive="echo worker 2 is missing >&2; exit 4")
+        assert refused(cellar, MachineError, "cluster.not-alive", "exit code 4: worker 2 is missing")
+    assert cellar.calls() == ["up", "alive", "down"]
+
+
+@pytest.mark.full
+def test_a_master_that_does_not_answer_is_an_error_within_a_minute(cellar: Cellar) -> None:
+    cellar.let(up=prints(1))
+    assert refused(cellar, MachineError, "cluster.no-master", "spark://127.0.0.1:1", "30 s")
+    assert cellar.calls() == ["up", "down"]
+
+
+def test_secrets_reach_the_programs_and_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HCLOUD_TOKEN", SECRET)
+    monkeypatch.setenv("SPARK_SECRET", "cluster-secret-1")
+    monkeypatch.setenv("SOMETHING_ELSE", "of-the-machine")
+    more = "pass_environment: [HCLOUD_TOKEN]\n    spark_secret: SPARK_SECRET\n    shared_disk: true"
+    cellar = Cellar(tmp_path / "project", more=more)
+    cellar.let(up="env >got; echo failed with $HCLOUD_TOKEN and $SPARK_SECRET >&2; exit 1")
+    assert refused(cellar, MachineError, "cluster.up-failed", "failed with *** and ***")
+    got = dict(line.split("=", 1) for line in (cellar.root / "got").read_text().splitlines() if "=" in line)
+    assert got["HCLOUD_TOKEN"] == SECRET
+    assert "SOMETHING_ELSE" not in got
+    assert got["DRAWDOWN_CLUSTER_RUN"] == KEY
+    assert (got["DRAWDOWN_WORKERS"], got["DRAWDOWN_WORKER_CORES"]) == ("2", "1")
+    assert got["DRAWDOWN_WORKER_MEMORY"] == "600m"
+    assert got["DRAWDOWN_CLUSTER_DEADLINE"].endswith("Z")
+    assert got["DRAWDOWN_CLUSTER_NAME"].startswith("drawdown-flights-")
+
+    with listening() as port:
+        cellar.let(up=prints(port, ', "driver_host": "192.0.2.9"'))
+        with attended(cellar.request()) as cluster, settings_of(cellar.request(), cluster) as settings:
+            assert settings.private is not None
+            assert settings.private.stat().st_mode & 0o777 == 0o600
+            assert "spark.authenticate.secret cluster-secret-1" in settings.private.read_text()
+            assert "cluster-secret-1" not in repr(settings.conf)
+            assert settings.conf["spark.driver.host"] == "192.0.2.9"
+            assert settings.conf["spark.driver.bindAddress"] == "127.0.0.1"
+        assert not settings.private.exists()
+    assert SECRET not in repr(cluster)
+
+
+def test_a_task_after_the_set_up_finds_the_cluster_until_it_is_taken_down(cellar: Cellar) -> None:
+    with listening() as port:
+        cellar.let(up=prints(port))
+        cluster = spin_up(cellar.request())
+        assert standing(cellar.sandbox.project, KEY) == cluster
+        assert cellar.guards(), "it sees to the deadline"
+        origin = {"dag_id": "flights", "dag_run_id": KEY.removeprefix("flights.")}
+        explained = explain_loss(cellar.sandbox.project, "cellar", origin)
+        assert explained == "`alive` says that the cluster is well"
+        assert shut_down(cellar.sandbox.project, KEY)
+        assert not shut_down(cellar.sandbox.project, KEY)
+    assert cellar.calls() == ["up", "alive", "alive", "alive", "down"]
+    assert standing(cellar.sandbox.project, KEY) is None
+    until(lambda: not cellar.guards(), 60)
+    assert cellar.calls()[-1:] == ["down"], "the guard has nothing to do any more"
+
+
+def test_a_cluster_that_died_between_two_tasks_is_taken_down_and_not_used(cellar: Cellar) -> None:
+    with listening() as port:
+        cellar.let(up=prints(port))
+        spin_up(cellar.request())
+        cellar.let(alive="exit 1")
+        assert standing(cellar.sandbox.project, KEY) is None
+    assert cellar.calls()[-1] == "down"
+    assert cellar.recorded() is None
+
+
+@pytest.mark.parametrize("when", ["in `up`", "afterwards"])
+def test_whoever_starts_it_may_be_killed(cellar: Cellar, when: str) -> None:
+    with listening() as port:
+        cellar.let(up=f"{prints(port)}; touch began; {'sleep 600' if when == 'in `up`' else ''}")
+        program = f"""
+import time
+from pathlib import Path
+from drawdown.launch.commands.cluster import attended
+from tests.support.cellar import KEY
+from drawdown.launch.commands.request import CommandsRequest
+from drawdown.spec import load_project
+project = load_project(Path({str(cellar.root)!r}))
+with attended(CommandsRequest(project, "cellar", project.clusters["cellar"], KEY, 2, {{}})):
+    Path("stands").touch()
+    time.sleep(600)
+"""
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        starter = subprocess.Popen([sys.executable, "-c", program], cwd=cellar.root, env=environment)
+        until((cellar.root / ("began" if when == "in `up`" else "stands")).exists, 60)
+        starter.kill()
+        starter.wait()
+        until(lambda: not cellar.guards(), 60)
+    assert cellar.calls()[-1] == "down"
+    assert cellar.recorded() is None
+
+
+def test_the_guard_takes_it_down_at_the_deadline(tmp_path: Path) -> None:
+    cellar = Cellar(tmp_path / "project", more="shared_disk: true\n    ttl: 4 hours")
+    with listening() as port:
+        cellar.let(up=prints(port))
+        request = cellar.request()
+        short = request.profile.model_copy(update={"ttl": request.profile.ttl.parse("6 seconds")})
+        spin_up(type(request)(request.project, "cellar", short, KEY, 2, {}))
+        until(lambda: cellar.recorded() is None, 60)
+    assert cellar.calls()[-1] == "down"
+    until(lambda: not cellar.guards(), 30)
+
+
+def test_another_machine_calls_down_again_until_it_has_succeeded(cellar: Cellar) -> None:
+    with listening() as port:
+        cellar.let(up=prints(port), down="echo the cloud is away >&2; exit 5")
+        spin_up(cellar.request())
+        # As with its machine: the guard is gone.
+        for guard in cellar.guards():
+            os.kill(guard, signal.SIGKILL)
+        with pytest.raises(MachineError) as caught:
+            shut_down(cellar.sandbox.project, KEY)
+    assert caught.value.id == "cluster.down-failed"
+    project = cellar.sandbox.project
+    listed = drawdown(cellar.root, "doctor").stdout
+    assert "is past its deadline: its machines may still be paid for" in " ".join(listed.split())
+    with cellar.sandbox.metastore() as metastore:
+        [said] = end_overdue(project, metastore)
+        assert said.endswith("is not ended: `down` ended with exit code 5: the cloud is away; the machines of"
+                             f" {KEY} may still run")  # fmt: skip
+        cellar.let(down="exit 0")
+        assert end_overdue(project, metastore) == [f"cluster {KEY} (cellar) was past its deadline: ended"]
+        assert end_overdue(project, metastore) == []
+    assert cellar.recorded() is None
+
+
+def refused(cellar: Cellar, kind: type[DrawdownError], id: str, *says: str) -> bool:
+    """Whether a start is refused so."""
+    with pytest.raises(kind) as caught:
+        spin_up(cellar.request())
+    assert caught.value.id == id
+    text = str(caught.value)
+    assert all(each in text for each in says), text
+    return True

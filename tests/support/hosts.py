@@ -1,0 +1,157 @@
+"""Several hosts on this machine: each has an address and a folder of its own, and sees no other's folder.
+
+A host is a network namespace, joined to the others by a bridge, and a mount namespace in which the folders of
+the others are covered by an empty one. They share processes, the clock, and installed software, as machines
+of one image would. Needs root, `ip` and `nsenter`.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import pytest
+
+NETWORK = "10.77.0"
+_PREFIX = "dd"
+
+
+@dataclass(frozen=True)
+class Host:
+    """``anchor``: the process that keeps its namespaces; ``folder``: what only this host sees."""
+
+    name: str
+    address: str
+    anchor: int
+    folder: Path
+
+    def command(self, *arguments: str) -> list[str]:
+        """A command line that runs a program on this host, from any other one."""
+        return ["nsenter", f"--target={self.anchor}", "--mount", "--net", "--", *arguments]
+
+    def run(
+        self, *arguments: str, timeout: float = 300, env: Mapping[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Run a program there to its end."""
+        return subprocess.run(
+            self.command(*arguments),
+            cwd="/",
+            env={**os.environ, **(env or {})},
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            check=False,
+        )
+
+    def sees(self, path: Path) -> bool:
+        return self.run("test", "-e", str(path)).returncode == 0
+
+    def reaches(self, address: str, port: int) -> bool:
+        """Whether a server answers there."""
+        connect = f"import socket; socket.create_connection(({address!r}, {port}), 2)"
+        return self.run(sys.executable, "-c", connect).returncode == 0
+
+
+class Hosts:
+    """``with Hosts(folder, "driver", "one") as hosts``: ``hosts["one"]`` is a Host. All is gone behind it."""
+
+    def __init__(self, folder: Path, *names: str) -> None:
+        self._folder = folder
+        self._names = names
+        self._bridge = f"{_PREFIX}-bridge"
+        self._hosts: dict[str, Host] = {}
+        self._anchors: list[subprocess.Popen[bytes]] = []
+
+    def __getitem__(self, name: str) -> Host:
+        return self._hosts[name]
+
+    def __enter__(self) -> Self:
+        if os.geteuid() != 0 or shutil.which("ip") is None or shutil.which("nsenter") is None:
+            pytest.skip("hosts of their own need root, ip and nsenter")
+        self._tear_down()
+        try:
+            self._begin()
+        except BaseException:
+            self._tear_down()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._tear_down()
+
+    def cut_off(self, name: str) -> None:
+        """Take its link down, as if its cable were pulled."""
+        _ip("link", "set", f"{_PREFIX}-{name}", "down")
+
+    def join(self, name: str) -> None:
+        _ip("link", "set", f"{_PREFIX}-{name}", "up")
+
+    def _begin(self) -> None:
+        _ip("link", "add", self._bridge, "type", "bridge")
+        _ip("link", "set", self._bridge, "up")
+        empty = self._folder / "empty"
+        empty.mkdir(parents=True)
+        folders = {name: self._folder / name for name in self._names}
+        for folder in folders.values():
+            folder.mkdir()
+        for number, name in enumerate(self._names, start=2):
+            link, space, address = f"{_PREFIX}-{name}", f"{_PREFIX}-{name}", f"{NETWORK}.{number}"
+            _ip("netns", "add", space)
+            _ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", space)
+            _ip("link", "set", link, "master", self._bridge, "up")
+            for inside in (["addr", "add", f"{address}/24", "dev", "eth0"], ["link", "set", "eth0", "up"],
+                           ["link", "set", "lo", "up"]):  # fmt: skip
+                _ip("-n", space, *inside)
+            hidden = [f"mount --bind {empty} {folder}" for other, folder in folders.items() if other != name]
+            ready = folders[name] / ".ready"
+            script = (
+                f"set -e; mount --make-rprivate /; {'; '.join(hidden)}; touch {ready}; exec sleep infinity"
+            )
+            anchor = subprocess.Popen(
+                ["ip", "netns", "exec", space, "unshare", "--mount", "sh", "-c", script],
+                start_new_session=True,
+            )
+            self._anchors.append(anchor)
+            deadline = time.monotonic() + 30
+            while not ready.exists():
+                assert anchor.poll() is None, f"the host {name} did not start"
+                assert time.monotonic() < deadline
+                time.sleep(0.02)
+            self._hosts[name] = Host(name, address, anchor.pid, folders[name])
+
+    def _tear_down(self) -> None:
+        """Also of a test that was killed: everything has a name of its own."""
+        for name in self._names:
+            inside = _ip("netns", "pids", f"{_PREFIX}-{name}", may_fail=True).split()
+            for pid in inside:
+                with suppress(ProcessLookupError):
+                    os.kill(int(pid), signal.SIGKILL)
+            _ip("netns", "del", f"{_PREFIX}-{name}", may_fail=True)
+            _ip("link", "del", f"{_PREFIX}-{name}", may_fail=True)
+        _ip("link", "del", self._bridge, may_fail=True)
+        for anchor in self._anchors:
+            anchor.wait()
+        self._anchors, self._hosts = [], {}
+
+
+def _ip(*arguments: str, may_fail: bool = False) -> str:
+    done = subprocess.run(["ip", *arguments], capture_output=True, text=True, check=False)
+    assert may_fail or done.returncode == 0, (arguments, done.stderr)
+    return done.stdout
+
+
+def program(lines: Sequence[str]) -> str:
+    """A program in bash."""
+    return "\n".join(["#!/usr/bin/env bash", "set -euo pipefail", *lines, ""])
