@@ -70,7 +70,7 @@ class Source(SpecModel):
     malformed: Literal["quarantine", "drop", "fail"] = "quarantine"
     settle: PositiveDuration | None = None
     order: Literal["time", "name"] = "time"
-    names_late: PositiveDuration = PositiveDuration("1 hour")
+    names_late: PositiveDuration = Duration.parse("1 hour")
     identity: Literal["name", "name+time", "content"] = "name"
     policy: Policy = Policy()
     broker: Name = "default"

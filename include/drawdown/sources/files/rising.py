@@ -1,4 +1,4 @@
-"""From which name on a source with `order: name` may have new files (docs/decisions/0033).
+"""From which name on a source with `order: name` may have new files (docs/decisions/0034).
 
 The names of its files rise with the time at which they appear. A name counts as passed when a file with a greater
 time than its own by more than `names_late` has been read: whatever has a smaller name appeared before the listing
