@@ -1,4 +1,4 @@
-"""A project whose storage root is a bucket of a real S3 server, with objects that a test lands or pretends to."""
+"""A project in a bucket of a real S3 server, with objects that a test lands or pretends to have read."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """The jar of Drawdown's own few Java classes, compiled at set-up.
 
-Some write checkpoints and Delta's log in object stores by conditional puts, or list buckets from a name on. The others save processes:
+Some write checkpoints and Delta's log in object stores by conditional puts, list buckets from a name on,
+or count requests. The others save processes:
 without its native library, which is in no package registry, Hadoop starts ``chmod`` for every file and folder
 that it creates on local storage, and ``readlink`` for renames. The compiler is Janino, which Spark includes,
 so set-up needs no JDK. A driver on another machine does not have this jar, and works as plain Hadoop does.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from drawdown.jvm.own_jar import LOCAL_FILES
 from drawdown.spec import Project
 from drawdown.spec.connections.object_storage import is_object_storage
 
@@ -15,9 +16,14 @@ LOG_STORE = {"spark.delta.logStore.s3a.impl": "drawdown.ObjectLogStore"}
 """Of every application; the class, of Drawdown's own jar (jvm/java), is loaded for a table in a bucket."""
 
 _CHECKPOINTS = {"spark.sql.streaming.checkpointFileManagerClass": "drawdown.ObjectCheckpoints"}
-_S3A = {
+_OWN_CLASSES = {
     # S3A, with listings that start at a name (`order: name` of a file source).
     "fs.s3a.impl": "drawdown.BucketFiles",
+    "fs.s3a.audit.execution.interceptors": "drawdown.RequestCounts",
+}
+"""For applications whose processes all have the jar of Drawdown's own classes."""
+
+_S3A = {
     # The default wants a further library, to read ahead in objects that are larger than those of most runs.
     "fs.s3a.input.stream.type": "classic",
     # Blocks that wait for their upload; removed with the run's own folder.
@@ -34,7 +40,7 @@ def reach_buckets(session: SparkSession, project: Project) -> None:
     """Tell the application how to reach the project's buckets; call it before anything is read."""
     if not project.uses_object_storage:
         return
-    conf = dict(_S3A)
+    conf = dict(_S3A) | (_OWN_CLASSES if has_own_classes(session) else {})
     for each in project.storages.values():
         conf |= each.hadoop_options
     if is_object_storage(project.storage_root):
@@ -42,3 +48,9 @@ def reach_buckets(session: SparkSession, project: Project) -> None:
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
     for name, value in conf.items():
         hadoop.set(name, value)
+
+
+def has_own_classes(session: SparkSession) -> bool:
+    """Whether all processes of the application have the jar of Drawdown's own classes (jvm/own_jar.py)."""
+    conf = session.sparkContext.getConf()
+    return all(conf.get(name) == value for name, value in LOCAL_FILES.items())

@@ -284,7 +284,7 @@ class Pipeline(SpecModel):
         return self
 
     def _refuse_other_order(self) -> None:
-        """Refuse two sources of one folder when one is listed from a name on: Spark knows folders, not sources."""
+        """Refuse two sources of a folder that Spark lists from a name on: it knows folders, not sources."""
         for name, source in self.streaming_sources.items():
             for other, of in self.streaming_sources.items():
                 if source.order == "time" or other == name or not of.is_files or of.storage != source.storage:

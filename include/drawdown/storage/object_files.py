@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
 from drawdown.errors import MachineError, RefusedError, SourceError
 from drawdown.storage.files import Found
+from drawdown.storage.requests import count
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -28,6 +29,8 @@ _DENIED = re.compile(
     r"status code: 40[13]|AccessDenied|ExpiredToken|InvalidAccessKeyId|SignatureDoesNotMatch"
 )
 _READ_AT_ONCE = 1 << 20
+_PAGE = 1000
+"""Keys of one answer to a listing, and of one request to delete."""
 
 
 class ObjectFiles:
@@ -78,8 +81,11 @@ class ObjectFiles:
         import obstore
 
         listed = _asked(
-            lambda: obstore.list_with_delimiter(self._store, self._key(path) or None), self._where(path)
+            lambda: obstore.list_with_delimiter(self._store, self._key(path) or None),
+            self._where(path),
+            "list",
         )
+        count("list", max(0, len(listed["objects"]) + len(listed["common_prefixes"]) - 1) // _PAGE)
         objects = [self._found(each) for each in listed["objects"]]
         folders = {self._relative(each) for each in listed["common_prefixes"]}
         yield from (each for each in objects if each.relative not in {path, *folders} and self._is_file(each))
@@ -91,9 +97,11 @@ class ObjectFiles:
         import obstore
 
         offset = self._key(after) if after else None
-        stream = obstore.list(self._store, self._key(path) or None, offset=offset, chunk_size=1000)
+        stream = obstore.list(self._store, self._key(path) or None, offset=offset, chunk_size=_PAGE)
         before: Found | None = None
+        count("list")  # the answer to the last page says that it is the last
         while (chunk := _asked(lambda: next(stream, None), self._where(path))) is not None:
+            count("list", int(before is not None))
             for each in map(self._found, chunk):
                 # By name, what stands for a folder comes directly before what is in it.
                 stands_for_it = before and not before.size and each.relative.startswith(f"{before.relative}/")
@@ -115,7 +123,9 @@ class ObjectFiles:
         import obstore
 
         try:
-            yield self._found(_asked(lambda: obstore.head(self._store, self._key(path)), self._where(path)))
+            yield self._found(
+                _asked(lambda: obstore.head(self._store, self._key(path)), self._where(path), "head")
+            )
         except FileNotFoundError:
             return
 
@@ -125,7 +135,9 @@ class ObjectFiles:
     def read(self, path: str) -> bytes:
         import obstore
 
-        return bytes(_asked(lambda: obstore.get(self._store, self._key(path)).bytes(), self._where(path)))
+        return bytes(
+            _asked(lambda: obstore.get(self._store, self._key(path)).bytes(), self._where(path), "get")
+        )
 
     def open(self, path: str) -> BinaryIO:
         import obstore
@@ -133,6 +145,7 @@ class ObjectFiles:
         reader = _asked(
             lambda: obstore.open_reader(self._store, self._key(path), buffer_size=_READ_AT_ONCE),
             self._where(path),
+            "head",
         )
         return cast("BinaryIO", io.BufferedReader(_Reading(reader, self._where(path)), _READ_AT_ONCE))
 
@@ -153,12 +166,15 @@ class ObjectFiles:
         _asked(
             lambda: obstore.put(self._store, self._key(path), content, mode=cast("Any", mode)),
             self._where(path),
+            "put",
         )
 
     def copy(self, path: str, target: str) -> None:
         import obstore
 
-        _asked(lambda: obstore.copy(self._store, self._key(path), self._key(target)), self._where(path))
+        _asked(
+            lambda: obstore.copy(self._store, self._key(path), self._key(target)), self._where(path), "put"
+        )
 
     def makedirs(self, path: str) -> None:
         """Do nothing: a prefix needs no making."""
@@ -168,7 +184,8 @@ class ObjectFiles:
 
         keys = [self._key(each.relative) for each in self.walk(path, None)]
         if keys:
-            _asked(lambda: obstore.delete(self._store, keys), self._where(path))
+            _asked(lambda: obstore.delete(self._store, keys), self._where(path), "delete")
+            count("delete", (len(keys) - 1) // _PAGE)
 
     def _found(self, meta: Any) -> Found:
         at = meta["last_modified"]
@@ -206,14 +223,19 @@ def _opened(scheme: str, bucket: str, options: tuple[tuple[str, str], ...]) -> O
     return _stores[key]
 
 
-def _asked(request: Any, where: str) -> Any:
+def _asked(request: Any, where: str, kind: str | None = None) -> Any:
     """Make a request; FileNotFoundError for a missing object, FileExistsError for one that should not exist.
+
+    Args:
+        kind: counted as one of these; None when the caller counts.
 
     Raises:
         SourceError: ``storage.no-bucket``, ``storage.denied``, ``storage.unreachable``.
     """
     from obstore.exceptions import AlreadyExistsError, BaseError
 
+    if kind is not None:
+        count(kind)
     try:
         return request()
     except AlreadyExistsError:
@@ -269,7 +291,7 @@ class _Reading(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        content = _asked(lambda: self._reader.read(len(buffer)), self._where)
+        content = _asked(lambda: self._reader.read(len(buffer)), self._where, "get")
         buffer[: len(content)] = bytes(content)
         return len(content)
 

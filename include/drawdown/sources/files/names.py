@@ -17,10 +17,10 @@ def check_names(source: Source) -> None:
     if source.identity != "name":
         raise problem(
             "wrong-value",
-            f"Spark reads a file once by its name, so identity: {source.identity} cannot be exactly-once: a batch"
-            " that is repeated, and a replay, would find other rows under the name",
+            f"Spark reads a file once by its name, so identity: {source.identity} cannot be exactly-once:"
+            " a batch that is repeated, and a replay, would find other rows under the name",
             "identity",
-            do="land new content under a new name; `policy: {rewritten: fail}` stops at a file that was rewritten",
+            do="land new content under a new name; `policy: {rewritten: fail}` stops at a rewritten file",
         )
     if source.order != "name":
         if "names_late" in source.model_fields_set:
@@ -35,7 +35,10 @@ def check_names(source: Source) -> None:
         )
     if cleans(source.options):
         raise problem(
-            "no-effect", "with cleanSource no files pile up that would be listed", "order", do="remove the key"
+            "no-effect",
+            "with cleanSource no files pile up that would be listed",
+            "order",
+            do="remove the key",
         )
     if len(expand(source.path or "")) > 1:
         raise problem(

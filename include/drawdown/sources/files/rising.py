@@ -1,8 +1,8 @@
 """From which name on a source with `order: name` may have new files (docs/decisions/0034).
 
-The names of its files rise with the time at which they appear. A name counts as passed when a file with a greater
-time than its own by more than `names_late` has been read: whatever has a smaller name appeared before the listing
-that found this file, and Spark reads files in the order of their times. Such files are listed no more.
+The names of its files rise with the time at which they appear. A name counts as passed when a file that is
+younger than its own by more than `names_late` has been read: whatever has a smaller name appeared before the
+listing that found this file, and Spark reads files in the order of their times. What is passed is not listed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tells Spark from which name on a source's folder is listed: a setting that jvm/java/BucketFiles.java reads."""
+"""Tells Spark from which name on to list a source's folder: a setting for jvm/java/BucketFiles.java."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ def list_from(session: SparkSession, project: Project, pipeline: Pipeline, names
             continue
         [glob] = Glob.parse(source.path or "")
         root, key = (urlsplit(storage.path(path)) for path in (glob.prefix, after))
-        entries.append("=".join(quote(part, safe="") for part in (root.netloc, _key(f"{root.path}/"), _key(key.path))))
+        entries.append(
+            "=".join(quote(part, safe="") for part in (root.netloc, _key(f"{root.path}/"), _key(key.path)))
+        )
     session.conf.set(_FROM, " ".join(entries))
 
 
