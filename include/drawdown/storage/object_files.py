@@ -291,7 +291,8 @@ class _Reading(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        content = _asked(lambda: self._reader.read(len(buffer)), self._where, "get")
+        content = _asked(lambda: self._reader.read(len(buffer)), self._where)
+        count("get", int(len(content) > 0))  # at its end, nothing is asked for
         buffer[: len(content)] = bytes(content)
         return len(content)
 
