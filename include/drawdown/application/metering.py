@@ -11,6 +11,8 @@ import logging
 import os
 import threading
 import uuid
+from collections import Counter
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from datetime import timedelta
@@ -21,6 +23,7 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.operations.applications import Measured, Requested
 from drawdown.processes.usage import TreeUse, use_of
 from drawdown.spec.clusters.price import GB, Price
+from drawdown.storage.requests import sent
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -64,6 +67,8 @@ class Meter:
         self._profile = profile
         self._going_on = going_on
         self._root = os.getppid() if _BY_SPARK_SUBMIT in os.environ else os.getpid()
+        self._sent = sent()
+        self._sent_by_spark: Mapping[str, int] = {}
         self._before = (use_of(self._root) if going_on else None) or _NOTHING
         self._id = ""
         self._noting = threading.Lock()
@@ -94,17 +99,20 @@ class Meter:
 
         Only the first call counts.
         """
+        from drawdown.spark.bucket_requests import sent_by_spark
         from drawdown.spark.executors import is_local
         from drawdown.spark.task_times import task_times
 
         if self._start_us is not None:
             return
         self._start_us = self._used().age_us
+        self._sent_by_spark = sent_by_spark(session)
         if several or not is_local(session):
             self._tasks = task_times(session)
 
     def spark_ends(self, session: SparkSession) -> None:
         """Read, for the last time, what only Spark knows."""
+        from drawdown.spark.bucket_requests import sent_by_spark
         from drawdown.spark.executors import executors_of, is_local
 
         executors = executors_of(session)
@@ -115,6 +123,7 @@ class Meter:
             executor_memory=memory,
             executor_us=0 if is_local(session) else sum(tasks.values()),
             task_us=tasks,
+            requests=_since(self._sent_by_spark, sent_by_spark(session)),
         )
 
     def _billed(self, master: str) -> tuple[int, int] | None:
@@ -147,6 +156,7 @@ class Meter:
             start_us=self._start_us,
             cpu_us=used.cpu_us + self._seen.executor_us,
             peak_bytes=used.peak_bytes,
+            requests=dict(Counter(self._seen.requests) + Counter(_since(self._sent, sent()))),
         )
         try:
             self._metastore.applications.end(self._id, measured)
@@ -162,3 +172,7 @@ class Meter:
             max(0, now.cpu_us - self._before.cpu_us),
             now.peak_bytes,
         )
+
+
+def _since(before: Mapping[str, int], now: Mapping[str, int]) -> dict[str, int]:
+    return {kind: times - before.get(kind, 0) for kind, times in now.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -23,6 +24,7 @@ class Bill:
         core_us: core-microseconds requested; ``cpu_us`` those used, ``idle_us`` those requested while no run
             of the application was active.
         byte_us: bytes requested times microseconds; ``peak_us`` with the greatest size instead.
+        requests: to object stores, by kind.
         money: currency to amount.
         unpriced: runs whose profile had no price.
         unmeasured: runs with unknown use: they were killed, or are still running. Their requested amount
@@ -37,6 +39,7 @@ class Bill:
     idle_us: int = 0
     byte_us: int = 0
     peak_us: int = 0
+    requests: Mapping[str, int] = field(default_factory=dict)
     money: Mapping[str, Fraction] = field(default_factory=dict)
     unpriced: int = 0
     unmeasured: int = 0
@@ -54,6 +57,7 @@ class Bill:
             self.idle_us + other.idle_us,
             self.byte_us + other.byte_us,
             self.peak_us + other.peak_us,
+            dict(Counter(self.requests) + Counter(other.requests)),
             money,
             self.unpriced + other.unpriced,
             self.unmeasured + other.unmeasured,
@@ -98,16 +102,23 @@ def bill_of(usage: Mapping[str, Any], rows: int = 0) -> Bill:
         idle_us=usage["idle_us"] * usage["cores"],
         byte_us=byte_us,
         peak_us=usage["us"] * (usage["peak"] or 0),
-        money=money(usage["price"], billed * usage["cores"], billed * usage["memory"]),
+        requests=usage.get("requests", {}),
+        money=money(
+            usage["price"], billed * usage["cores"], billed * usage["memory"], usage.get("requests", {})
+        ),
         unpriced=int(usage["price"] is None),
         unmeasured=int(usage["cpu_us"] is None),
     )
 
 
-def money(price: Mapping[str, str] | None, core_us: int, byte_us: int) -> dict[str, Fraction]:
+def money(
+    price: Mapping[str, str] | None, core_us: int, byte_us: int, requests: Mapping[str, int] | None = None
+) -> dict[str, Fraction]:
     """Return the cost at a price in SparkApplication's form; {} without a price."""
     if price is None:
         return {}
     core_hour, gb_hour = (Fraction(Decimal(price[key])) for key in ("core_hour", "gb_hour"))
     amount = core_hour * Fraction(core_us, HOUR_US) + gb_hour * Fraction(byte_us, HOUR_US * GB)
+    for kind, times in (requests or {}).items():
+        amount += Fraction(Decimal(price.get(f"thousand_{kind}", "0"))) * Fraction(times, 1_000)
     return {price["currency"]: amount}

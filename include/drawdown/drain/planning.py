@@ -33,6 +33,7 @@ from drawdown.sinks.stage import SinkStage, sink_for
 from drawdown.sources.committed_offsets import CommittedOffsets
 from drawdown.sources.delta.backlog import refuse_made_again
 from drawdown.sources.files.spark_inference import found_schemas
+from drawdown.sources.files.spark_rising import list_from
 from drawdown.sources.files.spark_trouble import FileTrouble, find_file_trouble
 from drawdown.sources.kafka.spark_losses import Losses, find_losses
 from drawdown.sources.spark_columns import schema_of
@@ -109,6 +110,7 @@ def plan_pipeline(
     sink = sink_for(workspace, pipeline)
     trouble = troubled.of(lambda: _file_trouble(session, generation))
     trouble = trouble or FileTrouble()
+    list_from(session, workspace.project, pipeline, trouble.listed_from)
     first = FirstBatch(late_before, trouble.aside, tuple(replays))
     query = built.of(lambda: build_query(session, generation, sink, first))
     fingerprint = {

@@ -1,6 +1,7 @@
 """The jar of Drawdown's own few Java classes, compiled at set-up.
 
-Some write checkpoints and Delta's log in object stores by conditional puts. The others save processes:
+Some write checkpoints and Delta's log in object stores by conditional puts, list buckets from a name on,
+or count requests. The others save processes:
 without its native library, which is in no package registry, Hadoop starts ``chmod`` for every file and folder
 that it creates on local storage, and ``readlink`` for renames. The compiler is Janino, which Spark includes,
 so set-up needs no JDK. A driver on another machine does not have this jar, and works as plain Hadoop does.
@@ -16,7 +17,7 @@ from typing import Any
 
 from drawdown.errors import MachineError
 from drawdown.jvm.installation import how_to_set_up
-from drawdown.jvm.jars import CONNECTORS, jar_paths
+from drawdown.jvm.jars import CONNECTORS, OBJECT_STORAGE, jar_paths
 from drawdown.jvm.java import require_java
 from drawdown.jvm.spark_home import spark_home
 
@@ -82,8 +83,9 @@ def _compile(project_root: Path, into: Path) -> None:
     try:
         compiler = gateway.jvm.org.codehaus.janino.CompilerFactory().newCompiler()
         compiler.setDestinationDirectory(gateway.jvm.java.io.File(str(into)), False)
-        connectors = jar_paths(project_root / ".drawdown", CONNECTORS)
-        compiler.setClassPath(_files(gateway, [*sorted(jars.glob("*.jar")), *connectors]))
+        folders = (CONNECTORS, OBJECT_STORAGE)
+        others = [path for folder in folders for path in jar_paths(project_root / ".drawdown", folder)]
+        compiler.setClassPath(_files(gateway, [*sorted(jars.glob("*.jar")), *others]))
         compiler.compile(_files(gateway, _sources()))
     except Py4JJavaError as cause:
         raise MachineError(

@@ -121,7 +121,8 @@ class Run:
     ``application``: the ApplicationRecord it ran in; None for runs of versions that did not record it, and
     for runs without Spark (a release). ``usage``: its share of the application, None until that has ended or
     if it was killed: ``us`` of the application's time, ``idle_us`` of these in which none of its runs was
-    active, ``cpu_us`` (microseconds); ``extra_us``: billed beside, see Price; ``cores``, ``memory`` (bytes),
+    active, ``cpu_us`` (microseconds); ``extra_us``: billed beside, see Price; ``requests``: to object stores,
+    by kind, missing without any; ``cores``, ``memory`` (bytes),
     ``peak``, ``start_us`` and ``price`` are the application's.
     """
 

@@ -79,6 +79,15 @@ def extra_us(price: Mapping[str, str] | None, us: int) -> int:
     return max(us + startup, minimum) - us
 
 
+def requests_of(
+    requests: Mapping[str, int], runs: Mapping[str, Mapping[str, Any]]
+) -> dict[str, dict[str, int]]:
+    """Divide an application's requests to object stores by the runs' shares of its time; {} without any."""
+    weights = {run: usage["us"] for run, usage in runs.items()}
+    parts = {kind: apportioned(times, weights) for kind, times in requests.items() if times and runs}
+    return {run: {kind: part[run] for kind, part in parts.items()} for run in runs if parts}
+
+
 def time_shares(start: int, end: int, spans: Sequence[TimeSpan]) -> dict[str, TimeShare]:
     """Divide the application's time from `start` to `end`; parts of spans outside it do not count."""
     spans = [TimeSpan(s.run_id, *(min(max(t, start), end) for t in (s.start_us, s.end_us))) for s in spans]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from pyspark.sql import SparkSession
 
+from drawdown.jvm.own_jar import LOCAL_FILES
 from drawdown.spec import Project
 from drawdown.spec.connections.object_storage import is_object_storage
 
@@ -15,6 +16,13 @@ LOG_STORE = {"spark.delta.logStore.s3a.impl": "drawdown.ObjectLogStore"}
 """Of every application; the class, of Drawdown's own jar (jvm/java), is loaded for a table in a bucket."""
 
 _CHECKPOINTS = {"spark.sql.streaming.checkpointFileManagerClass": "drawdown.ObjectCheckpoints"}
+_OWN_CLASSES = {
+    # S3A, with listings that start at a name (`order: name` of a file source).
+    "fs.s3a.impl": "drawdown.BucketFiles",
+    "fs.s3a.audit.execution.interceptors": "drawdown.RequestCounts",
+}
+"""For applications whose processes all have the jar of Drawdown's own classes."""
+
 _S3A = {
     # For a bucket without a key: wherever Amazon's own programs look. Hadoop's default knows no pod's token.
     "fs.s3a.aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
@@ -36,7 +44,9 @@ def reach_buckets(session: SparkSession, project: Project) -> None:
     A session may serve one project after another: for one on a disk, checkpoints are Spark's own again.
     """
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
-    conf = dict(_S3A) if project.uses_object_storage else {}
+    conf: dict[str, str] = {}
+    if project.uses_object_storage:
+        conf = _S3A | (_OWN_CLASSES if has_own_classes(session) else {})
     for each in project.storages.values():
         conf |= each.hadoop_options
     if is_object_storage(project.storage_root):
@@ -46,3 +56,9 @@ def reach_buckets(session: SparkSession, project: Project) -> None:
             hadoop.unset(name)
     for name, value in conf.items():
         hadoop.set(name, value)
+
+
+def has_own_classes(session: SparkSession) -> bool:
+    """Whether all processes of the application have the jar of Drawdown's own classes (jvm/own_jar.py)."""
+    conf = session.sparkContext.getConf()
+    return all(conf.get(name) == value for name, value in LOCAL_FILES.items())

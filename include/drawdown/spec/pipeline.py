@@ -280,7 +280,20 @@ class Pipeline(SpecModel):
                     "contradiction", "the source would read the sink's own files", "sources", name, "path",
                     do="give source and sink folders that do not contain each other",
                 )  # fmt: skip
+        self._refuse_other_order()
         return self
+
+    def _refuse_other_order(self) -> None:
+        """Refuse two sources of a folder that Spark lists from a name on: it knows folders, not sources."""
+        for name, source in self.streaming_sources.items():
+            for other, of in self.streaming_sources.items():
+                if source.order == "time" or other == name or not of.is_files or of.storage != source.storage:
+                    continue
+                if overlaps(fixed_part(source.path or ""), fixed_part(of.path or "")):
+                    raise problem(
+                        "contradiction", f"{other} reads the same folder", "sources", name, "order",
+                        do="remove the key, or give the sources folders that do not contain each other",
+                    )  # fmt: skip
 
 
 def asset_name(pipeline: str) -> str:

@@ -55,7 +55,8 @@ class Source(SpecModel):
     with ``infer_schema`` the first run infers it and all later runs keep it. ``reader`` is a .py file in the
     pipeline's folder with a Python data source. ``table`` is the name that another pipeline's sink gives its
     Delta table; the path is then that sink's. A file younger than ``settle`` may still be written, so a run
-    waits.
+    waits. ``order: name``: names rise with time, but for ``names_late``. ``identity``: what tells a file from
+    another one.
     """
 
     format: SourceFormat
@@ -68,6 +69,9 @@ class Source(SpecModel):
     static: bool = False
     malformed: Literal["quarantine", "drop", "fail"] = "quarantine"
     settle: PositiveDuration | None = None
+    order: Literal["time", "name"] = "time"
+    names_late: PositiveDuration = Duration.parse("1 hour")
+    identity: Literal["name", "name+time", "content"] = "name"
     policy: Policy = Policy()
     broker: Name = "default"
     value: Literal["json", "csv", "avro", "string"] = "json"
@@ -123,7 +127,7 @@ class Source(SpecModel):
                 "watermark",
                 do="remove static or watermark",
             )
-        for key in ("settle", "policy"):
+        for key in ("settle", "policy", "order", "identity"):
             if self.static and key in self.model_fields_set:
                 raise problem("no-effect", "a static source is read completely", key, do="remove the key")
         return self

@@ -24,8 +24,14 @@ class Files(Protocol):
     def exists(self, path: str) -> bool:
         """Whether a file or folder exists."""
 
-    def walk(self, path: str, depth: int | None) -> Iterator[Found]:
-        """Yield the files at or below a path, ``depth`` levels down, None all; nothing when it is missing."""
+    def info(self, path: str) -> Found | None:
+        """Return a file; None when it is missing or a folder."""
+
+    def walk(self, path: str, depth: int | None, after: str = "") -> Iterator[Found]:
+        """Yield the files at or below a path, ``depth`` levels down, None all; nothing when it is missing.
+
+        A store that lists by name leaves out those whose path is not greater than `after`.
+        """
 
     def read(self, path: str) -> bytes:
         """Return a file's content."""

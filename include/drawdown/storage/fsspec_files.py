@@ -45,7 +45,10 @@ class FsspecFiles:
     def exists(self, path: str) -> bool:
         return bool(self._fs.exists(self._inner(path)))
 
-    def walk(self, path: str, depth: int | None) -> Iterator[Found]:
+    def info(self, path: str) -> Found | None:
+        return next((found for found in self.walk(path, 1) if found.relative == path), None)
+
+    def walk(self, path: str, depth: int | None, after: str = "") -> Iterator[Found]:
         for inner, listed in self._fs.find(self._inner(path), maxdepth=depth, detail=True).items():
             # For a path that is a file, fsspec's own `find` returns only the name.
             info = listed or self._fs.info(inner)

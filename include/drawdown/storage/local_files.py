@@ -30,7 +30,10 @@ class LocalFiles:
     def exists(self, path: str) -> bool:
         return os.path.lexists(self._path(path))
 
-    def walk(self, path: str, depth: int | None) -> Iterator[Found]:
+    def info(self, path: str) -> Found | None:
+        return next((found for found in self.walk(path, 1) if found.relative == path), None)
+
+    def walk(self, path: str, depth: int | None, after: str = "") -> Iterator[Found]:
         return walk(self._root, path, depth)
 
     def read(self, path: str) -> bytes:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, cast
 from drawdown.errors import MachineError
 from drawdown.storage.files import Found
 from drawdown.storage.object_errors import of_request
+from drawdown.storage.requests import count
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -30,6 +31,8 @@ _RETRIES = {
     "backoff": {"init_backoff": timedelta(milliseconds=250), "max_backoff": timedelta(seconds=4), "base": 2},
 }
 _READ_AT_ONCE = 1 << 20
+_PAGE = 1000
+"""Keys of one answer to a listing, and of one request to delete."""
 
 
 class ObjectFiles:
@@ -59,6 +62,9 @@ class ObjectFiles:
             return True
         return next(self.walk(path, None), None) is not None
 
+    def info(self, path: str) -> Found | None:
+        return next(self._alone(path), None)
+
     def walk(self, path: str, depth: int | None, after: str = "") -> Iterator[Found]:
         """Yield the objects at or below a path by name, ``depth`` levels down; those behind `after` alone."""
         if depth == 1:
@@ -77,8 +83,11 @@ class ObjectFiles:
         import obstore
 
         listed = _asked(
-            lambda: obstore.list_with_delimiter(self._store, self._key(path) or None), self._where(path)
+            lambda: obstore.list_with_delimiter(self._store, self._key(path) or None),
+            self._where(path),
+            "list",
         )
+        count("list", max(0, len(listed["objects"]) + len(listed["common_prefixes"]) - 1) // _PAGE)
         objects = [self._found(each) for each in listed["objects"]]
         folders = {self._relative(each) for each in listed["common_prefixes"]}
         yield from (each for each in objects if each.relative not in {path, *folders} and self._is_file(each))
@@ -90,9 +99,11 @@ class ObjectFiles:
         import obstore
 
         offset = self._key(after) if after else None
-        stream = obstore.list(self._store, self._key(path) or None, offset=offset, chunk_size=1000)
+        stream = obstore.list(self._store, self._key(path) or None, offset=offset, chunk_size=_PAGE)
         before: Found | None = None
+        count("list")  # the answer to the last page says that it is the last
         while (chunk := _asked(lambda: next(stream, None), self._where(path))) is not None:
+            count("list", int(before is not None))
             for each in map(self._found, chunk):
                 # By name, what stands for a folder comes directly before what is in it.
                 stands_for_it = before and not before.size and each.relative.startswith(f"{before.relative}/")
@@ -114,7 +125,9 @@ class ObjectFiles:
         import obstore
 
         try:
-            yield self._found(_asked(lambda: obstore.head(self._store, self._key(path)), self._where(path)))
+            yield self._found(
+                _asked(lambda: obstore.head(self._store, self._key(path)), self._where(path), "head")
+            )
         except FileNotFoundError:
             return
 
@@ -124,7 +137,9 @@ class ObjectFiles:
     def read(self, path: str) -> bytes:
         import obstore
 
-        return bytes(_asked(lambda: obstore.get(self._store, self._key(path)).bytes(), self._where(path)))
+        return bytes(
+            _asked(lambda: obstore.get(self._store, self._key(path)).bytes(), self._where(path), "get")
+        )
 
     def open(self, path: str) -> BinaryIO:
         import obstore
@@ -132,6 +147,7 @@ class ObjectFiles:
         reader = _asked(
             lambda: obstore.open_reader(self._store, self._key(path), buffer_size=_READ_AT_ONCE),
             self._where(path),
+            "head",
         )
         return cast("BinaryIO", io.BufferedReader(_Reading(reader, self._where(path)), _READ_AT_ONCE))
 
@@ -152,12 +168,15 @@ class ObjectFiles:
         _asked(
             lambda: obstore.put(self._store, self._key(path), content, mode=cast("Any", mode)),
             self._where(path),
+            "put",
         )
 
     def copy(self, path: str, target: str) -> None:
         import obstore
 
-        _asked(lambda: obstore.copy(self._store, self._key(path), self._key(target)), self._where(path))
+        _asked(
+            lambda: obstore.copy(self._store, self._key(path), self._key(target)), self._where(path), "put"
+        )
 
     def makedirs(self, path: str) -> None:
         """Do nothing: a prefix needs no making."""
@@ -167,7 +186,8 @@ class ObjectFiles:
 
         keys = [self._key(each.relative) for each in self.walk(path, None)]
         if keys:
-            _asked(lambda: obstore.delete(self._store, keys), self._where(path))
+            _asked(lambda: obstore.delete(self._store, keys), self._where(path), "delete")
+            count("delete", (len(keys) - 1) // _PAGE)
 
     def _found(self, meta: Any) -> Found:
         at = meta["last_modified"]
@@ -205,14 +225,19 @@ def _opened(scheme: str, bucket: str, options: tuple[tuple[str, str], ...]) -> O
     return _stores[key]
 
 
-def _asked(request: Any, where: str) -> Any:
+def _asked(request: Any, where: str, kind: str | None = None) -> Any:
     """Make a request; FileNotFoundError for a missing object, FileExistsError for one that should not exist.
+
+    Args:
+        kind: counted as one of these; None when the caller counts.
 
     Raises:
         SourceError: ``storage.no-bucket``, ``storage.denied``, ``storage.unreachable``.
     """
     from obstore.exceptions import AlreadyExistsError, BaseError
 
+    if kind is not None:
+        count(kind)
     try:
         return request()
     except AlreadyExistsError:
@@ -238,6 +263,7 @@ class _Reading(io.RawIOBase):
 
     def readinto(self, buffer: Any) -> int:
         content = _asked(lambda: self._reader.read(len(buffer)), self._where)
+        count("get", int(len(content) > 0))  # at its end, nothing is asked for
         buffer[: len(content)] = bytes(content)
         return len(content)
 

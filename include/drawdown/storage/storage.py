@@ -126,16 +126,18 @@ class Storage:
                     found[info.relative] = info
         return [found[name] for name in sorted(found)]
 
-    def walk(self, relative: str, depth: int | None = None) -> Iterator[FileInfo]:
+    def walk(self, relative: str, depth: int | None = None, after: str = "") -> Iterator[FileInfo]:
         """Yield every file at or below a path, in no order; nothing when it does not exist.
 
         Args:
             relative: a folder, or a file, which is then the only one.
             depth: how many levels down; 1 is the folder itself, None all.
+            after: a path below the root: an object store that lists all levels leaves out what does not come
+                after it by name, and makes no requests for it.
         """
         checked = self._checked(relative)
         with _store_errors(self.root, relative):
-            for found in self._files.walk(checked, depth):
+            for found in self._files.walk(checked, depth, after):
                 yield FileInfo(f"{self.root.rstrip('/')}/{found.relative}", *found)
 
     def read_bytes(self, relative: str) -> bytes:
@@ -152,7 +154,10 @@ class Storage:
 
     def info(self, relative: str) -> FileInfo | None:
         """Return one file as it is now; None when it does not exist."""
-        return next((info for info in self.walk(relative, depth=1) if info.relative == relative), None)
+        checked = self._checked(relative)
+        with _store_errors(self.root, relative):
+            found = self._files.info(checked)
+        return None if found is None else FileInfo(f"{self.root.rstrip('/')}/{found.relative}", *found)
 
     def write_atomic(self, relative: str, content: bytes) -> None:
         """Replace a file so that readers, even after a crash, see the old content or the new, never a part.

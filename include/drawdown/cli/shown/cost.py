@@ -26,6 +26,7 @@ _ASKED = (
     Heading("core-h", "number"),
     Heading("used", "number"),
     Heading("GB-h", "number", wide=True),
+    Heading("requests", "number", wide=True),
 )
 
 
@@ -103,9 +104,18 @@ def usage_sentence(usage: Mapping[str, Any]) -> str:
     parts = [
         f"core-seconds: {bill.core_us / 1e6:.1f} requested, {used} used, {bill.idle_us / 1e6:.1f} idle",
         f"{float(bill.gb_hours) * 3_600:.1f} GB-seconds requested",
+        *(
+            [f"{sum(bill.requests.values()):,} requests to object storage ({_kinds(bill)})"]
+            if bill.requests
+            else []
+        ),
         *(f"{number(amount)} {currency}" for currency, amount in bill.money.items()),
     ]
     return "; ".join(parts)
+
+
+def _kinds(bill: Bill) -> str:
+    return ", ".join(f"{times:,} {kind}" for kind, times in bill.requests.items())
 
 
 def pipeline_values(costs: Sequence[PipelineCost]) -> dict[str, Any]:
@@ -138,6 +148,7 @@ def _values(bill: Bill) -> dict[str, Any]:
         "core_hours_used": None if _used(bill) is None else rounded(bill.cpu_hours),
         "core_hours_idle": rounded(bill.idle_hours),
         "gb_hours_asked": rounded(bill.gb_hours),
+        "requests": dict(bill.requests),
         "gb_hours_peak": None if _used(bill) is None else rounded(bill.peak_gb_hours),
     }
     return {
@@ -166,9 +177,10 @@ def rounded(value: Fraction) -> float:
 
 def _asked(bill: Bill) -> list[Text | str]:
     if not _known(bill):
-        return ["0", *[UNKNOWN] * 4]
+        return ["0", *[UNKNOWN] * 5]
     used = UNKNOWN if _used(bill) is None else number(bill.cpu_hours)
-    return [f"{bill.runs:,}", f"{bill.rows:,}", number(bill.core_hours), used, number(bill.gb_hours)]
+    asked = [f"{bill.runs:,}", f"{bill.rows:,}", number(bill.core_hours), used, number(bill.gb_hours)]
+    return [*asked, f"{sum(bill.requests.values()):,}" if bill.requests else ""]
 
 
 def _cost(bill: Bill, priced: Callable[[Bill], str]) -> Text | str:

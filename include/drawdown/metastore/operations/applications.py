@@ -13,7 +13,7 @@ from drawdown.metastore.clock import read_clock, store_now
 from drawdown.metastore.columns import microseconds
 from drawdown.metastore.operations.runs import READING
 from drawdown.metastore.records import ApplicationRecord, MeasuredRun, RunUsage
-from drawdown.metastore.shares import usages
+from drawdown.metastore.shares import requests_of, usages
 from drawdown.metastore.tables import applications, runs
 
 
@@ -33,7 +33,7 @@ class Measured:
 
     ``task_us``: processor time of the Spark tasks by run id, as far as it is known, microseconds.
     Executors outside the driver add their cores and memory (bytes) to what the profile requests;
-    ``executor_us`` is their part of ``cpu_us``.
+    ``executor_us`` is their part of ``cpu_us``. ``requests``: to object stores, by kind.
     """
 
     start_us: int | None = None
@@ -43,6 +43,7 @@ class Measured:
     executor_cores: int = 0
     executor_memory: int = 0
     executor_us: int = 0
+    requests: Mapping[str, int] = field(default_factory=dict)
 
 
 class Applications:
@@ -87,6 +88,8 @@ class Applications:
                 measured.cpu_us,
                 measured.task_us,
             )
+            for run_id, part in requests_of(measured.requests, shares).items():
+                shares[run_id]["requests"] = part
             for run_id, usage in shares.items():
                 conn.execute(update(runs).where(runs.c.run_id == run_id).values(usage=usage))
             whole = microseconds(now) - microseconds(application.started_at)

@@ -25,12 +25,15 @@ from drawdown.values.temporary_names import ENDINGS
 _SINK_LOG = "_spark_metadata"
 
 
-def list_source_files(storage: Storage, path: str, options: Mapping[str, Any]) -> list[FileInfo]:
+def list_source_files(
+    storage: Storage, path: str, options: Mapping[str, Any], after: str = ""
+) -> list[FileInfo]:
     """Return the files below `path` as Spark would list them now, from one listing of the storage.
 
     Args:
         path: folder or pattern, relative to the storage root.
         options: the source's options, with names in lower case.
+        after: leave out files whose path, below the root, is not greater by name, where the storage can.
 
     Raises:
         FileNotFoundError: a path without wildcards that does not exist; Spark refuses it too.
@@ -43,7 +46,7 @@ def list_source_files(storage: Storage, path: str, options: Mapping[str, Any]) -
         if storage.exists(f"{path}/{_SINK_LOG}"):
             return _written_by_sink(storage, path)
     recursive = str(options.get("recursivefilelookup", False)).lower() == "true"
-    files = [info for glob in globs for info in _below(storage, glob, recursive)]
+    files = [info for glob in globs for info in _below(storage, glob, recursive, after)]
     if "pathglobfilter" not in options:
         return [info for info in files if not info.name.endswith(ENDINGS)]
     wanted = Glob.parse(str(options["pathglobfilter"]))
@@ -54,15 +57,15 @@ def _is_plain(globs: list[Glob]) -> bool:
     return len(globs) == 1 and not globs[0].names
 
 
-def _below(storage: Storage, glob: Glob, recursive: bool) -> list[FileInfo]:
-    found = list(_visible(storage, glob))
+def _below(storage: Storage, glob: Glob, recursive: bool, after: str) -> list[FileInfo]:
+    found = list(_visible(storage, glob, after))
     partitioned = any("=" in folder for _, below in found for folder in below[:-1])
     return [info for info, below in found if recursive or partitioned or len(below) <= 1]
 
 
-def _visible(storage: Storage, glob: Glob) -> Iterator[tuple[FileInfo, tuple[str, ...]]]:
+def _visible(storage: Storage, glob: Glob, after: str) -> Iterator[tuple[FileInfo, tuple[str, ...]]]:
     """Yield files that are not hidden, each with its path below the match of the pattern."""
-    for info in storage.walk(glob.prefix):
+    for info in storage.walk(glob.prefix, after=after):
         names = tuple(info.relative[len(glob.prefix) :].strip("/").split("/"))
         below = names[len(glob.names) :]
         if glob.starts(names) and not any(_is_hidden(name) for name in below or names[-1:]):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from drawdown.kinds import TIME_OPTIONS, ReplayCode, SourceKind
 from drawdown.sources.bound_options import BOUNDS, refuse_two_bounds
 from drawdown.sources.files.cleaned_files import check_archive, cleans
+from drawdown.sources.files.names import check_names
 from drawdown.values.model import problem
 from drawdown.values.option_types import DURATION, FLAG, RATIO, TEXT, WHOLE, OptionType, one_of
 
@@ -95,6 +96,7 @@ def _check(source: Source) -> None:
     if source.infer_schema:
         _check_inferred(source)
     check_archive(source.path, source.options)
+    check_names(source)
     if "drift" in source.policy.model_fields_set and not source.shows_columns:
         raise problem(
             "no-effect",
@@ -132,7 +134,9 @@ KIND = SourceKind(
     page="files.md",
     reader="drawdown.sources.files.reader:read_files",
     backlog="drawdown.sources.files.backlog:waiting",
-    keys=frozenset({"path", "storage", "settle", "policy", "infer_schema"}),
+    keys=frozenset(
+        {"path", "storage", "settle", "policy", "infer_schema", "order", "names_late", "identity"}
+    ),
     static=True,
     options=_options,
     check=_check,

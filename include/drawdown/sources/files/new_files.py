@@ -15,6 +15,7 @@ from typing import Any
 from drawdown.checkpoint import SeenFile, plain_path
 from drawdown.metastore.records import FileMark
 from drawdown.sources.files.all_files import list_source_files
+from drawdown.sources.files.rising import listed_from
 from drawdown.spec import Source
 from drawdown.storage import FileInfo, Storage
 from drawdown.values.duration import option_ms
@@ -36,6 +37,7 @@ class FileArrivals:
         from_future: new files with a modification time ahead of the clock.
         settled_ms: when the youngest of `new` reaches the age in the source's ``settle``, milliseconds since
             1970 UTC; 0 without ``settle``.
+        after: the name behind which files were listed, see `listed_from`; empty when all were.
     """
 
     new: Sequence[FileInfo] = ()
@@ -44,6 +46,7 @@ class FileArrivals:
     replaced: Sequence[FileInfo] = ()
     from_future: Sequence[FileInfo] = ()
     settled_ms: int = 0
+    after: str = ""
 
 
 def arrivals(
@@ -64,7 +67,8 @@ def arrivals(
         RefusedError, SourceError: the listing failed.
     """
     options = {name.lower(): value for name, value in source.options.items()}
-    listed = list_source_files(storage, source.path or "", options)
+    after = listed_from(storage, source, seen)
+    listed = list_source_files(storage, source.path or "", options, after)
     names_only = str(options.get("filenameonly", False)).lower() == "true"
     oldest = max((file.timestamp_ms for file in seen), default=0) - _max_age_ms(options)
     read = {_key(file.path, names_only): file.timestamp_ms for file in seen}
@@ -90,6 +94,7 @@ def arrivals(
         [info for info in new if (mark := marks.get(plain_path(info.path))) and differs(info, mark)],
         [info for info in new if info.mtime_ms > tolerated],
         int(max(present) + settle_ms) if settle_ms and present else 0,
+        after,
     )
 
 

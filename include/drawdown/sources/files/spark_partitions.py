@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from drawdown.errors import DrawdownError, RefusedError, SourceError, SpecError
 from drawdown.sources.files.all_files import list_source_files
+from drawdown.sources.files.spark_rising import listed_behind
 from drawdown.spark.sentences import spark_sentence
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
@@ -46,7 +47,8 @@ def check_partitions(
             do=f"add `{undeclared[0]} STRING` (or DATE, INT ...) to the schema",
         )
     given = {option.lower(): value for option, value in source.options.items()}
-    for info in list_source_files(storage, source.path or "", given):
+    after = listed_behind(frame.sparkSession, name)
+    for info in list_source_files(storage, source.path or "", given, after):
         found = _scheme(info.relative[len(source.path or "") :].rpartition("/")[0])
         if list(found) != columns:
             raise _changed(pipeline, name, [columns, found], info.path)

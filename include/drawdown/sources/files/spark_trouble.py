@@ -35,6 +35,7 @@ class FileTrouble:
             run compares with these.
         aside: paths of files whose rows go to the quarantine.
         columns: the schema's columns and their types, for formats whose files name their columns.
+        listed_from: the name behind which the source's files were listed.
         looked: paths of files whose columns were compared with the schema.
         refusals: the errors that stop a run.
     """
@@ -43,6 +44,7 @@ class FileTrouble:
     changed: dict[str, dict[str, FileMark]] = field(default_factory=dict)
     aside: dict[str, list[str]] = field(default_factory=dict)
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
+    listed_from: dict[str, str] = field(default_factory=dict)
     looked: dict[str, set[str]] = field(default_factory=dict)
     refusals: list[DrawdownError] = field(default_factory=list)
 
@@ -84,6 +86,7 @@ def find_file_trouble(generation: Generation, schema_of: Callable[[str], StructT
             )
         except FileNotFoundError:
             continue
+        found.listed_from[name] = files.after
         found.changed[name] = {
             plain_path(info.path): FileMark(info.size, info.mtime_ms) for info in files.rewritten
         }

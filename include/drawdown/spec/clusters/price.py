@@ -35,8 +35,22 @@ Amount = Annotated[
 ]
 
 
+class RequestPrice(SpecModel):
+    """The price of 1,000 requests to object stores; a HEAD is a ``get``, and deleting is free."""
+
+    list: Amount = Field(Decimal(0), json_schema_extra={"default": 0})
+    put: Amount = Field(Decimal(0), json_schema_extra={"default": 0})
+    get: Amount = Field(Decimal(0), json_schema_extra={"default": 0})
+
+    @property
+    def recorded(self) -> dict[str, str]:
+        """Return the prices by kind of request as decimal text."""
+        by_kind = {"list": self.list, "put": self.put, "get": self.get, "head": self.get}
+        return {f"thousand_{kind}": str(amount) for kind, amount in by_kind.items() if amount}
+
+
 class Price(SpecModel):
-    """The price of one core and of one GB (2^30 bytes) of memory for an hour.
+    """The price of one core and of one GB (2^30 bytes) of memory for an hour, and of requests.
 
     ``startup`` is billed for each application beside its own time, and ``minimum`` is the least that is
     billed for one.
@@ -47,6 +61,7 @@ class Price(SpecModel):
     gb_hour: Amount = Field(Decimal(0), json_schema_extra={"default": 0})
     startup: PositiveDuration | None = None
     minimum: PositiveDuration | None = None
+    requests: RequestPrice | None = None
 
     @model_validator(mode="after")
     def _costs_something(self) -> Price:
@@ -63,6 +78,8 @@ class Price(SpecModel):
         """Return what an application records: decimal text; microseconds of the durations that are set."""
         amounts = {"currency": self.currency, "core_hour": str(self.core_hour), "gb_hour": str(self.gb_hour)}
         durations = {"startup_us": self.startup, "minimum_us": self.minimum}
-        return amounts | {
-            key: str(each.delta // timedelta(microseconds=1)) for key, each in durations.items() if each
-        }
+        return (
+            amounts
+            | {key: str(each.delta // timedelta(microseconds=1)) for key, each in durations.items() if each}
+            | (self.requests.recorded if self.requests else {})
+        )

@@ -1,0 +1,49 @@
+"""What a source may say about the names of its files: `order`, `names_late`, `identity`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from drawdown.sources.files.cleaned_files import cleans
+from drawdown.values.globs import expand
+from drawdown.values.model import problem
+
+if TYPE_CHECKING:
+    from drawdown.spec import Source
+
+
+def check_names(source: Source) -> None:
+    """Raise a PydanticCustomError for what cannot be held (docs/decisions/0035)."""
+    if source.identity != "name":
+        raise problem(
+            "wrong-value",
+            f"Spark reads a file once by its name, so identity: {source.identity} cannot be exactly-once:"
+            " a batch that is repeated, and a replay, would find other rows under the name",
+            "identity",
+            do="land new content under a new name; `policy: {rewritten: fail}` stops at a rewritten file",
+        )
+    if source.order != "name":
+        if "names_late" in source.model_fields_set:
+            raise problem("no-effect", "only `order: name` has it", "names_late", do="remove the key")
+        return
+    if str(source.options.get("latestFirst", False)).lower() == "true":
+        raise problem(
+            "contradiction",
+            "with latestFirst a file may be read before those with smaller names",
+            "order",
+            do="remove one of them",
+        )
+    if cleans(source.options):
+        raise problem(
+            "no-effect",
+            "with cleanSource no files pile up that would be listed",
+            "order",
+            do="remove the key",
+        )
+    if len(expand(source.path or "")) > 1:
+        raise problem(
+            "contradiction",
+            "files of several folders have no common order by name",
+            "order",
+            do="make each folder a source of its own",
+        )

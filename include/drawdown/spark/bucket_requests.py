@@ -1,0 +1,17 @@
+"""What Spark's driver, and executors in its process, have sent to S3 (jvm/java/RequestCounts.java)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pyspark.sql import SparkSession
+
+from drawdown.spark.object_storage import has_own_classes
+
+
+def sent_by_spark(session: SparkSession) -> Mapping[str, int]:
+    """Return requests by kind since its JVM began; empty when it has no classes of Drawdown's own."""
+    if not has_own_classes(session):
+        return {}
+    text = str(session.sparkContext._jvm.drawdown.RequestCounts.counted())  # type: ignore[union-attr]
+    return {kind: int(number) for kind, number in (part.split("=") for part in text.split())}
