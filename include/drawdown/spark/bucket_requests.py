@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from pyspark.sql import SparkSession
 
-from drawdown.spark.object_storage import has_own_classes
+from drawdown.spark.object_storage import counts_requests
 
 
 def sent_by_spark(session: SparkSession) -> Mapping[str, int]:
-    """Return requests by kind since its JVM began; empty when it has no classes of Drawdown's own."""
-    if not has_own_classes(session):
+    """Return requests by kind since its JVM began; empty where nothing counts them."""
+    if not counts_requests(session):
         return {}
     text = str(session.sparkContext._jvm.drawdown.RequestCounts.counted())  # type: ignore[union-attr]
     return {kind: int(number) for kind, number in (part.split("=") for part in text.split())}

@@ -51,11 +51,16 @@ def reach_buckets(session: SparkSession, project: Project) -> None:
         conf |= each.hadoop_options
     if is_object_storage(project.storage_root):
         conf |= _CHECKPOINTS
-    else:
-        for name in _CHECKPOINTS:
-            hadoop.unset(name)
+    for name in {*_CHECKPOINTS, *_OWN_CLASSES} - set(conf):
+        hadoop.unset(name)
     for name, value in conf.items():
         hadoop.set(name, value)
+
+
+def counts_requests(session: SparkSession) -> bool:
+    """Whether the application reaches buckets by classes of Drawdown's own, which need the jars of S3A."""
+    hadoop = session.sparkContext._jsc.hadoopConfiguration()
+    return all(hadoop.get(name) == value for name, value in _OWN_CLASSES.items())
 
 
 def has_own_classes(session: SparkSession) -> bool:
