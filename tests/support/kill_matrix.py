@@ -20,6 +20,7 @@ from pyspark.sql import SparkSession
 
 from drawdown.metastore.records import Counts
 from drawdown.sinks.kafka.ledger import ledger_topic
+from drawdown.spark.object_storage import reach_buckets
 from drawdown.spec import load_pipeline
 from drawdown.storage import Storage
 from tests.support.bucket_sandbox import BucketSandbox
@@ -85,6 +86,8 @@ def _parquet_rows(sandbox: Sandbox) -> Rows:
     assert sandbox.spark is not None
     if not any(Path(path).name[0].isdigit() for path in _below(sandbox, f"{TABLE}/_spark_metadata")):
         return Counter()
+    # What died was another process: this session may not know the bucket yet.
+    reach_buckets(sandbox.spark, sandbox.project)
     folder = Storage.of(sandbox.project).path(TABLE)
     return multiset(tuple(row) for row in sandbox.spark.read.parquet(folder).collect())
 
