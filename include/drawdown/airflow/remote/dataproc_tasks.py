@@ -14,7 +14,7 @@ from airflow.providers.google.cloud.operators.dataproc import (
 from google.cloud.dataproc_v1 import ClusterConfig, Job
 
 from drawdown.airflow.links import RunRecordLink
-from drawdown.airflow.remote.remote_job import JobSpec, as_failures
+from drawdown.airflow.remote.remote_job import JobSpec, as_failures, ends
 from drawdown.airflow.tasks.cluster import DOWN, LAST, UP, JobTasks, key_of
 from drawdown.airflow.tasks.cluster_down import TakesDown
 from drawdown.launch.remote_requests.dataproc import cluster_config, job
@@ -61,14 +61,20 @@ class ClusterOperator(DataprocCreateClusterOperator):
     def execute(self, context: Context) -> dict[str, Any]:
         order = self.work.order(context)
         self.cluster_name, self.cluster_config = order.name, cluster_config(order, self.profile)
+        self.labels = order.tags
         with as_failures(ValueError, TypeError):
             ClusterConfig(self.cluster_config)
         context["ti"].xcom_push(_SIZE, asdict(order.size))
-        made: dict[str, Any] = super().execute(context)
+        try:
+            made: dict[str, Any] = super().execute(context)
+        except Exception:
+            # A lost answer may have created it, and without a successful setup there is no teardown.
+            ends(self.on_kill)
+            raise
         return made
 
     def on_kill(self) -> None:
-        """Delete what was begun: without a successful setup there is no teardown."""
+        """Delete what was begun."""
         if self.cluster_name:
             hook = DataprocHook(gcp_conn_id=self.gcp_conn_id)
             hook.delete_cluster(

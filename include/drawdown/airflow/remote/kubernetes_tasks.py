@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.cncf.kubernetes.operators.spark_kubernetes import SparkKubernetesOperator
 
 from drawdown.airflow.links import RunRecordLink
-from drawdown.airflow.remote.remote_job import JobSpec
+from drawdown.airflow.remote.remote_job import JobSpec, ends
 from drawdown.airflow.tasks.cluster import JobTasks
 from drawdown.launch.remote_requests.kubernetes import spark_application
 from drawdown.spec import KubernetesCluster
@@ -44,4 +45,15 @@ class SparkApplicationOperator(SparkKubernetesOperator):
     def execute(self, context: Context) -> Any:
         order = self.work.order(context)
         self.name, self.template_spec = order.name, spark_application(order, self.profile)
-        return super().execute(context)
+        try:
+            return super().execute(context)
+        except Exception:
+            # The stock operator deletes only once there has been a driver.
+            if "launcher" in vars(self):
+                ends(partial(self.launcher.delete_spark_job, self.name))
+            raise
+
+    def on_kill(self) -> None:
+        """Delete the application, if there is one yet."""
+        if "launcher" in vars(self):
+            super().on_kill()

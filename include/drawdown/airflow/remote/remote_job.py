@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib import import_module
@@ -95,6 +95,14 @@ def wired(work: JobSpec, profile: RemoteCluster, about: dict[str, Any]) -> JobTa
         ) from None
     tasks: JobTasks = module.tasks(work, profile, about)
     return tasks
+
+
+def ends(end: Callable[[], object]) -> None:
+    """End what a failed task has started; never raises, so that the task's own error is what is shown."""
+    try:
+        end()
+    except Exception as error:  # noqa: BLE001  the services' libraries have no error in common
+        log.warning("It may still be running: %s", error)
 
 
 @contextmanager

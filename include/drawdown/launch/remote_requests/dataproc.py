@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from drawdown.launch.remote_requests.request import JobRequest, joined
-from drawdown.spec import Airflow, DataprocCluster
-
-_BESIDE_THE_JOB = timedelta(hours=1)
-"""Time to start, and to wait for a slot in the pool."""
+from drawdown.spec import DataprocCluster
 
 
 def cluster_config(order: JobRequest, profile: DataprocCluster) -> dict[str, Any]:
@@ -19,7 +15,7 @@ def cluster_config(order: JobRequest, profile: DataprocCluster) -> dict[str, Any
         "worker_config": {"num_instances": order.workers, "machine_type_uri": profile.machine_type},
         "lifecycle_config": {
             "idle_delete_ttl": {"seconds": int(profile.idle.delta.total_seconds())},
-            "auto_delete_ttl": {"seconds": int(_longest(order.project.airflow).total_seconds())},
+            "auto_delete_ttl": {"seconds": int(order.longest.total_seconds())},
         },
     }
     return joined(profile.cluster_config, ours)
@@ -34,8 +30,3 @@ def job(order: JobRequest) -> dict[str, Any]:
             "args": order.launched,
         },
     }
-
-
-def _longest(airflow: Airflow) -> timedelta:
-    tries = airflow.retries + 1
-    return tries * (airflow.execution_timeout.delta + airflow.retry_delay.delta) + _BESIDE_THE_JOB

@@ -40,6 +40,6 @@ def spark_application(order: JobRequest, profile: KubernetesCluster) -> dict[str
     return {
         "apiVersion": "sparkoperator.k8s.io/v1beta2",
         "kind": "SparkApplication",
-        "metadata": {"namespace": profile.namespace},
+        "metadata": {"namespace": profile.namespace, "labels": order.tags},
         "spec": joined(profile.application, ours),
     }

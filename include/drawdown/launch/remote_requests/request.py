@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import PurePosixPath
 from typing import Any
@@ -18,6 +19,15 @@ from drawdown.errors import SpecError
 from drawdown.launch.settings import LOGGING, logging, of_every_driver, with_profile
 from drawdown.launch.sizing import Size
 from drawdown.spec import Pipeline, Project, RemoteCluster
+
+RUN_TAG, DEADLINE_TAG = "drawdown-run", "drawdown-deadline"
+"""Tags (labels) of everything that a request creates: by them `drawdown doctor` finds what was left over."""
+
+_DEADLINE = "%Y%m%dt%H%M%Sz"
+"""Only small letters and digits: Google's labels take nothing else."""
+
+_BESIDE_THE_JOB = timedelta(hours=1)
+"""Time to start, and to wait for a slot in the pool."""
 
 _LOGGING = PurePosixPath(*LOGGING.parts[-4:])
 """Path below `home`."""
@@ -48,6 +58,19 @@ class JobRequest:
     @property
     def name(self) -> str:
         return name_of(self.key)
+
+    @property
+    def longest(self) -> timedelta:
+        """Return how long all tries together may take."""
+        airflow = self.project.airflow
+        tries = airflow.retries + 1
+        return tries * (airflow.execution_timeout.delta + airflow.retry_delay.delta) + _BESIDE_THE_JOB
+
+    @property
+    def tags(self) -> dict[str, str]:
+        """Return the run's name and the time at which nothing of it may be left."""
+        deadline = datetime.now(UTC) + self.longest
+        return {RUN_TAG: self.name, DEADLINE_TAG: deadline.strftime(_DEADLINE)}
 
     @property
     def application(self) -> str:
@@ -92,6 +115,14 @@ def name_of(key: str) -> str:
     """Return a name for a run's resources, the same for every try: at most 44 letters, digits, hyphens."""
     readable = re.sub(r"[^a-z0-9]+", "-", key.lower())[:24].strip("-")
     return f"drawdown-{readable}-{sha256(key.encode()).hexdigest()[:10]}"
+
+
+def deadline_of(tag: str) -> datetime | None:
+    """Return the time that a tag names; None if it names none."""
+    try:
+        return datetime.strptime(tag, _DEADLINE).replace(tzinfo=UTC)
+    except ValueError:
+        return None
 
 
 def refuse_unreachable(project: Project, pipelines: Iterable[Pipeline], profile: RemoteCluster) -> None:
