@@ -76,7 +76,6 @@ TROUBLES = {
         Rule(LoseAnswer(), kinds=("PUT",), key="*/offsets/*", times=1),
         Rule(LoseAnswer(), kinds=("PUT",), key="*/commits/*", times=1),
     ],
-    "lost answers of the table": [Rule(LoseAnswer(), kinds=("PUT",), key="*/_delta_log/*", times=3)],
     "slower than a time-out": [Rule(Delay(40), kinds=("PUT",), skip=10, times=1)],
 }
 
@@ -102,6 +101,7 @@ REFUSALS = {
     "landing is secret": (ACCESS_DENIED, "GET", "*/landing/*.csv", DENIED, "Access Denied"),
     "key ends at the checkpoint": (EXPIRED_TOKEN, "PUT", "*/offsets/1", DENIED, "expired"),
     "throttled for good": (SLOW_DOWN, "PUT", "*/offsets/1", UNREACHABLE, "reduce your request rate"),
+    "answer of the commit is lost": (LoseAnswer(), "PUT", "*/tables/*_delta_log/*1.json", UNREACHABLE, "PUT"),
     "reset for good": (Reset(10), "PUT", "*/tables/*.parquet", UNREACHABLE, ""),
 }
 

@@ -350,7 +350,7 @@ class DeltaTableFiles:
         try:
             yield
         except (DeltaError, OSError) as cause:
-            if (of_bucket := of_object_storage(str(cause), self.uri)) is not None:
+            if (of_bucket := of_object_storage(_plain(cause), self.uri)) is not None:
                 raise of_bucket from None
             raise SourceError(
                 error_id, f"the Delta table {what}: {_plain(cause)}", where=self.uri, do=do
