@@ -44,4 +44,4 @@ def _line(generation: Generation, file: StagedFile) -> str | None:
         "blockSize": _BLOCK_SIZE,
         "action": "add",
     }
-    return json.dumps(values, separators=(",", ":"))
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
