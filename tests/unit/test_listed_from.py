@@ -17,9 +17,9 @@ from tests.support.sandbox import Sandbox
 
 BUCKET = Storage("s3://bucket/lake")
 HOUR = 3_600_000
-NAMES = st.text(st.characters(min_codepoint=33, max_codepoint=0x2FF, exclude_characters="\\"), min_size=1).filter(
-    lambda name: name.strip("/.") == name and "//" not in name and "/." not in name and "./" not in name
-)
+NAMES = st.text(
+    st.characters(min_codepoint=33, max_codepoint=0x2FF, exclude_characters="\\"), min_size=1
+).filter(lambda name: name.strip("/.") == name and "//" not in name and "/." not in name and "./" not in name)
 
 
 def source(**more: str) -> Source:
@@ -38,7 +38,9 @@ def test_nothing_is_left_out_while_names_may_still_come_late() -> None:
 
 
 def test_the_last_name_that_was_passed_is_listed_too() -> None:
-    after = listed_from(BUCKET, source(), seen(("day=1/a", 1), ("day=2/b", 2), ("day=2/c", 3.5), ("day=3/a", 4)))
+    after = listed_from(
+        BUCKET, source(), seen(("day=1/a", 1), ("day=2/b", 2), ("day=2/c", 3.5), ("day=3/a", 4))
+    )
     assert "in/day=2/a~" <= after < "in/day=2/b"
 
 
