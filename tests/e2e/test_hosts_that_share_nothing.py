@@ -6,24 +6,29 @@ import json
 import os
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from deltalake import DeltaTable
 
 from drawdown.jvm.spark_home import spark_home
 from tests.support.cellar import SECRET, written
+from tests.support.command_line import DRAWDOWN
 from tests.support.dag_project import ROOT
-from tests.support.hosts import Hosts, program
+from tests.support.hosts import BEYOND, Hosts, program
+from tests.support.s3_servers import Versitygw
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(900)]
 
 PROJECT = """
-storage_root: s3://nowhere/yet
+storage_root: {storage_root}
+storages: {storages}
 metastore: sqlite:///metastore.db
 clusters:
-  local: {kind: local}
+  local: {{kind: local}}
   hosts:
     kind: commands
     up: clusters/up
@@ -73,7 +78,7 @@ def hosts(tmp_path: Path) -> Iterator[Hosts]:
 
 def test_a_job_is_computed_on_two_hosts_that_do_not_see_the_driver_s_folders(hosts: Hosts) -> None:
     driver, one, two = hosts["driver"], hosts["one"], hosts["two"]
-    root = project_on(hosts)
+    root = project_on(hosts, "s3://nowhere/yet")
     assert driver.sees(root / "include")
     assert not one.sees(root / "include")
     assert not one.sees(two.folder / ".ready")
@@ -92,13 +97,77 @@ def test_a_job_is_computed_on_two_hosts_that_do_not_see_the_driver_s_folders(hos
     until(lambda: not daemons(root), 60)
 
 
-def project_on(hosts: Hosts) -> Path:
+QUALITY = """
+rules:
+  - {name: k_is_there, check: "k is not null", on_fail: fail}
+expectations:
+  - type: expect_column_values_to_be_between
+    kwargs: {column: n, min_value: 1}
+"""
+SPEC = """
+sources:
+  events: {format: json, path: landing/events, schema: "id INT, k STRING", options: {maxFilesPerTrigger: 1}}
+transform: transform.sql
+sink: {format: delta, path: tables/counts, schema: out.ddl, mode: update, keys: [k], publish: audited}
+state: {partitions: 2}
+cluster: hosts
+"""
+FILES, ROWS = 4, 10
+
+
+def test_a_pipeline_runs_twice_on_hosts_that_share_nothing_but_a_bucket(hosts: Hosts) -> None:
+    with Versitygw(BEYOND) as s3:
+        bucket = s3.bucket()
+        lake = {"address": f"s3://{bucket}", "endpoint": s3.endpoint, "access_key": "${S3_KEY}"}
+        lake["secret_key"] = "${S3_SECRET}"
+        root = project_on(hosts, f"s3://{bucket}/drawdown", json.dumps({"lake": lake}))
+        folder = root / "include" / "pipelines" / "counts"
+        folder.mkdir()
+        files = {"pipeline.yaml": SPEC, "out.ddl": "k STRING, n BIGINT", "quality.yaml": QUALITY}
+        files["transform.sql"] = "select k, count(*) as n from events group by k"
+        for name, text in files.items():
+            (folder / name).write_text(text)
+        keys = {"S3_KEY": s3.access_key, "S3_SECRET": s3.secret_key, "SPARK_SECRET": SECRET}
+        landed: list[str] = []
+        for run in range(2):
+            for file in range(FILES):
+                rows = [{"id": i, "k": "abcde"[(i * i + file + run) % 5]} for i in range(ROWS)]
+                landed += [row["k"] for row in rows]
+                text = "".join(f"{json.dumps(row)}\n" for row in rows)
+                s3.client(bucket).put(f"drawdown/landing/events/{run}-{file}.json", text.encode())
+            done = hosts["driver"].run(
+                *DRAWDOWN, "run", "counts", env={**keys, "DRAWDOWN_PROJECT": str(root)}, timeout=400
+            )
+            assert done.returncode == 0, done.stdout + done.stderr + logs(root)
+            until(lambda: not daemons(root), 60)
+            options = {
+                "AWS_ENDPOINT_URL": s3.endpoint,
+                "AWS_ACCESS_KEY_ID": s3.access_key,
+                "AWS_REGION": s3.region,
+            }
+            options |= {"AWS_SECRET_ACCESS_KEY": s3.secret_key, "AWS_ALLOW_HTTP": "true"}
+            table = DeltaTable(
+                f"s3://{bucket}/drawdown/tables/counts", storage_options=options
+            ).to_pyarrow_table()
+            assert {row["k"]: row["n"] for row in table.to_pylist()} == Counter(landed)
+            assert table.num_rows == 5
+        assert "verdict pass" in done.stdout + done.stderr
+        assert not list(hosts["one"].folder.glob("**/*.parquet")), "nothing but scratch was on a worker"
+
+
+def logs(root: Path) -> str:
+    return "".join(log.read_text()[-3000:] for log in root.glob("*.log"))
+
+
+def project_on(hosts: Hosts, storage_root: str, storages: str = "{}") -> Path:
     """A project in the driver's folder, whose programs start daemons on the other hosts."""
     root = hosts["driver"].folder / "project"
     (root / "include" / "pipelines").mkdir(parents=True)
-    (root / "include" / "project.yaml").write_text(PROJECT)
+    (root / "include" / "project.yaml").write_text(
+        PROJECT.format(storage_root=storage_root, storages=storages)
+    )
     (root / ".drawdown").mkdir()
-    for shared in ("jars", "own-jar", "archive"):
+    for shared in ("jars", "own-jar", "archive", "object-storage-jars"):
         if (ROOT / ".drawdown" / shared).exists():
             shutil.copytree(ROOT / ".drawdown" / shared, root / ".drawdown" / shared, symlinks=True)
     spark = f"{spark_home()}/bin/spark-class"

@@ -16,6 +16,7 @@ import pytest
 from drawdown.errors import DrawdownError, MachineError, SpecError
 from drawdown.launch.commands.cluster import attended, settings_of, shut_down, spin_up, standing
 from drawdown.launch.commands.reaper import end_overdue
+from drawdown.launch.commands.request import CommandsRequest
 from drawdown.launch.loss import explain_loss
 from tests.support.cellar import KEY, PROFILE, SECRET, Cellar, listening, of_the_docs, prints
 from tests.support.command_line import CommandLine, drawdown
@@ -64,6 +65,12 @@ def daemons(root: Path) -> list[int]:
         except OSError:
             continue
     return found
+
+
+def pids(root: Path) -> dict[str, str]:
+    """What the programs of the docs have written down: the process of each daemon."""
+    found = (root / ".drawdown" / "cellar").glob("*/*.pid")
+    return {file.stem: file.read_text() for file in found}
 
 
 def until_nothing_is_left(sandbox: Sandbox) -> None:
@@ -124,6 +131,40 @@ def test_a_killed_command_and_a_lost_master_leave_nothing_and_the_next_run_goes_
     until_nothing_is_left(sandbox)
 
 
+@pytest.mark.full
+def test_up_of_the_docs_finds_the_cluster_that_it_has_started(tmp_path: Path) -> None:
+    sandbox = counting(tmp_path / "project")
+    project = sandbox.project
+    request = CommandsRequest(project, "cellar", project.clusters["cellar"], KEY, 1, {})  # type: ignore[arg-type]
+    try:
+        first = spin_up(request)
+        before = pids(sandbox.root)
+        assert len(before) == 2
+        second = spin_up(request)
+        assert (second.answer, pids(sandbox.root)) == (first.answer, before)
+        assert standing(project, KEY) == second
+    finally:
+        shut_down(project, KEY)
+    until_nothing_is_left(sandbox)
+
+
+@pytest.mark.full
+def test_a_cluster_whose_workers_never_come_fails_the_run(tmp_path: Path) -> None:
+    sandbox = counting(tmp_path / "project")
+    up = sandbox.root / "clusters" / "up"
+    up.write_text(up.read_text().replace('$(seq "$DRAWDOWN_WORKERS")', ""))
+    program = "import drawdown.application.cluster_watch as watch; watch.FIRST_WITHIN = 8.0"
+    program += "; from drawdown.cli.main import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", program, "run", "counts"],
+        cwd=sandbox.root, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 8
+    assert "cluster.lost" in done.stderr
+    assert "no executor has come within 8 s: `alive` says that the cluster is well" in done.stderr
+    until_nothing_is_left(sandbox)
+
+
 def test_a_program_that_cannot_be_called_is_refused_before_anything_starts(
     cellar: Cellar, tmp_path: Path
 ) -> None:
@@ -149,6 +190,7 @@ def test_a_local_storage_root_or_a_missing_secret_is_refused_before_anything_sta
     assert secret.calls() == []
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize(
     ("up", "id", "says"),
     [
@@ -170,6 +212,7 @@ def test_an_up_that_fails_is_followed_by_down_and_says_why(
     until(lambda: not cellar.guards(), 30)
 
 
+@pytest.mark.full
 def test_a_cluster_that_is_not_alive_is_taken_down(cellar: Cellar) -> None:
     with listening() as port:
         cellar.let(up=prints(port), alive="echo worker 2 is missing >&2; exit 4")
@@ -267,6 +310,7 @@ with attended(CommandsRequest(project, "cellar", project.clusters["cellar"], KEY
     assert cellar.recorded() is None
 
 
+@pytest.mark.full
 def test_the_guard_takes_it_down_at_the_deadline(tmp_path: Path) -> None:
     cellar = Cellar(tmp_path / "project", more="shared_disk: true\n    ttl: 4 hours")
     with listening() as port:

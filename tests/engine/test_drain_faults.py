@@ -307,3 +307,24 @@ def test_a_null_in_a_column_declared_not_null_is_an_error_and_not_published(sand
     assert isinstance(error, TransformError)
     assert "NOT NULL constraint violated for column: id" in error.what
     assert sandbox.delta("tables/out") == []
+
+
+class _OtherDriver(Watcher):
+    """Commits the batch that a drain is about to commit."""
+
+    def __init__(self, sandbox: Sandbox) -> None:
+        self._commits = sandbox.storage / "_drawdown" / "feed" / "checkpoint-1" / "commits"
+
+    def batch(self, pipeline: Pipeline, batch: Batch) -> None:
+        (self._commits / str(batch.batch_id)).write_text('v1\n{"nextBatchWatermarkMs":0}')
+
+
+def test_a_batch_that_another_driver_commits_ends_the_run_and_is_published_once(sandbox: Sandbox) -> None:
+    sandbox.pipeline("feed", SPEC, **FILES)
+    sandbox.land_json("landing/events/0.json", [{"id": 1, "p": "a"}])
+    error = _drain_watched(sandbox, "feed", _OtherDriver(sandbox)).error
+    assert error is not None
+    assert (error.id, error.exit_code) == ("checkpoint.other-writer", 4)
+    assert sandbox.delta("tables/out") == []
+    sandbox.drain("feed")
+    assert sandbox.delta("tables/out") == [(1, "a")]

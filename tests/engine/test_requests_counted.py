@@ -73,7 +73,7 @@ def test_of_sparks_requests_each_is_counted(bucket: LandingBucket, spark: SparkS
     rows = spark.read.json(f"s3a://{bucket.bucket}/landing/events")
     rows.write.parquet(f"s3a://{bucket.bucket}/copies")
     counted = since(before, sent_by_spark(spark))
-    assert counted["get"] and counted["put"] and counted["list"]
+    assert all(counted[kind] for kind in ("get", "put", "list"))
     until(lambda: counted == got(bucket.server), 5)
 
 

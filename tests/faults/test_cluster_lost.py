@@ -17,7 +17,8 @@ from tests.support.slow import slow_transform
 
 PROJECT = """
 clusters:
-  pair: {{kind: standalone, workers: {workers}, worker_memory: 600m}}
+  standalone: {{kind: standalone, workers: {workers}, worker_memory: 600m}}
+  local: {{kind: local, master: "local[2]"}}
 """
 SPEC = """
 sources:
@@ -29,8 +30,7 @@ sources:
 transform: transform.py
 sink: {format: delta, path: tables/counts, schema: out.ddl, mode: update, keys: [k]}
 state: {partitions: 2}
-cluster: pair
-"""
+cluster: """
 COUNTED = '.groupBy("k").count().withColumnRenamed("count", "n")'
 FILES, ROWS = 6, 12
 
@@ -38,11 +38,11 @@ FILES, ROWS = 6, 12
 class Counted:
     """A pipeline that counts slowly by key, with six files waiting."""
 
-    def __init__(self, root: Path, workers: int) -> None:
+    def __init__(self, root: Path, workers: int, kind: str = "standalone") -> None:
         self.sandbox = Sandbox(root, more=PROJECT.format(workers=workers))
         self.sandbox.pipeline(
             "counts",
-            SPEC,
+            f"{SPEC}{kind}\n",
             transform_py=slow_transform("events", "k", "string", 0.1, COUNTED),
             out_ddl="k STRING, n BIGINT",
         )
@@ -91,3 +91,17 @@ def test_a_lost_master_fails_the_run_within_a_minute_and_the_next_run_goes_on(tm
     done = drawdown(counted.sandbox.root, "run", "counts", timeout=400)
     assert done.returncode == 0, done.stderr
     counted.assert_rows_are_those_of_an_undisturbed_run()
+
+
+@pytest.mark.full
+def test_a_terminated_command_whose_jvm_ends_with_it_is_no_bug(tmp_path: Path) -> None:
+    """As `kill` of a process group, or a service manager: the signal also reaches Spark's JVM."""
+    counted = Counted(tmp_path / "project", workers=1, kind="local")
+    with CommandLine(counted.sandbox.root, "run", "counts") as command:
+        command.until(lambda line: "counts: batch 1:" in line)
+        os.killpg(command.pid, signal.SIGTERM)
+        command.ended(120)
+    said = "".join(command.said)
+    assert "spark.gone" in said, said
+    assert "cli.unexpected" not in said
+    assert "drain.unexpected" not in said

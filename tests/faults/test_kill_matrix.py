@@ -15,6 +15,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from drawdown.fault_points import STEPS
+from tests.support.bucket_sandbox import only_here
 from tests.support.deaths import die, run_apart
 from tests.support.kill_matrix import (
     KINDS,
@@ -56,14 +57,15 @@ Make = Callable[[str, Path], Sandbox]
 
 
 @pytest.fixture
-def make(request: pytest.FixtureRequest, spark: SparkSession) -> Make:
+def make(request: pytest.FixtureRequest, spark: SparkSession) -> Iterator[Make]:
     """An empty project of a kind; the server that it needs is started then."""
 
     def project(kind: str, root: Path) -> Sandbox:
         server = KINDS[kind].server
         return KINDS[kind].project(root, spark, request.getfixturevalue(server) if server else None)
 
-    return project
+    with only_here(spark):
+        yield project
 
 
 KNOWN: dict[tuple[str, int], Ended] = {}
@@ -130,6 +132,16 @@ def test_a_run_on_delta_goes_on_where_one_was_killed(
     dies_and_goes_on(kind, tmp_path / "project", make, [where], control)
 
 
+@pytest.mark.capability("OBJ-12")
+@pytest.mark.parametrize(
+    "where", ["after batch.end 2", pytest.param("after publish.commit", marks=pytest.mark.full)]
+)
+def test_a_run_in_a_bucket_goes_on_where_one_was_killed(
+    tmp_path: Path, make: Make, control: Control, where: str
+) -> None:
+    dies_and_goes_on("delta append audited in a bucket", tmp_path / "project", make, [where], control)
+
+
 @pytest.mark.fault("F02", "delta")
 def test_a_run_on_delta_goes_on_where_one_failed_before_its_sink(
     tmp_path: Path, make: Make, control: Control
@@ -185,6 +197,8 @@ def every_step() -> Iterator[Any]:
         for step, fault in FAULTS.items():
             if step not in kind.passes_by:
                 marks = [pytest.mark.full, pytest.mark.fault(fault, kind.sink)]
+                if kind.server == "s3":
+                    marks += [pytest.mark.capability("OBJ-12")]
                 yield pytest.param(name, step, marks=marks, id=f"{name} - {step}")
 
 

@@ -8,19 +8,14 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
-import threading
-import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 
 import psycopg
 import pytest
 from confluent_kafka import Producer
 
 from drawdown.testing.servers.postgres import PostgresServer
+from tests.support.canaries import Place
 from tests.support.login_broker import LoginBroker
 from tests.support.spark import ROOT
 
@@ -53,51 +48,6 @@ expectations: [{type: expect_column_values_to_not_be_null, kwargs: {column: id}}
 """
 
 
-@dataclass
-class Place:
-    """A project, its servers, and the words that must not be found."""
-
-    root: Path
-    environment: dict[str, str]
-    servers: str
-    metastore_url: str
-    canaries: tuple[str, str]
-
-    def command(self, *arguments: str) -> tuple[int, str]:
-        """A `drawdown` command: its exit code and all it printed; its processes are watched."""
-        process = subprocess.Popen(
-            [sys.executable, "-c", "from drawdown.cli.main import main; main()", *arguments],
-            cwd=self.root,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            start_new_session=True,
-        )
-        seen: set[bytes] = set()
-        watching = threading.Thread(target=self._look_at_command_lines, args=(process, seen))
-        watching.start()
-        printed, _ = process.communicate(timeout=300)
-        watching.join()
-        assert not [line for line in seen if self.found(line)]
-        self.lines_seen = seen
-        return process.returncode, printed
-
-    def found(self, content: bytes | str) -> bool:
-        text = content.encode() if isinstance(content, str) else content
-        return any(canary.encode() in text for canary in self.canaries)
-
-    def _look_at_command_lines(self, process: subprocess.Popen[str], seen: set[bytes]) -> None:
-        while process.poll() is None:
-            for path in Path("/proc").glob("[0-9]*"):
-                try:
-                    if os.getsid(int(path.name)) == process.pid:
-                        seen.add((path / "cmdline").read_bytes())
-                except OSError:
-                    continue
-            time.sleep(0.1)
-
-
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
     root = tmp_path_factory.mktemp("canary")
@@ -123,7 +73,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Place]:
             producer.produce("events", json.dumps({"id": value}))
         producer.produce("events", "broken")
         producer.flush(30)
-        yield Place(folder, environment, broker.login_servers, url, (CANARY, server.password))
+        yield Place(folder, environment, (CANARY, server.password), url)
 
 
 @pytest.fixture(scope="module")

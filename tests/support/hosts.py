@@ -23,6 +23,8 @@ from typing import Self
 import pytest
 
 NETWORK = "10.77.0"
+BEYOND = f"{NETWORK}.1"
+"""The address of this machine itself, at which all hosts reach the servers that a test starts there."""
 _PREFIX = "dd"
 
 
@@ -100,6 +102,7 @@ class Hosts:
 
     def _begin(self) -> None:
         _ip("link", "add", self._bridge, "type", "bridge")
+        _ip("addr", "add", f"{BEYOND}/24", "dev", self._bridge)
         _ip("link", "set", self._bridge, "up")
         empty = self._folder / "empty"
         empty.mkdir(parents=True)

@@ -5,6 +5,7 @@ A sink is one entry of KINDS: tests/faults/test_kill_matrix.py strikes at every 
 
 from __future__ import annotations
 
+import io
 import json
 import uuid
 from collections import Counter
@@ -20,6 +21,8 @@ from pyspark.sql import SparkSession
 from drawdown.metastore.records import Counts
 from drawdown.sinks.kafka.ledger import ledger_topic
 from drawdown.spec import load_pipeline
+from drawdown.storage import Storage
+from tests.support.bucket_sandbox import BucketSandbox
 from tests.support.database import TestDatabase
 from tests.support.sandbox import Sandbox, multiset
 from tests.support.topics import Topic, delete_topic, records
@@ -55,7 +58,7 @@ Rows = Counter[tuple[Any, ...]]
 
 
 def _delta_rows(sandbox: Sandbox) -> Rows:
-    return multiset(sandbox.delta(TABLE)) if (sandbox.storage / TABLE).exists() else Counter()
+    return multiset(sandbox.delta(TABLE)) if _below(sandbox, TABLE) else Counter()
 
 
 def _postgres_rows(sandbox: Sandbox) -> Rows:
@@ -80,10 +83,15 @@ def _topic_rows(sandbox: Sandbox) -> Rows:
 def _parquet_rows(sandbox: Sandbox) -> Rows:
     """As Spark's readers see a folder: by the sink's own log; where it names none there are no columns."""
     assert sandbox.spark is not None
-    folder = sandbox.storage / TABLE
-    if not any((folder / "_spark_metadata").glob("[0-9]*")):
+    if not any(Path(path).name[0].isdigit() for path in _below(sandbox, f"{TABLE}/_spark_metadata")):
         return Counter()
-    return multiset(tuple(row) for row in sandbox.spark.read.parquet(str(folder)).collect())
+    folder = Storage.of(sandbox.project).path(TABLE)
+    return multiset(tuple(row) for row in sandbox.spark.read.parquet(folder).collect())
+
+
+def _below(sandbox: Sandbox, folder: str) -> list[str]:
+    """The files below a folder of the storage root, relative to the root."""
+    return [path for path in sandbox.snapshot() if path.startswith(f"{folder}/")]
 
 
 @dataclass(frozen=True)
@@ -123,6 +131,8 @@ class Kind:
             del files["out_ddl"]
         elif self.server == "postgres_server":
             sandbox = Sandbox(root, spark, more=TestDatabase(server).project_lines)
+        elif self.server == "s3":
+            sandbox = BucketSandbox(root, spark, server)
         else:
             sandbox = Sandbox(root, spark)
         sandbox.pipeline(NAME, SPEC.replace("SINK", keys), **files)
@@ -158,6 +168,10 @@ KINDS = {
         _postgres_rows,
         frozenset(_SENT | _SHOWN),
         "postgres_server",
+    ),
+    "delta append audited in a bucket": Kind("delta", _DELTA, _delta_rows, _AUDITED, "s3"),
+    "parquet files in a bucket": Kind(
+        "files", f"format: parquet, path: {TABLE}, publish: direct", _parquet_rows, _DIRECT, "s3"
     ),
     "kafka": Kind(
         "kafka", "format: kafka, publish: audited", _topic_rows, frozenset(_COPIED | _SHOWN), "broker"
@@ -196,14 +210,14 @@ def ended(kind: Kind, sandbox: Sandbox) -> Ended:
         runs = metastore.runs(NAME)
         assert metastore.holder_of(NAME) is None, "nothing is left locked"
     described = []
+    storage, there = Storage.of(sandbox.project), {*sandbox.snapshot()}
     for batch in batches:
         own = [f for batch_id, f in files if batch_id == batch.batch_id]
         rows = {t: sum(f.rows for f in own if f.table == t) for t in ("output", "quarantine")}
         described.append((batch.batch_id, batch.counts, batch.by_source, batch.watermark, batch.status, rows))
         # A publish takes merged files away, and snapshots that a later one has superseded.
-        assert (
-            not kind.appends or kind.sink not in ("delta", "files") or all(Path(f.path).exists() for f in own)
-        )
+        if kind.appends and kind.sink in ("delta", "files"):
+            assert {storage.relative(f.path) for f in own} <= there
     rejected = sandbox.quarantined(NAME)
     return Ended(
         rows=kind.rows(sandbox),
@@ -219,20 +233,24 @@ def ended(kind: Kind, sandbox: Sandbox) -> Ended:
 def _strays(sandbox: Sandbox, noted: set[str]) -> list[str]:
     """Files with rows that neither the metastore nor the table's log knows: dead attempts left them."""
     found = []
-    for folder in (sandbox.storage / TABLE, sandbox.storage / "quarantine" / NAME):
-        known = noted | _ever_added(folder)
+    for folder in (TABLE, f"quarantine/{NAME}"):
+        known = noted | _ever_added(sandbox, folder)
         found += [
-            path.name
-            for path in folder.rglob("*.parquet")
-            if path.name not in known and pq.read_metadata(path).num_rows
+            Path(path).name
+            for path in _below(sandbox, folder)
+            if path.endswith(".parquet") and Path(path).name not in known and _rows_in(sandbox, path)
         ]
     return found
 
 
-def _ever_added(folder: Path) -> set[str]:
+def _rows_in(sandbox: Sandbox, path: str) -> int:
+    return int(pq.read_metadata(io.BytesIO(sandbox.read(path))).num_rows)
+
+
+def _ever_added(sandbox: Sandbox, folder: str) -> set[str]:
     """Files that a commit of a Delta table has added, whether a later one removed them or not."""
-    commits = (folder / "_delta_log").glob("*.json")
-    actions = [json.loads(line) for commit in commits for line in commit.read_text().splitlines()]
+    commits = [path for path in _below(sandbox, f"{folder}/_delta_log") if path.endswith(".json")]
+    actions = [json.loads(line) for commit in commits for line in sandbox.read(commit).splitlines()]
     return {Path(action["add"]["path"]).name for action in actions if "add" in action}
 
 

@@ -106,7 +106,11 @@ class Sandbox:
         files = {f"{path} {size} {mtime}" for path, (size, mtime) in self.snapshot().items()}
         return files | {str(p.relative_to(self.storage)) for p in self.storage.rglob("*") if p.is_dir()}
 
-    def snapshot(self) -> dict[str, tuple[int, int]]:
+    def read(self, path: str) -> bytes:
+        """The content of a file under the storage root."""
+        return (self.storage / path).read_bytes()
+
+    def snapshot(self) -> dict[str, tuple[Any, ...]]:
         """Every file under the storage root with size and mtime: equal snapshots mean nothing was touched."""
         return {
             str(p.relative_to(self.storage)): (p.stat().st_size, p.stat().st_mtime_ns)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from drawdown.errors import SpecError
-from drawdown.launch.environment import PASSED, for_spark
+from drawdown.launch.environment import PASSED, for_spark, passed_by
 from drawdown.spec import Project, load_project
 
 TASK = {
@@ -83,3 +83,30 @@ def test_a_project_that_asks_for_airflows_own_is_refused(tmp_path: Path, text: s
 def test_a_pattern_is_the_beginning_of_a_name(tmp_path: Path, name: str) -> None:
     with pytest.raises(SpecError):
         _project(tmp_path, f'pass_environment: ["{name}"]\n')
+
+
+OF_AMAZON = {"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_ROLE_ARN", "AWS_WEB_IDENTITY_TOKEN_FILE"}
+OF_GOOGLE = {"GOOGLE_APPLICATION_CREDENTIALS"}
+
+
+@pytest.mark.capability("OBJ-16")
+@pytest.mark.parametrize(
+    ("text", "passed"),
+    [
+        ("storage_root: s3://lake/root\n", OF_AMAZON),
+        ("storage_root: gs://lake/root\n", OF_GOOGLE),
+        ("storages: {lake: {address: s3://lake}, other: {address: gs://lake}}\n", OF_AMAZON | OF_GOOGLE),
+        ("storage_root: s3://lake/root\nstorages: {lake: {address: s3://lake, connection: key}}\n", set()),
+        ('storages: {lake: {address: s3://lake, access_key: "${ID}", secret_key: "${KEY}"}}\n', set()),
+        ("storages: {lake: {address: gs://lake, google_key_file: /key.json}}\n", set()),
+        ("storage_root: lake\n", set()),
+    ],
+)
+def test_the_machines_own_key_is_passed_on_for_buckets_without_one_in_the_project(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, passed: set[str]
+) -> None:
+    monkeypatch.setenv("ID", "id")
+    monkeypatch.setenv("KEY", "key")
+    project = _project(tmp_path, text)
+    task = {**TASK, **dict.fromkeys(OF_AMAZON | OF_GOOGLE, "canary"), "AWS_PROFILE": "another"}
+    assert {*for_spark(task, passed_by(project))} & (OF_AMAZON | OF_GOOGLE | {"AWS_PROFILE"}) == passed

@@ -125,6 +125,30 @@ def test_a_dead_run_is_closed_with_the_counts_of_its_own_batches(metastore: Meta
     assert dead.counts == Counts(read=7, staged=7)
 
 
+def test_a_failed_run_that_could_not_see_its_last_commits_gets_their_counts(metastore: Metastore) -> None:
+    first = metastore.acquire("flights", "host pid 1", "r1", MINUTE)
+    metastore.create_checkpoint(first, 1, "_drawdown/flights/checkpoint-1", {})
+    metastore.start_run(Run("r1", "flights"))
+    for number, rows in enumerate([5, 7, 11]):
+        batch = Batch("flights", 1, number, "r1", first.epoch, counts=Counts(read=rows, staged=rows))
+        metastore.note_batch(first, batch, [], {})
+    seen = Counts(read=5, staged=5, late_groups=2)
+    error = {"id": "storage.denied", "what": "no", "where": "s3://lake", "do": "renew the key"}
+    metastore.finish_run("r1", "failed", generation=1, batches=1, counts=seen, error=error)
+    metastore.mark_committed(first, 1, 1)
+    checkpoint = metastore.active_checkpoint("flights")
+    assert checkpoint is not None
+    metastore.release(first)
+    for again in ("r2", "r3"):
+        lease = metastore.acquire("flights", again, again, MINUTE)
+        close_dead_runs(metastore, lease, checkpoint)
+        failed = metastore.run("r1")
+        assert failed is not None
+        assert (failed.state, failed.error, failed.batches) == ("failed", error, 2)
+        assert failed.counts == Counts(read=12, staged=12, late_groups=2)
+        metastore.release(lease)
+
+
 def test_runs_are_listed_newest_first_of_one_pipeline_or_all(metastore: Metastore) -> None:
     for n in range(6):
         metastore.start_run(Run(f"r{n}", "flights" if n % 2 else "weather"))
@@ -181,6 +205,7 @@ def test_a_store_of_before_knows_the_requests_of_its_runs(store_url: str) -> Non
             conn.execute(text("DROP INDEX ix_runs_request"))
             conn.execute(text("ALTER TABLE runs DROP COLUMN request"))
             conn.execute(text("ALTER TABLE leases DROP COLUMN process"))
+            conn.execute(text("DROP TABLE clusters"))
             conn.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0010'"))
     Metastore.upgrade(store_url)
     with Metastore.open(store_url) as store:

@@ -1,4 +1,4 @@
-"""Logins of brokers and databases from Airflow connections, which only tasks can read."""
+"""Logins of brokers, databases and storages from Airflow connections, which only tasks can read."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from drawdown.credentials import Login, connections_of
 from drawdown.errors import SpecError
 from drawdown.spec import Pipeline, Project
 
-_TYPES = {"brokers": "kafka", "databases": "postgres"}
+_TYPES = {"brokers": "kafka", "databases": "postgres", "storages": "aws"}
 
 
 def look_up(project: Project, pipelines: Iterable[Pipeline]) -> dict[str, Login]:

@@ -31,7 +31,7 @@ from drawdown.plan.reachable_brokers import require_sink_broker, require_source_
 from drawdown.plan.version_in_use import in_use
 from drawdown.rebuild.refusals import refuse_rebuild
 from drawdown.replay.publish import refuse_replay
-from drawdown.spec import Pipeline, Project
+from drawdown.spec import Pipeline, Project, RunCluster
 from drawdown.spec.project_wide.order import in_dependency_order
 from drawdown.spec.scheduling.trigger import Trigger
 from drawdown.storage.put_if_absent import refuse_unsafe
@@ -405,9 +405,9 @@ class SparkApplication:
             with starting:
                 if failed:
                     raise failed[0]
-                if self._root is None:
+                if self._root is None or not up.is_set():
                     try:
-                        self._root = self._start(pipelines)
+                        self._root = self._take_over() if going_on else self._start(pipelines)
                     except Exception as cause:
                         failed.append(cause)
                         raise
@@ -439,9 +439,19 @@ class SparkApplication:
             why = self.explain_loss(self.workspace.project, cluster, self.origin)
             self._lost = cluster_lost(cluster, f"{what}: {why}" if why else what)
 
-        watch = ClusterWatch(root, lost)
+        own = isinstance(self.workspace.project.clusters[cluster], RunCluster)
+        watch = ClusterWatch(root, lost, own=own)
         watch.start()
         return watch
+
+    def _take_over(self) -> SparkSession:
+        """Return the given session, after telling it about this project's buckets."""
+        from drawdown.spark.object_storage import reach_buckets
+
+        assert self.session is not None
+        refuse_unsafe(self.workspace.storage)
+        reach_buckets(self.session, self.workspace.project)
+        return self.session
 
     def _start(self, pipelines: Sequence[Pipeline]) -> SparkSession:
         from drawdown.quality.audit import prefetch

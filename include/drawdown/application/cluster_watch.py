@@ -27,17 +27,22 @@ MASTER_WITHIN = 10.0
 EXECUTORS_WITHIN = 40.0
 """Seconds without any executor after which it is lost; a busy machine may take half of them to start one."""
 
+FIRST_WITHIN = 180.0
+"""Seconds within which the first executor has to come, if the cluster was started for the run alone."""
+
 
 class ClusterWatch:
     """A thread that looks at master and executors until the block ends; only of a standalone cluster.
 
     Args:
+        own: whether the cluster was started for this run: no other application can have its executors.
         lost: called once, with what was found, before Spark is stopped. Then every call to Spark fails.
     """
 
-    def __init__(self, session: SparkSession, lost: Callable[[str], None]) -> None:
+    def __init__(self, session: SparkSession, lost: Callable[[str], None], *, own: bool) -> None:
         self._session = session
         self._lost = lost
+        self._own = own
         self._over = threading.Event()
         context = session.sparkContext
         self._master = str(context.master)
@@ -58,11 +63,14 @@ class ClusterWatch:
 
         master = _Absence(self._master_answers, MASTER_WITHIN)
         executors = _Absence(self._has_executors, EXECUTORS_WITHIN)
+        first = _Absence(lambda: executors.seen, FIRST_WITHIN)
         while not self._over.wait(_LOOK_EVERY):
             if master.too_long():
                 what = f"the master {self._master} has not answered for {MASTER_WITHIN:.0f} s"
             elif not self._elastic and executors.seen_before_and_too_long():
                 what = f"all executors were lost, and none has come back within {EXECUTORS_WITHIN:.0f} s"
+            elif self._own and not self._elastic and first.too_long():
+                what = f"no executor has come within {FIRST_WITHIN:.0f} s"
             else:
                 continue
             if not self._over.is_set():
@@ -88,17 +96,17 @@ class _Absence:
     def __init__(self, there: Callable[[], bool], limit: float) -> None:
         self._there = there
         self._limit = limit
-        self._seen = False
+        self.seen = False
         self._since = time.monotonic()
 
     def too_long(self) -> bool:
         with suppress(Exception):  # what cannot be asked is not there
             if self._there():
-                self._seen, self._since = True, time.monotonic()
+                self.seen, self._since = True, time.monotonic()
         return time.monotonic() - self._since > self._limit
 
     def seen_before_and_too_long(self) -> bool:
-        return self.too_long() and self._seen
+        return self.too_long() and self.seen
 
 
 def cluster_lost(cluster: str, what: str) -> MachineError:

@@ -18,7 +18,9 @@ from urllib.parse import unquote
 from drawdown.changes.protocol import ChangedMeanwhileError, Commit, fence_id, info_of
 from drawdown.errors import SourceError
 from drawdown.metastore.records import Change, Lease, StagedFile
-from drawdown.storage import object_options
+from drawdown.spec.connections.object_storage import is_object_storage
+from drawdown.storage import Storage, object_options
+from drawdown.storage.object_errors import of_object_storage
 from drawdown.values.interval import Interval
 
 if TYPE_CHECKING:
@@ -39,6 +41,11 @@ class DeltaTableFiles:
 
     def exists(self) -> bool:
         """Whether there is a Delta table at the path."""
+        if is_object_storage(self.uri):
+            # deltalake's own question keeps Python's lock until the bucket answers: while that is silent, no
+            # other thread of this process runs, and the lease is not renewed.
+            log = Storage(self.uri).walk("_delta_log", depth=1)
+            return any(file.name.endswith((".json", ".parquet")) for file in log)
         from deltalake import DeltaTable
 
         with self.reaching("sink.unreadable", "cannot be read", "check whether it was moved or deleted"):
@@ -343,6 +350,8 @@ class DeltaTableFiles:
         try:
             yield
         except (DeltaError, OSError) as cause:
+            if (of_bucket := of_object_storage(str(cause), self.uri)) is not None:
+                raise of_bucket from None
             raise SourceError(
                 error_id, f"the Delta table {what}: {_plain(cause)}", where=self.uri, do=do
             ) from None

@@ -39,7 +39,7 @@ from drawdown.drain.planning import plan_pipeline
 from drawdown.drain.progress import RunProgress
 from drawdown.drain.reconcile import clean_up_crashed_runs, reconcile
 from drawdown.drain.slice import SliceAuditor, not_passed
-from drawdown.errors import DrawdownError, TransformError
+from drawdown.errors import DrawdownError, SourceError, TransformError
 from drawdown.fault_points import durable
 from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
 from drawdown.metastore.records import Batch, Counts, Run, RunState, Verdict
@@ -389,11 +389,15 @@ class Drain:
             # The error asked for the data to be fixed, so a corrected file is not reported as rewritten.
             with suppress(DrawdownError):
                 files.let_be_changed(self.heartbeat.lease)
-        self.finish("failed", error=error.as_dict())
+        try:
+            self.finish("failed", error=error.as_dict())
+        except SourceError:
+            # The storage that ended the run does not say how far it came either.
+            self.abandon(error)
 
     def abandon(self, error: DrawdownError) -> None:
-        """Close the run record of a thread that hangs, using only what is in memory: the thread may hang in
-        storage, and the caller must not."""
+        """Close the run record using only what is in memory: storage may fail, or hang with the run's thread,
+        and the caller must not."""
         self._close("failed", self.tally.committed, error=error.as_dict())
 
     def finish(self, state: RunState, **values: Any) -> Run:

@@ -6,7 +6,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from drawdown.errors import DrawdownError, MachineError, RefusedError, TransformError
+from drawdown.errors import BusyError, DrawdownError, MachineError, RefusedError, TransformError
 from drawdown.recovery.repair.advice import copy_back, torn_state
 from drawdown.spark.full_disks import full_disk
 from drawdown.spark.gateway import is_cut_off
@@ -14,9 +14,12 @@ from drawdown.spark.query_failures import FAILED, from_spark
 from drawdown.spark.sentences import root_sentence
 from drawdown.spark.session import spark_is_gone
 from drawdown.spec import Pipeline
+from drawdown.storage.object_errors import OF_A_BUCKET, of_object_storage
 from drawdown.workspace import Generation, Workspace
 
 _STATE = ("STATE_STORE", "STREAMING_CHECKPOINT")
+# What Spark says when a file of offsets or commits is there that it was about to write.
+_OTHER_WRITER = ("MULTI_STREAMING_QUERIES_USING_PATH_CONCURRENTLY", "CONCURRENT_STREAM_LOG_UPDATE")
 UNEXPECTED = "drain.unexpected"
 STUCK = "drain.stuck"
 _JVM_ENDS_WITHIN = 1.0
@@ -32,9 +35,16 @@ def of_run(root: SparkSession, workspace: Workspace, pipeline: Pipeline, cause: 
     if isinstance(cause, DrawdownError):
         return cause
     if isinstance(cause, PySparkException | Py4JJavaError):
+        if any(mark in str(cause) for mark in _OTHER_WRITER):
+            return _other_writer(workspace, pipeline)
+        said_by_spark = from_spark(pipeline, cause)
+        if said_by_spark.id in OF_A_BUCKET:
+            return said_by_spark
         # A torn checkpoint file is a likelier reason than the one Spark gives.
         generation = Generation.of(workspace, pipeline)
-        return torn_state(generation) or _unless_unreadable(generation, cause, from_spark(pipeline, cause))
+        return torn_state(generation) or _unless_unreadable(generation, cause, said_by_spark)
+    if (of_bucket := of_object_storage(str(cause))) is not None:
+        return of_bucket
     # Every call to a JVM that has died fails with some connection error.
     gone = is_cut_off(cause) or spark_is_gone(root, within=_JVM_ENDS_WITHIN)
     return without_spark(pipeline) if gone else unexpected(pipeline, cause)
@@ -55,6 +65,16 @@ def _unless_unreadable(generation: Generation, cause: Exception, error: Drawdown
         f" found: {said}",
         where=generation.storage.path(generation.path),
         do=copy_back(generation),
+    )
+
+
+def _other_writer(workspace: Workspace, pipeline: Pipeline) -> BusyError:
+    generation = Generation.of(workspace, pipeline)
+    return BusyError(
+        "checkpoint.other-writer",
+        f"another driver has written the same batch of {pipeline.name}: this one publishes nothing",
+        where=generation.storage.path(generation.path),
+        do=f"drawdown run {pipeline.name}: it continues behind that batch",
     )
 
 

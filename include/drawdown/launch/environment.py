@@ -2,7 +2,8 @@
 
 The task that starts them has Airflow's own keys and passwords in its environment, and a driver runs the
 code of pipelines. So it only gets what Java, Spark, Python and the locale need, Drawdown's own variables,
-what project.yaml refers to (``${NAME}``) and what the project passes on (``pass_environment:``).
+what project.yaml refers to (``${NAME}``) and what the project passes on (``pass_environment:``). A bucket
+without a key in project.yaml is reached by the machine's own, so then a driver gets that, too.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from fnmatch import fnmatchcase
 
+from drawdown.spec import Project
 from drawdown.spec.reading.environment import AIRFLOWS_OWN
 
 PASSED = "DRAWDOWN_PASSED_ENVIRONMENT"
@@ -25,6 +27,30 @@ _NEEDED = (
     "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
     "DRAWDOWN_*",
 )  # fmt: skip
+
+_OF_AMAZON = (
+    "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION",
+    # Roles: of a pod or a user that a token stands for, of a container, of a machine.
+    "AWS_ROLE_ARN", "AWS_ROLE_SESSION_NAME", "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_CONTAINER_AUTHORIZATION_TOKEN", "AWS_CONTAINER_AUTHORIZATION_TOKEN_FILE",
+    "AWS_EC2_METADATA_SERVICE_ENDPOINT", "AWS_EC2_METADATA_DISABLED",
+)  # fmt: skip
+_OF_GOOGLE = (
+    "GOOGLE_APPLICATION_CREDENTIALS", "GOOGLE_SERVICE_ACCOUNT", "GOOGLE_SERVICE_ACCOUNT_PATH",
+    "GOOGLE_SERVICE_ACCOUNT_KEY", "GCE_METADATA_HOST",
+)  # fmt: skip
+
+
+def passed_by(project: Project) -> tuple[str, ...]:
+    """Return the names and patterns of a project, as `for_spark` takes them."""
+    keyless = project.buckets_without_a_key
+    names = {*project.passed_environment}
+    if any(address.startswith("s3") for address in keyless):
+        names |= {*_OF_AMAZON}
+    if any(address.startswith("gs") for address in keyless):
+        names |= {*_OF_GOOGLE}
+    return tuple(sorted(names))
 
 
 def for_spark(environment: Mapping[str, str], passed: Iterable[str] | None = None) -> dict[str, str]:

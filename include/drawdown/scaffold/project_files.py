@@ -12,8 +12,10 @@ from importlib.metadata import version
 from pathlib import Path
 
 from drawdown.errors import RefusedError
+from drawdown.scaffold.bucket import with_bucket
 
 _TEMPLATES = Path(__file__).with_name("templates")
+PROJECT = "include/project.yaml"
 KEPT = (".gitignore", "requirements.txt")
 
 
@@ -27,15 +29,21 @@ def sample_rows() -> bytes:
     return (_TEMPLATES / "sample" / "sample.csv").read_bytes()
 
 
-def write_project(root: Path) -> list[Path]:
+def write_project(root: Path, bucket: str | None = None) -> list[Path]:
     """Write a project's files and return those that were written.
 
     Files that an Airflow repository may already have (``KEPT``) are not changed.
 
+    Args:
+        bucket: the storage root, when it is not a folder.
+
     Raises:
         RefusedError: ``init.exists``: another file already exists; then nothing is written.
+        SpecError: ``init.no-bucket``.
     """
     files = _rendered("project", "")
+    if bucket is not None:
+        files[PROJECT] = with_bucket(files[PROJECT], bucket)
     kept = {path for path in KEPT if os.path.lexists(root / path)}
     wanted = {path: text for path, text in files.items() if path not in kept}
     refuse_existing([root / path for path in wanted])

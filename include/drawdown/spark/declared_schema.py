@@ -28,7 +28,7 @@ def declared(pipeline: Pipeline) -> StructType | None:
     return parse_ddl(ddl, f"the sink schema of {pipeline.name}", file)
 
 
-def parse_ddl(ddl: str, what: str, file: Path) -> StructType:
+def parse_ddl(ddl: str, what: str, file: Path | str) -> StructType:
     """Return a schema file's columns.
 
     Raises:

@@ -24,6 +24,8 @@ _OWN_CLASSES = {
 """For applications whose processes all have the jar of Drawdown's own classes."""
 
 _S3A = {
+    # For a bucket without a key: wherever Amazon's own programs look. Hadoop's default knows no pod's token.
+    "fs.s3a.aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
     # The default wants a further library, to read ahead in objects that are larger than those of most runs.
     "fs.s3a.input.stream.type": "classic",
     # Blocks that wait for their upload; removed with the run's own folder.
@@ -37,15 +39,21 @@ _S3A = {
 
 
 def reach_buckets(session: SparkSession, project: Project) -> None:
-    """Tell the application how to reach the project's buckets; call it before anything is read."""
-    if not project.uses_object_storage:
-        return
-    conf = dict(_S3A) | (_OWN_CLASSES if has_own_classes(session) else {})
+    """Tell the application how to reach the project's buckets; call it before anything is read.
+
+    A session may serve one project after another: for one on a disk, checkpoints are Spark's own again.
+    """
+    hadoop = session.sparkContext._jsc.hadoopConfiguration()
+    conf: dict[str, str] = {}
+    if project.uses_object_storage:
+        conf = _S3A | (_OWN_CLASSES if has_own_classes(session) else {})
     for each in project.storages.values():
         conf |= each.hadoop_options
     if is_object_storage(project.storage_root):
         conf |= _CHECKPOINTS
-    hadoop = session.sparkContext._jsc.hadoopConfiguration()
+    else:
+        for name in _CHECKPOINTS:
+            hadoop.unset(name)
     for name, value in conf.items():
         hadoop.set(name, value)
 

@@ -7,9 +7,10 @@ from urllib.parse import unquote
 
 from drawdown.checkpoint import plain_path
 from drawdown.errors import DrawdownError, RefusedError, SourceError, TransformError
-from drawdown.spark.sentences import PYTHON, python_sentence, root_sentence
+from drawdown.spark.sentences import PYTHON, python_sentence, root_sentence, whole_text
 from drawdown.spark.texts import UNFIT
 from drawdown.spec import Pipeline
+from drawdown.storage.object_errors import of_object_storage
 
 FAILED = "query.failed"
 _GONE = ("FileNotFoundException", "FILE_NOT_EXIST", "PATH_NOT_FOUND")
@@ -36,6 +37,8 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
             where=where,
             do="fix the transform or the data and run again: no rows of this batch were published",
         )
+    if (of_bucket := of_object_storage(whole_text(cause))) is not None:
+        return of_bucket
     sentence = root_sentence(cause)
     if f"{UNFIT}: " in text:
         return TransformError(

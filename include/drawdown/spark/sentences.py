@@ -47,5 +47,15 @@ def root_sentence(cause: Exception) -> str:
     return _bounded(_CLASS_NAME.sub("", said).split(" SQLSTATE:")[0])
 
 
+def whole_text(cause: BaseException) -> str:
+    """Return all messages of an exception and its causes, with Java's stack, to search for a mark."""
+    texts: list[str] = []
+    inner: BaseException | None = cause
+    while inner is not None:
+        texts += [str(inner), str(getattr(inner, "_stackTrace", None) or "")]
+        inner = inner.__cause__
+    return "\n".join(texts)
+
+
 def _bounded(sentence: str) -> str:
     return sentence if len(sentence) <= 600 else sentence[:600] + " …"

@@ -179,7 +179,15 @@ class Project:
     @property
     def uses_object_storage(self) -> bool:
         """Whether the storage root or an entry of `storages:` is a bucket."""
-        return bool(self.storages) or is_object_storage(self.storage_root)
+        return any(map(is_object_storage, (self.storage_root, *(s.address for s in self.storages.values()))))
+
+    @property
+    def buckets_without_a_key(self) -> tuple[str, ...]:
+        """Return the addresses of buckets that are reached by the machine's own key or role."""
+        found = [each.address for each in self.storages.values() if not each.has_key]
+        if is_object_storage(self.storage_root) and self.access_to(self.storage_root) is None:
+            found.append(self.storage_root)
+        return tuple(found)
 
     @property
     def pipelines_dir(self) -> Path:

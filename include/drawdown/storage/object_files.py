@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, BinaryIO, cast
 
-from drawdown.errors import MachineError, RefusedError, SourceError
+from drawdown.errors import MachineError
 from drawdown.storage.files import Found
+from drawdown.storage.object_errors import of_request
 from drawdown.storage.requests import count
 
 if TYPE_CHECKING:
@@ -23,11 +24,12 @@ if TYPE_CHECKING:
 
 _ADDRESS = re.compile(r"(?:s3|s3a|gs)://([^/]+)/?(.*)", re.DOTALL)
 # A server that does not answer is given up after a minute; delta-rs waits for three by default.
-_RETRIES = {"max_retries": 6, "retry_timeout": timedelta(seconds=60)}
-_ANSWER = re.compile(r"<Code>([^<]*)</Code>(?:.*?<Message>([^<]*)</Message>)?", re.DOTALL)
-_DENIED = re.compile(
-    r"status code: 40[13]|AccessDenied|ExpiredToken|InvalidAccessKeyId|SignatureDoesNotMatch"
-)
+# The library's first pauses are so short that a bucket which throttles is given up after a second.
+_RETRIES = {
+    "max_retries": 10,
+    "retry_timeout": timedelta(seconds=60),
+    "backoff": {"init_backoff": timedelta(milliseconds=250), "max_backoff": timedelta(seconds=4), "base": 2},
+}
 _READ_AT_ONCE = 1 << 20
 _PAGE = 1000
 """Keys of one answer to a listing, and of one request to delete."""
@@ -241,41 +243,10 @@ def _asked(request: Any, where: str, kind: str | None = None) -> Any:
     except AlreadyExistsError:
         raise FileExistsError(where) from None
     except (BaseError, OSError) as error:
-        text = str(error)
-        if "NoSuchBucket" in text:
-            raise no_bucket(where) from None
-        if isinstance(error, FileNotFoundError):
+        failed = of_request(str(error), where)
+        if isinstance(error, FileNotFoundError) and failed.id == "storage.unreachable":
             raise
-        raise _failed(text, where) from None
-
-
-def no_bucket(where: str) -> SourceError:
-    return SourceError(
-        "storage.no-bucket",
-        "the bucket does not exist",
-        where=where,
-        do="create it, or correct `storage_root:` or `storages:` of include/project.yaml",
-    )
-
-
-def _failed(text: str, where: str) -> SourceError | RefusedError:
-    answer = _ANSWER.search(text)
-    said = ": ".join(filter(None, answer.groups())) if answer else text.partition("\n\nDebug")[0]
-    said = " ".join(said.split())[:300]
-    if _DENIED.search(text):
-        return SourceError(
-            "storage.denied",
-            f"the storage refuses this key: {said}",
-            where=where,
-            do="check the key of this storage in include/project.yaml: whether it has expired, and may list,"
-            " read, write and delete there",
-        )
-    return SourceError(
-        "storage.unreachable",
-        f"the storage answered: {said}",
-        where=where,
-        do="check that the storage is reachable and that this user may read and write there",
-    )
+        raise failed from None
 
 
 class _Reading(io.RawIOBase):

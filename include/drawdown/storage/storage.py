@@ -86,6 +86,11 @@ class Storage:
         named = project.storages[source.storage]
         return cls(named.address, named)
 
+    @property
+    def is_s3(self) -> bool:
+        """Whether the files are objects of S3."""
+        return self.root.startswith("s3a://")
+
     def __repr__(self) -> str:
         return f"Storage({self.root!r})"
 

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any
 from airflow.sdk import DAG, BaseOperator
 
 from drawdown.airflow.dag_tags import dag_tags
+from drawdown.airflow.logins import look_up
 from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
 from drawdown.airflow.tasks.task_failures import WorthRetrying, plainly
+from drawdown.credentials import with_logins
 from drawdown.errors import DrawdownError
 from drawdown.spec import Project, iter_pipelines, load_project
 from drawdown.values.dag_ids import UPKEEP
@@ -49,6 +51,7 @@ class UpkeepOperator(BaseOperator):
         from drawdown.launch.commands.reaper import end_overdue
         from drawdown.launch.standalone.reaper import reap
         from drawdown.upkeep import tidy_all
+        from drawdown.upkeep.left_uploads import remove_left_uploads
         from drawdown.upkeep.leftovers import tidy_machine
         from drawdown.upkeep.removed_pipelines import removed_pipelines
 
@@ -57,6 +60,8 @@ class UpkeepOperator(BaseOperator):
         there = list(iter_pipelines(project))
         broken = [str(each) for each in there if isinstance(each, DrawdownError)]
         pipelines = [each for each in there if not isinstance(each, DrawdownError)]
+        # Even without a pipeline, the storages' keys.
+        project = with_logins(project, look_up(project, pipelines))
         removed = {"files": 0, "bytes": 0, "records": 0}
         with open_metastore(self.project_root) as metastore:
             for done in tidy_all(Workspace(project, metastore), pipelines, origin, new_run_id):
@@ -72,7 +77,8 @@ class UpkeepOperator(BaseOperator):
                 self.log.warning("%s", left)
             for sentence in end_overdue(project, metastore):
                 self.log.warning("%s", sentence)
-        for sentence in (*tidy_machine(project, dry=False), *reap(project)):
+        others = (*tidy_machine(project, dry=False), *reap(project), *remove_left_uploads(project, dry=False))
+        for sentence in others:
             self.log.info("%s", sentence)
         if broken:
             raise WorthRetrying("\n".join(broken))

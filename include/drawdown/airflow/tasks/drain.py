@@ -22,7 +22,7 @@ from drawdown.airflow.tasks.spark_submit_hook import DrainHook
 from drawdown.airflow.tasks.task_failures import WorthRetrying, plainly
 from drawdown.credentials import CREDENTIALS, hand_over
 from drawdown.errors import AuditFailed, RefusedError, SpecError, TransformError
-from drawdown.launch.environment import PASSED
+from drawdown.launch.environment import PASSED, passed_by
 from drawdown.launch.profile import on_cluster
 from drawdown.launch.settings import Settings
 from drawdown.launch.submit import RUN_FOLDER
@@ -100,7 +100,7 @@ class JobOperator(SparkSubmitOperator):
             *self.arguments(self.pipelines, context),
             "--origin", json.dumps(origin_of(context)),
         ]  # fmt: skip
-        self.env_vars = {RUN_FOLDER: str(folder), PASSED: ",".join(project.passed_environment)}
+        self.env_vars = {RUN_FOLDER: str(folder), PASSED: ",".join(passed_by(project))}
         if logins := look_up(project, [load_pipeline(project, name) for name in self.pipelines]):
             self.env_vars[CREDENTIALS] = str(hand_over(logins, folder))
 

@@ -145,7 +145,9 @@ class SwapOperator(RescheduledOperator):
             run = self._done(metastore, name, asked)
             if run is None:
                 project = load_project(Path(self.project_root))
-                run = end_rebuild(Workspace(project, metastore), wanted(project, name), asked)
+                pipeline = wanted(project, name)
+                project = with_logins(project, look_up(project, [pipeline]))
+                run = end_rebuild(Workspace(project, metastore), pipeline, asked)
         self.log.info("%s: %s, by %s: %s", name, run.stop_reason, run.origin["by"], run.origin["why"])
         if run.kind != KINDS["approve"]:
             return {"pipeline": name, "run_id": run.run_id, "rebuilt": False}

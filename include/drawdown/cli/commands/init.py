@@ -6,6 +6,7 @@ import os
 import re
 import sys
 import tempfile
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -27,6 +28,7 @@ from drawdown.scaffold.sample import read_sample
 from drawdown.scaffold.suggestion import suggest
 from drawdown.spec import find_root, iter_pipelines, load_project
 from drawdown.storage import Storage
+from drawdown.storage.put_if_absent import refuse_unsafe
 from drawdown.values.paths import overlaps
 
 if TYPE_CHECKING:
@@ -48,6 +50,10 @@ def init(
         str | None, typer.Option(help="Infer it from the records of this Kafka topic.", show_default=False)
     ] = None,
     broker: Annotated[str, typer.Option(help="With --from-topic: a broker of project.yaml.")] = "default",
+    storage: Annotated[
+        str | None,
+        typer.Option(help="Of a new project: s3://bucket/folder instead of a folder.", show_default=False),
+    ] = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Ask nothing.")] = False,
     no_test: Annotated[bool, typer.Option("--no-test", help="Do not run the new pipeline's test.")] = False,
     as_json: Json = False,
@@ -59,8 +65,8 @@ def init(
     Outside a project it also creates the project around it: include/project.yaml, dags, jobs, a CI workflow.
     """
     _check_name(name)
-    root, is_new = _root()
-    _refuse_taken(root, name, is_new=is_new)
+    place = _place(storage)
+    _refuse_taken(place, name)
     if from_sample and from_topic:
         raise SpecError(
             "init.two-samples",
@@ -70,18 +76,18 @@ def init(
         )
     if not (yes or from_sample or from_topic) and sys.stdin.isatty():
         from_sample, from_topic = _asked()
-    sample = _sample(root, from_sample, from_topic, broker, is_new=is_new)
+    sample = _sample(place, from_sample, from_topic, broker)
     if sample is None:
-        written = _write_example(root, name, is_new=is_new)
+        written = _write_example(place, name)
     else:
         found = suggest(sample)
         _show(sample, found)
         if not yes and sys.stdin.isatty():
             typer.confirm("Write this pipeline?", default=True, abort=True)
-        written = _write_inferred(root, name, sample, found, is_new=is_new)
+        written = _write_inferred(place, name, sample, found)
     if as_json:  # the test has an answer of its own: `drawdown test NAME --json`
         return print_json({"pipeline": name, "written": written})
-    _show_written(root, written, is_new=is_new)
+    _show_written(place, written)
     tested = sample is not None and not no_test
     if tested:
         from drawdown.cli.commands.test import run_tests
@@ -96,7 +102,7 @@ def _asked() -> tuple[Path | None, str | None]:
     return (None, topic) if topic != answer else (Path(answer) if answer else None, None)
 
 
-def _sample(root: Path, file: Path | None, topic: str | None, broker: str, *, is_new: bool) -> Sample | None:
+def _sample(place: _Place, file: Path | None, topic: str | None, broker: str) -> Sample | None:
     if file is not None:
         return read_sample(file.expanduser())
     if topic is None:
@@ -104,9 +110,9 @@ def _sample(root: Path, file: Path | None, topic: str | None, broker: str, *, is
     from drawdown.scaffold.topic import read_topic
 
     with tempfile.TemporaryDirectory(prefix="drawdown-init-") as scratch:
-        if is_new:
+        if place.is_new:
             write_project(Path(scratch))
-        return read_topic(load_project(Path(scratch) if is_new else root), topic, broker)
+        return read_topic(load_project(Path(scratch) if place.is_new else place.root), topic, broker)
 
 
 def _show(sample: Sample, found: Suggestion) -> None:
@@ -131,26 +137,53 @@ def _check_name(name: str) -> None:
         )
 
 
-def _root() -> tuple[Path, bool]:
-    """Return the project's root, and whether it is new: outside a project, the current folder becomes one."""
+@dataclass(frozen=True)
+class _Place:
+    """The project in which a pipeline is created; a new one may keep its data in a bucket."""
+
+    root: Path
+    is_new: bool
+    bucket: str | None = None
+
+    def refuse_bucket(self) -> None:
+        """Raise, before anything is written, what is wrong with the bucket of a new project."""
+        if self.bucket is None:
+            return
+        with tempfile.TemporaryDirectory(prefix="drawdown-init-") as scratch:
+            write_project(Path(scratch), self.bucket)
+            refuse_unsafe(Storage.of(load_project(Path(scratch))))
+
+
+def _place(storage: str | None) -> _Place:
+    """Outside a project, the current folder becomes one."""
     try:
-        return find_root(), False
+        root = find_root()
     except SpecError:
         if os.environ.get("DRAWDOWN_PROJECT"):
             raise
-        return Path.cwd(), True
+        place = _Place(Path.cwd(), is_new=True, bucket=storage)
+        place.refuse_bucket()
+        return place
+    if storage is not None:
+        raise SpecError(
+            "init.storage-is-set",
+            "the project has a storage already; nothing was changed",
+            where=str(root / "include" / "project.yaml"),
+            do="correct `storage_root:` and `storages:` there, or call init outside a project",
+        )
+    return _Place(root, is_new=False)
 
 
 def _folder(root: Path, name: str) -> Path:
     return root / "include" / "pipelines" / name
 
 
-def _refuse_taken(root: Path, name: str, *, is_new: bool) -> None:
+def _refuse_taken(place: _Place, name: str) -> None:
     """Refuse a pipeline whose folder exists, or whose table another pipeline writes already."""
-    refuse_existing([_folder(root, name)])
-    if is_new:
+    refuse_existing([_folder(place.root, name)])
+    if place.is_new:
         return
-    project = load_project(root)
+    project = load_project(place.root)
     for other in iter_pipelines(project):
         path = None if isinstance(other, SpecError) else other.sink.path
         if not isinstance(other, SpecError) and path is not None and overlaps(path, f"tables/{name}"):
@@ -162,25 +195,23 @@ def _refuse_taken(root: Path, name: str, *, is_new: bool) -> None:
             )
 
 
-def _write_example(root: Path, name: str, *, is_new: bool) -> list[str]:
-    written, project = _written(root, name, example_files(name), is_new=is_new)
+def _write_example(place: _Place, name: str) -> list[str]:
+    written, project = _written(place, name, example_files(name))
     return [*written, _landed(project, name, "sample.csv", sample_rows())]
 
 
-def _write_inferred(root: Path, name: str, sample: Sample, found: Suggestion, *, is_new: bool) -> list[str]:
+def _write_inferred(place: _Place, name: str, sample: Sample, found: Suggestion) -> list[str]:
     source = source_name(sample.file.name.split(".")[0] if sample.file else str(sample.options["subscribe"]))
-    written, project = _written(root, name, folder_files(name, source, sample, found), is_new=is_new)
+    written, project = _written(place, name, folder_files(name, source, sample, found))
     if sample.file is not None:
         written.append(_landed(project, name, sample.file.name, sample.file.read_bytes()))
     return written
 
 
-def _written(
-    root: Path, name: str, files: dict[str, str | bytes], *, is_new: bool
-) -> tuple[list[str], Project]:
-    written = write_project(root) if is_new else []
-    project = load_project(root)
-    folder = _folder(root, name)
+def _written(place: _Place, name: str, files: dict[str, str | bytes]) -> tuple[list[str], Project]:
+    written = write_project(place.root, place.bucket) if place.is_new else []
+    project = load_project(place.root)
+    folder = _folder(place.root, name)
     folder.parent.mkdir(parents=True, exist_ok=True)
     write_folder(folder, files)
     return [*map(str, written), f"{folder}/"], project
@@ -202,9 +233,9 @@ def _holds_files(storage: Storage, folder: str) -> bool:
         return False
 
 
-def _show_written(root: Path, written: list[str], *, is_new: bool) -> None:
+def _show_written(place: _Place, written: list[str]) -> None:
     out().print("\n".join(f"[green]✓[/] {_shown(path)}" for path in written), soft_wrap=True)
-    if is_new and str(root / "requirements.txt") not in written:
+    if place.is_new and str(place.root / "requirements.txt") not in written:
         out().print(
             f"requirements.txt already exists and was not changed; add: {requirement()}", markup=False
         )

@@ -17,6 +17,8 @@ from drawdown.layout import OWN
 from drawdown.spec import Project
 from drawdown.storage import Storage
 from drawdown.storage.put_if_absent import refuse_unsafe
+from drawdown.upkeep.left_uploads import left_uploads
+from drawdown.values.text import counted
 
 _NEEDED_BY = "file ages in `settle`, `policy.future_mtime` and upkeep are wrong by the same amount"
 
@@ -44,6 +46,26 @@ def storage(project: Project) -> Iterator[Check]:
     if written is not None:
         theirs = datetime.fromtimestamp(written.mtime_ms / 1_000, UTC)
         yield clock("storage", theirs, asked, answered, _NEEDED_BY)
+    if there.is_s3:
+        yield from _uploads(project)
+
+
+def _uploads(project: Project) -> Iterator[Check]:
+    """Look for parts of files that a killed run was uploading."""
+    rule = "let the bucket end them: a lifecycle rule with AbortIncompleteMultipartUpload"
+    try:
+        left = left_uploads(project)
+    except SourceError as cause:
+        yield Check("storage", "warn", f"unfinished uploads cannot be listed: {cause.what}", rule)
+        return
+    if left is None:
+        yield Check("storage", "ok", f"unfinished uploads are not looked for with a machine's role: {rule}")
+    elif left:
+        first = left[0]
+        what = (
+            f"{counted(len(left), 'upload')} of killed runs still hold their parts, such as {first.relative}"
+        )
+        yield Check("storage", "warn", f"{what} of {first.started_at:%Y-%m-%d}", "drawdown upkeep --all")
 
 
 def _allow(storage: Storage) -> str:

@@ -16,14 +16,14 @@ class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Bill(_Strict):
+class BilledMachines(_Strict):
     """The machines of the cluster: what `drawdown cost` counts for the executors."""
 
     cores: Annotated[int, Field(ge=0, le=1_000_000)]
     memory_gib: Annotated[float, Field(ge=0, le=10_000_000, allow_inf_nan=False)]
 
 
-class Answer(_Strict):
+class UpAnswer(_Strict):
     """What `up` printed.
 
     Attributes:
@@ -32,11 +32,11 @@ class Answer(_Strict):
     """
 
     master: Master
-    bill: Bill | None = None
+    bill: BilledMachines | None = None
     driver_host: Host | None = None
 
     @classmethod
-    def parse(cls, text: str) -> Answer:
+    def parse(cls, text: str) -> UpAnswer:
         """Read what `up` printed. Raises MachineError ``cluster.bad-answer``."""
         try:
             return cls.model_validate_json(text.strip(), strict=True)
@@ -53,7 +53,7 @@ class Answer(_Strict):
         )
 
     @classmethod
-    def of(cls, recorded: dict[str, Any]) -> Answer:
+    def of(cls, recorded: dict[str, Any]) -> UpAnswer:
         """Return the answer from its record."""
         return cls.model_validate(recorded)
 

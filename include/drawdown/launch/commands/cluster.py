@@ -18,7 +18,7 @@ from drawdown import errors
 from drawdown.errors import DrawdownError, MachineError, SpecError
 from drawdown.jvm.home import machine_root
 from drawdown.jvm.jars import CONNECTORS, jar_paths
-from drawdown.launch.commands.answer import Answer
+from drawdown.launch.commands.answer import UpAnswer
 from drawdown.launch.commands.guard import KEEP, take_down
 from drawdown.launch.commands.reaper import end_overdue
 from drawdown.launch.commands.request import CommandsRequest, Programs, require_programs
@@ -103,7 +103,7 @@ def settings_of(request: CommandsRequest, cluster: StartedCluster) -> Iterator[S
         MachineError: ``jars.missing``.
         SpecError: ``cluster.secret``.
     """
-    project, profile, answer = request.project, request.profile, Answer.of(cluster.answer or {})
+    project, profile, answer = request.project, request.profile, UpAnswer.of(cluster.answer or {})
     driver = answer.driver_host or _address_towards(*answer.address)
     conf = {
         "spark.master": answer.master,

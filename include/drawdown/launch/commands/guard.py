@@ -73,15 +73,24 @@ class ClusterGuard:
         """Return whether the cluster must be taken down: not when its run has done so."""
         ends_at = time.monotonic() + cluster.until.timestamp() - time.time()
         look_at = time.monotonic() + _RECORD_EVERY
-        while not self._must_end() and time.monotonic() < ends_at:
+        while not self._must_end():
+            now = time.monotonic()
+            if self._kept and (now > look_at or now > ends_at):
+                look_at = now + _RECORD_EVERY
+                if self._is_of_another(cluster):
+                    return False
+            if now > ends_at:
+                return True
             time.sleep(_LOOK_EVERY)
-            if self._kept and time.monotonic() > look_at:
-                look_at = time.monotonic() + _RECORD_EVERY
-                # A metastore that is away is no reason to end a cluster.
-                with suppress(DrawdownError):
-                    if self._read() is None:
-                        return False
         return True
+
+    def _is_of_another(self, cluster: StartedCluster) -> bool:
+        """Whether the run has taken it down, or has started one again, which has a guard of its own."""
+        # A metastore that is away is no reason to end a cluster.
+        with suppress(DrawdownError):
+            found = self._read()
+            return found is None or found.until != cluster.until
+        return False
 
     def _must_end(self) -> bool:
         """Whether the starter is gone, or somebody has asked for the end."""

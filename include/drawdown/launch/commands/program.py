@@ -16,7 +16,7 @@ from typing import IO
 
 from drawdown.errors import SpecError
 from drawdown.jvm.spark_home import spark_home
-from drawdown.launch.environment import for_spark
+from drawdown.launch.environment import for_spark, passed_by
 from drawdown.processes.descendants import end_with_parent
 from drawdown.spec import Project
 from drawdown.spec.reading.secrets import holds_a_secret, names_a_secret
@@ -114,7 +114,7 @@ def program(
         SpecError: ``cluster.command``.
     """
     root = project.root.resolve()
-    given = for_spark(os.environ, [*project.passed_environment, *passed])
+    given = for_spark(os.environ, [*passed_by(project), *passed])
     secret = [os.environ.get(each, "") for each in passed]
     secret += [value for key, value in given.items() if names_a_secret(key) or holds_a_secret(value)]
     hidden = sorted({each for each in secret if len(each) >= _SHORTEST_SECRET}, key=len, reverse=True)

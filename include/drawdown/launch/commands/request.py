@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from drawdown.errors import MachineError
-from drawdown.launch.commands.answer import Answer
+from drawdown.launch.commands.answer import UpAnswer
 from drawdown.launch.commands.program import Program, executable, program
 from drawdown.launch.remote_requests.request import name_of
 from drawdown.metastore.records import StartedCluster
@@ -65,7 +65,7 @@ class Programs:
     project: Project
     cluster: StartedCluster
 
-    def up(self, give_up: Callable[[], bool]) -> Answer:
+    def up(self, give_up: Callable[[], bool]) -> UpAnswer:
         """Start the cluster, or find it if it runs already, and return its answer once the master answers.
 
         Raises:
@@ -82,7 +82,7 @@ class Programs:
                 where=f"{profile.up} of cluster {self.cluster.profile}",
                 do="run it by hand with the variables of docs/clusters.md; `down` has been called after it",
             )
-        answer = Answer.parse(said.output)
+        answer = UpAnswer.parse(said.output)
         deadline = time.monotonic() + MASTER_WITHIN
         while not answers(*answer.address, within=5):
             if time.monotonic() > deadline or give_up():

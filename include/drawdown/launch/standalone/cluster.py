@@ -15,7 +15,7 @@ from drawdown.errors import MachineError
 from drawdown.jvm.class_archive import driver_class_path, java_options
 from drawdown.jvm.home import machine_root
 from drawdown.jvm.spark_home import spark_home
-from drawdown.launch.environment import for_spark
+from drawdown.launch.environment import for_spark, passed_by
 from drawdown.launch.settings import ON_THIS_MACHINE, Settings, conf_of
 from drawdown.launch.standalone.cluster_folder import MARK, ClusterFolder, ClusterRecord
 from drawdown.launch.standalone.private_settings import write_private_settings
@@ -199,7 +199,7 @@ def _give_up(project: Project, ask: Ask, held: IO[bytes]) -> None:
 def _environment(project: Project, folder: ClusterFolder, host: str) -> dict[str, str]:
     """Return the environment of supervisor, daemons and executors, with this process's Python modules."""
     return {
-        **for_spark(os.environ, project.passed_environment),
+        **for_spark(os.environ, passed_by(project)),
         MARK: str(folder.path),
         "SPARK_HOME": str(spark_home()),
         "SPARK_LOCAL_IP": host,

@@ -35,7 +35,8 @@ def _line(generation: Generation, file: StagedFile) -> str | None:
     info = next(iter(storage.walk(storage.relative(file.path))), None)
     if info is None or info.size != file.size:
         return None
-    url = quote(file.path) if "://" in file.path else f"file://{quote(file.path)}"
+    scheme, found, rest = file.path.rpartition("://")
+    url = f"{scheme}://{quote(rest)}" if found else f"file://{quote(rest)}"
     values = {
         "path": url,
         "size": file.size,

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def check_names(source: Source) -> None:
-    """Raise a PydanticCustomError for what cannot be held (docs/decisions/0034)."""
+    """Raise a PydanticCustomError for what cannot be held (docs/decisions/0035)."""
     if source.identity != "name":
         raise problem(
             "wrong-value",

@@ -1,4 +1,4 @@
-"""From which name on a source with `order: name` may have new files (docs/decisions/0034).
+"""From which name on a source with `order: name` may have new files (docs/decisions/0035).
 
 The names of its files rise with the time at which they appear. A name counts as passed when a file that is
 younger than its own by more than `names_late` has been read: whatever has a smaller name appeared before the

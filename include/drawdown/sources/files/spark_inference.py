@@ -6,7 +6,6 @@ So a later file with more columns changes nothing, and a query restarts with the
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
@@ -63,9 +62,7 @@ def _kept(generation: Generation, name: str) -> StructType | None:
             )
         return None
     text = storage.read_bytes(file).decode(errors="replace")
-    return parse_ddl(
-        text, f"the inferred schema of source {name} of {pipeline.name}", Path(storage.path(file))
-    )
+    return parse_ddl(text, f"the inferred schema of source {name} of {pipeline.name}", storage.path(file))
 
 
 def _inferred(session: SparkSession, project: Project, pipeline: Pipeline, name: str) -> StructType:

@@ -84,6 +84,11 @@ class ObjectStorage(SpecModel):
         return not self.address.startswith("gs:")
 
     @property
+    def has_key(self) -> bool:
+        """Whether the project says where the key is; else the machine's own is used."""
+        return bool(self.access_key or self.connection or self.google_key_file)
+
+    @property
     def s3_options(self) -> dict[str, str]:
         """Return the options of obstore and delta-rs (the names of Rust's object_store)."""
         options = {
@@ -113,7 +118,7 @@ class ObjectStorage(SpecModel):
     @property
     def hadoop_options(self) -> dict[str, str]:
         """Return the settings of Hadoop's S3A for this bucket alone; with the key in plain text."""
-        if not self.is_s3:
+        if not self.is_s3 or not is_object_storage(self.address):
             return {}
         providers = "org.apache.hadoop.fs.s3a"
         options = {"endpoint.region": self.region, "path.style.access": str(self.path_style).lower()}

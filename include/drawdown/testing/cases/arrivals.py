@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,9 +45,9 @@ class Arrivals:
     project: Project
     case: Case
 
-    @cached_property
-    def _storage(self) -> Storage:
-        return Storage.of(self.project)
+    def _storage(self, name: str) -> Storage:
+        """Return the storage that a source reads."""
+        return Storage.of_source(self.project, self.case.pipeline.sources[name])
 
     def prepare(self) -> None:
         """Create what must exist before the first run: folders, empty tables, topics, static files."""
@@ -58,7 +57,7 @@ class Arrivals:
             elif source.format in ("delta", "table"):
                 self._append([], name, "delta")
             elif not source.static:
-                self._storage.makedirs(fixed_part(source.path or "") or ".")
+                self._storage(name).makedirs(fixed_part(source.path or "") or ".")
         sink = self.case.pipeline.sink
         if sink.topic is not None:
             # Cases share the broker: outputs.py only reads records of this case.
@@ -83,7 +82,7 @@ class Arrivals:
                     self._produce(name, file)
                 elif source.format in _AS_THEY_ARE or file.suffix not in _ROWS:
                     arrived = f"{wave:04d}-{number:04d}-{file.name}"
-                    self._storage.write_atomic(place(source, arrived), file.read_bytes())
+                    self._storage(name).write_atomic(place(source, arrived), file.read_bytes())
                     time.sleep(_TICK_SECONDS)
                 else:
                     self._append([file], name, "delta" if source.format == "table" else source.format)
@@ -93,7 +92,7 @@ class Arrivals:
         from pyspark.sql import functions as F
 
         schema = self._schema(name)
-        path = self._storage.path(str(Path(place(self.case.pipeline.sources[name], "x")).parent))
+        path = self._storage(name).path(str(Path(place(self.case.pipeline.sources[name], "x")).parent))
         frame = self.session.createDataFrame([], schema)
         for file in files:
             given = expected_frame(self.session, file, schema)

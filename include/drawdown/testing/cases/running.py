@@ -91,8 +91,16 @@ def machinery(project: Project, cases: Sequence[Case]) -> Iterator[tuple[SparkSe
 def _own_project(bench: Project, name: str) -> Project:
     folder = Path(bench.storage_root) / name
     (folder / "storage").mkdir(parents=True)
+    # A case brings its own files: no bucket of `storages:` is read.
+    places = {
+        storage: known.model_copy(update={"address": str(folder / "storages" / storage)})
+        for storage, known in bench.storages.items()
+    }
     return dataclasses.replace(
-        bench, storage_root=str(folder / "storage"), metastore_url=f"sqlite:///{folder / 'metastore.db'}"
+        bench,
+        storage_root=str(folder / "storage"),
+        storages=places,
+        metastore_url=f"sqlite:///{folder / 'metastore.db'}",
     )
 
 

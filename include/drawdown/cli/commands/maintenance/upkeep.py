@@ -33,6 +33,7 @@ def upkeep(
     from drawdown.application import exit_code, new_run_id
     from drawdown.application.watcher import Report
     from drawdown.upkeep import tidy_all
+    from drawdown.upkeep.left_uploads import remove_left_uploads
     from drawdown.upkeep.leftovers import tidy_machine
     from drawdown.upkeep.removed_pipelines import removed_pipelines
     from drawdown.workspace import Workspace
@@ -45,6 +46,7 @@ def upkeep(
         removed = removed_pipelines(workspace) if every else []
         overdue = end_overdue(project, workspace.metastore) if every and not dry_run else []
     here = [*tidy_machine(project, dry=dry_run), *reap(project, dry=dry_run), *overdue] if every else []
+    here += remove_left_uploads(project, dry=dry_run) if every else []
     if as_json:
         left = [asdict(each) for each in removed]
         print_json({"pipelines": [_values(each) for each in found], "machine": here, "removed": left})
