@@ -130,7 +130,7 @@ def test_of_a_million_objects_a_few_requests_find_the_new_one(
         for day in range(DAYS)
         for number in range(MILLION // DAYS)
     ]
-    times = [start + number for number in range(MILLION)]
+    times = [start + number // (MILLION // DAYS) for number in range(MILLION)]
     bucket.place(keys, times, b'{"id": 1}\n')
     bucket.pretend_read("many", keys, times)
 

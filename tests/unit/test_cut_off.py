@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from py4j.java_gateway import GatewayParameters, JavaGateway
 
@@ -31,3 +33,16 @@ def test_a_refused_connection_to_the_jvm_is_not_called_a_bug() -> None:
 def test_another_refused_connection_and_another_exception_stay_what_they_are() -> None:
     assert not is_cut_off(ConnectionRefusedError(111, "Connection refused"))
     assert _unforeseen(KeyError("missing")).id == "cli.unexpected"
+
+
+def test_users_code_below_py4js_frames_is_not_the_connection() -> None:
+    """Spark calls a function back below Py4J's frames, and it may meet a refusal of its own."""
+    names: dict[str, Any] = {}
+    for file, text in (
+        ("/site/users/sink.py", "def ask(): raise ConnectionRefusedError"),
+        ("/site-packages/py4j/java_gateway.py", "def call(): ask()"),
+    ):
+        exec(compile(text, file, "exec"), names)
+    with pytest.raises(ConnectionRefusedError) as caught:
+        names["call"]()
+    assert not is_cut_off(caught.value)

@@ -35,4 +35,7 @@ def _with_causes(cause: BaseException | None) -> Iterator[BaseException]:
 
 
 def _is_of_py4j(cause: BaseException) -> bool:
-    return any("/py4j/" in frame.filename for frame in traceback.extract_tb(cause.__traceback__))
+    """Whether Py4J itself raised it: users' code that Spark calls back runs below Py4J's frames, too."""
+    files = [frame.filename for frame in traceback.extract_tb(cause.__traceback__)]
+    raised_in = [file for file in files if not file.endswith("/socket.py")][-1:]
+    return any("/py4j/" in file for file in raised_in)
