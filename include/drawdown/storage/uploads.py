@@ -51,8 +51,8 @@ class Uploads:
             behind = _text(page, "NextKeyMarker")
             if _text(page, "IsTruncated") != "true" or not behind:
                 return
-            # versitygw refuses the `upload-id-marker` that it gave. Without it, further uploads of the last key
-            # are left out: the next upkeep finds them.
+            # versitygw refuses the `upload-id-marker` that it gave. Without it, further uploads of the last
+            # key are left out: the next upkeep finds them.
             query |= {"key-marker": behind}
 
     def abort(self, upload: Upload) -> None:
