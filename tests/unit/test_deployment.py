@@ -21,6 +21,7 @@ from dev.airflow.environment import airflow_environment
 from drawdown.jvm.jars import BROKER, read_lock
 from drawdown.jvm.spark_home import spark_home
 from tests.support.compose import FILE, ROOT, example, resolved, unresolved, variables_of
+from tests.support.image import Image
 
 SCHEMA = ROOT / "tests" / "fixtures" / "compose_spec" / "compose-spec.json"
 SERVICES: dict[str, dict[str, Any]] = unresolved()["services"]
@@ -298,6 +299,18 @@ def test_the_base_is_the_only_argument_of_the_build() -> None:
     """An argument stays in the image's history; a secret does not."""
     assert re.findall(r"^ARG (\w+)", DOCKERFILE, re.MULTILINE) == ["BASE"]
     assert set(re.findall(r"--mount=type=(\w+)", DOCKERFILE)) == {"secret"}
+
+
+def test_whoever_is_not_root_reads_why_the_image_is_not_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with (
+        pytest.raises(pytest.skip.Exception, match="an image is built as root"),
+        Image(tmp_path / "built", {}),
+    ):
+        pass
+    assert not (tmp_path / "built").exists()
 
 
 def test_folders_under_volumes_belong_to_the_user_of_the_image() -> None:
