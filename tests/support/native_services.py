@@ -52,7 +52,7 @@ class Native:
         return subprocess.run(
             self._command(name, self._services[name]["command"]),
             env=self.environment(name),
-            cwd=self._folder,
+            cwd=ROOT,  # the image's WORKDIR
             capture_output=True,
             text=True,
             check=False,
