@@ -101,7 +101,6 @@ REFUSALS = {
     "landing is secret": (ACCESS_DENIED, "GET", "*/landing/*.csv", DENIED, "Access Denied"),
     "key ends at the checkpoint": (EXPIRED_TOKEN, "PUT", "*/offsets/1", DENIED, "expired"),
     "throttled for good": (SLOW_DOWN, "PUT", "*/offsets/1", UNREACHABLE, "reduce your request rate"),
-    "answer of the commit is lost": (LoseAnswer(), "PUT", "*/tables/*_delta_log/*1.json", UNREACHABLE, "PUT"),
     "reset for good": (Reset(10), "PUT", "*/tables/*.parquet", UNREACHABLE, ""),
 }
 
