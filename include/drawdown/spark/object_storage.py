@@ -36,6 +36,8 @@ _S3A = {
     # The library's default waits for a server that does not answer for ten minutes and more.
     "fs.s3a.attempts.maximum": "5",
     "fs.s3a.retry.limit": "5",
+    # By default twenty times, and each pause is twice the one before: days for a bucket that throttles.
+    "fs.s3a.retry.throttle.limit": "6",
     "fs.s3a.connection.establish.timeout": "5s",
     "fs.s3a.connection.timeout": "30s",
 }
