@@ -23,6 +23,9 @@ _OWN_CLASSES = {
 }
 """For applications whose processes all have the jar of Drawdown's own classes."""
 
+_PLAIN = {"fs.s3a.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
+"""For the others. It is Hadoop's default, and has to be set: to unset a key forgets its default, too."""
+
 _S3A = {
     # For a bucket without a key: wherever Amazon's own programs look. Hadoop's default knows no pod's token.
     "fs.s3a.aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
@@ -49,9 +52,9 @@ def reach_buckets(session: SparkSession, project: Project) -> None:
     A session may serve one project after another: for one on a disk, checkpoints are Spark's own again.
     """
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
-    conf: dict[str, str] = {}
+    conf = {**_PLAIN}
     if project.uses_object_storage:
-        conf = _S3A | (_OWN_CLASSES if has_own_classes(session) else {})
+        conf |= _S3A | (_OWN_CLASSES if has_own_classes(session) else {})
     for each in project.storages.values():
         conf |= each.hadoop_options
     if is_object_storage(project.storage_root):
