@@ -88,7 +88,9 @@ def test_every_figure_is_a_metric_and_zeros_are_said(fleet: FleetRecords) -> Non
     assert found["drawdown_run_seconds", f"phase=query,{fine}"] == 1.5
     assert found["drawdown_freshness_promise_seconds", fine] == 3600
     assert found["drawdown_freshness_age_seconds", fine] < 60
-    assert found["drawdown_last_published_seconds", fine] == pytest.approx(datetime.now(UTC).timestamp(), abs=60)
+    assert found["drawdown_last_published_seconds", fine] == pytest.approx(
+        datetime.now(UTC).timestamp(), abs=60
+    )
     assert found["drawdown_backlog", f"{kept},source=events,unit=offsets"] == 7
     assert found["drawdown_oldest_unread_seconds", f"{kept},source=events"] == pytest.approx(600, abs=30)
     assert 4_900 < found["drawdown_retention_headroom_seconds", f"{kept},source=events"] <= 5_000
@@ -113,7 +115,14 @@ def test_an_empty_token_is_none(project: Project, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize(
     ("token", "scheme"),
-    [(None, ""), ("", "Bearer"), (TOKEN[:-1], "Bearer"), (f"{TOKEN}x", "Bearer"), (TOKEN, "Basic"), ("\u00e9", "Bearer")],
+    [
+        (None, ""),
+        ("", "Bearer"),
+        (TOKEN[:-1], "Bearer"),
+        (f"{TOKEN}x", "Bearer"),
+        (TOKEN, "Basic"),
+        ("\u00e9", "Bearer"),
+    ],
 )
 def test_whoever_has_not_the_token_learns_nothing(
     fleet: FleetRecords, token: str | None, scheme: str
@@ -167,7 +176,10 @@ def _series(name: str, value: str, **labels: str) -> dict[str, str]:
 
 FIRES = {
     "DrawdownFailing": ([_series("drawdown_state", "1x200", state="failed")], "p fails"),
-    "DrawdownHeld": ([_series("drawdown_held_slices", "2x200")], "p holds back 2 slices: release or discard them"),
+    "DrawdownHeld": (
+        [_series("drawdown_held_slices", "2x200")],
+        "p holds back 2 slices: release or discard them",
+    ),
     "DrawdownStale": (
         [
             _series("drawdown_freshness_age_seconds", "7200x200"),
@@ -183,12 +195,18 @@ FIRES = {
         [_series("drawdown_retention_headroom_seconds", "3600x200", source="s")],
         "The broker may delete unread records of s of p in 1h 0m 0s",
     ),
-    "DrawdownRebuildWaiting": ([_series("drawdown_rebuild_waiting", "1x200")], "The rebuild of p waits for a decision"),
+    "DrawdownRebuildWaiting": (
+        [_series("drawdown_rebuild_waiting", "1x200")],
+        "The rebuild of p waits for a decision",
+    ),
     "DrawdownQuarantineGrowing": (
         [_series("drawdown_rows_total", "0+1x200", kind="quarantined")],
         "p set aside about 60 rows within an hour",
     ),
-    "DrawdownLateRows": ([_series("drawdown_late_rows_total", "0+1x200")], "p read about 60 late rows within an hour"),
+    "DrawdownLateRows": (
+        [_series("drawdown_late_rows_total", "0+1x200")],
+        "p read about 60 late rows within an hour",
+    ),
     "DrawdownFiguresAreOld": (
         [_series("drawdown_figures_recorded_seconds", "0x200")],
         "Nothing was recorded about p for 2h 0m 0s: does drawdown__freshness run?",
@@ -211,7 +229,11 @@ QUIET = [
 
 @pytest.mark.capability("SEE-12")
 def test_each_shipped_rule_fires_when_it_should_and_is_quiet_otherwise(tmp_path: Path) -> None:
-    rules = {rule["alert"]: rule for group in yaml.safe_load(RULES.read_text())["groups"] for rule in group["rules"]}
+    rules = {
+        rule["alert"]: rule
+        for group in yaml.safe_load(RULES.read_text())["groups"]
+        for rule in group["rules"]
+    }
     assert rules.keys() == FIRES.keys()
     tests = []
     for alert, (series, summary) in FIRES.items():

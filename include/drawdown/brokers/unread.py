@@ -41,6 +41,8 @@ def first_unread(
             "isolation.level": isolation,
             "fetch.message.max.bytes": _SMALL,
             "queued.min.messages": 1,
+            # Else a second passes before the next partitions are asked.
+            "fetch.queue.backoff.ms": 5,
             "fetch.wait.max.ms": 100,
         }
     )
@@ -73,8 +75,8 @@ def retention_ms(broker: Broker, topics: Iterable[str], seconds: float = SECONDS
     found: dict[str, int] = {}
     if not asked:
         return found
-    answers = AdminClient(client_config(broker)).describe_configs(asked, request_timeout=seconds)
-    for resource, answer in answers.items():
+    client = AdminClient(client_config(broker))  # answers come only as long as it lives
+    for resource, answer in client.describe_configs(asked, request_timeout=seconds).items():
         with suppress(KafkaException):
             settings: dict[str, Any] = answer.result(seconds)
             limit = int(settings["retention.ms"].value)
