@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from drawdown.airflow.tasks.figures import AlertsOperator, FiguresOperator
-from drawdown.airflow.tasks.task_failures import TaskFailed
+from drawdown.airflow.tasks.task_failures import WorthRetrying
 from drawdown.errors import SpecError
 from drawdown.metastore.records import Counts
 from drawdown.spec import load_pipeline, load_project
@@ -53,7 +53,7 @@ def schedule(fleet: FleetRecords) -> None:
     """What the DAG `drawdown__freshness` does on its schedule."""
     context: Any = {}
     FiguresOperator(task_id="figures", project_root=str(fleet.root)).execute(context)
-    AlertsOperator(task_id="alerts", project_root=str(fleet.root)).execute(context)
+    AlertsOperator(task_id="alerts", project_root=str(fleet.root)).tell()
 
 
 def failed(fleet: FleetRecords, name: str, what: str = "no such column") -> None:
@@ -166,7 +166,7 @@ def test_a_target_that_is_down_is_told_by_the_next_schedule_and_keeps_nobody_els
     fleet.pipeline("orders", "alerts: {to: [hook, mail]}\n")
     failed(fleet, "orders")
     hook.status = 500
-    with pytest.raises(TaskFailed) as down:
+    with pytest.raises(WorthRetrying) as down:
         schedule(fleet)
     assert "alerts.undelivered: the alert target hook did not take a message" in str(down.value)
     assert len(mail.mails) == 1
@@ -183,7 +183,7 @@ def test_what_began_and_ended_while_its_target_hung_is_not_lost(fleet: FleetReco
     failed(fleet, "orders")
     hook.hangs.set()
     began = time.monotonic()
-    with pytest.raises(TaskFailed):
+    with pytest.raises(WorthRetrying):
         schedule(fleet)
     assert time.monotonic() - began < 20
     went_well(fleet, "orders")
@@ -239,7 +239,7 @@ def test_an_address_that_is_none_is_named_by_its_target_alone(
     monkeypatch.setenv("HOOK", address)
     fleet.pipeline("orders")
     failed(fleet, "orders")
-    with pytest.raises(TaskFailed) as refused:
+    with pytest.raises(WorthRetrying) as refused:
         schedule(fleet)
     assert "alerts.address: the alert target hook has no address" in str(refused.value)
     assert not address or address not in str(refused.value)
@@ -252,7 +252,7 @@ def test_the_address_may_be_the_password_of_an_airflow_connection(
     path.write_text(path.read_text().replace('hook: {url: "${HOOK}"}', "hook: {connection: team_hook}"))
     fleet.pipeline("orders")
     failed(fleet, "orders")
-    with pytest.raises(TaskFailed) as refused:
+    with pytest.raises(WorthRetrying) as refused:
         schedule(fleet)
     assert "airflow.no-connection" in str(refused.value)
     monkeypatch.setenv(
@@ -268,7 +268,7 @@ def test_without_the_library_the_error_says_how_to_get_it(
     fleet.pipeline("orders")
     failed(fleet, "orders")
     monkeypatch.setitem(__import__("sys").modules, "apprise", None)
-    with pytest.raises(TaskFailed) as refused:
+    with pytest.raises(WorthRetrying) as refused:
         schedule(fleet)
     assert "alerts.no-library" in str(refused.value)
     assert "pip install 'drawdown[alerts]'" in str(refused.value)

@@ -19,7 +19,7 @@ from drawdown.metastore.records import Counts, Run
 from drawdown.metastore.state_rows import state_rows
 from drawdown.observe.figures import Figures, Held, LastRun, RunBar, Waiting, WaitingRebuild, look
 from drawdown.sources.findings import backlog_size
-from drawdown.spec import Pipeline, load_pipeline
+from drawdown.spec import Pipeline
 from drawdown.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -72,7 +72,7 @@ def _record(workspace: Workspace, name: str) -> None:
         held=_held(found),
         rebuild=_rebuild(workspace, name),
         rows_per_second=_speed(found.runs),
-        **_of_spec(workspace, name, before),
+        **_of_spec(found, before),
         **_event_times(workspace, found),
         **_backlog(workspace, found),
         **_sums(workspace, found, before),
@@ -80,11 +80,10 @@ def _record(workspace: Workspace, name: str) -> None:
     workspace.metastore.figures.record(name, figures.model_dump(mode="json"))
 
 
-def _of_spec(workspace: Workspace, name: str, before: Figures | None) -> dict[str, Any]:
+def _of_spec(found: Standing, before: Figures | None) -> dict[str, Any]:
     """What the spec says; of a spec that cannot be read, what it said before."""
-    try:
-        spec: Pipeline = load_pipeline(workspace.project, name)
-    except DrawdownError:
+    spec, name = found.spec, found.pipeline
+    if not isinstance(spec, Pipeline):
         known = before.model_dump(include={"dag_id", "group", "owner", "tags"}) if before is not None else {}
         return {"dag_id": name, **known}
     return {

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
+from airflow.sdk.exceptions import AirflowFailException
 
 from drawdown.airflow.links import dag_page
 from drawdown.airflow.logins import password_of
@@ -47,7 +48,10 @@ class FiguresOperator(BaseOperator):
 
 
 class AlertsOperator(BaseOperator):
-    """Tells the targets of `alert_targets:` what has changed; fails while one of them cannot be reached."""
+    """Tells the targets of `alert_targets:` what has changed; fails while one of them cannot be reached.
+
+    It runs whatever became of `record-figures`, and fails with it: Airflow judges a run by its last tasks.
+    """
 
     def __init__(self, *, project_root: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -55,6 +59,14 @@ class AlertsOperator(BaseOperator):
 
     @plainly
     def execute(self, context: Context) -> None:
+        self.tell()
+        ti = context["ti"]
+        states = ti.get_task_states(ti.dag_id, task_ids=[RECORD], run_ids=[ti.run_id])
+        if "failed" in states.get(ti.run_id, {}).values():
+            raise AirflowFailException(f"{RECORD} failed: what was sent is what was recorded before")
+
+    def tell(self) -> None:
+        """Send what is due. Raises WorthRetrying."""
         from drawdown.observe.alerts.announce import announce
         from drawdown.observe.alerts.changes import note_changes
 
