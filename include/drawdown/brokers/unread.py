@@ -52,8 +52,11 @@ def first_unread(
         consumer.assign([TopicPartition(*where, offset) for where, offset in starts.items()])
         while len(found) < len(starts) and (left := deadline - time.monotonic()) > 0:
             for message in consumer.consume(len(starts), timeout=min(left, 0.2)):
-                where = (message.topic(), message.partition())
-                if message.error() is not None or where in found:
+                topic, partition = message.topic(), message.partition()
+                if message.error() is not None or topic is None or partition is None:
+                    continue
+                where = (topic, partition)
+                if where in found:
                     continue
                 kind, at_ms = message.timestamp()
                 found[where] = at_ms if kind != TIMESTAMP_NOT_AVAILABLE else -1
@@ -69,7 +72,11 @@ def retention_ms(broker: Broker, topics: Iterable[str], seconds: float = SECONDS
     Topics without a limit are left out, and those whose settings this login may not read.
     """
     from confluent_kafka import KafkaException
-    from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
+    from confluent_kafka.admin import (  # type: ignore[attr-defined]
+        AdminClient,
+        ConfigResource,
+        ResourceType,
+    )
 
     asked = [ConfigResource(ResourceType.TOPIC, topic) for topic in topics]
     found: dict[str, int] = {}
