@@ -1,4 +1,4 @@
-"""Install what only tests need: PostgreSQL, a browser, Prometheus, Airflow's optional providers, and an S3 server."""
+"""Install what only tests need: PostgreSQL, a browser, Prometheus, providers of Airflow, and an S3 server."""
 
 from __future__ import annotations
 

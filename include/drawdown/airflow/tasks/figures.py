@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from drawdown.metastore.records import Announcement
     from drawdown.observe.alerts.announce import Link
-    from drawdown.observe.alerts.targets import Target
+    from drawdown.observe.alerts.receivers import AlertReceiver
 
 RECORD = "record-figures"
 SEND = "send-alerts"
@@ -85,13 +85,13 @@ class AlertsOperator(BaseOperator):
             raise WorthRetrying("\n".join(str(error) for error in errors))
 
 
-def _target(project: Project, name: str) -> Target | DrawdownError:
-    from drawdown.observe.alerts.targets import Target
+def _target(project: Project, name: str) -> AlertReceiver | DrawdownError:
+    from drawdown.observe.alerts.receivers import AlertReceiver
 
     entry = project.alert_targets[name]
     try:
         place = f"alert_targets.{name}"
-        return Target(name, password_of(place, entry.connection) if entry.connection else entry.url)
+        return AlertReceiver(name, password_of(place, entry.connection) if entry.connection else entry.url)
     except DrawdownError as error:
         return error
 

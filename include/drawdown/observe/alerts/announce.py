@@ -9,7 +9,7 @@ from itertools import groupby
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Announcement
-from drawdown.observe.alerts.targets import Target
+from drawdown.observe.alerts.receivers import AlertReceiver
 from drawdown.values.text import counted, utc
 
 SINGLE = 10
@@ -28,7 +28,7 @@ class Told:
 
 
 def announce(
-    metastore: Metastore, due: Iterable[Announcement], targets: Mapping[str, Target], link: Link
+    metastore: Metastore, due: Iterable[Announcement], targets: Mapping[str, AlertReceiver], link: Link
 ) -> Told:
     """Tell each target what is due; one that is down does not keep the others from hearing."""
     told = Told()
@@ -47,7 +47,7 @@ def _messages(due: Sequence[Announcement]) -> list[list[Announcement]]:
     return [[each] for each in due] if len(due) <= SINGLE else [list(due)]
 
 
-def _tell(metastore: Metastore, target: Target, part: Sequence[Announcement], link: Link) -> None:
+def _tell(metastore: Metastore, target: AlertReceiver, part: Sequence[Announcement], link: Link) -> None:
     ended = [each for each in part if each.ended_at is not None]
     title = _title(part[0]) if len(part) == 1 else f"Drawdown: {counted(len(part), 'change')} of state"
     text = "\n".join(_text(each, link(each)) for each in part)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from datetime import datetime, timedelta
 
-from drawdown.observe.figures import Seen, Waiting
+from drawdown.observe.figures import Seen, SourceBacklog
 from drawdown.observe.metrics import headroom
 from drawdown.spec.alerts import ALERTS, Alert, Alerts
 from drawdown.values.text import counted, lasting, utc
@@ -58,7 +58,7 @@ def _stale(seen: Seen, settings: Alerts) -> str | None:
     return f"{seen.pipeline} has published nothing for {_rounded(seen.age)}; `freshness:` is {promise}"
 
 
-def _waiting_since(seen: Seen) -> Iterator[tuple[datetime, Waiting]]:
+def _waiting_since(seen: Seen) -> Iterator[tuple[datetime, SourceBacklog]]:
     """The sources where something waits, with the time since when it does at least."""
     for each in seen.figures.backlog:
         since = each.oldest or seen.figures.backlog_at

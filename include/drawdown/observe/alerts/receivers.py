@@ -18,7 +18,7 @@ _TALKATIVE = ("apprise", "urllib3", "requests")
 """Loggers that may show a part of an address."""
 
 
-class Target:
+class AlertReceiver:
     """One entry of `alert_targets:`, with its address."""
 
     def __init__(self, name: str, url: SecretStr | None) -> None:
