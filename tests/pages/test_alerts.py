@@ -146,7 +146,7 @@ def test_each_state_has_its_sentence_and_its_page(fleet: FleetRecords, hook: Web
 
 def test_a_pipeline_says_of_what_and_to_whom(fleet: FleetRecords, hook: Webhook, mail: MailServer) -> None:
     fleet.pipeline("orders", "alerts: {to: [mail]}\n")
-    fleet.pipeline("clicks", "alerts: {on: [held]}\n")
+    fleet.pipeline("clicks", "alerts: {when: [held]}\n")
     fleet.pipeline("quiet", "alerts: {to: []}\n")
     for name in ("orders", "clicks", "quiet"):
         failed(fleet, name, "lost\r\nBcc: everybody@example.org")
@@ -226,7 +226,7 @@ def test_of_a_pipeline_or_target_that_is_gone_nobody_hears_again(fleet: FleetRec
     failed(fleet, "orders")
     schedule(fleet)
     spec = fleet.root / "include/pipelines/orders/pipeline.yaml"
-    spec.write_text(spec.read_text() + "alerts: {on: [held]}\n")
+    spec.write_text(spec.read_text() + "alerts: {when: [held]}\n")
     schedule(fleet)
     assert fleet.metastore.announcements.read() == []
     assert len(hook.said) == 1, "nobody asked for it any more, so its end is not told"

@@ -13,7 +13,7 @@ from drawdown.values.model import Name, SpecModel
 Alert = Literal["failing", "held", "stale", "lagging", "retention", "rebuild", "quarantine"]
 ALERTS: tuple[Alert, ...] = get_args(Alert)
 
-_On = Annotated[list[Alert], Field(max_length=len(ALERTS))]
+_When = Annotated[list[Alert], Field(max_length=len(ALERTS))]
 _To = Annotated[list[Name], Field(max_length=100)]
 _Rows = Annotated[int, Field(ge=1)]
 
@@ -21,7 +21,7 @@ _Rows = Annotated[int, Field(ge=1)]
 class OwnAlerts(SpecModel):
     """``alerts:`` of a pipeline: its keys override the project's."""
 
-    on: _On | None = None
+    when: _When | None = None
     to: _To | None = None
     lagging_after: PositiveDuration | None = None
     retention_left: PositiveDuration | None = None
@@ -36,7 +36,7 @@ class Alerts(SpecModel):
     ``quarantined_rows``: how many rows a run may not set aside.
     """
 
-    on: _On = Field(default_factory=lambda: list(ALERTS))
+    when: _When = Field(default_factory=lambda: list(ALERTS))
     to: _To | None = None
     lagging_after: PositiveDuration | None = None
     retention_left: PositiveDuration = Duration.parse("6 hours")

@@ -64,7 +64,7 @@ def _changes(
     changes, wanted_keys = Changes(), set[Key]()
     for seen in all_seen:
         settings, targets = wanted(seen.pipeline)
-        wanted_keys |= {(seen.pipeline, alert, target) for alert in settings.on for target in targets}
+        wanted_keys |= {(seen.pipeline, alert, target) for alert in settings.when for target in targets}
         for alert, sentence in alerts_now(seen, settings).items():
             for target in targets:
                 changed = _changed(seen, alert, sentence, target, known.get((seen.pipeline, alert, target)))

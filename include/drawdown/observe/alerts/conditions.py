@@ -22,7 +22,7 @@ def alerts_now(seen: Seen, settings: Alerts) -> dict[Alert, str | None]:
     An alert that cannot be judged now is left out. While a run goes on nobody knows whether the failure of
     the run before is over.
     """
-    said = {alert: _ASKED[alert](seen, settings) for alert in ALERTS if alert in settings.on}
+    said = {alert: _ASKED[alert](seen, settings) for alert in ALERTS if alert in settings.when}
     return {alert: _short(text) for alert, text in said.items() if text != _NOBODY_KNOWS}
 
 
