@@ -1,9 +1,10 @@
 """A program: execute the real operators of a project's DAGs against services of this machine.
 
-    python -m tests.support.provider_runs SERVICE PROVIDERS PROJECT
+    python -m tests.support.provider_runs SERVICE PROVIDERS PROJECT [SERVER]
 
 Runs apart from the tests, because the providers are in a folder of their own. SERVICE is a module
-tests.support.cloud_SERVICE with `scenarios(dags)`. Standard output: a JSON object, scenario -> what happened.
+tests.support.cloud_SERVICE with `scenarios(dags)`, or `scenarios(dags, server)` with the address of a server.
+Standard output: a JSON object, scenario -> what happened.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from typing import Any
 RUN = "manual__2024-05-01"
 
 
-def main(service: str, providers: str, root: Path) -> dict[str, Any]:
+def main(service: str, providers: str, root: Path, *server: str) -> dict[str, Any]:
     sys.path.append(providers)
     module = import_module(f"tests.support.cloud_{service}")
     from airflow.dag_processing.dagbag import DagBag
 
     bag = DagBag(dag_folder=root / "dags", bundle_path=root / "dags")
     assert not bag.import_errors, bag.import_errors
-    return dict(module.scenarios(bag.dags))
+    return dict(module.scenarios(bag.dags, *server))
 
 
 def context(task: Any, pushed: dict[str, Any], run: str = RUN) -> Any:
@@ -63,6 +64,6 @@ def outcome(work: Callable[[], Any]) -> str:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]))), flush=True)
+    print(json.dumps(main(sys.argv[1], sys.argv[2], Path(sys.argv[3]), *sys.argv[4:])), flush=True)
     # Clients of gRPC leave threads.
     os._exit(0)

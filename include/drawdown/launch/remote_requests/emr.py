@@ -21,6 +21,11 @@ def job_flow(order: JobRequest, profile: EmrCluster) -> dict[str, Any]:
                 for role, count in groups
             ],
         },
+        # Not joined by `joined`, which takes one of two lists.
+        "Tags": [
+            *profile.job_flow.get("Tags", ()),
+            *({"Key": key, "Value": value} for key, value in order.tags.items()),
+        ],
         "AutoTerminationPolicy": {"IdleTimeout": int(profile.idle.delta.total_seconds())},
     }
     return joined(profile.job_flow, ours)
