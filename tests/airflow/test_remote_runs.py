@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from dev.test_programs import PROVIDERS
-from drawdown.cli.doctor.remote_clusters import remote_clusters
+from drawdown.cli.doctor.remote_leftovers import remote_clusters
 from drawdown.launch.remote_requests.request import deadline_of
 from drawdown.metastore import Metastore
 from drawdown.spec import load_project
@@ -110,7 +110,7 @@ def test_an_emr_task_fails_with_the_services_reason(of_aws: Any) -> None:
 @pytest.mark.capability("HOST-12")
 def test_an_emr_step_that_is_no_longer_waited_for_is_cancelled(of_aws: Any) -> None:
     assert "max attempts" in of_aws["wait_times_out"]["job"]
-    assert of_aws["throttled_while_waiting"]["job"] == "success"
+    assert of_aws["throttled_while_waiting"]["kill"] == "success"
     for name in ("wait_times_out", "throttled_while_waiting"):
         assert "CancelSteps" in of_aws[name]["calls"], name
 
@@ -144,6 +144,7 @@ def test_no_job_run_of_emr_serverless_outlives_its_task(of_aws: Any) -> None:
     assert runs["runs"]["job"] == runs["tried_again"]["second"] == "success"
     assert "ExitCode: 1" in runs["fails"]["job"]
     assert "maximumCapacity" in runs["no_capacity"]["job"]
+    assert runs["killed"]["kill"] == "success"
     assert "maximum vCPUs" in runs["quota"]["job"]
     for run in (run for each in runs.values() for run in each["runs"]):
         assert run["tags"]["drawdown-run"].startswith("drawdown-emr-serverless-")
@@ -160,6 +161,7 @@ def test_doctor_finds_the_cluster_that_a_dead_machine_has_left(
     environment = {**AWS, "AWS_ENDPOINT_URL": s3.endpoint, "PYTHONPATH": f"{ROOT / 'include'}:{PROVIDERS}"}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "path", [*sys.path, str(PROVIDERS)])
     found = [check for check in remote_clusters(project) if "EMR cluster" in check.what]
     left = of_aws["left_behind"]["id"]
     assert [check.do for check in found] == [

@@ -60,12 +60,13 @@ class Tasks:
         self.up._job_flow_id, self.up._run_name = None, ""
         self.job.waiter_delay, self.job.waiter_max_attempts = 1, 3
         self.pushed: dict[str, Any] = {}
-        self.run = run
+        self.run, self.tries = run, 0
         self.id: str | None = None
 
     def goes_up(self) -> str:
         def work() -> None:
-            self.id = self.up.execute(context(self.up, self.pushed, self.run))
+            self.tries += 1
+            self.id = self.up.execute(context(self.up, self.pushed, self.run, self.tries))
 
         return outcome(work)
 
@@ -140,19 +141,19 @@ def killed_by_a_signal(tasks: Tasks, api: RecordedApi) -> dict[str, str]:
 
 
 def out_of_time(tasks: Tasks, api: RecordedApi) -> dict[str, str]:
-    """The provider waits for ever while it is throttled: Airflow's time limit ends the task, as its runner does."""
+    """The provider waits for ever while it is throttled; Airflow's runner ends the task in this way."""
     from airflow.sdk.exceptions import AirflowTaskTimeout
     from airflow.sdk.execution_time.timeout import TimeoutPosix
 
     up = tasks.goes_up()
     api.answers |= {"DescribeStep": [THROTTLED], "CancelSteps": [NONE_CANCELLED]}
-    job = ""
+    kill = ""
     try:
         with TimeoutPosix(4):
             tasks.works()
     except AirflowTaskTimeout:
-        job = outcome(tasks.job.on_kill)
-    return {"up": up, "job": job, "down": tasks.goes_down()}
+        kill = outcome(tasks.job.on_kill)
+    return {"up": up, "kill": kill, "down": tasks.goes_down()}
 
 
 def down_again(tasks: Tasks, api: RecordedApi) -> dict[str, str]:

@@ -32,7 +32,7 @@ def main(service: str, providers: str, root: Path, *server: str) -> dict[str, An
     return dict(module.scenarios(bag.dags, *server))
 
 
-def context(task: Any, pushed: dict[str, Any], run: str = RUN) -> Any:
+def context(task: Any, pushed: dict[str, Any], run: str = RUN, tries: int = 1) -> Any:
     """What a task of Airflow is given, as far as these look at it."""
     day = [datetime(2024, 5, day, tzinfo=UTC) for day in (1, 2)]
 
@@ -43,7 +43,7 @@ def context(task: Any, pushed: dict[str, Any], run: str = RUN) -> Any:
         pushed[key] = value
 
     ti = SimpleNamespace(
-        dag_id=task.dag_id, run_id=run, task_id=task.task_id, try_number=1, map_index=-1,
+        dag_id=task.dag_id, run_id=run, task_id=task.task_id, try_number=tries, map_index=-1,
         xcom_push=push, xcom_pull=pull, task=task, hostname="here", logical_date=day[0],
         get_template_context=lambda: {}, is_eager_start_from_trigger=False,
     )  # fmt: skip

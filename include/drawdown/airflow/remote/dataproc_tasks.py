@@ -43,9 +43,7 @@ def tasks(work: JobSpec, profile: DataprocCluster, about: dict[str, Any]) -> Job
         **{**about, "task_id": UP, **LAST},
     )
     run = SubmitOperator(work=work, job={}, **service, **about)
-    down = DeleteOperator(
-        work=work, task_id=DOWN, cluster_name="", dag=about["dag"], **service, **DOWN_AGAIN
-    )
+    down = DeleteOperator(work=work, task_id=DOWN, cluster_name="", dag=about["dag"], **service, **DOWN_AGAIN)
     return JobTasks(run, up, down)
 
 

@@ -6,20 +6,24 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.amazon.aws.operators.emr import EmrServerlessStartJobOperator
+from airflow.sdk.exceptions import AirflowFailException
 from botocore.exceptions import ParamValidationError
 
 from drawdown.airflow.links import RunRecordLink
 from drawdown.airflow.remote.remote_job import DELAY, JobSpec, as_failures, ends
 from drawdown.airflow.tasks.cluster import JobTasks
 from drawdown.airflow.tasks.task_failures import WorthRetrying
-from drawdown.launch.remote_requests.emr_serverless import about_run, configuration_overrides, job_driver
+from drawdown.launch.remote_requests.emr_serverless import (
+    LIVE,
+    about_run,
+    configuration_overrides,
+    job_driver,
+)
 from drawdown.spec import EmrServerlessCluster
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-LIVE = ["SUBMITTED", "QUEUED", "PENDING", "SCHEDULED", "RUNNING"]
-"""States of a job run that nobody has ended yet."""
 _ENDED = ("FAILED", "CANCELLED")
 
 
@@ -55,10 +59,13 @@ class JobRunOperator(EmrServerlessStartJobOperator):
     def execute(self, context: Context, event: dict[str, Any] | None = None) -> Any:
         order = self.work.order(context)
         self.name, self.job_driver, self.config = order.name, job_driver(order), about_run(order)
-        self._cancel_all()  # What an earlier try has left.
+        if context["ti"].try_number > 1:
+            self._cancel_all()  # What an earlier try has left.
         try:
             with as_failures(ParamValidationError):
                 return super().execute(context, event)
+        except AirflowFailException:
+            raise  # Nothing was sent.
         except Exception as error:
             run = (getattr(error, "last_response", None) or {}).get("jobRun", {})
             # The stock operator cancels only when the time is over, not when it could not ask any more.

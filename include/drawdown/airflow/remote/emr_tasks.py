@@ -12,6 +12,7 @@ from airflow.providers.amazon.aws.operators.emr import (
     EmrCreateJobFlowOperator,
     EmrTerminateJobFlowOperator,
 )
+from airflow.sdk.exceptions import AirflowFailException
 from botocore.exceptions import ParamValidationError
 
 from drawdown.airflow.links import RunRecordLink
@@ -20,7 +21,7 @@ from drawdown.airflow.tasks.cluster import DOWN, LAST, UP, JobTasks
 from drawdown.airflow.tasks.cluster_down import TakesDown
 from drawdown.airflow.tasks.task_failures import WorthRetrying
 from drawdown.errors import MachineError
-from drawdown.launch.remote_requests.emr import job_flow, step
+from drawdown.launch.remote_requests.emr import LIVE, job_flow, step
 from drawdown.spec import EmrCluster
 
 if TYPE_CHECKING:
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 _SIZE = "size"
 _UNDER_WAY = ["PENDING", "RUNNING"]
-LIVE = ["STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING"]
-"""States of a cluster that nobody has ended yet."""
 
 
 def tasks(work: JobSpec, profile: EmrCluster, about: dict[str, Any]) -> JobTasks:
@@ -79,10 +78,13 @@ class JobFlowOperator(EmrCreateJobFlowOperator):
         self.job_flow_overrides = job_flow(order, self.profile)
         context["ti"].xcom_push(_SIZE, asdict(order.size))
         self._run_name = order.name
-        end_all(self.hook, order.name)  # What an earlier try has left.
+        if context["ti"].try_number > 1:
+            end_all(self.hook, order.name)  # What an earlier try has left.
         try:
             with as_failures(ParamValidationError):
                 return super().execute(context)
+        except AirflowFailException:
+            raise  # Nothing was sent.
         except Exception:
             # A lost answer may have created it, and without a successful setup there is no teardown.
             ends(self.on_kill)
@@ -138,7 +140,7 @@ class StepOperator(EmrAddStepsOperator):
                 f"the cluster ended before its job did ({why.get('Code', status['State'])}):"
                 f" {why.get('Message') or 'the service gives no reason'}",
                 where=f"EMR cluster {self.job_flow_id}",
-                do="clear `cluster_up` of this DAG run, which requests a new cluster; or let the next run do it",
+                do="clear `cluster_up` of this DAG run to request a new cluster, or wait for the next run",
             )
 
 
@@ -170,7 +172,7 @@ def end_all(hook: EmrHook, name: str) -> None:
 
 
 def _said_of_step(error: Exception) -> str:
-    """Return why a step has failed, which the provider only logs; empty if the error is about something else."""
+    """Return why a step has failed, which the provider only logs; empty for other errors."""
     answer = getattr(error, "last_response", None) or {}
     status = answer.get("Step", {}).get("Status", {})
     about = {**status.get("StateChangeReason", {}), **status.get("FailureDetails", {})}

@@ -1,29 +1,30 @@
 """A program: name by its tags what earlier runs have created in the services and nothing has ended yet.
 
-    python -m drawdown.airflow.remote.leftovers PROJECT
+    python -m drawdown.airflow.remote.leftovers PROJECT PROFILE...
 
 For `drawdown doctor`, in a process of its own: importing a provider takes seconds, and Airflow shows the
-connections of its database only to processes that say that they are its servers. Standard output ends with one
-line, a JSON list of ``Answer``.
+connections of its database only to processes that say that they are its servers. The last line of standard
+output is a JSON list of ``Answer``.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from drawdown.launch.remote_requests.emr import LIVE as LIVE_CLUSTERS
+from drawdown.launch.remote_requests.emr_serverless import LIVE as LIVE_RUNS
 from drawdown.launch.remote_requests.request import DEADLINE_TAG, RUN_TAG
 from drawdown.spec import (
     DataprocCluster,
     EmrCluster,
     EmrServerlessCluster,
     KubernetesCluster,
-    RemoteCluster,
     load_project,
 )
 
@@ -61,18 +62,15 @@ class Answer:
     failed: str = ""
 
 
-def main(root: Path) -> list[Answer]:
-    """Ask the services of a project's profiles; those whose provider is not installed are left out."""
-    profiles = load_project(root).clusters.items()
-    answers = (_asked(name, each) for name, each in profiles if isinstance(each, RemoteCluster))
-    return [answer for answer in answers if answer is not None]
+def main(root: Path, profiles: Sequence[str]) -> list[Answer]:
+    """Ask the services of these profiles of a project."""
+    clusters = load_project(root).clusters
+    return [_asked(name, clusters[name]) for name in profiles]
 
 
-def _asked(name: str, profile: RemoteCluster) -> Answer | None:
+def _asked(name: str, profile: object) -> Answer:
     try:
         return Answer(name, list(_KINDS[type(profile)](profile)))
-    except ImportError:
-        return None
     except Exception as error:  # noqa: BLE001  the services' libraries have no error in common
         said = str(error).strip() or type(error).__name__
         return Answer(name, [], said.splitlines()[0])
@@ -94,10 +92,8 @@ def _aws(hook: str, profile: EmrCluster | EmrServerlessCluster) -> tuple[Any, st
 
 
 def _emr(profile: EmrCluster) -> Iterator[Tagged]:
-    from drawdown.airflow.remote.emr_tasks import LIVE
-
     client, region = _aws("EmrHook", profile)
-    for page in client.get_paginator("list_clusters").paginate(ClusterStates=LIVE):
+    for page in client.get_paginator("list_clusters").paginate(ClusterStates=LIVE_CLUSTERS):
         for each in page["Clusters"]:
             # Asking for tags is a request for each cluster, and other clusters of the account may be many.
             if each["Name"].startswith(_OURS):
@@ -108,11 +104,9 @@ def _emr(profile: EmrCluster) -> Iterator[Tagged]:
 
 
 def _emr_serverless(profile: EmrServerlessCluster) -> Iterator[Tagged]:
-    from drawdown.airflow.remote.emr_serverless_tasks import LIVE
-
     client, region = _aws("EmrServerlessHook", profile)
     application = profile.application
-    for page in client.get_paginator("list_job_runs").paginate(applicationId=application, states=LIVE):
+    for page in client.get_paginator("list_job_runs").paginate(applicationId=application, states=LIVE_RUNS):
         for each in page["jobRuns"]:
             if str(each.get("name")).startswith(_OURS):
                 about = client.get_job_run(applicationId=application, jobRunId=each["id"])["jobRun"]
@@ -148,7 +142,7 @@ def _kubernetes(profile: KubernetesCluster) -> Iterator[Tagged]:
         yield from _tagged(f"SparkApplication {name}", each["metadata"].get("labels", {}), end)
 
 
-_KINDS: dict[type[RemoteCluster], Callable[[Any], Iterator[Tagged]]] = {
+_KINDS: dict[type[object], Callable[[Any], Iterator[Tagged]]] = {
     DataprocCluster: _dataproc,
     EmrCluster: _emr,
     EmrServerlessCluster: _emr_serverless,
@@ -157,4 +151,4 @@ _KINDS: dict[type[RemoteCluster], Callable[[Any], Iterator[Tagged]]] = {
 
 
 if __name__ == "__main__":
-    print(json.dumps([asdict(each) for each in main(Path(sys.argv[1]))]), flush=True)
+    print(json.dumps([asdict(each) for each in main(Path(sys.argv[1]), sys.argv[2:])]), flush=True)

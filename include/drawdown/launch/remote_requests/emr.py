@@ -7,6 +7,9 @@ from typing import Any
 from drawdown.launch.remote_requests.request import JobRequest, joined
 from drawdown.spec import EmrCluster
 
+LIVE = ["STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING"]
+"""States of a cluster that has not been ended yet."""
+
 
 def job_flow(order: JobRequest, profile: EmrCluster) -> dict[str, Any]:
     """Return a cluster of a primary node and a core node per worker, which ends after it has been idle."""

@@ -9,6 +9,9 @@ from typing import Any
 from drawdown.launch.remote_requests.request import JobRequest, joined
 from drawdown.spec import EmrServerlessCluster
 
+LIVE = ["SUBMITTED", "QUEUED", "PENDING", "SCHEDULED", "RUNNING"]
+"""States of a job run that has not been ended yet."""
+
 _SHORTEST_MINUTES = 5
 """The service takes no shorter time for a job run."""
 

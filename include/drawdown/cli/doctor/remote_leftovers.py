@@ -10,12 +10,21 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import datetime, timedelta
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from drawdown.cli.doctor.finding import Check
 from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
 from drawdown.spec import Project, RemoteCluster
+
+_PACKAGES = {
+    "dataproc": "google",
+    "emr": "amazon",
+    "emr-serverless": "amazon",
+    "kubernetes": "cncf-kubernetes",
+}
+"""The provider of each kind."""
 
 _RUNS = 1_000
 _ENDING = timedelta(minutes=30)
@@ -27,13 +36,17 @@ _WITHIN = 90
 
 def remote_clusters(project: Project) -> Iterator[Check]:
     """Ask the service of each profile whose driver runs elsewhere, if its provider is installed."""
-    profiles = {name: each for name, each in project.clusters.items() if isinstance(each, RemoteCluster)}
+    profiles = {
+        name: each
+        for name, each in project.clusters.items()
+        if isinstance(each, RemoteCluster) and _is_installed(_PACKAGES[each.kind])
+    }
     if not profiles:
         return
     with suppress(DrawdownError), Metastore.open(project.metastore_url) as metastore:
         now, ended = metastore.now(), _ended(project, metastore)
         said = set()
-        for answer in _ask(project):
+        for answer in _ask(project, list(profiles)):
             name = answer["profile"]
             if answer["failed"]:
                 what = f"whether runs of the profile {name} have left something cannot be asked:"
@@ -47,8 +60,8 @@ def remote_clusters(project: Project) -> Iterator[Check]:
                     yield Check("clusters", "warn", what, each["end"])
 
 
-def _ask(project: Project) -> list[dict[str, Any]]:
-    """Return the answers of ``drawdown.airflow.remote.leftovers``; none if it does not give any in time."""
+def _ask(project: Project, profiles: list[str]) -> list[dict[str, Any]]:
+    """Return the answers of ``drawdown.airflow.remote.leftovers``."""
     from drawdown.cli.doctor.airflow_pools import database_url
 
     with tempfile.TemporaryDirectory() as empty:
@@ -61,17 +74,28 @@ def _ask(project: Project) -> list[dict[str, Any]]:
         }
         if url := database_url(project.state_dir):
             environment["AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"] = url
-        command = [sys.executable, "-m", "drawdown.airflow.remote.leftovers", str(project.root)]
-        with suppress(subprocess.TimeoutExpired):
+        command = [sys.executable, "-m", "drawdown.airflow.remote.leftovers", str(project.root), *profiles]
+        try:
             done = subprocess.run(
                 command, env=environment, capture_output=True, text=True, timeout=_WITHIN, check=False
             )
+        except subprocess.TimeoutExpired:
+            failed = f"no answer within {_WITHIN} s"
+        else:
             if done.returncode == 0:
                 answers: list[dict[str, Any]] = json.loads(done.stdout.splitlines()[-1])
                 return answers
-    names = [name for name, each in project.clusters.items() if isinstance(each, RemoteCluster)]
-    failed = f"no answer within {_WITHIN} s"
-    return [{"profile": name, "found": [], "failed": failed} for name in names]
+            failed = (done.stderr.strip().splitlines() or ["the program that asks was killed"])[-1]
+    return [{"profile": name, "found": [], "failed": failed} for name in profiles]
+
+
+def _is_installed(provider: str) -> bool:
+    """Look for the package without an import, which would take seconds."""
+    try:
+        version(f"apache-airflow-providers-{provider}")
+    except PackageNotFoundError:
+        return False
+    return True
 
 
 def _over(now: datetime, deadline: str, ended: datetime | None) -> str:
