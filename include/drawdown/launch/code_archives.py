@@ -31,7 +31,7 @@ def library(project: Project) -> Path:
 
 
 def modules(project: Project) -> Path | None:
-    """Return the modules and packages in a project's `include/`, for pipelines to import; None without any."""
+    """Return the modules and packages in a project's `include/` for its pipelines; None without any."""
     include = project.root / "include"
     files = sorted(_files(include))
     if not files:

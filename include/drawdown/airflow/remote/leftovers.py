@@ -4,7 +4,7 @@
 
 For `drawdown doctor`, in a process of its own: importing a provider takes seconds, and Airflow shows the
 connections of its database only to processes that say that they are its servers. The last line of standard
-output is a JSON list of ``Answer``.
+output is a JSON list of ``ServiceAnswer``.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Tagged:
 
 
 @dataclass(frozen=True)
-class Answer:
+class ServiceAnswer:
     """What a profile's service says.
 
     Attributes:
@@ -62,18 +62,18 @@ class Answer:
     failed: str = ""
 
 
-def main(root: Path, profiles: Sequence[str]) -> list[Answer]:
+def main(root: Path, profiles: Sequence[str]) -> list[ServiceAnswer]:
     """Ask the services of these profiles of a project."""
     clusters = load_project(root).clusters
     return [_asked(name, clusters[name]) for name in profiles]
 
 
-def _asked(name: str, profile: object) -> Answer:
+def _asked(name: str, profile: object) -> ServiceAnswer:
     try:
-        return Answer(name, list(_KINDS[type(profile)](profile)))
+        return ServiceAnswer(name, list(_KINDS[type(profile)](profile)))
     except Exception as error:  # noqa: BLE001  the services' libraries have no error in common
         said = str(error).strip() or type(error).__name__
-        return Answer(name, [], said.splitlines()[0])
+        return ServiceAnswer(name, [], said.splitlines()[0])
 
 
 def _tagged(what: str, tags: dict[str, str], end: str) -> Iterator[Tagged]:
