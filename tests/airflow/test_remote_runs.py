@@ -170,6 +170,31 @@ def test_doctor_finds_the_cluster_that_a_dead_machine_has_left(
     assert "is past its deadline, 2024-05-01 00:00 UTC" in found[0].what
 
 
+def commands_that_end(answers: list[dict[str, Any]]) -> list[str]:
+    """What drawdown.airflow.remote.leftovers says of one profile's service."""
+    [answer] = answers
+    assert answer["failed"] == ""
+    for found in answer["found"]:
+        assert found["run"].startswith("drawdown-")
+        assert deadline_of(found["deadline"]) is not None
+    return [found["end"] for found in answer["found"]]
+
+
+@pytest.mark.capability("HOST-12")
+def test_what_runs_in_the_other_services_is_named_with_the_command_that_ends_it(
+    of_aws: Any, of_google: Any, of_kubernetes: Any
+) -> None:
+    [end] = commands_that_end(of_aws["serverless_killed"]["named"])
+    region = "--region eu-west-1 --application-id 00fexample0abcdef"
+    assert end.startswith(f"aws emr-serverless cancel-job-run {region} --job-run-id ")
+    [end] = commands_that_end(of_google["runs"]["named"])
+    [cluster] = of_google["runs"]["left_before"]
+    assert end == f"gcloud dataproc clusters delete {cluster} --project=example --region=europe-west3"
+    [end] = commands_that_end(of_kubernetes["killed"]["named"])
+    assert end.startswith("kubectl delete sparkapplication drawdown-kubernetes-replay-")
+    assert end.endswith(" --namespace data")
+
+
 @pytest.mark.capability("HOST-12")
 def test_every_dataproc_cluster_is_deleted_and_labelled(of_google: Any) -> None:
     assert {name: each["left"] for name, each in of_google.items() if each["left"]} == {}

@@ -10,15 +10,21 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from drawdown.airflow.remote.leftovers import main
 from tests.support.provider_runs import context, outcome
 from tests.support.recorded_api import Answer, RecordedApi
 
 REGION = "eu-west-1"
 """Of the variable AWS_DEFAULT_REGION: the example in docs/clusters.md names none."""
+
+EXAMPLE = "00fexample0abcdef"
+"""The application of that example: moto takes no id."""
 
 THROTTLED = Answer(429, {"__type": "ThrottlingException", "message": "Rate exceeded"})
 QUOTA = Answer(402, {"__type": "ServiceQuotaExceededException", "message": "maximum vCPUs reached"})
@@ -31,13 +37,17 @@ class Service(RecordedApi):
     """Moto's job runs, which it says have succeeded, in the state that the scenario says.
 
     Attributes:
+        application: which moto has made; the example's id means it, too.
         goes: states and details, one for each question; the last one stays.
     """
 
+    application: str
     goes: list[tuple[str, str]]
 
     def said(self, operation: str, request: Any, body: bytes) -> tuple[int, bytes]:
         method, path, headers = request
+        path = path.replace(EXAMPLE, self.application)
+        operation = operation.replace(EXAMPLE, self.application)
         listing = re.fullmatch(r"GET /applications/[^/]+/jobruns", operation)
         if listing:
             path = urlsplit(path).path
@@ -76,7 +86,7 @@ class Task:
         return outcome(partial(self.job.execute, context(self.job, {}, self.run, self.tries)))
 
 
-Do = Callable[[Task, Service], dict[str, str]]
+Do = Callable[[Task, Service], dict[str, Any]]
 
 
 def goes(*states: tuple[str, str], **answers: list[Answer]) -> Do:
@@ -112,12 +122,13 @@ def out_of_time(task: Task, api: Service) -> dict[str, str]:
     return {"kill": ""}
 
 
-def killed(task: Task, api: Service) -> dict[str, str]:
+def killed(task: Task, api: Service) -> dict[str, Any]:
     """SIGTERM while the answer to StartJobRun is on its way: `on_kill` runs without an id."""
     api.goes = [("SUCCESS", "")]
     task.works()
     api.goes, task.job.job_id = [("RUNNING", "")], None
-    return {"kill": outcome(task.job.on_kill)}
+    named = [asdict(each) for each in main(Path(task.job.work.project_root), ["emr_serverless"])]
+    return {"named": named, "kill": outcome(task.job.on_kill)}
 
 
 def tried_again(task: Task, api: Service) -> dict[str, str]:
@@ -151,6 +162,7 @@ def scenarios(dags: dict[str, Any], moto: str) -> Iterator[tuple[str, Any]]:
         application = made["applicationId"]
         with Service(moto) as api:
             os.environ["AWS_ENDPOINT_URL"] = api.endpoint
+            api.application = application
             task = Task(dags["emr_serverless__replay"], application, f"manual__{name}")
             said = work(task, api)
             asked = [each.replace(application, "ID") for each in api.calls]

@@ -119,7 +119,7 @@ def _dataproc(profile: DataprocCluster) -> Iterator[Tagged]:
     hooks = import_module("airflow.providers.google.cloud.hooks.dataproc")
     hook = hooks.DataprocHook(gcp_conn_id=profile.connection)
     about = {"region": profile.region, "project_id": profile.project_id, "timeout": _WITHIN}
-    for each in hook.list_clusters(filter_=f"labels.{RUN_TAG}:*", page_size=100, **about):
+    for each in hook.list_clusters(filter_=f"labels.{RUN_TAG} = *", page_size=100, **about):
         end = f"gcloud dataproc clusters delete {each.cluster_name} --project={profile.project_id}"
         named = f"Dataproc cluster {each.cluster_name}"
         yield from _tagged(named, dict(each.labels), f"{end} --region={profile.region}")
