@@ -18,11 +18,11 @@ from fastapi import Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from drawdown.airflow.pages import charts
+from drawdown.airflow.pages import charts, plots
 from drawdown.values.text import in_utc
 
 HERE = Path(__file__).parent
-_HEADERS = {
+HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:;"
         " form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
@@ -38,9 +38,9 @@ def answer(request: Request, template: str, content: Mapping[str, Any], status: 
     """Return a page, or the same content as JSON if the request asks for that (`?format=json`, `Accept`)."""
     if wants_json(request):
         text = json.loads(json.dumps(dict(content), default=_plain))
-        return JSONResponse(text, status, headers=_HEADERS)
+        return JSONResponse(text, status, headers=HEADERS)
     page = _templates().get_template(template).render(**content, url=Addresses(request))
-    return HTMLResponse(page, status, headers=_HEADERS)
+    return HTMLResponse(page, status, headers=HEADERS)
 
 
 def wants_json(request: Request) -> bool:
@@ -90,9 +90,12 @@ def _templates() -> Environment:
         "utc": lambda moment: "" if moment is None else in_utc(moment),
         "lasting": lasting,
         "size": size,
+        "json": lambda value: json.dumps(value, ensure_ascii=False, default=_plain),
+        "merged": lambda first, second: {**first, **second},
     }
     env.filters.update(filters)
     env.globals["charts"] = charts
+    env.globals["plots"] = plots
     return env
 
 
