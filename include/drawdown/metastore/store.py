@@ -24,7 +24,7 @@ from drawdown.metastore.connect import WRITES, connect
 from drawdown.metastore.migrate import prepare, upgrade
 from drawdown.metastore.operations.applications import Applications, heard_of
 from drawdown.metastore.operations.clusters import Clusters
-from drawdown.metastore.operations.figures import Figures
+from drawdown.metastore.operations.figures import FiguresTable
 from drawdown.metastore.records import (
     Batch,
     Change,
@@ -329,9 +329,9 @@ class Metastore:
         return Clusters(self._engine, self._writer)
 
     @property
-    def figures(self) -> Figures:
+    def figures(self) -> FiguresTable:
         """Return the operations on what was last recorded of each pipeline."""
-        return Figures(self._engine, self._writer)
+        return FiguresTable(self._engine, self._writer)
 
     start_run = writing(operations.runs.start)
 

@@ -23,7 +23,7 @@ class _Recorded(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
 
-class Waiting(_Recorded):
+class SourceBacklog(_Recorded):
     """The backlog of one source.
 
     ``unit``: files, offsets, versions or rows; ``oldest``: when the oldest unread of them arrived;
@@ -98,7 +98,7 @@ class Figures(_Recorded):
     held: Held | None = None
     watermark: datetime | None = None
     newest_event: datetime | None = None
-    backlog: tuple[Waiting, ...] = ()
+    backlog: tuple[SourceBacklog, ...] = ()
     backlog_at: datetime | None = None
     totals: dict[str, int] = {}
     totals_until: datetime | None = None

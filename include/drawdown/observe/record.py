@@ -16,7 +16,7 @@ from drawdown.errors import DrawdownError
 from drawdown.fleet.standing import Standing, standing
 from drawdown.metastore.records import Run
 from drawdown.metastore.state_rows import state_rows
-from drawdown.observe.figures import Figures, Held, LastRun, RunBar, Waiting, look
+from drawdown.observe.figures import Figures, Held, LastRun, RunBar, SourceBacklog, look
 from drawdown.sources.findings import backlog_size
 from drawdown.spec import Pipeline, load_pipeline
 from drawdown.workspace import Workspace
@@ -163,17 +163,17 @@ def _backlog(workspace: Workspace, found: Standing) -> dict[str, Any]:
     waiting = tuple(each for name, of in seen.by_source.items() if (each := _waiting(name, of)) is not None)
     drained = last is not None and last.state == "succeeded" and (last.stop_reason or "").startswith(_DRAINED)
     if drained and last is not None and last.ended_at is not None and last.ended_at > seen.seen_at:
-        none = tuple(Waiting(source=each.source, amount=0, unit=each.unit) for each in waiting)
+        none = tuple(SourceBacklog(source=each.source, amount=0, unit=each.unit) for each in waiting)
         return {"backlog": none, "backlog_at": last.ended_at}
     return {"backlog": waiting, "backlog_at": seen.seen_at}
 
 
-def _waiting(source: str, found: Mapping[str, Any]) -> Waiting | None:
+def _waiting(source: str, found: Mapping[str, Any]) -> SourceBacklog | None:
     size = backlog_size(found)
     if size is None:
         return None
     known = {key: found[key] for key in ("bytes", "oldest", "headroom") if key in found}
-    return Waiting(source=source, amount=size[0], unit=size[1], **known)
+    return SourceBacklog(source=source, amount=size[0], unit=size[1], **known)
 
 
 def _sums(workspace: Workspace, found: Standing, before: Figures | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ BACKLOGS_KEPT = 200
 """How many looks at a pipeline's sources are kept."""
 
 
-class Figures:
+class FiguresTable:
     """The operations, each in one transaction. ``writer`` begins its transactions with the write lock."""
 
     def __init__(self, engine: Engine, writer: Engine) -> None:
