@@ -67,7 +67,9 @@ def history(fleet: FleetRecords, name: str) -> list[Run]:
                 watermark=WATERMARK,
                 verdict="fail" if failed else "pass",
                 stop_reason="drained",
-                error={"id": "slice.held", "what": HOSTILE, "where": HOSTILE, "do": "decide"} if failed else None,
+                error={"id": "slice.held", "what": HOSTILE, "where": HOSTILE, "do": "decide"}
+                if failed
+                else None,
                 notices=[{"id": "rows.late", "what": HOSTILE, "about": "events", "do": HOSTILE}],
                 progress=[_progress(number, run)],
                 usage=USAGE,

@@ -94,7 +94,11 @@ def _batches(workspace: Workspace, run: Run) -> tuple[list[BatchEntry], int]:
     metastore = workspace.metastore
     found = metastore.batches_of_run(run, BATCHES)
     fixed: dict[str, Any] = next(
-        (each.fingerprint for each in metastore.generations(run.pipeline) if each.generation == run.generation),
+        (
+            each.fingerprint
+            for each in metastore.generations(run.pipeline)
+            if each.generation == run.generation
+        ),
         {},
     )
     return batch_entries(run, found, fixed.get(_ORDER, ())), max(0, run.batches - len(found))

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 
-from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import HTMLResponse, Response
 
+from drawdown.airflow.pages.access import may_read_runs
 from drawdown.airflow.pages.frame import HEADERS, answer
 from drawdown.observe.dag_pipelines import pipelines_of
 from drawdown.quality.data_docs import KEPT, docs_folder
@@ -22,7 +21,7 @@ _PAGE = re.compile(r"[A-Za-z0-9_.\-]+\.html")
 
 @router.get(
     "/data-docs/{dag_id}/{pipeline}/{page}",
-    dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.RUN))],
+    dependencies=[Depends(may_read_runs)],
 )
 def data_docs(request: Request, dag_id: str, pipeline: str, page: str) -> Response:
     """Return one page, or say that it is no longer kept."""

@@ -91,7 +91,6 @@ def _templates() -> Environment:
         "lasting": lasting,
         "size": size,
         "json": lambda value: json.dumps(value, ensure_ascii=False, default=_plain),
-        "merged": lambda first, second: {**first, **second},
     }
     env.filters.update(filters)
     env.globals["charts"] = charts

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
+from drawdown.airflow.pages.access import may_read_runs
 from drawdown.airflow.pages.frame import answer
 from drawdown.airflow.pages.plots import Chart, Series
 from drawdown.observe.dag_pipelines import pipelines_of
@@ -26,17 +25,19 @@ router = APIRouter()
 _PHASES = ("start", "open", "query", "audit", "publish")
 
 
-@router.get("/dags/{dag_id}", dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.RUN))])
-def pipeline_page(
-    request: Request, dag_id: str, pipeline: str = "", runs: int = CHOICES[0]
-) -> Response:
+@router.get("/dags/{dag_id}", dependencies=[Depends(may_read_runs)])
+def pipeline_page(request: Request, dag_id: str, pipeline: str = "", runs: int = CHOICES[0]) -> Response:
     """Return the page of one pipeline of a DAG: of a group the one that is asked for, or the first."""
     with Workspace.open(load_project()) as workspace:
         names = pipelines_of(workspace, dag_id)
         if not names or (pipeline and pipeline not in names):
-            return answer(request, "no_pipeline.html", _no_pipeline(dag_id, pipeline), status=404 if pipeline else 200)
+            return answer(
+                request, "no_pipeline.html", _no_pipeline(dag_id, pipeline), status=404 if pipeline else 200
+            )
         view = pipeline_view(workspace, pipeline or names[0], runs if runs in CHOICES else CHOICES[0])
-    return answer(request, "pipeline.html", {**_content(view), "dag_id": dag_id, "names": names, "runs": runs})
+    return answer(
+        request, "pipeline.html", {**_content(view), "dag_id": dag_id, "names": names, "runs": runs}
+    )
 
 
 def _no_pipeline(dag_id: str, pipeline: str) -> dict[str, Any]:
@@ -63,7 +64,7 @@ def _content(view: PipelineView) -> dict[str, Any]:
         "last": seen.figures.last if seen is not None else None,
         "recorded_at": seen.recorded_at if seen is not None else None,
         "choices": CHOICES,
-        "charts": [chart for chart in _charts(view) if not chart.is_empty],
+        "figures": [chart for chart in _charts(view) if not chart.is_empty],
         "backlogs": [_backlog(each) for each in view.backlogs],
         "points": view.points,
         "expectations": [_expectation(row) for row in view.expectations],
@@ -156,7 +157,9 @@ def _of_work(points: Sequence[RunPoint]) -> Iterator[Chart]:
         [Series(phase, [point.phases.get(phase) for point in points]) for phase in _PHASES],
         note="start: until Spark was up, once for all pipelines of an application",
     )  # fmt: skip
-    yield Chart("Rows in state", "lines", "rows", at, [Series("rows", [point.state_rows for point in points])])
+    yield Chart(
+        "Rows in state", "lines", "rows", at, [Series("rows", [point.state_rows for point in points])]
+    )
     yield Chart(
         "Memory of the state store", "lines", "bytes", at,
         [Series("bytes", [point.state_bytes for point in points])],

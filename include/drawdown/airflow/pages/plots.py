@@ -105,7 +105,9 @@ def timeline(name: str, spans: Sequence[Span], seconds: float) -> Markup:
         for row, each in enumerate(spans)
     ]  # fmt: skip
     marks = [
-        Markup('<line class="axis" x1="{0}" x2="{0}" y1="0" y2="{1}"/><text x="{0}" y="{2}" {3}>{4}</text>').format(
+        Markup(
+            '<line class="axis" x1="{0}" x2="{0}" y1="0" y2="{1}"/><text x="{0}" y="{2}" {3}>{4}</text>'
+        ).format(
             _n(_LABEL + part * width),
             height - 18,
             height - 5,
@@ -137,7 +139,12 @@ def _axes(chart: Chart, top: float, ticks: Sequence[float]) -> list[Markup]:
         Markup(
             '<line class="axis" x1="{}" x2="{}" y1="{y}" y2="{y}"/><text x="{}" y="{}" text-anchor="end">{}</text>'
         ).format(
-            _LEFT, _WIDTH - _RIGHT, _LEFT - 5, _n(_y(tick, top) + 4), shown(tick, chart.unit), y=_n(_y(tick, top))
+            _LEFT,
+            _WIDTH - _RIGHT,
+            _LEFT - 5,
+            _n(_y(tick, top) + 4),
+            shown(tick, chart.unit),
+            y=_n(_y(tick, top)),
         )
         for tick in ticks
     ]
@@ -147,7 +154,9 @@ def _axes(chart: Chart, top: float, ticks: Sequence[float]) -> list[Markup]:
     if len(chart.at) > 1:
         ends.append((_WIDTH - _RIGHT, "end", chart.at[-1]))
     return lines + [
-        Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(x, _HEIGHT - 5, anchor, in_utc(at)[:16])
+        Markup('<text x="{}" y="{}" text-anchor="{}">{}</text>').format(
+            x, _HEIGHT - 5, anchor, in_utc(at)[:16]
+        )
         for x, anchor, at in ends
     ]
 
@@ -182,7 +191,9 @@ def _lines(chart: Chart, top: float) -> list[Markup]:
         found.append(Markup('<polyline class="line line-{}" points="{}"/>').format(style, points))
     for position, x in enumerate(where):
         dots = [
-            Markup('<circle class="series-{}" cx="{}" cy="{}" r="2.2"/>').format(style, _n(x), _n(_y(value, top)))
+            Markup('<circle class="series-{}" cx="{}" cy="{}" r="2.2"/>').format(
+                style, _n(x), _n(_y(value, top))
+            )
             for style, each in enumerate(chart.series, start=1)
             if (value := each.values[position]) is not None
         ]
@@ -267,5 +278,3 @@ def _span(seconds: float) -> str:
 
 def _last(values: Sequence[float | None]) -> float | None:
     return next((value for value in reversed(values) if value is not None), None)
-
-

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
-from airflow.api_fastapi.core_api.security import requires_access_dag
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
 from drawdown.airflow.held_requests import request_id
+from drawdown.airflow.pages.access import may_read_runs
 from drawdown.airflow.pages.frame import answer
 from drawdown.airflow.pages.plots import Span
 from drawdown.airflow.run_records import runs_of_dag_run
@@ -31,7 +30,7 @@ _COUNTS = ("malformed", "future", "quarantined", "fed")
 
 @router.get(
     "/runs/{dag_id}/{dag_run_id:path}",
-    dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.RUN))],
+    dependencies=[Depends(may_read_runs)],
 )
 def run_page(request: Request, dag_id: str, dag_run_id: str, pipeline: str = "") -> Response:
     """Return the page; each try of a retried drain is a run."""
@@ -54,7 +53,9 @@ def run_page(request: Request, dag_id: str, dag_run_id: str, pipeline: str = "")
 
 def _row(view: RunView) -> dict[str, Any]:
     run = view.run
-    known = {name: getattr(run.counts, name) if run.counted else None for name in ("read", "late", "published")}
+    known = {
+        name: getattr(run.counts, name) if run.counted else None for name in ("read", "late", "published")
+    }
     return {
         "run_id": run.run_id,
         "pipeline": run.pipeline,
@@ -89,7 +90,9 @@ def _details(view: RunView, waiting: Sequence[dict[str, str]]) -> dict[str, Any]
         "verdicts": [_verdict(each) for each in view.judged],
         "waiting": waiting,
         "decisions": view.decisions,
-        "log": {key: str(run.origin[key]) for key in ("dag_id", "dag_run_id", "task_id") if key in run.origin},
+        "log": {
+            key: str(run.origin[key]) for key in ("dag_id", "dag_run_id", "task_id") if key in run.origin
+        },
     }
 
 

@@ -125,9 +125,7 @@ def read(conn: Connection, pipeline: str | None = None, limit: int = 50) -> list
     return [_run(row._mapping) for row in conn.execute(query)]
 
 
-def read_recent(
-    conn: Connection, pipeline: str, limit: int, *, with_progress: bool = False
-) -> list[Run]:
+def read_recent(conn: Connection, pipeline: str, limit: int, *, with_progress: bool = False) -> list[Run]:
     """Return the last runs that read, newest first; by default without their progress, most of a row."""
     columns: list[ColumnElement[Any]] = [column for column in runs.c if column.name != "progress"]
     progress = runs.c.progress if with_progress else literal([], runs.c.progress.type).label("progress")

@@ -62,9 +62,7 @@ def backlog_trends(
     ]
 
 
-def _rate(
-    source: str, unit: str, timed: Mapping[str, float], batches: Sequence[Batch]
-) -> float | None:
+def _rate(source: str, unit: str, timed: Mapping[str, float], batches: Sequence[Batch]) -> float | None:
     """The amount of one source that these runs read for each second of their queries."""
     key = "read" if unit in _BY_ROWS else unit
     parts = [

@@ -57,7 +57,9 @@ def newest_events(batches: Sequence[Batch]) -> dict[str, datetime]:
     """Return by run the greatest event time that its batches know of."""
     found: dict[str, datetime] = {}
     for batch in batches:
-        times = [datetime.fromisoformat(of["greatest"]) for of in batch.by_source.values() if "greatest" in of]
+        times = [
+            datetime.fromisoformat(of["greatest"]) for of in batch.by_source.values() if "greatest" in of
+        ]
         if times:
             found[batch.run_id] = max([*times, *([found[batch.run_id]] if batch.run_id in found else [])])
     return found
