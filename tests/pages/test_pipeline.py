@@ -28,7 +28,8 @@ def test_the_page_charts_what_the_runs_did(client: TestClient) -> None:
         "Rows read",
         "Late rows",
         "Backlog of events",
-        "How far the watermark is behind",
+        "Watermark behind the newest event",
+        "Watermark behind the end of the run",
         "Seconds by phase",
         "Rows in state",
         "Memory of the state store",
@@ -36,9 +37,9 @@ def test_the_page_charts_what_the_runs_did(client: TestClient) -> None:
     ]
     assert "by what became of them" in charts[0]
     assert "fed 90, quarantined 6, malformed 4, too far in the future 0, published 80" in charts[0]
-    assert "the newest event 10 min, the end of the run" in charts[3]
-    assert "start 2 s, open 1 s, query 10 s, audit 3 s, publish 500 ms" in charts[4]
-    assert "rows 1.2k" in charts[5]
+    assert "Newest: behind 10 min" in charts[3]
+    assert "start 2 s, open 1 s, query 10 s, audit 3 s, publish 500 ms" in charts[5]
+    assert "rows 1.2k" in charts[6]
     assert re.search(r"<title>[^<]* UTC: fed 90, quarantined 6, malformed 4", text), "each bar has a title"
 
 

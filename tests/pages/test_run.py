@@ -29,7 +29,7 @@ def client(fleet: FleetRecords, as_reader_of: Ask) -> TestClient:
 @pytest.mark.capability("SEE-03")
 def test_the_page_says_what_each_batch_read_and_what_became_of_it(client: TestClient) -> None:
     text = client.get(HELD).text
-    assert "100 read = 4 malformed + 0 too far in the future + 6 quarantined + 90 fed" in text
+    assert "100 read = 4 malformed + 0 too far in the future + 6 quarantined + 90 fed: " in text
     assert "adds up" in text
     assert "does not add up" not in text
     assert re.search(r'aria-label="Timeline of 1 batches of orders: batch 2: 100 rows in 1.5 s', text)

@@ -118,7 +118,8 @@ def _batch(fleet: FleetRecords, lease: Lease, number: int, run: Run) -> None:
 def _judge(fleet: FleetRecords, lease: Lease, number: int) -> None:
     failed = number == 2
     enough = {
-        "name": f"enough {HOSTILE}", "type": "expect_table_row_count_to_be_between", "kwargs": {"min_value": 1},
+        "name": f"enough {HOSTILE}", "type": "expect_table_row_count_to_be_between",
+        "kwargs": {"min_value": 1},
         "severity": "fail", "success": not failed, "observed": 80, "unexpected_count": None,
         "unexpected_percent": None, "samples": [], "exception": None,
     }  # fmt: skip

@@ -17,7 +17,7 @@ _LONGEST = 300
 
 @dataclass(frozen=True)
 class SourceRead:
-    """What a batch read of one source: offsets before and after it as texts, rows, and files of file sources."""
+    """What a batch read of one source: its offsets as texts, rows, and the files of a file source."""
 
     source: str
     before: str

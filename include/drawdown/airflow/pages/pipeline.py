@@ -116,7 +116,7 @@ def _charts(view: PipelineView) -> Iterator[Chart]:
             f"Backlog of {each.source}", "lines", "", [at for at, _ in each.seen],
             [Series(each.unit, [size for _, size in each.seen])], note="whenever a preflight or a run looked",
         )  # fmt: skip
-    yield from _of_times(view)
+    yield from _of_times(view.points)
     yield from _of_work(view.points)
 
 
@@ -138,16 +138,13 @@ def _of_rows(points: Sequence[RunPoint]) -> Iterator[Chart]:
     )  # fmt: skip
 
 
-def _of_times(view: PipelineView) -> Iterator[Chart]:
-    points = [point for point in view.points if point.watermark is not None]
-    yield Chart(
-        "How far the watermark is behind", "lines", "seconds",
-        [point.ended_at or point.started_at for point in points],
-        [
-            Series("the newest event", [_behind(point, newest=True) for point in points]),
-            Series("the end of the run", [_behind(point, newest=False) for point in points]),
-        ],
-    )  # fmt: skip
+def _of_times(points: Sequence[RunPoint]) -> Iterator[Chart]:
+    """Two charts: of rows from long ago the one is days where the other is minutes."""
+    known = [point for point in points if point.watermark is not None]
+    at = [point.ended_at or point.started_at for point in known]
+    for behind, newest in (("the newest event", True), ("the end of the run", False)):
+        values = [_behind(point, newest=newest) for point in known]
+        yield Chart(f"Watermark behind {behind}", "lines", "seconds", at, [Series("behind", values)])
 
 
 def _of_work(points: Sequence[RunPoint]) -> Iterator[Chart]:

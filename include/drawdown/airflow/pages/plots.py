@@ -7,7 +7,7 @@ and series differ by their names in the legend, not by colour alone.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
@@ -49,7 +49,6 @@ class Chart:
     series: Sequence[Series]
     marks: Series | None = None
     note: str = ""
-    ids: Sequence[str] = field(default_factory=tuple)
 
     @property
     def is_empty(self) -> bool:
@@ -58,6 +57,10 @@ class Chart:
     @property
     def drawn(self) -> list[Series]:
         return [*self.series, *([self.marks] if self.marks else [])]
+
+    def style(self, number: int) -> str:
+        """Return the class of a series in `drawn`."""
+        return f"series-{number + 1}" if number < len(self.series) else "mark"
 
     @property
     def says(self) -> str:
@@ -137,7 +140,8 @@ def shown(value: float | None, unit: Unit) -> str:
 def _axes(chart: Chart, top: float, ticks: Sequence[float]) -> list[Markup]:
     lines = [
         Markup(
-            '<line class="axis" x1="{}" x2="{}" y1="{y}" y2="{y}"/><text x="{}" y="{}" text-anchor="end">{}</text>'
+            '<line class="axis" x1="{}" x2="{}" y1="{y}" y2="{y}"/>'
+            '<text x="{}" y="{}" text-anchor="end">{}</text>'
         ).format(
             _LEFT,
             _WIDTH - _RIGHT,
@@ -175,8 +179,7 @@ def _bars(chart: Chart, top: float) -> list[Markup]:
                 drawn.append(_box(f"series-{style}", x, high, width, max(low - high, 0.5)))
                 below += value
         if chart.marks is not None and (mark := chart.marks.values[position]) is not None:
-            style = len(chart.series) + 1
-            drawn.append(_box(f"series-{style}", x - step * 0.05, _y(mark, top) - 1.25, width * 1.1, 2.5))
+            drawn.append(_box("mark", x - step * 0.05, _y(mark, top) - 1.25, width * 1.1, 2.5))
         title = Markup("<title>{}</title>").format(_title(chart, position))
         found.append(Markup("<g>{}</g>").format(Markup("").join([title, *drawn])))
     return found
