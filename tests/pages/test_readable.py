@@ -22,7 +22,13 @@ from tests.support.served_pages import served_pages
 pytestmark = [pytest.mark.capability("SEE-19"), pytest.mark.timeout(120)]
 
 RUN = quote("scheduled__2026-01-31T02:00:00+00:00", safe="")
-PAGES = ("/fleet", "/dags/orders", f"/runs/orders/{RUN}", "/dags/unknown", "/data-docs/orders/orders/gone.html")
+PAGES = (
+    "/fleet",
+    "/dags/orders",
+    f"/runs/orders/{RUN}",
+    "/dags/unknown",
+    "/data-docs/orders/orders/gone.html",
+)
 THEMES = ("light", "dark")
 NAMED = {
     "button", "checkbox", "combobox", "DisclosureTriangle", "image", "img", "link", "region", "searchbox",
@@ -42,7 +48,7 @@ CONTRAST = """() => {
   const weak = [], walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let text = walker.nextNode(); text; text = walker.nextNode()) {
     const node = text.parentElement;
-    if (!text.data.trim() || ["TITLE", "OPTION"].includes(node.nodeName)) continue;
+    if (!text.data.trim() || ["TITLE", "OPTION"].includes(node.nodeName.toUpperCase())) continue;
     const style = getComputedStyle(node);
     const a = light(rgb(node.namespaceURI.endsWith("svg") ? style.fill : style.color)), b = light(behind(node));
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
@@ -161,7 +167,8 @@ def test_nothing_is_cut_off(chrome: Browser, address: str, width: int) -> None:
 def test_the_colours_of_every_state_stand_out_on_both_grounds() -> None:
     style = (frame.HERE / "static/pages.css").read_text()
     themes = [
-        dict(re.findall(r"(--[\w-]+): (#[0-9a-f]{6})", block)) for block in re.findall(r":root[^{]*{([^}]*)}", style)
+        dict(re.findall(r"(--[\w-]+): (#[0-9a-f]{6})", block))
+        for block in re.findall(r":root[^{]*{([^}]*)}", style)
     ]
     themes = [each for each in themes if each]
     assert len(themes) == 3

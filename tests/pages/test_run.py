@@ -23,7 +23,7 @@ HELD = f"/runs/orders/{quote('scheduled__2026-01-31T02:00:00+00:00', safe='')}"
 @pytest.fixture
 def client(fleet: FleetRecords, as_reader_of: Ask) -> TestClient:
     history(fleet, "orders")
-    return as_reader_of("orders", "drawdown__decide")
+    return as_reader_of("orders", "orders__replay")
 
 
 @pytest.mark.capability("SEE-03")
@@ -149,3 +149,20 @@ def test_the_data_docs_of_a_verdict_are_served_as_long_as_they_are_kept(
 )
 def test_offsets_of_every_kind_are_short_texts(offset: object, text: str) -> None:
     assert offset_text(offset) == text
+
+
+@pytest.mark.capability("SEE-08")
+def test_every_link_of_every_page_is_below_the_prefix(fleet: FleetRecords, client: TestClient) -> None:
+    fleet.record("orders")
+    behind = TestClient(client.app, root_path="/team/airflow/drawdown")
+    for path in (
+        "/fleet",
+        "/dags/orders",
+        HELD,
+        "/dags/orders__replay",
+        "/data-docs/orders/orders/gone.html",
+    ):
+        found = behind.get(path)
+        links = re.findall(r'(?:href|src)="([^"]*)"', found.text)
+        assert links, path
+        assert all(link.startswith(("/team/airflow/", "?")) for link in links), path
