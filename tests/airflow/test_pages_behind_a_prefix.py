@@ -1,4 +1,4 @@
-"""The pages inside Airflow's own, in a browser, where Airflow's address has a path: as behind most proxies."""
+"""The pages inside Airflow's own, in a browser, where Airflow's address has a path, as behind a proxy."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import shutil
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from playwright.sync_api import FrameLocator
@@ -63,7 +62,6 @@ def test_the_tab_of_a_dag_is_the_page_of_its_pipeline(airflow: LocalAirflow, bro
     inside = framed(browser)
     inside.get_by_role("img", name="Seconds by phase").wait_for()
     assert inside.locator("body").evaluate("e => getComputedStyle(e).fontFamily") == "system-ui, sans-serif"
-    browser.picture("pipeline-page")
 
 
 def test_the_tab_of_a_dag_run_is_the_page_of_its_batches(airflow: LocalAirflow, browser: Browser) -> None:

@@ -1,4 +1,4 @@
-"""How long the pages take with 1,000 pipelines and 100,000 runs on record: `python -m tests.benchmarks.pages`.
+"""How long pages take with 1,000 pipelines and 100,000 runs: `python -m tests.benchmarks.pages`.
 
 The records are copies of those of one pipeline, with batches, verdicts and progress; each page is asked for
 ten times, as the application of Airflow's web server answers it, without the network.
@@ -93,7 +93,7 @@ def measure() -> None:
             took.append((time.perf_counter() - begun) * 1000)
             used.append((time.process_time() - cpu) * 1000)
         print(
-            f"{path:60} median {statistics.median(took):5.0f} ms, of it {statistics.median(used):5.0f} ms of CPU,"
+            f"{path:60} median {statistics.median(took):5.0f} ms, CPU {statistics.median(used):5.0f} ms,"
             f" worst {max(took):5.0f} ms, {size:,} bytes"
         )
 

@@ -15,7 +15,9 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from dev.test_programs import chromium
 from drawdown.airflow.pages import frame
+from tests.support.browser import PICTURES
 from tests.support.fleet_records import FleetRecords
+from tests.support.pictured_history import pictured_history
 from tests.support.pipeline_history import history
 from tests.support.served_pages import served_pages
 
@@ -35,7 +37,10 @@ NAMED = {
     "table", "textbox",
 }  # fmt: skip
 CONTRAST = """() => {
-  const rgb = text => { const n = text.match(/[\\d.]+/g).map(Number); return n.length > 3 && n[3] === 0 ? null : n; };
+  const rgb = text => {
+    const n = text.match(/[\\d.]+/g).map(Number);
+    return n.length > 3 && n[3] === 0 ? null : n;
+  };
   const channel = c => { c /= 255; return c <= 0.03928 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
   const light = c => 0.2126 * channel(c[0]) + 0.7152 * channel(c[1]) + 0.0722 * channel(c[2]);
   const behind = node => {
@@ -50,7 +55,8 @@ CONTRAST = """() => {
     const node = text.parentElement;
     if (!text.data.trim() || ["TITLE", "OPTION"].includes(node.nodeName.toUpperCase())) continue;
     const style = getComputedStyle(node);
-    const a = light(rgb(node.namespaceURI.endsWith("svg") ? style.fill : style.color)), b = light(behind(node));
+    const colour = node.namespaceURI.endsWith("svg") ? style.fill : style.color;
+    const a = light(rgb(colour)), b = light(behind(node));
     const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
     if (ratio < 4.5) weak.push(`${text.data.trim()}: ${ratio.toFixed(2)}`);
   }
@@ -72,9 +78,10 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     root, before = tmp_path_factory.mktemp("readable"), Path.cwd()
     fleet = FleetRecords(root)
     history(fleet, "orders")
+    pictured_history(fleet, "sales")
     fleet.pipeline("new")
-    fleet.record("orders", "new")
-    app.dependency_overrides[readable_dags] = lambda: {"orders", "new"}
+    fleet.record("orders", "sales", "new")
+    app.dependency_overrides[readable_dags] = lambda: {"orders", "sales", "new"}
     app.dependency_overrides[may_read_runs] = lambda: None
     os.chdir(root)
     try:
@@ -90,6 +97,27 @@ def chrome() -> Iterator[Browser]:
     options = {"executable_path": chromium(), "args": ["--no-sandbox"]}
     with sync_playwright() as playwright, playwright.chromium.launch(**options) as started:
         yield started
+
+
+@pytest.mark.parametrize(
+    ("path", "says", "name"),
+    [
+        ("/dags/sales", "Seconds by phase", "pipeline-page"),
+        (
+            "/runs/sales/scheduled__2026-01-31T05%3A05%3A00%2B00%3A00?pipeline=sales",
+            "Timeline of",
+            "run-page",
+        ),
+    ],
+)
+def test_a_pipeline_with_a_day_of_runs_fits_a_browser(
+    chrome: Browser, address: str, request: pytest.FixtureRequest, path: str, says: str, name: str
+) -> None:
+    with opened(chrome, address) as page:
+        page.goto(address + path)
+        page.get_by_role("img", name=says).first.wait_for()
+        if request.config.getoption("--pictures"):
+            page.screenshot(path=PICTURES / f"{name}.png", full_page=name == "run-page")
 
 
 def opened(chrome: Browser, address: str, theme: Any = "light", width: int = 1200) -> Page:

@@ -60,9 +60,9 @@ def written(workspace: Workspace, pipeline: str) -> Written:
 
 
 def _files(spec: Pipeline) -> Iterator[WrittenFile]:
-    names = ["pipeline.yaml", spec.transform, "quality.yaml"]
-    names += [spec.sink.schema_file, *(source.schema_file for source in spec.sources.values())]
-    for name in dict.fromkeys(each for each in names if each):
+    schemas = (spec.sink.schema_file, *(source.schema_file for source in spec.sources.values()))
+    names = ["pipeline.yaml", spec.transform, "quality.yaml", *(name for name in schemas if name)]
+    for name in dict.fromkeys(names):
         try:
             text = (spec.folder / Path(name)).read_text(errors="replace")
         except OSError:
