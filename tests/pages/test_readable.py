@@ -17,7 +17,7 @@ from dev.test_programs import chromium
 from drawdown.airflow.pages import frame
 from tests.support.browser import PICTURES
 from tests.support.fleet_records import FleetRecords
-from tests.support.pictured_history import pictured_history
+from tests.support.pictured_history import NEWEST_RUN, pictured_history
 from tests.support.pipeline_history import history
 from tests.support.served_pages import served_pages
 
@@ -103,17 +103,14 @@ def chrome() -> Iterator[Browser]:
     ("path", "says", "name"),
     [
         ("/dags/sales", "Seconds by phase", "pipeline-page"),
-        (
-            "/runs/sales/scheduled__2026-01-31T05%3A05%3A00%2B00%3A00?pipeline=sales",
-            "Timeline of",
-            "run-page",
-        ),
+        (f"/runs/sales/{quote(NEWEST_RUN, safe='')}", "Timeline of", "run-page"),
     ],
 )
 def test_a_pipeline_with_a_day_of_runs_fits_a_browser(
     chrome: Browser, address: str, request: pytest.FixtureRequest, path: str, says: str, name: str
 ) -> None:
     with opened(chrome, address) as page:
+        page.set_viewport_size({"width": 1200, "height": 1500})
         page.goto(address + path)
         page.get_by_role("img", name=says).first.wait_for()
         if request.config.getoption("--pictures"):

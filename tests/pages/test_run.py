@@ -8,6 +8,7 @@ from urllib.parse import quote
 import pytest
 from fastapi.testclient import TestClient
 
+from drawdown.airflow.pages.frame import coded
 from drawdown.metastore.records import Counts, Verdict
 from drawdown.observe.run_batches import offset_text
 from drawdown.quality.data_docs import write_docs
@@ -130,6 +131,18 @@ def test_the_data_docs_of_a_verdict_are_served_as_long_as_they_are_kept(
     assert gone.status_code == 404
     assert "last 50 audited slices" in gone.text
     assert client.get("/data-docs/orders/orders/..%2F..%2Fm.db").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        ("run `drawdown plan a` & look", "run <code>drawdown plan a</code> &amp; look"),
+        ("`<b>`", "<code>&lt;b&gt;</code>"),
+        ("a ` of its own <b>", "a ` of its own &lt;b&gt;"),
+    ],
+)
+def test_commands_in_a_remedy_are_code_and_nothing_else_is_markup(text: str, html: str) -> None:
+    assert str(coded(text)) == html
 
 
 @pytest.mark.parametrize(

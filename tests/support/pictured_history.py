@@ -15,12 +15,20 @@ from tests.support.fleet_records import TTL, FleetRecords
 from tests.support.pipeline_history import FINGERPRINT, NEWEST_EVENT, USAGE
 
 RUNS = 30
+
+
+def dag_run(number: int) -> str:
+    """The id of the DAG run of a run."""
+    return f"scheduled__2026-01-{30 + number // 24}T{number % 24:02d}:05:00+00:00"
+
+
+NEWEST_RUN = dag_run(RUNS - 1)
 _SPEC = """
 description: Orders of the shop, with the payments that belong to them
 schedule: "5 * * * *"
 freshness: 2 hours
 sources:
-  orders:
+  events:
     format: text
     path: landing/orders
 transform: transform.sql
@@ -32,7 +40,7 @@ def pictured_history(fleet: FleetRecords, name: str) -> None:
     """Record the runs; the newest of them is held by its audit."""
     fleet.pipeline(name)
     (fleet.root / "include/pipelines" / name / "pipeline.yaml").write_text(_SPEC)
-    (fleet.root / "include/pipelines" / name / "transform.sql").write_text("SELECT value FROM orders")
+    (fleet.root / "include/pipelines" / name / "transform.sql").write_text("SELECT value FROM events")
     store, lease = fleet.metastore, fleet.leased(name, "first")
     store.create_checkpoint(lease, 1, f"_drawdown/{name}/checkpoint-1", _fingerprint())
     store.release(lease)
@@ -42,11 +50,9 @@ def pictured_history(fleet: FleetRecords, name: str) -> None:
 
 
 def _fingerprint() -> dict[str, Any]:
-    of_source = {key.replace("events", "orders"): value for key, value in FINGERPRINT.items()}
     return {
-        **of_source,
-        "source_order": ["orders"],
-        "sources.orders": "text landing/orders",
+        **FINGERPRINT,
+        "source_order": ["events"],
         "sink": "delta tables/orders",
         "sink.schema": "id bigint, at timestamp, amount decimal(10,2)",
     }
@@ -56,7 +62,7 @@ def _run(fleet: FleetRecords, name: str, number: int) -> None:
     store, held = fleet.metastore, number == RUNS - 1
     origin = {
         "dag_id": name,
-        "dag_run_id": f"scheduled__2026-01-31T{number % 24:02d}:05:00+00:00",
+        "dag_run_id": dag_run(number),
         "task_id": "drain",
         "try_number": 1,
     }
@@ -109,7 +115,6 @@ def _counts(number: int) -> Counts:
         fed=fed,
         staged=fed,
         late=number * 37 % 400,
-        late_groups=3,
     )
 
 
@@ -130,7 +135,7 @@ def _batch(run: Run, epoch: int, batch_id: int, counts: Counts) -> Batch:
     return Batch(
         run.pipeline, 1, batch_id, run.run_id, epoch,
         offsets_from=[{"logOffset": batch_id - 1}] if batch_id else [], offsets_to=[{"logOffset": batch_id}],
-        watermark=NEWEST_EVENT - timedelta(minutes=10), counts=counts, by_source={"orders": of_source},
+        watermark=NEWEST_EVENT - timedelta(minutes=10), counts=counts, by_source={"events": of_source},
     )  # fmt: skip
 
 
@@ -159,8 +164,8 @@ def _progress(run: Run, number: int, part: int, counts: Counts) -> dict[str, Any
     assert run.started_at is not None
     took = 1_900 + 400 * part
     operator = {
-        "operator": "join", "rows": round(40_000 + 9_000 * math.sin(number / 2)), "counted": True, "updated": 1,
-        "removed": 0, "late_groups": 0, "memory_bytes": 38_000_000 + number * 400_000, "metrics": {},
+        "operator": "join", "rows": round(40_000 + 9_000 * math.sin(number / 2)), "counted": True,
+        "updated": 1, "removed": 0, "late_groups": 0, "memory_bytes": 38_000_000 + number * 400_000, "metrics": {},
     }  # fmt: skip
     return {
         "batch_id": number * 3 + part,
@@ -168,7 +173,7 @@ def _progress(run: Run, number: int, part: int, counts: Counts) -> dict[str, Any
         "rows": counts.read,
         "watermark": None,
         "duration_ms": {"triggerExecution": took},
-        "sources": {"orders": counts.read},
+        "sources": {"events": counts.read},
         "operators": [operator],
         "status": "",
     }

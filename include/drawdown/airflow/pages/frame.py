@@ -17,6 +17,7 @@ from urllib.parse import quote, urlencode
 from fastapi import Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from drawdown.airflow.pages import charts, plots
 from drawdown.values.text import in_utc
@@ -90,6 +91,7 @@ def _templates() -> Environment:
         "utc": lambda moment: "" if moment is None else in_utc(moment),
         "lasting": lasting,
         "size": size,
+        "coded": coded,
         "json": lambda value: json.dumps(value, ensure_ascii=False, default=_plain),
     }
     env.filters.update(filters)
@@ -107,6 +109,17 @@ def lasting(span: timedelta | float | None) -> str:
         if abs(seconds) >= length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def coded(text: Any) -> Markup:
+    """Return a text in which what stands between backticks is code."""
+    parts = str(text).split("`")
+    if len(parts) % 2 == 0:  # a backtick of its own
+        return escape(str(text))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
+        for number, part in enumerate(parts)
+    )
 
 
 def size(count: float | None) -> str:
