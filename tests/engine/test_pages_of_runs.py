@@ -55,7 +55,7 @@ def test_the_pages_say_what_real_runs_recorded(
     assert second["newest_event"] == "2024-01-01T15:00:00+00:00"
     assert second["watermark"] == "2024-01-01T14:50:00+00:00"
     assert set(first["phases"]) >= {"open", "query", "audit", "publish"}
-    assert second["state_rows"] == 1
+    assert second["state_rows"] is None, "RocksDB does not count them by default"
     assert second["state_bytes"] > 0
     [operator] = page["query"]["operators"]
     assert operator["name"] == "aggregate"

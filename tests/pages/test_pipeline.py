@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import Engine, event
 
 from tests.pages.conftest import Ask
 from tests.support.fleet_records import FleetRecords
@@ -166,3 +168,36 @@ def test_newest_is_last_and_times_are_utc(client: TestClient) -> None:
     assert starts == sorted(starts)
     assert all(each.utcoffset() == timedelta(0) for each in starts)
     assert datetime.now(UTC) - starts[-1] < timedelta(minutes=5)
+
+
+def test_the_page_reads_the_metastore_as_often_whatever_the_number_of_runs_and_pipelines(
+    fleet: FleetRecords, as_reader_of: Ask
+) -> None:
+    fleet.pipeline("busy")
+    for _ in range(3):
+        fleet.ran("busy")
+    fleet.record("busy")
+    client = as_reader_of("busy")
+    few = statements_of(lambda: client.get("/dags/busy"))
+    for number in range(60):
+        fleet.ran("busy")
+        fleet.pipeline(f"other{number}")
+    fleet.record(*(f"other{number}" for number in range(60)))
+    many = statements_of(lambda: client.get("/dags/busy?runs=100"))
+    assert many == few
+    assert few < 25
+
+
+def statements_of(call: Callable[[], object]) -> int:
+    """How many SQL statements a call executes."""
+    seen = []
+
+    def note(*arguments: object) -> None:
+        seen.append(arguments[2])
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        call()
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    return len(seen)
