@@ -1,18 +1,22 @@
-"""fake-gcs-server, a server with the JSON API of Google Cloud Storage, for ``gs://``."""
+"""fake-gcs-server behind a gateway, a server with both APIs of Google Cloud Storage, for ``gs://``."""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Sequence
 from http.client import HTTPConnection
 from itertools import count
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from drawdown.processes.ports import LOOPBACK
 from tests.support.go_programs import FAKE_GCS, built
 from tests.support.server_process import ServerProcess
 
 TIMEOUT = 60.0
+GATEWAY = Path(__file__).with_name("gcs_gateway.py")
 
 _names = count(1)
 
@@ -21,10 +25,23 @@ class GcsRefusal(Exception):
     """An answer that says no; its text begins with the status."""
 
 
+class FakeGcs(ServerProcess):
+    """The server itself: objects are in its memory, and everybody may use it."""
+
+    def _command(self, port: int) -> Sequence[str | Path]:
+        here = ("-external-url", self.endpoint, "-public-host", urlsplit(self.endpoint).netloc)
+        where = ("-scheme", "http", "-host", self._host, "-port", str(port))
+        return [built(FAKE_GCS), *where, *here, "-backend", "memory"]
+
+
 class GcsServer(ServerProcess):
-    """``with GcsServer() as gcs``: objects are in its memory, and everybody may use it."""
+    """``with GcsServer() as gcs``: a gateway that adds what the server behind it lacks (`gcs_gateway`)."""
 
     project = "drawdown-tests"
+
+    def __init__(self, host: str = LOOPBACK) -> None:
+        super().__init__(host)
+        self._behind = FakeGcs(host)
 
     def bucket(self) -> str:
         """Make an empty bucket and return its name, which no other bucket of this process has."""
@@ -82,11 +99,21 @@ class GcsServer(ServerProcess):
     def _upload(self, bucket: str, key: str) -> str:
         return f"/upload/storage/v1/b/{bucket}/o?uploadType=media&name={quote(key, safe='')}"
 
+    def start(self) -> None:
+        self._behind.start()
+        super().start()
+
+    def stop(self) -> None:
+        super().stop()
+        self._behind.stop()
+
+    def __exit__(self, *how: Any) -> None:
+        super().__exit__(*how)
+        self._behind.__exit__(*how)
+
     def _command(self, port: int) -> Sequence[str | Path]:
-        # Uploads in parts go on at the address that the server names.
-        here = ("-external-url", self.endpoint, "-public-host", urlsplit(self.endpoint).netloc)
-        where = ("-scheme", "http", "-host", self._host, "-port", str(port))
-        return [built(FAKE_GCS), *where, *here, "-backend", "memory"]
+        upstream = urlsplit(self._behind.endpoint).netloc
+        return [sys.executable, GATEWAY, self._host, str(port), upstream]
 
 
 def _require_accepted(status: int, said: bytes) -> None:

@@ -50,7 +50,7 @@ def conf_of(project: Project, cluster: Cluster, of_its_kind: Mapping[str, str]) 
     """
     ours = (
         of_every_driver(cluster)
-        | driver_conf(machine_root(project.root), project.uses_object_storage)
+        | driver_conf(machine_root(project.root), project.bucket_schemes)
         | dict(of_its_kind)
     )
     ours[_JAVA_OPTIONS[0]] = " ".join(filter(None, (logging(LOGGING), ours.get(_JAVA_OPTIONS[0]))))
