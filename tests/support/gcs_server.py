@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from http.client import HTTPConnection
 from itertools import count
 from pathlib import Path
@@ -50,6 +51,14 @@ class GcsServer(ServerProcess):
         self._accepted("POST", f"/storage/v1/b?project={self.project}", body)
         return name
 
+    def client(self, bucket: str) -> GcsClient:
+        """Return a client of a bucket."""
+        return GcsClient(self, bucket)
+
+    def tags(self, bucket: str, prefix: str = "") -> dict[str, tuple[str, str]]:
+        """Return the tag of the content, and the time, of all objects."""
+        return {each["name"]: (each["etag"], each["updated"]) for each in self._listed(bucket, prefix)}
+
     def put(self, bucket: str, key: str, body: bytes) -> None:
         """Write an object."""
         self._accepted("POST", self._upload(bucket, key), body)
@@ -72,11 +81,14 @@ class GcsServer(ServerProcess):
 
     def keys(self, bucket: str, prefix: str = "") -> list[str]:
         """Return the keys of all objects."""
-        found: list[str] = []
+        return [each["name"] for each in self._listed(bucket, prefix)]
+
+    def _listed(self, bucket: str, prefix: str) -> list[dict[str, Any]]:
+        found: list[dict[str, Any]] = []
         query = {"prefix": prefix}
         while True:
             page = json.loads(self._accepted("GET", f"/storage/v1/b/{bucket}/o?{urlencode(query)}"))
-            found += [entry["name"] for entry in page.get("items", [])]
+            found += page.get("items", [])
             if not (token := page.get("nextPageToken")):
                 return found
             query["pageToken"] = token
@@ -114,6 +126,26 @@ class GcsServer(ServerProcess):
     def _command(self, port: int) -> Sequence[str | Path]:
         upstream = urlsplit(self._behind.endpoint).netloc
         return [sys.executable, GATEWAY, self._host, str(port), upstream]
+
+
+@dataclass(frozen=True)
+class GcsClient:
+    """What tests prepare and look at in one bucket."""
+
+    server: GcsServer
+    bucket: str
+
+    def put(self, key: str, body: bytes = b"") -> None:
+        self.server.put(self.bucket, key, body)
+
+    def get(self, key: str) -> bytes:
+        return self.server.get(self.bucket, key)
+
+    def delete(self, key: str) -> None:
+        self.server.delete(self.bucket, key)
+
+    def keys(self, prefix: str = "") -> list[str]:
+        return self.server.keys(self.bucket, prefix)
 
 
 def _require_accepted(status: int, said: bytes) -> None:

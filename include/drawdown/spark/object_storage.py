@@ -12,7 +12,7 @@ from drawdown.jvm.own_jar import LOCAL_FILES
 from drawdown.spec import Project
 from drawdown.spec.connections.object_storage import is_object_storage
 
-LOG_STORE = {"spark.delta.logStore.s3a.impl": "drawdown.ObjectLogStore"}
+LOG_STORE = {f"spark.delta.logStore.{scheme}.impl": "drawdown.ObjectLogStore" for scheme in ("s3a", "gs")}
 """Of every application; the class, of Drawdown's own jar (jvm/java), is loaded for a table in a bucket."""
 
 _CHECKPOINTS = {"spark.sql.streaming.checkpointFileManagerClass": "drawdown.ObjectCheckpoints"}
@@ -46,6 +46,15 @@ _S3A = {
 }
 
 
+_GOOGLE = {
+    "fs.gs.impl": "drawdown.GoogleFiles",
+    # For a bucket without a key: wherever Google's own programs look. Hadoop's default is a machine's account.
+    "fs.gs.auth.type": "APPLICATION_DEFAULT",
+}
+"""For applications whose processes all have the jar of Drawdown's own classes. A cluster of Google's brings a
+client of its own, with the machine's account."""
+
+
 def reach_buckets(session: SparkSession, project: Project) -> None:
     """Tell the application how to reach the project's buckets; call it before anything is read.
 
@@ -53,8 +62,10 @@ def reach_buckets(session: SparkSession, project: Project) -> None:
     """
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
     conf = {**_PLAIN}
-    if project.uses_object_storage:
+    if "s3" in project.bucket_schemes:
         conf |= _S3A | (_OWN_CLASSES if has_own_classes(session) else {})
+    if "gs" in project.bucket_schemes and has_own_classes(session):
+        conf |= _GOOGLE
     for each in project.storages.values():
         conf |= each.hadoop_options
     if is_object_storage(project.storage_root):

@@ -79,6 +79,8 @@ class ObjectStorage(SpecModel):
             getattr(self, key) for key in _OF_S3 if key != "region" and key != "endpoint"
         ):
             raise problem("no-effect", "these keys are for S3", "access_key", do="give `google_key_file:`")
+        if not self.is_s3 and self.connection:
+            raise problem("no-effect", "Google's key is a file", "connection", do="give `google_key_file:`")
         if self.is_s3 and self.google_key_file:
             raise problem("no-effect", "S3 does not use it", "google_key_file", do="remove the key")
         return self
@@ -129,6 +131,8 @@ class ObjectStorage(SpecModel):
     @property
     def hadoop_options(self) -> dict[str, str]:
         """Return the settings of Hadoop's clients for this bucket alone; with the key in plain text."""
+        if not is_object_storage(self.address):
+            return {}
         if not self.is_s3:
             return {f"fs.gs.bucket.{self.bucket}.{name}": value for name, value in self._google_hadoop.items()}
         providers = "org.apache.hadoop.fs.s3a"
@@ -155,7 +159,9 @@ class ObjectStorage(SpecModel):
             options["auth.service.account.json.keyfile"] = self.google_key_file
         if self.endpoint:
             options["endpoint"] = self.endpoint
-            options["endpoint.without.key"] = str(not self.google_key_file).lower()
+            if not self.google_key_file:
+                # A type that asks for no key until it is used.
+                options |= {"endpoint.without.key": "true", "auth.type": "COMPUTE_ENGINE"}
         return options
 
     @property
