@@ -8,6 +8,7 @@ JSON's `moveTo`. Everything else passes unchanged.
 
 from __future__ import annotations
 
+import base64
 import json
 import sys
 import uuid
@@ -31,9 +32,10 @@ class Gateway(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 256
 
-    def __init__(self, host: str, port: int, upstream: str) -> None:
+    def __init__(self, host: str, port: int, upstream: str, account: str = "") -> None:
         super().__init__((host, port), _Handler)
-        self.upstream = upstream
+        self.upstream, self.account = upstream, account
+        self.token = uuid.uuid4().hex
         self.parts: dict[str, dict[int, bytes]] = defaultdict(dict)
 
 
@@ -47,7 +49,11 @@ class _Handler(BaseHTTPRequestHandler):
         first, _, rest = target.path.lstrip("/").partition("/")
         self._query = dict(parse_qsl(target.query, keep_blank_values=True))
         self._body = self._read_body()
-        if first not in _JSON_API:
+        if target.path == "/token":
+            answer = self._token()
+        elif not self._may_ask():
+            answer = _refused(401, "AuthenticationRequired", first not in _JSON_API)
+        elif first not in _JSON_API:
             answer = self._xml(unquote(first), unquote(rest))
         elif "/moveTo/o/" in target.path:
             answer = self._moved(target.path)
@@ -63,6 +69,24 @@ class _Handler(BaseHTTPRequestHandler):
     @property
     def _gateway(self) -> Gateway:
         return cast("Gateway", self.server)
+
+    def _token(self) -> Answer:
+        """Answer as Google's token server: who signs as the account gets a token."""
+        if not self._signed(dict(parse_qsl(self._body.decode())).get("assertion", "")):
+            return 400, {"Content-Type": "application/json"}, b'{"error": "invalid_grant"}'
+        said = {"access_token": self._gateway.token, "token_type": "Bearer", "expires_in": 3600}
+        return 200, {"Content-Type": "application/json"}, json.dumps(said).encode()
+
+    def _may_ask(self) -> bool:
+        """Whether the request has a token, or one that the account has signed itself; or needs none."""
+        bearer = self.headers.get("Authorization", "").removeprefix("Bearer ")
+        return not self._gateway.account or bearer == self._gateway.token or self._signed(bearer)
+
+    def _signed(self, token: str) -> bool:
+        """Whether the account signed this token; its signature is taken for right."""
+        payload = token.split(".")[1] if token.count(".") == 2 else ""
+        said = json.loads(base64.urlsafe_b64decode(payload + "==")) if payload else {}
+        return bool(said.get("iss") == self._gateway.account)
 
     def _xml(self, bucket: str, key: str) -> Answer:
         """Answer a request of the XML API."""
@@ -201,6 +225,12 @@ def _entry(found: dict[str, Any]) -> str:
     )
 
 
+def _refused(status: int, code: str, in_xml: bool) -> Answer:
+    said = {"error": {"code": status, "message": "Anonymous caller does not have access."}}
+    answer = status, {"Content-Type": "application/json"}, json.dumps(said).encode()
+    return _in_xml(answer, {status: code}) if in_xml else answer
+
+
 def _document(name: str, **fields: str) -> Answer:
     inner = "".join(f"<{key}>{escape(value)}</{key}>" for key, value in fields.items())
     return 200, {"Content-Type": "application/xml"}, f"<{name}>{inner}</{name}>".encode()
@@ -217,4 +247,4 @@ def _in_xml(answer: Answer, names: dict[int, str] = _NAMES) -> Answer:
 
 
 if __name__ == "__main__":
-    Gateway(sys.argv[1], int(sys.argv[2]), sys.argv[3]).serve_forever()
+    Gateway(sys.argv[1], int(sys.argv[2]), sys.argv[3], *sys.argv[4:]).serve_forever()

@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import rsa
+
 from drawdown.processes.ports import LOOPBACK
 from tests.support.go_programs import FAKE_GCS, built
 from tests.support.server_process import ServerProcess
@@ -36,13 +39,17 @@ class FakeGcs(ServerProcess):
 
 
 class GcsServer(ServerProcess):
-    """``with GcsServer() as gcs``: a gateway that adds what the server behind it lacks (`gcs_gateway`)."""
+    """``with GcsServer() as gcs``: a gateway that adds what the server behind it lacks (`gcs_gateway`).
+
+    Args:
+        account: only who has a key of this service account may ask for anything; without one, everybody may.
+    """
 
     project = "drawdown-tests"
 
-    def __init__(self, host: str = LOOPBACK) -> None:
+    def __init__(self, host: str = LOOPBACK, account: str = "") -> None:
         super().__init__(host)
-        self._behind = FakeGcs(host)
+        self._behind, self._account = FakeGcs(host), account
 
     def bucket(self) -> str:
         """Make an empty bucket and return its name, which no other bucket of this process has."""
@@ -50,6 +57,25 @@ class GcsServer(ServerProcess):
         body = json.dumps({"name": name}).encode()
         self._accepted("POST", f"/storage/v1/b?project={self.project}", body)
         return name
+
+    def key_file(self, folder: Path, account: str) -> Path:
+        """Write the JSON file of a service account's new key, whose tokens come from this server."""
+        private = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        pem = private.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        said = {
+            "type": "service_account",
+            "project_id": self.project,
+            "private_key_id": "1",
+            "private_key": pem.decode(),
+            "client_email": account,
+            "client_id": "1",
+            "token_uri": f"{self.endpoint}/token",
+        }
+        file = folder / "key.json"
+        file.write_text(json.dumps(said))
+        return file
 
     def client(self, bucket: str) -> GcsClient:
         """Return a client of a bucket."""
@@ -94,8 +120,8 @@ class GcsServer(ServerProcess):
             query["pageToken"] = token
 
     def send(self, method: str, target: str, body: bytes = b"") -> tuple[int, bytes]:
-        """Send one request on a connection of its own; return status and body, whatever they are."""
-        connection = HTTPConnection(urlsplit(self.endpoint).netloc, timeout=TIMEOUT)
+        """Send one request past the gateway, on a connection of its own; return status and body, whatever they are."""
+        connection = HTTPConnection(urlsplit(self._behind.endpoint).netloc, timeout=TIMEOUT)
         try:
             connection.request(method, target, body, {"Content-Type": "application/octet-stream"})
             answer = connection.getresponse()
@@ -125,7 +151,7 @@ class GcsServer(ServerProcess):
 
     def _command(self, port: int) -> Sequence[str | Path]:
         upstream = urlsplit(self._behind.endpoint).netloc
-        return [sys.executable, GATEWAY, self._host, str(port), upstream]
+        return [sys.executable, GATEWAY, self._host, str(port), upstream, *filter(None, [self._account])]
 
 
 @dataclass(frozen=True)

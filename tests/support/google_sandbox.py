@@ -21,11 +21,17 @@ class GoogleSandbox(BucketSandbox):
     scheme = "gs"
 
     def __init__(self, root: Path, spark: SparkSession | None, server: GcsServer, more: str = "") -> None:
-        self.gcs = server
+        self.gcs, self.key_file = server, ""
         super().__init__(root, spark, cast("Any", server), more)
 
     def reached(self) -> str:
-        return f"  lake: {{address: '{self.address}', endpoint: '{self.gcs.endpoint}'}}\n"
+        key = f", google_key_file: '{self.key_file}'" if self.key_file else ""
+        return f"  lake: {{address: '{self.address}', endpoint: '{self.gcs.endpoint}'{key}}}\n"
+
+    def use_key(self, account: str) -> None:
+        """From now on reach the bucket with a key of this service account."""
+        self.key_file = str(self.gcs.key_file(self.root, account))
+        self.keep_in(self.address, self.reached())
 
     @property
     def client(self) -> GcsClient:  # type: ignore[override]

@@ -50,6 +50,8 @@ _GOOGLE = {
     "fs.gs.impl": "drawdown.GoogleFiles",
     # For a bucket without a key: wherever Google's own programs look. Hadoop's default is a machine's account.
     "fs.gs.auth.type": "APPLICATION_DEFAULT",
+    # By default each new object costs a question for each folder above it: whether an object has its name.
+    "fs.gs.create.items.conflict.check.enable": "false",
 }
 """For applications whose processes all have the jar of Drawdown's own classes. A cluster of Google's brings a
 client of its own, with the machine's account."""
