@@ -6,11 +6,13 @@ of the machine. Executors get them with the tasks.
 
 from __future__ import annotations
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from drawdown.errors import MachineError
 from drawdown.jvm.own_jar import LOCAL_FILES
 from drawdown.spec import Project
-from drawdown.spec.connections.object_storage import is_object_storage
+from drawdown.spec.connections.object_storage import for_spark, is_object_storage
 
 LOG_STORE = {f"spark.delta.logStore.{scheme}.impl": "drawdown.ObjectLogStore" for scheme in ("s3a", "gs")}
 """Of every application; the class, of Drawdown's own jar (jvm/java), is loaded for a table in a bucket."""
@@ -61,6 +63,9 @@ def reach_buckets(session: SparkSession, project: Project) -> None:
     """Tell the application how to reach the project's buckets; call it before anything is read.
 
     A session may serve one project after another: for one on a disk, checkpoints are Spark's own again.
+
+    Raises:
+        MachineError: ``storage.no-client``: the storage root is of a kind that Spark cannot reach here.
     """
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
     conf = {**_PLAIN}
@@ -76,6 +81,24 @@ def reach_buckets(session: SparkSession, project: Project) -> None:
         hadoop.unset(name)
     for name, value in conf.items():
         hadoop.set(name, value)
+    _require_client(session, project.storage_root)
+
+
+def _require_client(session: SparkSession, address: str) -> None:
+    scheme, found, _ = for_spark(address).partition("://")
+    if not found:
+        return
+    hadoop = session.sparkContext._jsc.hadoopConfiguration()
+    try:
+        session._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, hadoop)  # type: ignore[union-attr]
+    except Py4JJavaError as missing:
+        raise MachineError(
+            "storage.no-client",
+            f"Spark has no client for {scheme}://: {str(missing.java_exception.getMessage()).splitlines()[0]}",
+            where=address,
+            do="use s3:// or gs://, or a cluster whose Spark has Hadoop's client for it (untried:"
+            " docs/object-storage.md)",
+        ) from None
 
 
 def counts_requests(session: SparkSession) -> bool:

@@ -190,7 +190,7 @@ class ObjectFiles:
             count("delete", (len(keys) - 1) // _PAGE)
 
     def _found(self, meta: Any) -> Found:
-        # Whole seconds: some servers (Google's, MinIO) list milliseconds, and leave them out of a single answer.
+        # Whole seconds: some servers list milliseconds, and leave them out when asked for one object.
         milliseconds = int(meta["last_modified"].timestamp()) * 1000
         return Found(self._relative(meta["path"]), int(meta["size"]), milliseconds)
 
