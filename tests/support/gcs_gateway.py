@@ -1,9 +1,9 @@
 """A gateway in front of fake-gcs-server, which adds the requests that server does not know.
 
-delta-rs and obstore speak the XML API of Google Cloud Storage, Hadoop's client the JSON API. fake-gcs-server has the
-JSON API, and of the XML API only reading. What is missing is asked for by its JSON API here, so that objects and
-their conditions (`ifGenerationMatch`) are the server's: PUT, conditional PUT, COPY, uploads in parts, listings, and
-JSON's `moveTo`. Everything else passes unchanged.
+delta-rs and obstore speak the XML API of Google Cloud Storage, Hadoop's client the JSON API. fake-gcs-server
+has the JSON API, and of the XML API only reading. What is missing is asked for by its JSON API here, so that
+objects and their conditions (`ifGenerationMatch`) are the server's: PUT, conditional PUT, COPY, uploads in
+parts, listings, and JSON's `moveTo`. Everything else passes unchanged.
 """
 
 from __future__ import annotations
@@ -83,7 +83,9 @@ class _Handler(BaseHTTPRequestHandler):
         if not self._gateway.account:
             return True
         # Each request of a batch has a token of its own, and the batch none.
-        inner = re.findall(r"^authorization: (Bearer .*?)\r?$", self._body.decode(errors="replace"), re.M | re.I)
+        inner = re.findall(
+            r"^authorization: (Bearer .*?)\r?$", self._body.decode(errors="replace"), re.M | re.I
+        )
         given = inner if self.path.startswith("/batch/") else [self.headers.get("Authorization", "")]
         tokens = [each.removeprefix("Bearer ") for each in given]
         return bool(tokens) and all(each == self._gateway.token or self._signed(each) for each in tokens)
@@ -137,7 +139,7 @@ class _Handler(BaseHTTPRequestHandler):
             number = int(self._query["partNumber"])
             parts[upload][number] = self._body
             return 200, {"ETag": f'"{number}"'}, b""
-        named = ElementTree.fromstring(self._body).iter()  # noqa: S314  from a client of the same test
+        named = ElementTree.fromstring(self._body).iter()
         numbers = [int(each.text or 0) for each in named if each.tag.endswith("PartNumber")]
         held = parts.pop(upload)
         status, headers, said = self._put(bucket, key, b"".join(held[number] for number in numbers))
@@ -167,7 +169,11 @@ class _Handler(BaseHTTPRequestHandler):
         ]
         if token := page.get("nextPageToken"):
             entries.append(f"<NextContinuationToken>{escape(token)}</NextContinuationToken>")
-        return 200, {"Content-Type": "application/xml"}, f"<ListBucketResult>{''.join(entries)}</ListBucketResult>".encode()
+        return (
+            200,
+            {"Content-Type": "application/xml"},
+            f"<ListBucketResult>{''.join(entries)}</ListBucketResult>".encode(),
+        )
 
     def _moved(self, path: str) -> Answer:
         """Do what `moveTo` of the JSON API does; not atomic here."""
@@ -183,7 +189,9 @@ class _Handler(BaseHTTPRequestHandler):
         into = target.removeprefix("/storage/v1")
         return self._ask("POST", f"{source}/rewriteTo{into}", b"{}", {"Content-Type": "application/json"})
 
-    def _ask(self, method: str, target: str, body: bytes = b"", headers: dict[str, Any] | None = None) -> Answer:
+    def _ask(
+        self, method: str, target: str, body: bytes = b"", headers: dict[str, Any] | None = None
+    ) -> Answer:
         """Send a request to the server."""
         kept = {name: value for name, value in (headers or {}).items() if name.lower() not in _OF_ONE_HOP}
         connection = HTTPConnection(self._gateway.upstream, timeout=60)

@@ -120,7 +120,7 @@ class GcsServer(ServerProcess):
             query["pageToken"] = token
 
     def send(self, method: str, target: str, body: bytes = b"") -> tuple[int, bytes]:
-        """Send one request past the gateway, on a connection of its own; return status and body, whatever they are."""
+        """Send one request past the gateway, on a connection of its own; return status and body."""
         connection = HTTPConnection(urlsplit(self._behind.endpoint).netloc, timeout=TIMEOUT)
         try:
             connection.request(method, target, body, {"Content-Type": "application/octet-stream"})

@@ -186,7 +186,9 @@ KINDS = {
 
 IN_GOOGLES_BUCKET = {
     "delta": Kind("delta", _DELTA, _delta_rows, _AUDITED, "gcs"),
-    "parquet": Kind("files", f"format: parquet, path: {TABLE}, publish: direct", _parquet_rows, _DIRECT, "gcs"),
+    "parquet": Kind(
+        "files", f"format: parquet, path: {TABLE}, publish: direct", _parquet_rows, _DIRECT, "gcs"
+    ),
 }
 """No part of the matrix: tests/object_storage/test_google.py strikes at a few steps of each."""
 

@@ -65,7 +65,12 @@ def jar_paths(state_dir: Path, folder: str) -> list[Path]:
 def bucket_jars(state_dir: Path, schemes: Collection[str]) -> list[Path]:
     """Return the jars for buckets of these schemes, ``s3`` and ``gs``; raises as `jar_paths`."""
     folders = {"s3": OBJECT_STORAGE, "gs": GOOGLE_STORAGE}
-    return [path for scheme, folder in folders.items() if scheme in schemes for path in jar_paths(state_dir, folder)]
+    return [
+        path
+        for scheme, folder in folders.items()
+        if scheme in schemes
+        for path in jar_paths(state_dir, folder)
+    ]
 
 
 def check_jars(state_dir: Path, jars: Sequence[Jar]) -> list[Jar]:

@@ -50,7 +50,7 @@ _S3A = {
 
 _GOOGLE = {
     "fs.gs.impl": "drawdown.GoogleFiles",
-    # For a bucket without a key: wherever Google's own programs look. Hadoop's default is a machine's account.
+    # For a bucket without a key: wherever Google's own programs look. Hadoop's default is the machine.
     "fs.gs.auth.type": "APPLICATION_DEFAULT",
     # By default each new object costs a question for each folder above it: whether an object has its name.
     "fs.gs.create.items.conflict.check.enable": "false",
@@ -92,9 +92,10 @@ def _require_client(session: SparkSession, address: str) -> None:
     try:
         session._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, hadoop)  # type: ignore[union-attr]
     except Py4JJavaError as missing:
+        said = str(missing.java_exception.getMessage()).splitlines()[0]
         raise MachineError(
             "storage.no-client",
-            f"Spark has no client for {scheme}://: {str(missing.java_exception.getMessage()).splitlines()[0]}",
+            f"Spark has no client for {scheme}://: {said}",
             where=address,
             do="use s3:// or gs://, or a cluster whose Spark has Hadoop's client for it (untried:"
             " docs/object-storage.md)",

@@ -178,7 +178,7 @@ class Project:
 
     @property
     def bucket_schemes(self) -> frozenset[str]:
-        """Return ``s3`` and ``gs``, as far as the storage root or an entry of `storages:` is such a bucket."""
+        """Return ``s3`` and ``gs``, as far as the storage root or an entry of `storages:` is one."""
         addresses = (self.storage_root, *(each.address for each in self.storages.values()))
         return frozenset(scheme_of(each) for each in addresses if is_object_storage(each))
 

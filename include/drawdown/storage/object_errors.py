@@ -1,8 +1,8 @@
 """What libraries say when a bucket does not answer or says no, as one of our errors.
 
 Obstore, delta-rs (both with Rust's object_store) and Hadoop's clients reach a bucket: S3A with Amazon's
-SDK, and the one with Google's library. Their sentences hold class names, request ids and whole answers in XML; of these a user sees
-the storage's own code and sentence.
+SDK, and the one with Google's library. Their sentences hold class names, request ids and whole answers in
+XML; of these a user sees the storage's own code and sentence.
 """
 
 from __future__ import annotations

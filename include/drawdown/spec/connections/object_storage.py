@@ -134,7 +134,9 @@ class ObjectStorage(SpecModel):
         if not is_object_storage(self.address):
             return {}
         if not self.is_s3:
-            return {f"fs.gs.bucket.{self.bucket}.{name}": value for name, value in self._google_hadoop.items()}
+            return {
+                f"fs.gs.bucket.{self.bucket}.{name}": value for name, value in self._google_hadoop.items()
+            }
         providers = "org.apache.hadoop.fs.s3a"
         options = {"endpoint.region": self.region, "path.style.access": str(self.path_style).lower()}
         if self.endpoint:
@@ -152,7 +154,7 @@ class ObjectStorage(SpecModel):
 
     @property
     def _google_hadoop(self) -> dict[str, str]:
-        """Return settings behind ``fs.gs.``; those of the endpoint are read by Drawdown's own GoogleFiles.java."""
+        """Return settings behind ``fs.gs.``; those of the endpoint are read by GoogleFiles.java."""
         options = {}
         if self.google_key_file:
             options["auth.type"] = "SERVICE_ACCOUNT_JSON_KEYFILE"
