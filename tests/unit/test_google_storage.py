@@ -11,6 +11,9 @@ from drawdown.checkpoint.file_log import seen_file
 from drawdown.spec.connections.object_storage import ObjectStorage
 
 
+pytestmark = pytest.mark.capability("OBJ-18")
+
+
 def bucket(**more: str) -> ObjectStorage:
     return ObjectStorage.model_validate({"address": "gs://lake/in", **more}, strict=False)
 
