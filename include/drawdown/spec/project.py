@@ -19,7 +19,7 @@ from drawdown.spec.connections.alert_target import AlertTarget
 from drawdown.spec.connections.broker import Broker
 from drawdown.spec.connections.database import Database
 from drawdown.spec.connections.metrics_access import MetricsAccess
-from drawdown.spec.connections.object_storage import ObjectStorage, is_object_storage
+from drawdown.spec.connections.object_storage import ObjectStorage, is_object_storage, scheme_of
 from drawdown.spec.reading.environment import AIRFLOWS_OWN
 from drawdown.spec.samples import Samples
 from drawdown.spec.scheduling.airflow_tasks import Airflow, OwnTasks
@@ -204,9 +204,10 @@ class Project:
         return next((each for each in self.storages.values() if each.bucket == bucket), None)
 
     @property
-    def uses_object_storage(self) -> bool:
-        """Whether the storage root or an entry of `storages:` is a bucket."""
-        return any(map(is_object_storage, (self.storage_root, *(s.address for s in self.storages.values()))))
+    def bucket_schemes(self) -> frozenset[str]:
+        """Return ``s3`` and ``gs``, as far as the storage root or an entry of `storages:` is one."""
+        addresses = (self.storage_root, *(each.address for each in self.storages.values()))
+        return frozenset(scheme_of(each) for each in addresses if is_object_storage(each))
 
     @property
     def buckets_without_a_key(self) -> tuple[str, ...]:
