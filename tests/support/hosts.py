@@ -1,8 +1,8 @@
 """Several hosts on this machine: each has an address and a folder of its own, and sees no other's folder.
 
-A host is a network namespace, joined to the others by a bridge, and a mount namespace in which the folders of
-the others are covered by an empty one. They share processes, the clock, and installed software, as machines
-of one image would. Needs root, `ip` and `nsenter`.
+A host is a network namespace, joined to the others by a bridge, a mount namespace in which the folders of
+the others are covered by an empty one, and a name. They share processes, the clock, and installed software, as
+machines of one image would. Needs root, `ip` and `nsenter`.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Host:
 
     def command(self, *arguments: str) -> list[str]:
         """A command line that runs a program on this host, from any other one."""
-        return ["nsenter", f"--target={self.anchor}", "--mount", "--net", "--", *arguments]
+        return ["nsenter", f"--target={self.anchor}", "--mount", "--net", "--uts", "--", *arguments]
 
     def run(
         self, *arguments: str, timeout: float = 300, env: Mapping[str, str] | None = None
@@ -107,10 +107,15 @@ class Hosts:
         empty = self._folder / "empty"
         empty.mkdir(parents=True)
         folders = {name: self._folder / name for name in self._names}
+        # As of machines that know each other by name: Java asks for the address of its own.
+        numbers = {name: f"{NETWORK}.{number}" for number, name in enumerate(self._names, start=2)}
+        known = self._folder / "known"
+        lines = [f"{address} {_PREFIX}-{name}" for name, address in numbers.items()]
+        known.write_text("\n".join(["127.0.0.1 localhost", *lines, ""]))
         for folder in folders.values():
             folder.mkdir()
-        for number, name in enumerate(self._names, start=2):
-            link, space, address = f"{_PREFIX}-{name}", f"{_PREFIX}-{name}", f"{NETWORK}.{number}"
+        for name, address in numbers.items():
+            link = space = f"{_PREFIX}-{name}"
             _ip("netns", "add", space)
             _ip("link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", space)
             _ip("link", "set", link, "master", self._bridge, "up")
@@ -119,11 +124,10 @@ class Hosts:
                 _ip("-n", space, *inside)
             hidden = [f"mount --bind {empty} {folder}" for other, folder in folders.items() if other != name]
             ready = folders[name] / ".ready"
-            script = (
-                f"set -e; mount --make-rprivate /; {'; '.join(hidden)}; touch {ready}; exec sleep infinity"
-            )
+            own = ["mount --make-rprivate /", *hidden, f"mount --bind {known} /etc/hosts", f"hostname {space}"]
+            script = "; ".join(["set -e", *own, f"touch {ready}", "exec sleep infinity"])
             anchor = subprocess.Popen(
-                ["ip", "netns", "exec", space, "unshare", "--mount", "sh", "-c", script],
+                ["ip", "netns", "exec", space, "unshare", "--mount", "--uts", "sh", "-c", script],
                 start_new_session=True,
             )
             self._anchors.append(anchor)
