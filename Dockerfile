@@ -1,5 +1,7 @@
 # One image for every part: Airflow, Java, pyspark, the connector jars and this project's folders.
-FROM python:3.11.14-slim-bookworm
+# Another base has Debian 12, Python 3.11 and the packages python3-venv and ca-certificates.
+ARG BASE=python:3.11.14-slim-bookworm
+FROM ${BASE}
 
 # tini hands signals on and collects orphans: a drain has many children. curl is for health checks.
 RUN apt-get update \
@@ -17,7 +19,12 @@ COPY requirements.txt pyproject.toml README.md LICENSE ./
 COPY include/drawdown include/drawdown
 COPY dev dev
 # .drawdown holds the jars, checked by SHA-256, and the class archive: root's. Runs write only what is named here.
-RUN HOME=/tmp python3 dev/bootstrap.py \
+# Package indexes of the place that builds come as secrets, which no layer keeps (docs/deployment.md).
+RUN --mount=type=secret,id=indexes \
+    --mount=type=secret,id=certificates \
+    --mount=type=secret,id=java-certificates \
+    if [ -f /run/secrets/indexes ]; then set -a && . /run/secrets/indexes && set +a; fi \
+    && { HOME=/tmp SPARK_LOCAL_IP=127.0.0.1 python3 dev/bootstrap.py || { tail -n 40 .drawdown/logs/setup.log; exit 1; } } \
     && rm -rf /tmp/.cache /tmp/.ivy2* \
     && rm -rf .drawdown/logs \
     && install -d -o drawdown -g drawdown -m 0700 .drawdown/logs .drawdown/runs .drawdown/clusters

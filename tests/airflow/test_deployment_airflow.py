@@ -6,9 +6,6 @@ Only addresses, ports and folders are this machine's: each test says which.
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -20,18 +17,12 @@ import pytest
 
 from dev.airflow.api import AirflowApi
 from drawdown.processes.ports import LOOPBACK, free_ports
-from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.compose import ROOT
+from tests.support.compose_postgres import Server, compose_postgres
 from tests.support.native_services import Native, made_secrets
 from tests.support.waiting import until
 
 COMPONENTS = ("airflow-apiserver", "airflow-scheduler", "airflow-dag-processor", "airflow-triggerer")
-
-
-class Server(PostgresServer):
-    """With the superuser that the postgres image makes."""
-
-    user = "postgres"
 
 
 @pytest.fixture(scope="module")
@@ -41,18 +32,7 @@ def secrets(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 
 @pytest.fixture(scope="module")
 def server(secrets: dict[str, str]) -> Iterator[Server]:
-    """A server after what the postgres image does with the file mounted into it."""
-    with Server() as server:
-        psql = shutil.which("psql")
-        assert psql is not None
-        wanted = {name: secrets[name] for name in ("AIRFLOW_DB_PASSWORD", "METASTORE_PASSWORD")}
-        subprocess.run(
-            [psql, "-v", "ON_ERROR_STOP=1", "--no-psqlrc", "-f", str(ROOT / "deploy" / "databases.sql")],
-            env={**os.environ, **wanted, "PGPASSWORD": server.password, "PGUSER": server.user}
-            | {"PGHOST": server.host, "PGPORT": str(server.port), "PGDATABASE": "postgres"},
-            check=True,
-            capture_output=True,
-        )
+    with compose_postgres(secrets) as server:
         yield server
 
 

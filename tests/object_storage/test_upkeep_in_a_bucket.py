@@ -63,12 +63,15 @@ def test_small_files_become_one_and_old_ones_go(events: BucketSandbox) -> None:
     assert events.run("copies").counts.read == 1, "not the rows of the compacted file"
     assert _ids(events, "events") == _ids(events, "copies") == list(range(9))
 
-    # Times of objects are the server's: instead of a week, files stay for a second.
+    # Times of objects are the server's: instead of a week, files stay for two seconds.
     with events.metastore() as metastore:
         records_grow_old(metastore, MONTH)
     project = events.root / "include/project.yaml"
-    project.write_text(project.read_text() + "upkeep: {vacuum: 1 second}\n")
-    time.sleep(2.1)
+    project.write_text(
+        project.read_text()
+        + "held: 1 second\nupkeep: {vacuum: 2 seconds}\nairflow: {execution_timeout: 1 second}\n"
+    )
+    time.sleep(3.1)
     gone = {info.relative for info in tidied(events, "events").vacuumed["output"]}
     assert gone == small
     assert _ids(events, "events") == list(range(9))

@@ -50,9 +50,9 @@ class Native:
     def run(self, name: str) -> subprocess.CompletedProcess[str]:
         """A service that ends by itself."""
         return subprocess.run(
-            self._services[name]["command"],
+            self._command(name, self._services[name]["command"]),
             env=self.environment(name),
-            cwd=self._folder,
+            cwd=ROOT,  # the image's WORKDIR
             capture_output=True,
             text=True,
             check=False,
@@ -61,11 +61,20 @@ class Native:
     def start(self, name: str, more: Mapping[str, str]) -> Background:
         """A service that stays, with `more` in its environment."""
         started = Background(name, self._folder / "run")
-        started.start(self._services[name]["command"], self.environment(name, more))
+        started.start(
+            self._command(name, self._services[name]["command"], more), self.environment(name, more)
+        )
         return started
 
     def is_well(self, name: str) -> bool:
         """What its health check says."""
         test = self._services[name]["healthcheck"]["test"][1:]
-        done = subprocess.run(test, env=self.environment(name), capture_output=True, check=False)
+        command = self._command(name, test)
+        done = subprocess.run(command, env=self.environment(name), capture_output=True, check=False)
         return done.returncode == 0
+
+    def _command(
+        self, name: str, words: list[str], more: Mapping[str, str] = MappingProxyType({})
+    ) -> list[str]:
+        """What runs the words of a service: here they are programs of this machine."""
+        return words

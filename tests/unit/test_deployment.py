@@ -1,6 +1,7 @@
 """docker-compose.yaml and Dockerfile: no engine runs them here, so what they say is checked by itself.
 
-`tests/airflow/test_deployment_airflow.py` and `tests/engine/test_deployment_daemons.py` run parts of it.
+`tests/airflow/test_deployment_airflow.py` and `tests/engine/test_deployment_daemons.py` run parts of it;
+`tests/e2e/test_image.py` builds the image and runs parts of it there.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from dev.airflow.environment import airflow_environment
 from drawdown.jvm.jars import BROKER, read_lock
 from drawdown.jvm.spark_home import spark_home
 from tests.support.compose import FILE, ROOT, example, resolved, unresolved, variables_of
+from tests.support.image import Image
 
 SCHEMA = ROOT / "tests" / "fixtures" / "compose_spec" / "compose-spec.json"
 SERVICES: dict[str, dict[str, Any]] = unresolved()["services"]
@@ -252,7 +254,7 @@ def test_what_the_image_copies_is_there_and_let_through() -> None:
 
 def test_the_image_is_made_of_what_set_up_is_made_of() -> None:
     assert "python3 dev/bootstrap.py" in DOCKERFILE
-    base = re.match(r"FROM python:(\d+\.\d+)\.\d+-slim-bookworm$", DOCKERFILE.splitlines()[1])
+    base = re.search(r"^ARG BASE=python:(\d+\.\d+)\.\d+-slim-bookworm\nFROM \${BASE}$", DOCKERFILE, re.M)
     assert base is not None
     locked = re.search(r"--python-version (\S+)", (ROOT / "requirements.txt").read_text())
     assert locked is not None
@@ -284,12 +286,31 @@ def test_who_runs_the_image_cannot_change_its_jars() -> None:
     assert written == [".drawdown/logs", ".drawdown/runs", ".drawdown/clusters"]
 
 
+@pytest.mark.capability("HOST-10")
 def test_the_image_does_not_run_as_root_and_holds_no_secret() -> None:
     lines = DOCKERFILE.splitlines()
     assert [line for line in lines if line.startswith("USER")] == ["USER 50000:50000"]
     after = lines[lines.index("USER 50000:50000") + 1 :]
     assert all(line.startswith(("ENTRYPOINT [", "CMD [")) for line in after)
-    assert not re.search(r"PASSWORD|SECRET|FERNET|^ARG", DOCKERFILE, re.MULTILINE)
+    assert not re.search(r"PASSWORD|SECRET|FERNET", DOCKERFILE)
+
+
+def test_the_base_is_the_only_argument_of_the_build() -> None:
+    """An argument stays in the image's history; a secret does not."""
+    assert re.findall(r"^ARG (\w+)", DOCKERFILE, re.MULTILINE) == ["BASE"]
+    assert set(re.findall(r"--mount=type=(\w+)", DOCKERFILE)) == {"secret"}
+
+
+def test_whoever_is_not_root_reads_why_the_image_is_not_built(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    with (
+        pytest.raises(pytest.skip.Exception, match="an image is built as root"),
+        Image(tmp_path / "built", {}),
+    ):
+        pass
+    assert not (tmp_path / "built").exists()
 
 
 def test_folders_under_volumes_belong_to_the_user_of_the_image() -> None:

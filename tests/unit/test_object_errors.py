@@ -29,7 +29,8 @@ TEXTS = [
     ),
     (
         f"{OURS}.AWSNoResponseException: Writing Object on t/a: software.amazon.awssdk.core.exception."
-        "SdkClientException: Unable to execute HTTP request: Connection reset (SDK Attempt Count: 5)",
+        "SdkClientException: Unable to execute HTTP request: Connection reset (SDK Attempt Count: 5):"
+        " software.amazon.awssdk.core.exception.SdkClientException: Unable to execute HTTP request: reset",
         "storage.unreachable",
         "Unable to execute HTTP request: Connection reset",
     ),

@@ -22,7 +22,7 @@ def moved(uri: str, old: str, new: str) -> str:
         return uri
     below = plain_path(unquote(uri))[len(plain_path(old).rstrip("/")) :]
     # The names below the root keep their spelling.
-    return _spelled(new.rstrip("/")) + "/" + "/".join(uri.split("/")[-below.count("/") :])
+    return spelled(new.rstrip("/")) + "/" + "/".join(uri.split("/")[-below.count("/") :])
 
 
 def spellings(old: str, new: str) -> set[tuple[str, str]]:
@@ -31,6 +31,7 @@ def spellings(old: str, new: str) -> set[tuple[str, str]]:
     return {(f"{before.rstrip('/')}/", f"{after.rstrip('/')}/") for before, after in both}
 
 
-def _spelled(root: str) -> str:
+def spelled(root: str) -> str:
+    """Return a path or URL as Hadoop's Path spells it in a log."""
     uri = f"file://{plain_path(root)}" if plain_path(root).startswith("/") else root
     return "".join(quote(each, safe=_PLAIN) if ord(each) < _ASCII else each for each in uri)

@@ -31,11 +31,16 @@ _S3A = {
     "fs.s3a.aws.credentials.provider": "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
     # The default wants a further library, to read ahead in objects that are larger than those of most runs.
     "fs.s3a.input.stream.type": "classic",
+    # RocksDB's files go the way of all others. The way that S3A has for local files is another client, over
+    # Netty, which waited 10 s for each small file at a server that answers at once (moto).
+    "fs.s3a.optimized.copy.from.local.enabled": "false",
     # Blocks that wait for their upload; removed with the run's own folder.
     "fs.s3a.buffer.dir": "${java.io.tmpdir}/s3a",
     # The library's default waits for a server that does not answer for ten minutes and more.
     "fs.s3a.attempts.maximum": "5",
     "fs.s3a.retry.limit": "5",
+    # By default twenty times, and each pause is twice the one before: days for a bucket that throttles.
+    "fs.s3a.retry.throttle.limit": "6",
     "fs.s3a.connection.establish.timeout": "5s",
     "fs.s3a.connection.timeout": "30s",
 }

@@ -95,7 +95,8 @@ def _sentence(text: str) -> str:
     if answer := _XML.search(text):
         said = ": ".join(filter(None, answer.groups()))
     elif found := _OF_SDK.findall(text):
-        said = _NOISE.sub("", found[0])
+        # Behind the first sentence come its causes, which say the same.
+        said = re.split(r"[: ]*\b(?:[a-z]\w*\.)+[A-Z]\w*Exception\b", _NOISE.sub("", found[0]))[0]
     else:
         lines = text.partition("\n\nDebug")[0].splitlines()
         said = _CLASSES.sub("", next((line for line in lines if _LIBRARIES.search(line)), lines[0]))

@@ -48,12 +48,12 @@ class Uploads:
                 if started < until:
                     relative = _text(each, "Key").removeprefix(self.prefix)
                     yield Upload(relative, _text(each, "UploadId"), started)
-            if _text(page, "IsTruncated") != "true":
+            behind = _text(page, "NextKeyMarker")
+            if _text(page, "IsTruncated") != "true" or not behind:
                 return
-            query |= {
-                "key-marker": _text(page, "NextKeyMarker"),
-                "upload-id-marker": _text(page, "NextUploadIdMarker"),
-            }
+            # versitygw refuses the `upload-id-marker` that it gave. Without it, further uploads of the last
+            # key are left out: the next upkeep finds them.
+            query |= {"key-marker": behind}
 
     def abort(self, upload: Upload) -> None:
         """Remove the parts of an upload, which can then not be completed any more."""

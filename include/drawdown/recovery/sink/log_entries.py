@@ -6,8 +6,8 @@ Source: org.apache.spark.sql.execution.streaming.sinks.SinkFileStatus (Spark 4.2
 from __future__ import annotations
 
 import json
-from urllib.parse import quote
 
+from drawdown.checkpoint.roots import spelled
 from drawdown.metastore.records import StagedFile
 from drawdown.workspace import Generation
 
@@ -35,10 +35,8 @@ def _line(generation: Generation, file: StagedFile) -> str | None:
     info = next(iter(storage.walk(storage.relative(file.path))), None)
     if info is None or info.size != file.size:
         return None
-    scheme, found, rest = file.path.rpartition("://")
-    url = f"{scheme}://{quote(rest)}" if found else f"file://{quote(rest)}"
     values = {
-        "path": url,
+        "path": spelled(file.path),
         "size": file.size,
         "isDir": False,
         "modificationTime": info.mtime_ms,
@@ -46,4 +44,4 @@ def _line(generation: Generation, file: StagedFile) -> str | None:
         "blockSize": _BLOCK_SIZE,
         "action": "add",
     }
-    return json.dumps(values, separators=(",", ":"))
+    return json.dumps(values, ensure_ascii=False, separators=(",", ":"))
