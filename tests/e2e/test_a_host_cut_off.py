@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -9,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from drawdown.fault_points import FAULT
+from tests.support.frozen import until_asleep
 from tests.support.host_project import Beyond, HostProject, beyond, clusters_on, machines, until_no_daemons
 from tests.support.hosts import Hosts
 from tests.support.slow import slow_transform
@@ -106,7 +110,6 @@ def test_another_host_takes_over_from_a_driver_that_is_cut_off_in_a_batch(hosts:
             assert ended_alone, "a driver that is cut off waits for ever"
             code = command.ended(60)
         said = "".join(command.said)
-        print(said)
         assert code != 0
         assert "Traceback" not in said
         assert (servers.table("tables/counts").version(), servers.files(CHECKPOINT)) == before
@@ -115,3 +118,44 @@ def test_another_host_takes_over_from_a_driver_that_is_cut_off_in_a_batch(hosts:
         landed.assert_counted()
         assert clusters_on(hosts["one"]) == []
         until_no_daemons(hosts)
+
+
+@pytest.mark.capability("HOST-04")
+@pytest.mark.parametrize(
+    ("moment", "error"),
+    [
+        pytest.param("before batch.note 3", "lease.lost", id="at the metastore"),
+        pytest.param("after batch.end 3", "checkpoint.other-writer", id="at the storage"),
+        pytest.param("before publish.commit", "lease.lost", id="at the table"),
+    ],
+)
+def test_a_driver_that_was_cut_off_goes_on_and_neither_commits_nor_publishes(
+    hosts: Hosts, moment: str, error: str
+) -> None:
+    """Its host stands still for as long as it is cut off, so that it goes on at this very moment."""
+    with beyond(lease_ttl="20 seconds") as servers:
+        landed = Landed(servers)
+        landed.wave()
+        stale, next_one = (
+            HostProject(hosts, name, servers, counts("local", 0)) for name in ("driver", "other")
+        )
+        with stale.command("run", "counts", **{FAULT: f"freeze {moment}"}) as command:
+            until_asleep(command.pid, command.poll)
+            hosts.cut_off("driver")
+            with servers.metastore() as metastore:
+                until(lambda: metastore.holder_of("counts") is None, 60)
+            next_one.ends_well("run", "counts")
+            landed.assert_counted()
+            before = servers.table("tables/counts").version(), servers.files(CHECKPOINT)
+
+            hosts.join("driver")
+            os.killpg(command.pid, signal.SIGCONT)
+            code = command.ended(240)
+        said = "".join(command.said)
+        assert (code, said.count(error)) == (3, 1), said
+        assert "Traceback" not in said
+        assert (servers.table("tables/counts").version(), servers.files(CHECKPOINT)) == before
+        landed.wave()
+        stale.ends_well("run", "counts")
+        landed.assert_counted()
+        assert not servers.files("_drawdown/counts/staged"), "what was left is gone"

@@ -74,6 +74,10 @@ class CommandLine:
         os.killpg(self._process.pid, signal.SIGINT)
         return self.ended(90)
 
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self._process.poll()
+
     def ended_within(self, seconds: float) -> bool:
         """Whether it ends by itself in this time."""
         try:

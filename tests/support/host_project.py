@@ -1,8 +1,8 @@
 """One project on hosts that share nothing: a bucket and a metastore beyond them are all they have in common.
 
 Each host that drives has a copy of the project in its own folder. Its programs (`kind: commands`) start a
-master on the host `one` and workers on `one` and `two`, by a program that is on those hosts, as over SSH: what
-a host that is cut off calls does not come through.
+master on the host `one` and workers on `one` and `two`, by a program that is on those hosts, as over SSH: a
+host that is cut off starts and ends nothing there.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.cellar import SECRET, written
 from tests.support.command_line import CommandLine
 from tests.support.dag_project import ROOT
-from tests.support.hosts import BEYOND, Host, Hosts, program
+from tests.support.hosts import METASTORE, STORAGE, Host, Hosts, program
 from tests.support.s3_client import S3Client
 from tests.support.s3_servers import S3Server, Versitygw
 from tests.support.waiting import until
@@ -36,7 +36,11 @@ SERVICE = "drawdown"
 _PROJECT = """
 storage_root: s3://{bucket}/{service}
 storages:
-  lake: {{address: "s3://{bucket}", endpoint: "{endpoint}", access_key: "${{S3_KEY}}", secret_key: "${{S3_SECRET}}"}}
+  lake:
+    address: s3://{bucket}
+    endpoint: {endpoint}
+    access_key: ${{S3_KEY}}
+    secret_key: ${{S3_SECRET}}
 metastore: "${{METASTORE}}"
 lease_ttl: {lease_ttl}
 clusters:
@@ -89,7 +93,11 @@ class Beyond:
         self.client().put(f"{SERVICE}/{path}", text.encode())
 
     def table(self, path: str) -> DeltaTable:
-        options = {"AWS_ENDPOINT_URL": self.s3.endpoint, "AWS_REGION": self.s3.region, "AWS_ALLOW_HTTP": "true"}
+        options = {
+            "AWS_ENDPOINT_URL": self.s3.endpoint,
+            "AWS_REGION": self.s3.region,
+            "AWS_ALLOW_HTTP": "true",
+        }
         options |= {"AWS_ACCESS_KEY_ID": self.s3.access_key, "AWS_SECRET_ACCESS_KEY": self.s3.secret_key}
         return DeltaTable(f"s3://{self.bucket}/{SERVICE}/{path}", storage_options=options)
 
@@ -111,8 +119,8 @@ class Beyond:
 
 @contextmanager
 def beyond(lease_ttl: str = "60 seconds", more: str = "") -> Iterator[Beyond]:
-    """Start versitygw and PostgreSQL at the address at which hosts reach this machine."""
-    with Versitygw(BEYOND) as s3, PostgresServer(BEYOND) as postgres:
+    """Start versitygw and PostgreSQL, each at an address of its own at which hosts reach this machine."""
+    with Versitygw(STORAGE) as s3, PostgresServer(METASTORE) as postgres:
         yield Beyond(s3, postgres, lease_ttl, more)
 
 
@@ -184,14 +192,16 @@ def processes(pick: Callable[[dict[str, str]], bool]) -> list[int]:
         except OSError:
             continue
         pairs = [pair.split("=", 1) for pair in text.split("\0") if "=" in pair]
-        if int(process.name) != os.getpid() and pick({name: value for name, value in pairs}):
+        if int(process.name) != os.getpid() and pick(dict(pairs)):
             found.append(int(process.name))
     return found
 
 
 def daemons_of(host: Host) -> list[int]:
     """Process ids of master, worker and executors there."""
-    return processes(lambda environment: environment.get("SPARK_LOCAL_DIRS", "").startswith(f"{host.folder}/"))
+    return processes(
+        lambda environment: environment.get("SPARK_LOCAL_DIRS", "").startswith(f"{host.folder}/")
+    )
 
 
 def until_no_daemons(hosts: Hosts) -> None:

@@ -1,8 +1,8 @@
 """Several hosts on this machine: each has an address and a folder of its own, and sees no other's folder.
 
 A host is a network namespace, joined to the others by a bridge, a mount namespace in which the folders of
-the others are covered by an empty one, and a name. They share processes, the clock, and installed software, as
-machines of one image would. Needs root, `ip` and `nsenter`.
+the others are covered by an empty one, and a name. They share processes, the clock, and installed software,
+as machines of one image would. Needs root, `ip` and `nsenter`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ import pytest
 NETWORK = "10.77.0"
 BEYOND = f"{NETWORK}.1"
 """The address of this machine itself, at which all hosts reach the servers that a test starts there."""
+STORAGE, METASTORE, BROKER = (f"{NETWORK}.{number}" for number in (201, 202, 203))
+"""Further addresses of this machine, each of which can be away."""
+
 _PREFIX = "dd"
 
 
@@ -100,9 +103,21 @@ class Hosts:
     def join(self, name: str) -> None:
         _ip("link", "set", f"{_PREFIX}-{name}", "up")
 
+    def away(self, address: str) -> None:
+        """Take one address of this machine away: nothing that is sent there gets an answer, not even a refusal.
+
+        The server behind it goes on, and its connections are as they were when the address is `back`.
+        """
+        _ip("addr", "del", f"{address}/32", "dev", self._bridge)
+
+    def back(self, address: str) -> None:
+        _ip("addr", "add", f"{address}/32", "dev", self._bridge)
+
     def _begin(self) -> None:
         _ip("link", "add", self._bridge, "type", "bridge")
         _ip("addr", "add", f"{BEYOND}/24", "dev", self._bridge)
+        for address in (STORAGE, METASTORE, BROKER):
+            self.back(address)
         _ip("link", "set", self._bridge, "up")
         empty = self._folder / "empty"
         empty.mkdir(parents=True)
@@ -124,8 +139,8 @@ class Hosts:
                 _ip("-n", space, *inside)
             hidden = [f"mount --bind {empty} {folder}" for other, folder in folders.items() if other != name]
             ready = folders[name] / ".ready"
-            own = ["mount --make-rprivate /", *hidden, f"mount --bind {known} /etc/hosts", f"hostname {space}"]
-            script = "; ".join(["set -e", *own, f"touch {ready}", "exec sleep infinity"])
+            own = [*hidden, f"mount --bind {known} /etc/hosts", f"hostname {space}", f"touch {ready}"]
+            script = "; ".join(["set -e", "mount --make-rprivate /", *own, "exec sleep infinity"])
             anchor = subprocess.Popen(
                 ["ip", "netns", "exec", space, "unshare", "--mount", "--uts", "sh", "-c", script],
                 start_new_session=True,

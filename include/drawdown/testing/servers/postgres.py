@@ -32,7 +32,7 @@ class PostgresServer:
     because PostgreSQL refuses root.
 
     Args:
-        host: the address that it listens on; on another than the loopback one, its network may connect.
+        host: the address that it listens on; with another than the loopback one, any host may connect.
     """
 
     user = "drawdown"
@@ -117,7 +117,7 @@ class PostgresServer:
         )
         if self.host != LOOPBACK:
             with (self._data / "pg_hba.conf").open("a") as rules:
-                rules.write("host all all samenet scram-sha-256\n")
+                rules.write("host all all all scram-sha-256\n")
 
     def _wait_ready(self) -> None:
         import psycopg
