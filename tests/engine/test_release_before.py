@@ -190,6 +190,7 @@ def test_a_held_slice_a_quarantine_and_a_snapshot_of_before_go_on(
 ) -> None:
     sandbox = unpacked(tmp_path / "project", spark, LAST_BEFORE_ROOMS)
     monkeypatch.chdir(sandbox.root)
+    typed("metastore upgrade")
     moved = "checkpoint move clicks --from /tmp/release_a078040/project/storage"
     typed(moved)
     assert typed("checkpoint verify clicks")
