@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,68 +12,19 @@ import pytest
 
 from drawdown.fault_points import FAULT
 from tests.support.frozen import until_asleep
-from tests.support.host_project import Beyond, HostProject, beyond, clusters_on, machines, until_no_daemons
+from tests.support.host_counts import CHECKPOINT, Landed, counts, running
+from tests.support.host_project import (
+    HostProject,
+    beyond,
+    clusters_on,
+    daemons_of,
+    machines,
+    until_no_daemons,
+)
 from tests.support.hosts import Hosts
-from tests.support.slow import slow_transform
 from tests.support.waiting import until
 
 pytestmark = [pytest.mark.full, pytest.mark.timeout(1200)]
-
-QUALITY = """
-rules:
-  - {name: k_is_there, check: "k is not null", on_fail: fail}
-expectations:
-  - type: expect_column_values_to_be_between
-    kwargs: {column: n, min_value: 1}
-"""
-SPEC = """
-sources:
-  events: {format: json, path: landing/events, schema: "id INT, k STRING", options: {maxFilesPerTrigger: 1}}
-transform: transform.py
-sink: {format: delta, path: tables/counts, schema: out.ddl, mode: update, keys: [k], publish: audited}
-state: {partitions: 2}
-cluster: """
-FILES, ROWS = 4, 10
-COUNTED = '.groupBy("k").count().withColumnRenamed("count", "n")'
-CHECKPOINT = "_drawdown/counts/checkpoint-1"
-
-
-def counts(cluster: str, seconds: float = 0.5) -> dict[str, dict[str, str]]:
-    """A pipeline with state that takes its time for each row."""
-    return {
-        "counts": {
-            "pipeline.yaml": f"{SPEC}{cluster}\n",
-            "transform.py": slow_transform("events", "k", "string", seconds, COUNTED),
-            "out.ddl": "k STRING, n BIGINT",
-            "quality.yaml": QUALITY,
-        }
-    }
-
-
-class Landed:
-    """Waves of files in the bucket, and how often each key is in all of them."""
-
-    def __init__(self, servers: Beyond) -> None:
-        self._servers = servers
-        self.keys: Counter[str] = Counter()
-        self._waves = 0
-
-    def wave(self) -> None:
-        for file in range(FILES):
-            rows = [{"id": i, "k": "abcde"[(i * i + file + self._waves) % 5]} for i in range(ROWS)]
-            self._servers.land(f"landing/events/{self._waves}-{file}.json", rows)
-            self.keys.update(row["k"] for row in rows)
-        self._waves += 1
-
-    def assert_counted(self) -> None:
-        found = Counter((row["k"], row["n"]) for row in self._servers.rows("tables/counts"))
-        assert found == Counter(self.keys.items())
-
-
-def running(servers: Beyond, batch: int) -> bool:
-    """Whether Spark has planned a batch and has not committed it."""
-    planned, done = (set(servers.files(f"{CHECKPOINT}/{log}")) for log in ("offsets", "commits"))
-    return f"{CHECKPOINT}/offsets/{batch}" in planned and f"{CHECKPOINT}/commits/{batch}" not in done
 
 
 @pytest.fixture
@@ -159,3 +109,56 @@ def test_a_driver_that_was_cut_off_goes_on_and_neither_commits_nor_publishes(
         stale.ends_well("run", "counts")
         landed.assert_counted()
         assert not servers.files("_drawdown/counts/staged"), "what was left is gone"
+
+
+@pytest.mark.capability("HOST-03")
+def test_a_run_waits_for_a_worker_s_host_that_is_cut_off_for_twenty_seconds(hosts: Hosts) -> None:
+    with beyond() as servers:
+        landed = Landed(servers)
+        landed.wave()
+        project = HostProject(hosts, "driver", servers, counts("hosts"))
+        with project.command("run", "counts") as command:
+            command.until(lambda line: "counts: batch 0:" in line)
+            until(lambda: running(servers, 1), 60)
+            hosts.cut_off("two")
+            time.sleep(20)
+            hosts.join("two")
+            code = command.ended(300)
+        assert code == 0, "".join(command.said)
+        landed.assert_counted()
+        until_no_daemons(hosts)
+
+
+@pytest.mark.capability("HOST-03")
+@pytest.mark.parametrize("back", ["in the run", "after the run"])
+def test_a_run_goes_on_without_a_worker_s_host_that_is_cut_off(hosts: Hosts, back: str) -> None:
+    with beyond() as servers:
+        landed = Landed(servers)
+        landed.wave()
+        project = HostProject(hosts, "driver", servers, counts("hosts"))
+        with project.command("run", "counts") as command:
+            command.until(lambda line: "counts: batch 0:" in line)
+            until(lambda: running(servers, 1), 60)
+            hosts.cut_off("two")
+            cut = time.monotonic()
+            command.until(lambda line: "counts: batch 2:" in line)
+            took = time.monotonic() - cut
+            if back == "in the run":
+                hosts.join("two")
+            code = command.ended(300)
+        said = "".join(command.said)
+        assert took < 240, f"it hung for {took:.0f} s"
+        assert "Traceback" not in said
+        landed.assert_counted()
+        if back == "in the run":
+            assert code == 0, said
+        else:
+            assert (code, said.count("cluster.down-failed")) == (8, 1), said
+            assert "no way to two" in said
+            assert daemons_of(hosts["two"]), "what is on it could not be ended"
+            assert daemons_of(hosts["one"]) == []
+            hosts.join("two")
+            landed.wave()
+            project.ends_well("run", "counts")
+            landed.assert_counted()
+        until_no_daemons(hosts)

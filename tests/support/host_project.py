@@ -43,6 +43,7 @@ storages:
     secret_key: ${{S3_SECRET}}
 metastore: "${{METASTORE}}"
 lease_ttl: {lease_ttl}
+pass_environment: [FAKETIME, FAKETIME_DONT_FAKE_MONOTONIC]
 clusters:
   local: {{kind: local}}
   hosts:
@@ -139,6 +140,8 @@ class HostProject:
         (include / "project.yaml").write_text(
             _PROJECT.format(**values, lease_ttl=servers.lease_ttl, more=servers.more)
         )
+        for shown in ("dags", "jobs", "plugins"):
+            (self.root / shown).symlink_to(ROOT / shown)
         (self.root / ".drawdown").mkdir()
         for shared in _SHARED:
             if (ROOT / ".drawdown" / shared).exists():
@@ -217,14 +220,15 @@ def _daemons(host: Host) -> str:
         "start)",
         '  kind=$2; shift 2; mkdir -p "$here"',
         '  if [ ! -e "$here/$kind.log" ]; then',
-        f'    export _SPARK_AUTH_SECRET="$SPARK_SECRET" SPARK_LOCAL_IP={host.address} SPARK_LOCAL_DIRS="$here"',
+        f'    export SPARK_LOCAL_IP={host.address} SPARK_LOCAL_DIRS="$here"',
+        '    export _SPARK_AUTH_SECRET="$SPARK_SECRET"',
         f"    export SPARK_DAEMON_MEMORY=256m SPARK_DAEMON_JAVA_OPTS='{_OPTIONS}'",
         f"    setsid {spark_home()}/bin/spark-class org.apache.spark.deploy.$kind --host {host.address}"
         ' --webui-port 0 "$@" </dev/null >"$here/$kind.log" 2>&1 &',
         '    echo $! >>"$here/pids"',
         "  fi ;;",
         # In the log, because a port that is free now may be taken a moment later.
-        'address) grep -o "Starting Spark master at spark://[0-9.:]*" "$here/master.Master.log" | grep -o spark:.* ;;',
+        'address) grep -o "Spark master at spark://[0-9.:]*" "$here/master.Master.log" | grep -o spark:.* ;;',
         'workers) grep -c "Registering worker" "$here/master.Master.log" ;;',
         'alive) [ -e "$here/pids" ] && kill -0 "$(head -n1 "$here/pids")" ;;',
         "stop)",
@@ -244,12 +248,13 @@ def _programs(workers: list[Host]) -> dict[str, str]:
     there = f'reaches {first.address} || {{ echo "no way to {first.name}" >&2; exit 1; }}'
     cores = "--cores $DRAWDOWN_WORKER_CORES --memory $DRAWDOWN_WORKER_MEMORY"
     starts = [
-        on(host, "start", "worker.Worker", cores, f'--work-dir "{host.folder}/clusters/$DRAWDOWN_CLUSTER_NAME/work"',
-           '"$master"')
+        on(host, "start", "worker.Worker", cores,
+           f'--work-dir "{host.folder}/clusters/$DRAWDOWN_CLUSTER_NAME/work" "$master"')
         for host in workers
     ]  # fmt: skip
     ends = [
-        f'if reaches {host.address}; then {on(host, "stop")}; else echo "no way to {host.name}" >&2; code=1; fi'
+        f"if reaches {host.address}; then {on(host, 'stop')}; "
+        f'else echo "no way to {host.name}" >&2; code=1; fi'
         for host in workers
     ]
     return {

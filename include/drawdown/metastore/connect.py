@@ -22,16 +22,18 @@ WRITES = {"drawdown_begin": "BEGIN IMMEDIATE"}
 
 GONE_AFTER: Mapping[str, Any] = {
     # Milliseconds without an acknowledgement of what was sent.
-    "tcp_user_timeout": 40_000,
+    "tcp_user_timeout": 60_000,
     # Seconds: for a connection that only waits for an answer.
     "keepalives_idle": 10,
     "keepalives_interval": 5,
-    "keepalives_count": 6,
+    "keepalives_count": 10,
 }
-"""Parameters of libpq: a server whose host or network is gone is given up after 40 s.
+"""Parameters of libpq: a server whose host or network is gone is given up after 60 s.
 
 Without them TCP sends again for a quarter of an hour, and who only waits for an answer waits for two hours. A
-network that is away for half a minute costs a wait; a server that is busy acknowledges, and is waited for.
+network that is away for half a minute costs a wait: TCP waits twice as long before each further try, so what
+was sent again after 25 s is sent again after 51 s, and not in between. A busy server acknowledges, and
+is waited for.
 """
 
 SERVER_GIVES_UP: Mapping[str, str] = {
