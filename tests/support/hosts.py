@@ -25,7 +25,7 @@ from typing import Self
 
 import pytest
 
-from dev.test_programs import FAKETIME
+from tests.support.clock import clock_ahead
 
 
 def _number() -> int:
@@ -87,9 +87,7 @@ class Host:
     def _clock(self) -> list[str]:
         if self.ahead is None:
             return []
-        # Java waits by the monotonic clock, which nobody sets.
-        ahead = [f"FAKETIME={self.ahead:+d}s", "FAKETIME_DONT_FAKE_MONOTONIC=1"]
-        return ["env", f"LD_PRELOAD={FAKETIME}", *ahead]
+        return ["env", *(f"{name}={value}" for name, value in clock_ahead(self.ahead).items())]
 
     def sees(self, path: Path) -> bool:
         return self.run("test", "-e", str(path)).returncode == 0

@@ -24,6 +24,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -52,12 +53,14 @@ class ClusterGuard:
         self._asked = False
         self._kept = False
         self._gone = False
+        self._ends_at = 0.0
         signal.signal(signal.SIGTERM, self._on_signal)
 
     def run(self) -> None:
         cluster = self._read()
         if cluster is None:
             return
+        self._ends_at = time.monotonic() + self._seconds_left(cluster)
         programs = Programs(self._project, cluster)
         try:
             answer = programs.up(self._must_end)
@@ -79,15 +82,14 @@ class ClusterGuard:
 
     def _wait(self, cluster: StartedCluster) -> bool:
         """Return whether the cluster must be taken down: not when its run has done so."""
-        ends_at = time.monotonic() + cluster.until.timestamp() - time.time()
         look_at = time.monotonic() + _RECORD_EVERY
         while not self._must_end():
             now = time.monotonic()
-            if self._kept and (now > look_at or now > ends_at):
+            if self._kept and (now > look_at or now > self._ends_at):
                 look_at = now + _RECORD_EVERY
                 if self._is_of_another(cluster):
                     return False
-            if now > ends_at:
+            if now > self._ends_at:
                 return True
             time.sleep(_LOOK_EVERY)
         return True
@@ -122,11 +124,7 @@ class ClusterGuard:
     def _go_on_ending(self, programs: Programs, failed: DrawdownError | None) -> None:
         """Repeat `_end` while the metastore is away; from the deadline on, others call `down`."""
         cluster = programs.cluster
-        while (
-            failed is not None
-            and failed.id.startswith(_METASTORE)
-            and time.time() < cluster.until.timestamp()
-        ):
+        while failed is not None and failed.id.startswith(_METASTORE) and time.monotonic() < self._ends_at:
             time.sleep(_RECORD_EVERY)
             if self._is_of_another(cluster):
                 return
@@ -138,6 +136,11 @@ class ClusterGuard:
     def _read(self) -> StartedCluster | None:
         found: StartedCluster | None = self._metastore(lambda store: store.clusters.read(self._key))
         return found
+
+    def _seconds_left(self, cluster: StartedCluster) -> float:
+        """Until the deadline, which is by the metastore's clock: this machine's may be another."""
+        left: timedelta = self._metastore(lambda store: cluster.until - store.now())
+        return left.total_seconds()
 
     def _metastore(self, work: Any) -> Any:
         with Metastore.open(self._project.metastore_url) as metastore:
