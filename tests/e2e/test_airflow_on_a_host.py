@@ -25,7 +25,7 @@ from tests.support.spark import ROOT
 from tests.support.topics import Topic
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1200), pytest.mark.capability("HOST-01")]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(2400), pytest.mark.capability("HOST-01")]
 
 MORE = """
 airflow: {{pool: drawdown, retries: 0}}
@@ -61,7 +61,8 @@ def test_a_cluster_of_other_hosts_exists_for_as_long_as_a_run_of_airflow_needs_i
     with kafka, beyond(more=MORE.format(broker=kafka.bootstrap_servers)) as servers:
         landed, topic = Landed(servers), Topic(kafka, "clicks", 2)
         files = {"pipeline.yaml": SPEC, "transform.sql": SQL, "out.ddl": "k STRING, n BIGINT"}
-        project = HostProject(hosts, "driver", servers, {"counts": {**files, "quality.yaml": QUALITY}})
+        files["quality.yaml"] = QUALITY.replace("name: k_is_there", "name: k_is_there, source: events")
+        project = HostProject(hosts, "driver", servers, {"counts": files})
         with AirflowOnAHost(project) as airflow, servers.metastore() as metastore:
             for wave in range(2):
                 landed.wave()

@@ -14,6 +14,7 @@ import select
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -33,8 +34,8 @@ class AirflowOnAHost:
         secrets = self._project.servers.environment
         self._process = subprocess.Popen(
             self._project.host.command(sys.executable, "-m", __name__, str(self._project.root)),
-            cwd=ROOT,
-            env={**os.environ, **secrets},
+            # Whoever enters another mount namespace stands at its root.
+            env={**os.environ, **secrets, "PYTHONPATH": f"{ROOT / 'include'}:{ROOT}"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -46,7 +47,8 @@ class AirflowOnAHost:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
         try:
             self._process.wait(60)
         except subprocess.TimeoutExpired:
@@ -59,7 +61,7 @@ class AirflowOnAHost:
         self._process.stdin.write(f"{dag_id}\n")
         self._process.stdin.flush()
 
-    def ended(self, seconds: float = 500) -> dict[str, Any]:
+    def ended(self, seconds: float = 1000) -> dict[str, Any]:
         """Return how the run ended: its `state`, `tasks` (task -> state) and `log` of all its tasks."""
         assert self._process.stdout is not None
         ready, _, _ = select.select([self._process.stdout], [], [], seconds)
@@ -75,7 +77,7 @@ def main(root: Path) -> None:
             dag_id = line.strip()
             airflow.unpause(dag_id)
             run_id = airflow.trigger(dag_id)
-            state = airflow.wait(dag_id, run_id, 450)
+            state = airflow.wait(dag_id, run_id, 900)
             tasks = airflow.task_states(dag_id, run_id)
             log = "\n".join(airflow.task_log(dag_id, run_id, task) for task in tasks)
             print(json.dumps({"state": state, "tasks": tasks, "log": log}), flush=True)

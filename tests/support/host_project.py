@@ -43,7 +43,7 @@ storages:
     secret_key: ${{S3_SECRET}}
 metastore: "${{METASTORE}}"
 lease_ttl: {lease_ttl}
-pass_environment: [FAKETIME, FAKETIME_DONT_FAKE_MONOTONIC]
+pass_environment: [FAKETIME]
 clusters:
   local: {{kind: local}}
   hosts:
@@ -145,7 +145,9 @@ class HostProject:
         (self.root / ".drawdown").mkdir()
         for shared in _SHARED:
             if (ROOT / ".drawdown" / shared).exists():
-                shutil.copytree(ROOT / ".drawdown" / shared, self.root / ".drawdown" / shared, symlinks=True)
+                shutil.copytree(
+                    ROOT / ".drawdown" / shared, self.root / ".drawdown" / shared, copy_function=_shared
+                )
         written(self.root, _programs([hosts[worker] for worker in WORKERS]))
 
     def command(self, *arguments: str, **environment: str) -> CommandLine:
@@ -169,6 +171,14 @@ class HostProject:
     def spark_log(self) -> str:
         log = self.root / ".drawdown" / "logs" / "spark.log"
         return log.read_text()[-5000:] if log.exists() else ""
+
+
+def _shared(source: str, target: str) -> None:
+    """Let a file have a second name: some hundred megabytes for each host would fill a disk."""
+    try:
+        os.link(Path(source).resolve(), target)
+    except OSError:
+        shutil.copy2(source, target)
 
 
 def machines(hosts: Hosts) -> None:
