@@ -150,7 +150,8 @@ class Hosts:
         _ip("addr", "add", f"{address}/32", "dev", self._bridge)
 
     def _begin(self) -> None:
-        _ip("link", "add", self._bridge, "type", "bridge")
+        # With an address of its own: else it takes the lowest of its links, another one with each new host.
+        _ip("link", "add", self._bridge, "address", "02:dd:00:00:00:01", "type", "bridge")
         _ip("addr", "add", f"{BEYOND}/24", "dev", self._bridge)
         for address in (STORAGE, METASTORE, BROKER):
             self.back(address)
