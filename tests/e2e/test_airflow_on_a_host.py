@@ -70,8 +70,7 @@ def test_a_cluster_of_other_hosts_exists_for_as_long_as_a_run_of_airflow_needs_i
                 topic.write((json.dumps({"k": k}) for k in clicked), partition=wave)
                 landed.keys.update(clicked)
                 airflow.begin("counts")
-                for name in WORKERS:
-                    until(lambda name=name: _executors(hosts, name), 300)
+                until(lambda: all(_executors(hosts, name) for name in WORKERS), 300)
                 ran = airflow.ended()
                 assert ran["state"] == "success", ran["log"][-8000:]
                 assert {ran["tasks"][task] for task in (*AROUND, "audit", "publish")} == {"success"}

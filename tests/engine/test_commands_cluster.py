@@ -349,6 +349,7 @@ def test_the_deadline_is_by_the_metastore_s_clock(
     until(lambda: not cellar.guards(), 60)
 
 
+@pytest.mark.capability("HOST-03")
 def test_another_machine_calls_down_again_until_it_has_succeeded(cellar: Cellar) -> None:
     with listening() as port:
         cellar.let(up=prints(port), down="echo the cloud is away >&2; exit 5")
