@@ -1,4 +1,4 @@
-"""Install what only tests need: PostgreSQL, a browser, a false clock, Airflow's providers, an S3 server."""
+"""Install what only tests need: PostgreSQL, a browser, Prometheus, a false clock, Airflow's providers, S3."""
 
 from __future__ import annotations
 
@@ -51,6 +51,7 @@ PROGRAMS = (
     Program("PostgreSQL", "postgresql", has_postgres),
     Program("Chromium", "chromium", chromium),
     Program("libfaketime", "libfaketime", FAKETIME.exists),
+    Program("Prometheus", "prometheus", lambda: shutil.which("promtool")),
 )
 
 
