@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from functools import partial
 
-from drawdown.checkpoint import SeenFile
-from drawdown.metastore.records import FileMark
 from drawdown.sources.committed_offsets import SourceProgress
 from drawdown.sources.existing_path import existing_path
-from drawdown.sources.files.new_files import arrivals
+from drawdown.sources.files.new_files import MarksOf, arrivals
 from drawdown.sources.findings import SourceFinding
+from drawdown.sources.read_log import ReadLog
 from drawdown.spec import Source
 from drawdown.storage import Storage
 from drawdown.values.text import counted
@@ -19,13 +18,12 @@ from drawdown.values.text import counted
 def waiting(at: SourceProgress) -> SourceFinding:
     """Return what waits at a source of files; see `file_backlog`. Raises SourceError."""
     existing_path(at.workspace.project, at.pipeline, at.name)
-    seen, marks = at.past.read_files(at.name), at.past.marks(at.workspace.metastore, at.name)
-    return file_backlog(Storage.of_source(at.workspace.project, at.source), at.source, seen, marks)
+    marks_of = partial(at.past.marks, at.workspace.metastore, at.name)
+    storage = Storage.of_source(at.workspace.project, at.source)
+    return file_backlog(storage, at.source, at.past.read_log(at.name), marks_of)
 
 
-def file_backlog(
-    storage: Storage, source: Source, seen: Sequence[SeenFile], marks: Mapping[str, FileMark]
-) -> SourceFinding:
+def file_backlog(storage: Storage, source: Source, log: ReadLog, marks_of: MarksOf) -> SourceFinding:
     """Count the new files of a source, and read files that were rewritten; see `arrivals` for the arguments.
 
     Files that Spark ignores because of their age are counted separately and are no reason to start.
@@ -36,7 +34,7 @@ def file_backlog(
     path = storage.path(source.path or "")
     now_ms = time.time() * 1_000
     try:
-        found = arrivals(storage, source, seen, marks, now_ms)
+        found = arrivals(storage, source, log, marks_of, now_ms)
     except FileNotFoundError:
         return SourceFinding((f"{path} does not exist",))
     backlog = {

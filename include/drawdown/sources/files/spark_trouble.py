@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql.types import StructType
 
@@ -80,8 +81,8 @@ def find_file_trouble(generation: Generation, schema_of: Callable[[str], StructT
             files = arrivals(
                 storage,
                 source,
-                past.read_files(name),
-                past.marks(generation.metastore, name),
+                past.read_log(name),
+                partial(past.marks, generation.metastore, name),
                 time.time() * 1_000,
             )
         except FileNotFoundError:
