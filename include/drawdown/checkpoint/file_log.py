@@ -145,9 +145,13 @@ class FileLog:
         return max(self._entries()[1], default=-1)
 
     def newest(self) -> list[dict[str, Any]]:
-        """Return only the lines of the newest entry. Raises RefusedError: see `everything`."""
-        names = list(self.names())
-        return self._read(names[-1]) if names else []
+        """Return the lines of the newest entry, of a large one the last. Raises as `everything`."""
+        plain, compact = self._entries()
+        if not plain and not compact:
+            return []
+        entry = max(plain | compact)
+        _, records = next(self._pieces(compact.get(entry) or plain[entry]))
+        return records
 
     def rename(self, spelled: Callable[[str], str]) -> int:
         """Rewrite the path of every line, entry by entry, the newest last; return how many changed."""
