@@ -14,11 +14,9 @@ from typing import Any
 
 from drawdown.checkpoint import plain_path
 from drawdown.metastore.records import FileMark
-from drawdown.sources.files.all_files import list_source_files
-from drawdown.sources.files.rising import read_back
+from drawdown.sources.files.notified.listing import SourceListing
 from drawdown.sources.read_log import ReadLog
-from drawdown.spec import Source
-from drawdown.storage import FileInfo, Storage
+from drawdown.storage import FileInfo
 from drawdown.values.duration import option_ms
 
 MarksOf = Callable[[Collection[str] | None], Mapping[str, FileMark]]
@@ -56,8 +54,7 @@ class FileArrivals:
 
 
 def arrivals(
-    storage: Storage,
-    source: Source,
+    listing: SourceListing,
     log: ReadLog,
     marks_of: MarksOf,
     now_ms: float,
@@ -72,10 +69,9 @@ def arrivals(
         FileNotFoundError: a path without wildcards that does not exist.
         RefusedError, SourceError: the listing failed.
     """
-    options = {name.lower(): value for name, value in source.options.items()}
+    options, settle = listing.options, listing.source.settle
     names_only = str(options.get("filenameonly", False)).lower() == "true"
-    after = read_back(storage, source, log)
-    listed = list_source_files(storage, source.path or "", options, after)
+    listed, after = listing.files(log)
     _read_until_explained(listed, log, names_only)
     oldest = log.youngest_ms - _max_age_ms(options)
     read = {_key(file.path, names_only): file.timestamp_ms for file in log.files}
@@ -94,7 +90,7 @@ def arrivals(
             # By name alone, files of the same name in two folders look the same.
             rewritten.append(info)
     tolerated = now_ms + CLOCK_SKEW_MS
-    settle_ms = source.settle.delta.total_seconds() * 1_000 if source.settle else 0
+    settle_ms = settle.delta.total_seconds() * 1_000 if settle else 0
     present = [info.mtime_ms for info in new if info.mtime_ms <= tolerated]
     return FileArrivals(
         new,
