@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.metastore.records import Run
+from drawdown.errors import DrawdownError
 from drawdown.plan.preflight import Preflight, preflight
 from drawdown.spec import load_pipeline
 from drawdown.testing.servers.kafka import KafkaServer
@@ -100,9 +101,26 @@ def test_a_reported_file_is_read_and_one_that_was_not_is_found_by_the_next_listi
 
 
 @pytest.mark.full
-def test_what_a_bounded_run_leaves_is_read_by_the_next_and_a_rewound_checkpoint_lists(
+def test_a_file_whose_run_failed_is_read_by_the_next_without_another_notification(
     bucket: ReportingBucket,
 ) -> None:
+    spec = SPEC.format(topic=bucket.topic.name, every="1 day").replace(
+        "    arrivals", "    malformed: fail\n    arrivals"
+    )
+    bucket.pipeline("reported", spec, transform_sql="SELECT * FROM events")
+    bucket.land("day=1/a", 1)
+    bucket.run("reported")
+    bucket.server.client(bucket.bucket).put(f"{FOLDER}/day=1/b.json", b"not json\n")
+    bucket.report("day=1/b")
+    with pytest.raises(DrawdownError, match="malformed"):
+        bucket.run("reported")
+    bucket.land("day=1/b", 2, reported=False)
+    bucket.run("reported")
+    assert bucket.ids() == [1, 2]
+
+
+@pytest.mark.full
+def test_what_a_bounded_run_leaves_is_read_by_the_next(bucket: ReportingBucket) -> None:
     bucket.land("day=1/a", 1)
     bucket.run("reported")
     spec = SPEC.format(topic=bucket.topic.name, every="1 day").replace(
@@ -112,14 +130,10 @@ def test_what_a_bounded_run_leaves_is_read_by_the_next_and_a_rewound_checkpoint_
     bucket.pipeline("reported", bounded, transform_sql="SELECT * FROM events")
     for number in (2, 3, 4):
         bucket.land(f"day=1/{number}", number)
-    runs = [run_of(bucket) for _ in range(3)]
+    runs = [bucket.run("reported") for _ in range(3)]
     assert [run.counts.read for run in runs] == [1, 1, 1]
     assert bucket.ids() == [1, 2, 3, 4]
     assert not bucket.look().work
-
-
-def run_of(bucket: ReportingBucket) -> Run:
-    return bucket.run("reported")
 
 
 @pytest.mark.full
@@ -139,6 +153,14 @@ def test_a_topic_that_cannot_be_read_costs_a_listing_and_a_warning(bucket: Repor
     assert bucket.new_files() == 1, "the topic is read from where it was"
     bucket.run("reported")
     assert bucket.ids() == [1, 2, 4]
+
+    # As after `drawdown checkpoint rewind`: the log of seen files ends before what was kept.
+    path = "_drawdown/reported/arrivals-1/events.json"
+    kept = json.loads(bucket.objects.read_bytes(path))
+    bucket.objects.write_atomic(path, json.dumps({**kept, "read_until": 99}).encode())
+    assert "the checkpoint was rewound" in str(bucket.look().reasons)
+    bucket.run("reported")
+    assert bucket.ids() == [1, 2, 3, 4]
 
 
 class Reporting(Versitygw):
