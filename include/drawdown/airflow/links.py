@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from airflow.sdk import BaseOperatorLink, conf
 
@@ -15,12 +15,17 @@ PAGE_PREFIX = "/drawdown"
 
 
 class RunRecordLink(BaseOperatorLink):
-    """Leads to the page of drawdown.airflow.pages.run_record."""
+    """Leads to the page of drawdown.airflow.pages.run."""
 
     name = "Run record"
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         return run_page(ti_key.dag_id, ti_key.run_id)
+
+
+def page_root() -> str:
+    """Return the path below which the pages are, behind the prefix of Airflow's own address."""
+    return f"{urlsplit(_base()).path}{PAGE_PREFIX}"
 
 
 def run_page(dag_id: str, run_id: str) -> str:
@@ -31,6 +36,11 @@ def run_page(dag_id: str, run_id: str) -> str:
 def task_page(dag_id: str, run_id: str, task_id: str) -> str:
     """Return the address of Airflow's own page of a task of a run."""
     return f"{_base()}/dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe='')}/tasks/{task_id}"
+
+
+def dag_page(dag_id: str) -> str:
+    """Return the address of Airflow's own page of a DAG; empty when its `base_url` is not configured."""
+    return f"{_base()}/dags/{quote(dag_id, safe='')}" if _base() else ""
 
 
 def _base() -> str:

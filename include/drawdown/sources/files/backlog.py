@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 
 from drawdown.sources.committed_offsets import SourceProgress
@@ -49,8 +50,13 @@ def file_backlog(listing: SourceListing, log: ReadLog, marks_of: MarksOf) -> Sou
         "bytes": sum(info.size for info in found.new),
         "too_old": len(found.too_old),
         **({"rewritten": len(found.rewritten)} if found.rewritten else {}),
+        **({"oldest": _moment(min(info.mtime_ms for info in found.new))} if found.new else {}),
     }
     reasons = [f"{counted(len(found.new), 'new file')} in {path}"] if found.new else []
     if found.rewritten:
         reasons.append(f"rewritten after they were read: {counted(len(found.rewritten), 'file')} in {path}")
     return SourceFinding(tuple(reasons), backlog, found.settled_ms if found.settled_ms > now_ms else 0)
+
+
+def _moment(at_ms: float) -> str:
+    return datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat()
