@@ -45,7 +45,8 @@ def test_columns_of_sql_are_followed_through_joins_filters_and_functions(sandbox
         sandbox, "sql", "id INT, name STRING, price DOUBLE, kind STRING, secret STRING, tag STRING, n INT",
         """
         WITH paid AS (SELECT *, amount * 2 AS price FROM orders WHERE amount > 0)
-        SELECT p.id, upper(l.label) AS name, p.price, CASE WHEN p.amount > 5 THEN p.who ELSE 'none' END AS kind,
+        SELECT p.id, upper(l.label) AS name, p.price,
+          CASE WHEN p.amount > 5 THEN p.who ELSE 'none' END AS kind,
           sha2(p.who, 256) AS secret, tag, 1 AS n
         FROM paid p JOIN labels l ON l.state = p.state LATERAL VIEW explode(p.tags) AS tag
         """,
@@ -124,7 +125,8 @@ def test_columns_are_kept_beside_the_checkpoint_and_written_when_they_change(san
     found = _found(sandbox, "sql", "id INT", "SELECT id FROM orders WHERE amount > 5")
     with sandbox.metastore() as metastore:
         generation = Generation.of(
-            Workspace(sandbox.project, metastore), sandbox.pipeline("out", SPEC.format(kind="sql", schema="id INT"))
+            Workspace(sandbox.project, metastore),
+            sandbox.pipeline("out", SPEC.format(kind="sql", schema="id INT")),
         )
         assert columns(generation) is None
         keep_columns(generation, found)

@@ -128,7 +128,9 @@ def build_query(session: SparkSession, generation: Generation, sink: SinkStage, 
     operators = stateful_operators(PlanNode(plan))
     kept = kept_state(result, pipeline.sink.mode) if operators else ()
     statics = {name: frames[name] for name, source in pipeline.sources.items() if source.static}
-    return Query(session, result, schema, boundaries, order, operators, inferred, kept, first.replays, statics)
+    return Query(
+        session, result, schema, boundaries, order, operators, inferred, kept, first.replays, statics
+    )
 
 
 def plain_output(session: SparkSession, project: Project, pipeline: Pipeline) -> DataFrame:

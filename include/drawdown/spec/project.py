@@ -16,6 +16,7 @@ from drawdown.spec.clusters.cluster import LocalCluster, RunCluster
 from drawdown.spec.clusters.profile import Profile
 from drawdown.spec.connections.broker import Broker
 from drawdown.spec.connections.database import Database
+from drawdown.spec.connections.lineage_backend import LineageBackend
 from drawdown.spec.connections.object_storage import ObjectStorage, is_object_storage
 from drawdown.spec.reading.environment import AIRFLOWS_OWN
 from drawdown.spec.samples import Samples
@@ -93,6 +94,7 @@ class ProjectFile(SpecModel):
     upkeep: Upkeep = Upkeep()
     samples: Samples | None = None
     retention: RowRetention = RowRetention()
+    lineage: LineageBackend = LineageBackend()
     approvers: Approvers = Field(default_factory=list)
     pass_environment: list[PassedName] = Field(default_factory=list)
 
@@ -166,6 +168,10 @@ class Project:
     """Who decides in Airflow, unless the pipeline sets it; empty: everyone who may edit the DAG run."""
     retention: RowRetention = field(default_factory=RowRetention)
     """How long copies of rows are kept, unless the pipeline sets it."""
+    lineage: LineageBackend = field(default_factory=LineageBackend)
+    """Where lineage events go."""
+    airflows_lineage: SecretStr | None = field(default=None, repr=False)
+    """The transport of Airflow's OpenLineage provider, as JSON; used when nothing else is configured."""
 
     def tasks_of(self, own: OwnTasks) -> Airflow:
         """Return Airflow's task settings for a pipeline with the settings `own`."""
@@ -229,4 +235,5 @@ class Project:
             file.samples,
             tuple(file.approvers),
             file.retention,
+            file.lineage,
         )

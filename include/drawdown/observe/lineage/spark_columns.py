@@ -145,7 +145,7 @@ class _Plan:
         return self._other(node, children)
 
     def _other(self, node: _Tree, children: list[list[_Column]]) -> list[_Column]:
-        """Return the output of nodes that pass columns through, or make them in code that Spark cannot see."""
+        """Return the output of nodes that pass columns on, or make them in code that Spark cannot see."""
         below = [column for child in children for column in child]
         named = node["fields"].get("output") or node["fields"].get("outputAttrs")
         made = _attributes(named) if isinstance(named, list) else []
@@ -275,7 +275,9 @@ def _tree(nodes: list[dict[str, Any]]) -> _Tree:
 
 
 def _is_tree(value: Any) -> bool:
-    return bool(isinstance(value, list) and value and isinstance(value[0], dict) and "num-children" in value[0])
+    return bool(
+        isinstance(value, list) and value and isinstance(value[0], dict) and "num-children" in value[0]
+    )
 
 
 def _listed(value: Any) -> list[_Tree]:

@@ -68,6 +68,10 @@ def refuse_written_secrets(document: Document) -> None:
             password = server.get(secret) if isinstance(server, dict) else None
             if password not in (None, "") and not _is_reference(password):
                 raise _written(document, (kind, name, secret))
+    lineage = document.data.get("lineage")
+    key = lineage.get("api_key") if isinstance(lineage, dict) else None
+    if key not in (None, "") and not _is_reference(key):
+        raise _written(document, ("lineage", "api_key"))
     metastore = document.data.get("metastore")
     if isinstance(metastore, str):
         # A default is also written in the file, so it is checked like any other text.

@@ -112,6 +112,7 @@ def _end(
     """`said`: why, by whom, and about which rebuild."""
     from drawdown.application import new_run_id
     from drawdown.metastore import this_process
+    from drawdown.observe.lineage.run_events import told_at_its_end
     from drawdown.plan.version_in_use import wanted
     from drawdown.rebuild.publish import RebuildDecision, end_rebuild
     from drawdown.workspace import Workspace
@@ -120,7 +121,9 @@ def _end(
     why, by, about = said
     asked = RebuildDecision(choice, new_run_id(), this_process(), by or getpass.getuser(), why, about=about)
     with Workspace.open(project) as workspace:
-        run = end_rebuild(workspace, wanted(project, name), asked)
+        pipeline = wanted(project, name)
+        with told_at_its_end(workspace, pipeline, asked.run_id):
+            run = end_rebuild(workspace, pipeline, asked)
     if as_json:
         return print_json({"run_id": run.run_id, "generation": run.generation, "said": run.stop_reason})
     out().print(f"[green]✓[/] {run.stop_reason}", highlight=False)
