@@ -44,9 +44,7 @@ def output_of(project: Project, pipeline: Pipeline) -> DatasetName:
         return file_dataset(output_uri(project, pipeline))
     if sink.table is not None and sink.database in project.databases:
         database = project.databases[sink.database]
-        # The schema that PostgreSQL itself takes without one.
-        table = sink.table if "." in sink.table else f"public.{sink.table}"
-        return DatasetName(f"postgres://{database.host}:{database.port}", f"{database.dbname}.{table}")
+        return DatasetName(f"postgres://{database.host}:{database.port}", f"{database.dbname}.{sink.table}")
     return _of_code(pipeline, sink.function or sink.format)
 
 

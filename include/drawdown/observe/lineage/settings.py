@@ -58,7 +58,7 @@ def _of_project(project: Project) -> tuple[dict[str, Any], str] | None:
             "endpoint": asked.endpoint,
             "timeout": _SECONDS,
             # What fails is kept and sent with the next run.
-            "retry": {"total": 0},
+            "retry": {"total": 0, "status_forcelist": []},
         }
         if asked.api_key:
             transport["auth"] = {"type": "api_key", "apiKey": asked.api_key.get_secret_value()}
