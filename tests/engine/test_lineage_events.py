@@ -33,7 +33,8 @@ sources:
     watermark: {column: at, delay: 1 hour}
   names: {format: csv, path: names, schema: "who STRING, name STRING", static: true}
 transform: transform.sql
-sink: {format: delta, path: tables/paid, schema: "id INT, name STRING, price DOUBLE, at TIMESTAMP", time_column: at}
+sink:
+  {format: delta, path: tables/paid, schema: "id INT, name STRING, price DOUBLE, at TIMESTAMP", time_column: at}
 state: {partitions: 2}
 replay: {interval: 1 day}
 """
@@ -119,14 +120,14 @@ def test_the_events_of_a_whole_life_are_valid_and_name_what_became_visible(
     jobs += ["paid.rebuild-swap", "paid.rebuild-rollback"]
     told = [(e["job"]["name"], e["eventType"]) for e in server.events]
     assert told == [
-        (job, type)
-        for nth, job in enumerate(jobs)
-        for type in ("START", "FAIL" if nth == 1 else "COMPLETE")
+        (job, type) for nth, job in enumerate(jobs) for type in ("START", "FAIL" if nth == 1 else "COMPLETE")
     ]
     assert {event["job"]["namespace"] for event in server.events} == {"shop"}
     assert server.paths == {"/api/v1/lineage"}
 
-    begun, done, _, failed, _, released, _, put_back, _, again, _, rebuilt, _, swapped, _, back = server.events
+    begun, done, _, failed, _, released, _, put_back, _, again, _, rebuilt, _, swapped, _, back = (
+        server.events
+    )
     assert begun["run"]["runId"] == done["run"]["runId"] != failed["run"]["runId"]
     assert begun["outputs"] == []
     assert done["run"]["facets"]["drawdown_slice"]["runId"] == first.run_id

@@ -44,7 +44,9 @@ def test_a_folder_is_named_by_its_store_and_path(path: str, namespace: str, name
     assert file_dataset(path) == DatasetName(namespace, name)
 
 
-def _pipeline(tmp_path: Path, sources: str, sink: str) -> tuple[dict[str, tuple[DatasetName, ...]], DatasetName]:
+def _pipeline(
+    tmp_path: Path, sources: str, sink: str
+) -> tuple[dict[str, tuple[DatasetName, ...]], DatasetName]:
     sandbox = Sandbox(tmp_path, kafka="one:9092,two:9092", more=SERVERS)
     spec = f"sources:\n{sources}\ntransform: transform.sql\nsink: {sink}\n"
     pipeline = sandbox.pipeline("p", spec, transform_sql="SELECT * FROM a")
