@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -34,7 +35,10 @@ sources:
   names: {format: csv, path: names, schema: "who STRING, name STRING", static: true}
 transform: transform.sql
 sink:
-  {format: delta, path: tables/paid, schema: "id INT, name STRING, price DOUBLE, at TIMESTAMP", time_column: at}
+  format: delta
+  path: tables/paid
+  schema: "id INT, name STRING, price DOUBLE, at TIMESTAMP"
+  time_column: at
 state: {partitions: 2}
 replay: {interval: 1 day}
 """
@@ -178,6 +182,37 @@ def test_without_a_destination_nothing_is_sent_and_columns_are_kept(shop: Sandbo
     assert not (shop.root / ".drawdown" / "lineage").exists()
     kept = json.loads(shop.read("_drawdown/paid/lineage-1/columns.json"))
     assert [each["name"] for each in kept["columns"]] == ["id", "name", "price", "at"]
+
+
+def test_events_go_to_a_file(shop: Sandbox) -> None:
+    _send_to(shop, "file: lineage/events.jsonl")
+    _arrive(shop, 1, (1, "a", 10.0, "01T10:00"))
+    shop.run("paid")
+    events = [json.loads(line) for line in (shop.root / "lineage" / "events.jsonl").read_text().splitlines()]
+    assert [each["eventType"] for each in events] == ["START", "COMPLETE"]
+    assert {each["job"]["namespace"] for each in events} == {"drawdown"}
+    for event in events:
+        check_event(event)
+
+
+def test_the_standard_environment_says_where_events_go_and_who_is_their_parent(
+    shop: Sandbox, server: LineageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parent = "dbt/nightly/018f3173-7000-7e3b-b649-2ed975a17905"
+    for name, value in {"URL": server.url, "API_KEY": "k", "NAMESPACE": "n", "PARENT_ID": parent}.items():
+        monkeypatch.setenv(f"OPENLINEAGE_{name}", value)
+    # The client derives further variables from these.
+    before = set(os.environ)
+    try:
+        _arrive(shop, 1, (1, "a", 10.0, "01T10:00"))
+        shop.run("paid")
+    finally:
+        for name in set(os.environ) - before:
+            del os.environ[name]
+    assert server.keys == {"Bearer k"}
+    for event in server.events:
+        assert event["job"]["namespace"] == "n"
+        assert event["run"]["facets"]["parent"]["job"]["name"] == "nightly"
 
 
 def test_a_server_that_hangs_costs_the_end_of_a_run_a_second_and_the_next_run_sends(

@@ -69,8 +69,8 @@ def replay(attempt: Attempt, interval: Interval) -> Run:
     record = attempt.context.record(pipeline.name, REPLAY, interval=between)
     work = _Replay(attempt, interval)
     with attempt.wait_for_lease(f"{pipeline.name}#replay {interval.name}"):
-        workspace.metastore.crash_replays(record)
         workspace.metastore.start_run(record)
+        workspace.metastore.crash_replays(record)
         attempt.context.on_open(work.abandon)
         try:
             return work.run()

@@ -101,7 +101,12 @@ class Sender:
     def _send(self, text: str) -> None:
         """Send one event; raises what the transport raises, except for an event that is called wrong."""
         try:
-            self._transport.emit(json.loads(text))
+            event = json.loads(text)
+        except ValueError:
+            log.warning("lineage: an event was not readable and was dropped")
+            return
+        try:
+            self._transport.emit(event)
         except Exception as error:
             if _status(error) not in _WRONG:
                 raise
