@@ -139,6 +139,8 @@ class SwapOperator(RescheduledOperator):
     """
 
     def carry_out(self, context: Context) -> dict[str, Any]:
+        from drawdown.observe.record import recording
+
         name, record = _name(context), context["ti"].xcom_pull(task_ids="approve")
         if not record:
             raise AirflowSkipException(f"{name}: its rebuild was ended by command")
@@ -150,7 +152,8 @@ class SwapOperator(RescheduledOperator):
                 pipeline = wanted(project, name)
                 project = with_logins(project, look_up(project, [pipeline]))
                 workspace = Workspace(project, metastore)
-                with told_at_its_end(workspace, pipeline, asked.run_id, lineage_parent(project, context)):
+                parent = lineage_parent(project, context)
+                with told_at_its_end(workspace, pipeline, asked.run_id, parent), recording(workspace, name):
                     run = end_rebuild(workspace, pipeline, asked)
         self.log.info("%s: %s, by %s: %s", name, run.stop_reason, run.origin["by"], run.origin["why"])
         if run.kind != KINDS["approve"]:

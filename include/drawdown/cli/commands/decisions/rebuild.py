@@ -113,6 +113,7 @@ def _end(
     from drawdown.application import new_run_id
     from drawdown.metastore import this_process
     from drawdown.observe.lineage.run_events import told_at_its_end
+    from drawdown.observe.record import recording
     from drawdown.plan.version_in_use import wanted
     from drawdown.rebuild.publish import RebuildDecision, end_rebuild
     from drawdown.workspace import Workspace
@@ -122,7 +123,7 @@ def _end(
     asked = RebuildDecision(choice, new_run_id(), this_process(), by or getpass.getuser(), why, about=about)
     with Workspace.open(project) as workspace:
         pipeline = wanted(project, name)
-        with told_at_its_end(workspace, pipeline, asked.run_id):
+        with told_at_its_end(workspace, pipeline, asked.run_id), recording(workspace, name):
             run = end_rebuild(workspace, pipeline, asked)
     if as_json:
         return print_json({"run_id": run.run_id, "generation": run.generation, "said": run.stop_reason})
