@@ -1,4 +1,4 @@
-"""`commit_group:`: a consumer group on a real broker shows how far rows are published, and can fail no run."""
+"""`commit_group:`: a consumer group on a real broker shows how far rows are published; it fails no run."""
 
 from __future__ import annotations
 

@@ -57,12 +57,11 @@ def older(store_url: str) -> Run:
                 conn.execute(text(f"ALTER TABLE {table} DROP COLUMN {count}"))
             for index in ("ix_runs_application", "ix_runs_request"):
                 conn.execute(text(f"DROP INDEX {index}"))
-            for column in ("notices", "application", "usage", "request"):
+            for column in ("notices", "application", "usage", "request", "phases"):
                 conn.execute(text(f"ALTER TABLE runs DROP COLUMN {column}"))
             conn.execute(text("ALTER TABLE leases DROP COLUMN process"))
-            conn.execute(text("DROP TABLE applications"))
-            conn.execute(text("DROP TABLE changes"))
-            conn.execute(text("DROP TABLE clusters"))
+            for table in ("applications", "changes", "clusters", "figures", "backlogs"):
+                conn.execute(text(f"DROP TABLE {table}"))
             conn.execute(text("ALTER TABLE verdicts DROP COLUMN measures"))
             for column in ("state", "rebuild"):
                 conn.execute(text(f"ALTER TABLE checkpoints DROP COLUMN {column}"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
-from urllib.parse import quote
+from urllib.parse import quote, urlsplit
 
 from airflow.sdk import BaseOperatorLink, conf
 
@@ -21,6 +21,11 @@ class RunRecordLink(BaseOperatorLink):
 
     def get_link(self, operator: BaseOperator, *, ti_key: TaskInstanceKey) -> str:
         return run_page(ti_key.dag_id, ti_key.run_id)
+
+
+def page_root() -> str:
+    """Return the path below which the pages are, behind the prefix of Airflow's own address."""
+    return f"{urlsplit(_base()).path}{PAGE_PREFIX}"
 
 
 def run_page(dag_id: str, run_id: str) -> str:

@@ -1,4 +1,4 @@
-"""The Airflow plugin: the page of run records, the timetable of replays.
+"""The Airflow plugin: the pages, their places in Airflow's own, the timetable of replays.
 
 plugins/drawdown_plugin.py loads it.
 """
@@ -9,22 +9,29 @@ from typing import Any
 
 from airflow.plugins_manager import AirflowPlugin
 
-from drawdown.airflow.links import PAGE_PREFIX
+from drawdown.airflow.links import PAGE_PREFIX, page_root
 from drawdown.airflow.replay_timetable import ReplayTimetable
 
 
-class _Page:
-    """Imports the page when the web server needs it: schedulers and tasks load plugins too, but no page."""
+class _Pages:
+    """Imports the pages when the web server needs them: schedulers and tasks load plugins, but no page."""
 
     def __get__(self, instance: object, owner: type) -> list[dict[str, Any]]:
-        from drawdown.airflow.pages.run_record import app
+        from drawdown.airflow.pages.app import app
 
         return [{"app": app, "url_prefix": PAGE_PREFIX, "name": "Drawdown"}]
 
 
+_VIEWS = [
+    {"name": "Fleet", "href": "/fleet", "destination": "nav", "url_route": "drawdown-fleet"},
+]
+"""Pages inside Airflow's own: an item of its navigation, tabs of a DAG and of a DAG run."""
+
+
 class DrawdownPlugin(AirflowPlugin):
-    """The operators' button drawdown.airflow.links.RunRecordLink leads to the page."""
+    """The operators' button drawdown.airflow.links.RunRecordLink leads to a page, too."""
 
     name = "drawdown"
-    fastapi_apps: Any = _Page()
+    fastapi_apps: Any = _Pages()
+    external_views: Any = tuple({**view, "href": f"{page_root()}{view['href']}"} for view in _VIEWS)
     timetables: Any = (ReplayTimetable,)

@@ -25,6 +25,7 @@ from drawdown.application.watcher import Report, Watcher
 from drawdown.errors import BusyError, DrawdownError
 from drawdown.metastore import this_process
 from drawdown.metastore.records import Batch, Run, Verdict
+from drawdown.observe.record import record, record_backlog
 from drawdown.plan.downstream import offers_downstream
 from drawdown.plan.preflight import Preflight, preflight
 from drawdown.plan.reachable_brokers import require_sink_broker, require_source_brokers
@@ -115,6 +116,7 @@ class SparkApplication:
             self._require(require_source_brokers, pipeline)
             found = preflight(self.workspace, pipeline)
             self._tell(self.watcher.looked, pipeline, found)
+            record_backlog(self.workspace, pipeline.name, found.backlog)
             if found.error is not None:
                 self._note_unstarted(pipeline, found.error)
                 raise found.error
@@ -431,6 +433,8 @@ class SparkApplication:
                 stop_application(self._root)
                 self._root = None
             self._meter.end()
+            # Not earlier: what a run has used is known when its application ends.
+            record(self.workspace, [pipeline.name for pipeline in pipelines])
 
     def _watched(self, root: SparkSession, cluster: str) -> ClusterWatch:
         """Start to watch the cluster; once it is lost, that is the error of every run that is under way."""

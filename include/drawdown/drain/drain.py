@@ -21,8 +21,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
@@ -138,6 +138,7 @@ class Tally:
     Attributes:
         generation: None while the run may still be refused; its checkpoint is None until it is noted.
         committed: the last batch in Spark's commit log, as far as this run has seen it.
+        phases: microseconds by phase, see `Run.phases`.
     """
 
     generation: Generation | None = None
@@ -147,8 +148,18 @@ class Tally:
     committed: int | None = None
     published: int = 0
     outcome: dict[str, Any] = field(default_factory=dict)
+    phases: dict[str, int] = field(default_factory=dict)
     batches: list[Batch] = field(default_factory=list)
     notices: list[dict[str, Any]] = field(default_factory=list)
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Add the time of what is done inside to a phase of the run; a watch judges more than once."""
+        begun = time.monotonic_ns()
+        try:
+            yield
+        finally:
+            self.phases[phase] = self.phases.get(phase, 0) + (time.monotonic_ns() - begun) // 1_000
 
     def counts(self, committed: int | None) -> tuple[int, Counts]:
         """Return the number of committed batches of this run, and their counts."""
@@ -177,8 +188,10 @@ class Drain:
         self.tally = Tally()
 
     def run(self) -> Run:
-        opened = self._open()
-        with listening(opened.query.session, listener_of(self.pipeline), self.context.on_notice):
+        with self.tally.timed("open"):
+            opened = self._open()
+        told = self.context.on_notice
+        with self.tally.timed("query"), listening(opened.query.session, listener_of(self.pipeline), told):
             stop_reason = self._drain(opened)
         if (verdict := self._judge(opened)).outcome in ("fail", "error"):
             raise not_passed(self.pipeline, verdict)
@@ -372,11 +385,13 @@ class Drain:
             tally.committed = last
             with durable("commits.note"):
                 self.workspace.metastore.mark_committed(self.heartbeat.lease, generation.number, last)
-        verdict = opened.slice.audit(self.context.run_id)
+        with tally.timed("audit"):
+            verdict = opened.slice.audit(self.context.run_id)
         # A watch judges many slices: its record shows the last one with rows, and the total of visible rows.
         if verdict.outcome != "empty" or "verdict" not in tally.outcome:
             tally.outcome["verdict"] = verdict.outcome
-        rows = opened.slice.publish()
+        with tally.timed("publish"):
+            rows = opened.slice.publish()
         tally.published += rows
         self.context.on_verdict(verdict, rows)
         for notice in tell_commit_groups(generation):
@@ -429,6 +444,7 @@ class Drain:
                 counts=counts,
                 progress=list(tally.progress.entries) if tally.progress else [],
                 notices=tally.notices,
+                phases=dict(tally.phases),
                 **tally.outcome,
                 **values,
             )

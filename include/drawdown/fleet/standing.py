@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -30,6 +30,39 @@ class Finding(NamedTuple):
     state: State
     why: str = ""
     do: str = ""
+
+
+Basis = Literal["spec", "run", "slice", "batches", "first"]
+"""What a finding rests on: the spec, the newest run, a held slice, batches that wait, no run at all."""
+Holder = Literal["none", "active", "dead"]
+"""Of a pipeline's lease: nobody, a run that goes on, or one that died without a word."""
+
+
+def worst(pipeline: str, lasting: Mapping[Basis, Finding], holder: Holder, *, is_late: bool) -> Finding:
+    """Return the worst that can be said of a pipeline.
+
+    Args:
+        lasting: what holds until something new is recorded; the rest changes with time.
+    """
+    if "spec" in lasting:
+        return lasting["spec"]
+    if holder == "dead":
+        return died(pipeline)
+    if "run" in lasting and holder != "active":
+        return lasting["run"]
+    if "slice" in lasting:
+        return lasting["slice"]
+    if holder == "active":
+        return Finding("running", "", f"drawdown logs {pipeline} --follow")
+    if is_late:
+        return Finding("stale", "nothing was published within `freshness:`", f"drawdown run {pipeline}")
+    return lasting.get("batches") or lasting.get("first") or Finding("ok")
+
+
+def died(pipeline: str) -> Finding:
+    """Return what is said of a run whose process ended without closing its record."""
+    why = "the run's process ended without a word; the next run completes its work"
+    return Finding("failed", why, f"drawdown run {pipeline}")
 
 
 @dataclass(frozen=True)
@@ -72,42 +105,45 @@ class Standing:
     @cached_property
     def finding(self) -> Finding:
         """The worst that can be said."""
-        return next(self._findings(), Finding("ok"))
+        holder: Holder = "active" if self.is_leased else "none"
+        return worst(self.pipeline, self.lasting, holder, is_late=self.is_late)
 
-    def _findings(self) -> Iterator[Finding]:
+    @cached_property
+    def lasting(self) -> dict[Basis, Finding]:
+        """What holds until something new is recorded."""
+        return dict(self._lasting())
+
+    def _lasting(self) -> Iterator[tuple[Basis, Finding]]:
         name, last = self.pipeline, self.runs[0] if self.runs else None
         if self.broken is not None:
             why = f"{self.broken.id}: {_first(self.broken.what)}"
-            yield Finding("refused", why, f"drawdown validate {name}")
-        if last is not None and not self.is_leased and not (self.held and _by_audit(last)):
-            yield from _of_run(last)
+            yield "spec", Finding("refused", why, f"drawdown validate {name}")
+        if last is not None and not (self.held and _by_audit(last)):
+            yield from (("run", each) for each in _of_run(last))
         if self.held:
             why = f"{self.held[0].text}{'; further slices wait' if len(self.held) > 1 else ''}"
-            yield Finding("held", why, self.held[0].do)
-        if self.is_leased:
-            yield Finding("running", "", f"drawdown logs {name} --follow")
-        if self.is_late:
-            yield Finding("stale", "nothing was published within `freshness:`", f"drawdown run {name}")
+            yield "slice", Finding("held", why, self.held[0].do)
         if self.unsettled:
             why = f"{counted(self.unsettled, 'batch')} not published yet, and no run is active"
-            yield Finding("waiting", why, f"drawdown run {name}")
+            yield "batches", Finding("waiting", why, f"drawdown run {name}")
         if last is None:
-            yield Finding("never ran", "", f"drawdown run {name}")
+            yield "first", Finding("never ran", "", f"drawdown run {name}")
 
 
 def standings(workspace: Workspace, names: Sequence[str]) -> list[Standing]:
     """Of these pipelines, worst first, then by name."""
-    found = [_look(workspace, name) for name in names]
+    found = [standing(workspace, name) for name in names]
     return sorted(found, key=lambda each: (WORST_FIRST.index(each.finding.state), each.pipeline))
 
 
-def _look(workspace: Workspace, name: str) -> Standing:
+def standing(workspace: Workspace, name: str, recent: int = RECENT) -> Standing:
+    """Of one pipeline, with so many runs."""
     metastore, spec = workspace.metastore, _spec(workspace, name)
     checkpoint = metastore.active_checkpoint(name)
     return Standing(
         name,
         broken=spec if isinstance(spec, SpecError) else None,
-        runs=metastore.recent_runs(name, RECENT),
+        runs=metastore.recent_runs(name, recent),
         is_leased=metastore.holder_of(name) is not None,
         unsettled=0
         if checkpoint is None
@@ -130,8 +166,7 @@ def _spec(workspace: Workspace, name: str) -> Pipeline | SpecError:
 def _of_run(run: Run) -> Iterator[Finding]:
     """What the newest run leaves to do."""
     if run.state in ("running", "crashed"):
-        why = "the run's process ended without a word; the next run completes its work"
-        yield Finding("failed", why, f"drawdown run {run.pipeline}")
+        yield died(run.pipeline)
     elif run.state == "failed":
         error = run.error or {"id": "unknown", "what": "no reason was recorded"}
         yield Finding(

@@ -124,6 +124,9 @@ class Run:
     active, ``cpu_us`` (microseconds); ``extra_us``: billed beside, see Price; ``requests``: to object stores,
     by kind, missing without any; ``cores``, ``memory`` (bytes),
     ``peak``, ``start_us`` and ``price`` are the application's.
+
+    ``phases``: microseconds by phase (``open``, ``query``, ``audit``, ``publish``), as far as the run came;
+    None for runs of versions that did not measure them.
     """
 
     run_id: str
@@ -145,6 +148,7 @@ class Run:
     notices: list[dict[str, Any]] = field(default_factory=list)
     application: str | None = None
     usage: dict[str, Any] | None = None
+    phases: dict[str, int] | None = None
 
     @property
     def counted(self) -> bool:
@@ -206,6 +210,24 @@ class StartedCluster:
     asked_by: dict[str, Any]
     until: datetime
     answer: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedFigures:
+    """What was last recorded of a pipeline: see drawdown.observe.figures for the content."""
+
+    pipeline: str
+    recorded_at: datetime
+    content: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class SeenBacklog:
+    """What waited at a pipeline's sources when a preflight or a run looked; by source, see SourceFinding."""
+
+    pipeline: str
+    seen_at: datetime
+    by_source: dict[str, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from drawdown.metastore.connect import WRITES, connect
 from drawdown.metastore.migrate import prepare, upgrade
 from drawdown.metastore.operations.applications import Applications, heard_of
 from drawdown.metastore.operations.clusters import Clusters
+from drawdown.metastore.operations.figures import FiguresTable
 from drawdown.metastore.records import (
     Batch,
     Change,
@@ -325,6 +326,11 @@ class Metastore:
     def clusters(self) -> Clusters:
         """Return the operations on clusters that commands of the project have started."""
         return Clusters(self._engine, self._writer)
+
+    @property
+    def figures(self) -> FiguresTable:
+        """Return the operations on what was last recorded of each pipeline."""
+        return FiguresTable(self._engine, self._writer)
 
     start_run = writing(operations.runs.start)
 

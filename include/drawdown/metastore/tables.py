@@ -86,6 +86,7 @@ runs = Table(
     Column("notices", JsonText, nullable=False),
     Column("application", Text),
     Column("usage", JsonText),
+    Column("phases", JsonText),
     # The part of the origin that identifies the DAG run or command (runs.request_of).
     Column("request", Text),
     # For lists of runs, of one pipeline or all, and for runs that a dead holder left open.
@@ -215,4 +216,20 @@ clusters = Table(
     Column("asked_by", JsonText, nullable=False),
     Column("until", UtcTime, nullable=False),
     Column("answer", JsonText),
+)
+
+figures = Table(
+    "figures",
+    metadata,
+    Column("pipeline", Text, primary_key=True),
+    Column("recorded_at", UtcTime, nullable=False),
+    Column("content", JsonText, nullable=False),
+)
+
+backlogs = Table(
+    "backlogs",
+    metadata,
+    Column("pipeline", Text, primary_key=True),
+    Column("seen_at", UtcTime, primary_key=True, autoincrement=False),
+    Column("by_source", JsonText, nullable=False),
 )

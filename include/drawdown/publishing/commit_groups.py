@@ -1,8 +1,7 @@
 """After a publish: tell the consumer groups of `commit_group:` how far rows are published.
 
-The position is that of the last batch before the first one that is neither published nor discarded. A held slice
-therefore keeps it back, also with `ordered: false`: its rows are lag. What goes wrong is a notice in the run record,
-and the next publish commits the newer position anyway.
+Rows of a held slice, and of slices behind it, are lag. What goes wrong is a notice in the run record, and the
+next publish commits the newer position anyway.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from drawdown.kinds import code_at
-from drawdown.metastore.records import UNPUBLISHED
+from drawdown.publishing.settled import settled_batch
 from drawdown.sources.published import PublishedSource
 from drawdown.workspace import Generation
 
@@ -32,16 +31,11 @@ def tell_commit_groups(generation: Generation) -> list[dict[str, str]]:
 
 
 def published_offsets(generation: Generation) -> dict[str, Any]:
-    """Return Spark's offset of each source up to which every row is published or discarded; empty without one.
+    """Return Spark's offset of each source up to which all is published; empty before the first publish.
 
     Of a source that the transform reads several times, the first reading counts.
     """
-    unpublished = generation.batches(UNPUBLISHED)
-    if unpublished:
-        last = generation.batch(unpublished[0].batch_id - 1)
-    else:
-        newest = generation.metastore.newest_batches(generation.pipeline.name, generation.number, 1)
-        last = newest[0] if newest else None
+    last = settled_batch(generation)
     if last is None:
         return {}
     order = generation.fingerprint.get("source_order", ())

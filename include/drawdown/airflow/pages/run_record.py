@@ -11,7 +11,7 @@ from html import escape
 
 from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
 from airflow.api_fastapi.core_api.security import requires_access_dag
-from fastapi import Depends, FastAPI
+from fastapi import APIRouter, Depends
 from fastapi.responses import HTMLResponse
 
 from drawdown.airflow.held_requests import where_to_decide
@@ -42,10 +42,10 @@ pre {{ background: #f4f4f4; padding: .7rem; white-space: pre-wrap; }}
 </html>
 """
 
-app = FastAPI(title="Drawdown", docs_url=None, redoc_url=None, openapi_url=None)
+router = APIRouter()
 
 
-@app.get(
+@router.get(
     "/runs/{dag_id}/{dag_run_id:path}",
     dependencies=[Depends(requires_access_dag("GET", DagAccessEntity.RUN))],
     response_class=HTMLResponse,

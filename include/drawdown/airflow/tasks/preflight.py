@@ -96,6 +96,7 @@ class PreflightOperator(BaseOperator, SkipMixin):
 
     def _look(self, project: Project, name: str) -> Preflight:
         """Run the preflight of a pipeline; an error counts as work: the drain then says what is wrong."""
+        from drawdown.observe.record import record, record_backlog
         from drawdown.plan.preflight import Preflight, preflight
         from drawdown.plan.version_in_use import in_use
 
@@ -103,7 +104,10 @@ class PreflightOperator(BaseOperator, SkipMixin):
             pipeline = load_pipeline(project, name)
             project = with_logins(project, look_up(project, [pipeline]))
             with Workspace.open(project) as workspace:
-                return preflight(workspace, in_use(workspace, pipeline))
+                found = preflight(workspace, in_use(workspace, pipeline))
+                record_backlog(workspace, name, found.backlog)
+                record(workspace, [name])
+                return found
         except DrawdownError as error:
             return Preflight(True, [f"in doubt: {error.what}"])
 

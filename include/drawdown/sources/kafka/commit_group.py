@@ -1,7 +1,7 @@
 """`commit_group:`: a consumer group that is told which offsets readers of the sink see.
 
-Spark keeps its offsets in the checkpoint and commits none to Kafka, so tools that show the lag of consumer groups
-do not see its queries. Nothing here is ever read back.
+Spark keeps its offsets in the checkpoint and commits none to Kafka, so tools that show the lag of consumer
+groups do not see its queries. Nothing here is ever read back.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ def commit(published: PublishedSource) -> dict[str, str] | None:
     except Exception as cause:  # noqa: BLE001 - the rows are published: whatever it is, the run goes on
         return {
             "id": "source.group-offsets",
-            "what": f"the published offsets of source {published.name} of {published.pipeline.name} could not be"
-            f" committed to the consumer group {group}: {_why(cause)}",
+            "what": f"the published offsets of source {published.name} of {published.pipeline.name} could not"
+            f" be committed to the consumer group {group}: {_why(cause)}",
             "about": published.name,
-            "do": "the rows are published, and the next publish commits again: let no consumer use the group, and"
-            " give the pipeline's user Read on it",
+            "do": "the rows are published, and the next publish commits again: let no consumer use the group,"
+            " and give the pipeline's user Read on it",
         }
     return None
 

@@ -145,8 +145,8 @@ def _commit_groups(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], S
                     list(dict.fromkeys([other.name, pipeline.name])),
                     SpecError(
                         "spec.shared-group",
-                        f"source {other_name} of {other.name} and source {name} of {pipeline.name} both commit"
-                        f" to the consumer group {source.commit_group} of broker {source.broker}",
+                        f"source {other_name} of {other.name} and source {name} of {pipeline.name} both"
+                        f" commit to the consumer group {source.commit_group} of broker {source.broker}",
                         where=f"{_file(other)} and {_file(pipeline)}",
                         do="give each source its own `commit_group:`",
                     ),

@@ -1,0 +1,71 @@
+"""The fleet page: a row a pipeline, worst first, with what to do about it."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Request
+from fastapi.responses import Response
+
+from drawdown.airflow.pages.access import ReadableDags
+from drawdown.airflow.pages.frame import answer
+from drawdown.metastore import Metastore
+from drawdown.observe.figures import Seen, look
+from drawdown.observe.fleet_view import PAGE, Filter, fleet
+from drawdown.observe.next_steps import next_step
+from drawdown.spec import load_project
+from drawdown.values.text import in_utc
+
+router = APIRouter()
+
+
+@router.get("/fleet")
+def fleet_page(
+    request: Request, dags: ReadableDags, wanted: Annotated[Filter, Depends()], page: int = 1
+) -> Response:
+    """Return the pipelines of the DAGs that the user may read."""
+    with Metastore.open(load_project().metastore_url) as metastore:
+        found = fleet(look(metastore), dags, wanted, page)
+    return answer(
+        request,
+        "fleet.html",
+        {
+            "title": "Fleet",
+            "rows": [_row(seen) for seen in found.shown],
+            "found": found.found,
+            "page": page,
+            "pages": max(1, math.ceil(found.found / PAGE)),
+            "states": found.states,
+            "choices": {"group": found.groups, "owner": found.owners, "tag": found.tags},
+            "wanted": wanted,
+            "oldest": found.oldest,
+        },
+    )
+
+
+def _row(seen: Seen) -> dict[str, Any]:
+    figures, step = seen.figures, next_step(seen)
+    last, held = figures.last, figures.held
+    return {
+        "pipeline": figures.pipeline,
+        "dag_id": figures.dag_id,
+        "state": seen.finding.state,
+        "why": seen.finding.why,
+        "do": step.sentence,
+        "command": step.command,
+        "place": step.place,
+        "run": last.origin if last is not None else {},
+        "backlog": figures.backlog,
+        "backlog_at": figures.backlog_at,
+        "age": seen.age,
+        "published_at": figures.published_at,
+        "promise": figures.promise,
+        "is_late": seen.is_late,
+        "bars": [(bar.outcome, f"{bar.outcome}, {in_utc(bar.started_at)}") for bar in figures.bars],
+        "held": held,
+        "held_for": None if held is None else seen.now - held.since,
+        "watermark_lag": None if figures.watermark is None else seen.now - figures.watermark,
+        "cost": figures.cost,
+        "recorded_at": seen.recorded_at,
+    }

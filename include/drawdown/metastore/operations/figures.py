@@ -1,0 +1,91 @@
+"""What was last recorded of each pipeline, and what waited at its sources: what pages and metrics read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Engine, delete, func, insert, select
+
+from drawdown.metastore import counts
+from drawdown.metastore.clock import read_clock
+from drawdown.metastore.operations.leases import in_force
+from drawdown.metastore.records import RecordedFigures, SeenBacklog
+from drawdown.metastore.tables import backlogs, figures, leases, runs
+
+BACKLOGS_KEPT = 200
+"""How many looks at a pipeline's sources are kept."""
+
+
+class FiguresTable:
+    """The operations, each in one transaction. ``writer`` begins its transactions with the write lock."""
+
+    def __init__(self, engine: Engine, writer: Engine) -> None:
+        self._engine = engine
+        self._writer = writer
+
+    def record(self, pipeline: str, content: Mapping[str, Any]) -> None:
+        """Record this in place of what was recorded before, as of now."""
+        with self._writer.begin() as conn:
+            conn.execute(delete(figures).where(figures.c.pipeline == pipeline))
+            values = {"pipeline": pipeline, "recorded_at": read_clock(conn), "content": dict(content)}
+            conn.execute(insert(figures).values(values))
+
+    def read(self, pipelines: Iterable[str] | None = None) -> list[RecordedFigures]:
+        """Return what is recorded of these pipelines, or of all, by name."""
+        query = select(figures).order_by(figures.c.pipeline)
+        if pipelines is not None:
+            query = query.where(figures.c.pipeline.in_(list(pipelines)))
+        with self._engine.begin() as conn:
+            return [RecordedFigures(**row._mapping) for row in conn.execute(query)]
+
+    def leases(self) -> tuple[datetime, dict[str, bool]]:
+        """Return the time now, and by lease that was not released whether it is in force.
+
+        A lease that is neither released nor in force is that of a run that died without a word.
+        """
+        with self._engine.begin() as conn:
+            now = read_clock(conn)
+            found = conn.execute(select(leases).where(leases.c.released.is_(False)))
+            return now, {row.pipeline: in_force(row, now) for row in found}
+
+    def note_backlog(self, pipeline: str, by_source: Mapping[str, Mapping[str, Any]]) -> None:
+        """Record what waits now; the oldest looks are forgotten."""
+        of_it = backlogs.c.pipeline == pipeline
+        with self._writer.begin() as conn:
+            now = read_clock(conn)
+            conn.execute(delete(backlogs).where(of_it, backlogs.c.seen_at == now))
+            values = {"pipeline": pipeline, "seen_at": now, "by_source": by_source}
+            conn.execute(insert(backlogs).values(values))
+            kept = select(backlogs.c.seen_at).where(of_it).order_by(backlogs.c.seen_at.desc())
+            last = conn.execute(kept.offset(BACKLOGS_KEPT - 1).limit(1)).scalar()
+            if last is not None:
+                conn.execute(delete(backlogs).where(of_it, backlogs.c.seen_at < last))
+
+    def backlogs(self, pipeline: str, limit: int = BACKLOGS_KEPT) -> list[SeenBacklog]:
+        """Return the last looks at a pipeline's sources, newest first."""
+        query = select(backlogs).where(backlogs.c.pipeline == pipeline)
+        query = query.order_by(backlogs.c.seen_at.desc()).limit(limit)
+        with self._engine.begin() as conn:
+            return [SeenBacklog(**row._mapping) for row in conn.execute(query)]
+
+    def counts_since(self, pipeline: str, until: datetime | None) -> tuple[dict[str, int], datetime | None]:
+        """Return the sums of the counts of runs that ended after this time, and when the last of them did."""
+        sums = [func.coalesce(func.sum(runs.c[name]), 0).label(name) for name in counts.NAMES]
+        query = select(func.max(runs.c.ended_at).label("newest"), *sums).where(
+            runs.c.pipeline == pipeline, runs.c.ended_at.is_not(None)
+        )
+        if until is not None:
+            query = query.where(runs.c.ended_at > until)
+        with self._engine.begin() as conn:
+            found = conn.execute(query).one()._mapping
+        return {name: int(found[name]) for name in counts.NAMES}, found["newest"]
+
+    def usages(self, pipeline: str, since: datetime) -> list[dict[str, Any]]:
+        """Return what the runs of a pipeline used that began then or later, as far as it is known."""
+        query = select(runs.c.usage).where(
+            runs.c.pipeline == pipeline, runs.c.started_at >= since, runs.c.usage.is_not(None)
+        )
+        with self._engine.begin() as conn:
+            return list(conn.execute(query).scalars())

@@ -1,0 +1,162 @@
+"""The figures of one pipeline: all that the fleet page, metrics and alerts say of it, as recorded last.
+
+They are one row of the metastore, so that a page over 1,000 pipelines is one read. What changes with time
+alone (stale, running, died) is not in them: `Seen` adds the time and the lease.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import cached_property
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from drawdown.fleet.standing import Basis, Finding, Holder, worst
+from drawdown.metastore import Metastore
+from drawdown.metastore.records import RecordedFigures
+
+
+class _Recorded(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+
+class SourceBacklog(_Recorded):
+    """The backlog of one source.
+
+    ``unit``: files, offsets, versions or rows; ``oldest``: when the oldest unread of them arrived;
+    ``headroom``: seconds until the broker's retention deletes it. None where it is not known.
+    """
+
+    source: str
+    amount: int
+    unit: str
+    bytes: int | None = None
+    oldest: datetime | None = None
+    headroom: float | None = None
+
+
+class Held(_Recorded):
+    """The slices that wait for a decision: how many, their rows, and the first one's batches and term."""
+
+    slices: int
+    rows: int
+    batches: str
+    since: datetime
+    ends: datetime
+
+
+class RunBar(_Recorded):
+    """One of the last runs: its outcome is its verdict, or its state when it was not judged."""
+
+    run_id: str
+    started_at: datetime
+    outcome: str
+
+
+class LastRun(_Recorded):
+    """The newest run that reads. ``phases``: seconds by phase; ``start`` is Spark's, of its application."""
+
+    run_id: str
+    state: str
+    verdict: str | None
+    stop_reason: str | None
+    error_id: str | None
+    started_at: datetime
+    ended_at: datetime | None
+    read: int | None
+    published: int | None
+    origin: dict[str, Any]
+    phases: dict[str, float]
+    state_rows: int | None = None
+    state_bytes: int | None = None
+
+
+class Figures(_Recorded):
+    """What is recorded of one pipeline; times are UTC, durations seconds.
+
+    ``dag_id``: of the DAG that drains it. ``lasting``: findings by what they rest on, see `worst`.
+    ``promise``: `freshness:`. ``watermark``: the last known; ``newest_event``: the greatest event time that
+    was read. ``backlog``: by the last look, at ``backlog_at``. ``totals``: rows of all runs since figures are
+    recorded, which ended until ``totals_until``. ``cost``: by currency, decimal text, of runs since
+    ``cost_since``. ``rows_per_second``: read, while queries ran, over the last runs.
+    """
+
+    pipeline: str
+    dag_id: str
+    group: str | None = None
+    owner: str = ""
+    tags: tuple[str, ...] = ()
+    lasting: dict[Basis, Finding]
+    published_at: datetime | None = None
+    since: datetime | None = None
+    promise: float | None = None
+    last: LastRun | None = None
+    bars: tuple[RunBar, ...] = ()
+    held: Held | None = None
+    watermark: datetime | None = None
+    newest_event: datetime | None = None
+    backlog: tuple[SourceBacklog, ...] = ()
+    backlog_at: datetime | None = None
+    totals: dict[str, int] = {}
+    totals_until: datetime | None = None
+    cost: dict[str, str] = {}
+    cost_since: datetime | None = None
+    rows_per_second: float | None = None
+
+
+@dataclass(frozen=True)
+class Seen:
+    """Figures as they are seen now: with their age, and what time and the lease add."""
+
+    figures: Figures
+    recorded_at: datetime
+    now: datetime
+    holder: Holder
+
+    @property
+    def pipeline(self) -> str:
+        return self.figures.pipeline
+
+    @property
+    def age(self) -> timedelta | None:
+        """For how long nothing has become visible."""
+        return None if self.figures.since is None else self.now - self.figures.since
+
+    @property
+    def is_late(self) -> bool:
+        """Whether `freshness:` is broken, as the DAG drawdown__freshness judges it."""
+        promise, age = self.figures.promise, self.age
+        return promise is not None and age is not None and age.total_seconds() > promise
+
+    @cached_property
+    def finding(self) -> Finding:
+        """The worst that can be said now."""
+        return worst(self.pipeline, self.figures.lasting, self.holder, is_late=self.is_late)
+
+
+def look(metastore: Metastore, pipelines: list[str] | None = None) -> list[Seen]:
+    """Return the figures of these pipelines, or of all that are recorded, by name: two reads in all."""
+    now, leases = metastore.figures.leases()
+    found = ((each, _read(each)) for each in metastore.figures.read(pipelines))
+    return [
+        Seen(figures, recorded.recorded_at, now, _holder(leases, figures.pipeline))
+        for recorded, figures in found
+        if figures is not None
+    ]
+
+
+def _holder(leases: Mapping[str, bool], pipeline: str) -> Holder:
+    if pipeline not in leases:
+        return "none"
+    return "active" if leases[pipeline] else "dead"
+
+
+def _read(recorded: RecordedFigures) -> Figures | None:
+    """Return the figures; None when another version of the program recorded others: it records again."""
+    try:
+        return Figures.model_validate(recorded.content)
+    except ValidationError:
+        return None

@@ -1,0 +1,190 @@
+"""Records the figures of pipelines: after preflights, runs, decisions and upkeep, and on a schedule.
+
+A dozen reads and one write a pipeline, from records alone. Whatever goes wrong is one line in the log: a run
+neither fails nor waits for it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from drawdown.cost.bill import Bill, bill_of
+from drawdown.errors import DrawdownError
+from drawdown.fleet.standing import Standing, standing
+from drawdown.metastore.records import Run
+from drawdown.metastore.state_rows import state_rows
+from drawdown.observe.figures import Figures, Held, LastRun, RunBar, SourceBacklog, look
+from drawdown.sources.findings import backlog_size
+from drawdown.spec import Pipeline, load_pipeline
+from drawdown.workspace import Workspace
+
+log = logging.getLogger(__name__)
+
+BARS = 30
+"""Runs that the fleet page shows of each pipeline."""
+_DRAINED = "drained"
+"""How the stop reason of a run begins that left nothing waiting (drain/drain.py)."""
+
+
+def record(workspace: Workspace, pipelines: Iterable[str]) -> None:
+    """Record the figures of these pipelines as they are now. Raises nothing."""
+    for name in pipelines:
+        try:
+            _record(workspace, name)
+        except DrawdownError as error:
+            log.warning("the figures of %s were not recorded: %s", name, error.what)
+        except Exception:
+            log.warning("the figures of %s were not recorded", name, exc_info=True)
+
+
+def record_backlog(workspace: Workspace, pipeline: str, backlog: Mapping[str, Mapping[str, Any]]) -> None:
+    """Record what waits at a pipeline's sources, zeros included. Raises nothing."""
+    try:
+        workspace.metastore.figures.note_backlog(pipeline, {name: dict(of) for name, of in backlog.items()})
+    except Exception:
+        log.warning("the backlog of %s was not recorded", pipeline, exc_info=True)
+
+
+def _record(workspace: Workspace, name: str) -> None:
+    before = next((seen.figures for seen in look(workspace.metastore, [name])), None)
+    found = standing(workspace, name, BARS)
+    figures = Figures(
+        pipeline=name,
+        lasting=found.lasting,
+        published_at=found.published_at,
+        since=found.since,
+        promise=found.promise.total_seconds() if found.promise else None,
+        last=_last(workspace, found),
+        bars=tuple(_bar(run) for run in reversed(found.runs)),
+        held=_held(found),
+        rows_per_second=_speed(found.runs),
+        **_of_spec(workspace, name, before),
+        **_event_times(workspace, found),
+        **_backlog(workspace, found),
+        **_sums(workspace, found, before),
+    )
+    workspace.metastore.figures.record(name, figures.model_dump(mode="json"))
+
+
+def _of_spec(workspace: Workspace, name: str, before: Figures | None) -> dict[str, Any]:
+    """What the spec says; of a spec that cannot be read, what it said before."""
+    try:
+        spec: Pipeline = load_pipeline(workspace.project, name)
+    except DrawdownError:
+        known = before.model_dump(include={"dag_id", "group", "owner", "tags"}) if before is not None else {}
+        return {"dag_id": name, **known}
+    return {
+        "dag_id": spec.group or name,
+        "group": spec.group,
+        "owner": spec.owner,
+        "tags": tuple(spec.tags),
+    }
+
+
+def _last(workspace: Workspace, found: Standing) -> LastRun | None:
+    if not found.runs:
+        return None
+    run = workspace.metastore.run(found.runs[0].run_id) or found.runs[0]
+    assert run.started_at is not None
+    entry = next((each for each in reversed(run.progress) if each.get("operators")), None)
+    return LastRun(
+        run_id=run.run_id,
+        state=run.state,
+        verdict=run.verdict,
+        stop_reason=run.stop_reason,
+        error_id=(run.error or {}).get("id"),
+        started_at=run.started_at,
+        ended_at=run.ended_at,
+        read=run.counts.read if run.counted else None,
+        published=run.counts.published if run.counted else None,
+        origin={key: run.origin[key] for key in ("dag_id", "dag_run_id", "task_id") if key in run.origin},
+        phases=phases_of(run),
+        state_rows=None if entry is None else state_rows(entry["operators"]),
+        state_bytes=None if entry is None else sum(each["memory_bytes"] for each in entry["operators"]),
+    )
+
+
+def phases_of(run: Run) -> dict[str, float]:
+    """Return the seconds of a run by phase: ``start`` (Spark's, of its application), open, query, audit,
+    publish; without those that were not measured."""
+    start = (run.usage or {}).get("start_us")
+    micros = {**({"start": start} if start is not None else {}), **(run.phases or {})}
+    return {phase: us / 1e6 for phase, us in micros.items()}
+
+
+def _bar(run: Run) -> RunBar:
+    assert run.started_at is not None
+    judged = run.state in ("succeeded", "stopped") or run.verdict in ("fail", "error")
+    outcome = run.verdict if judged and run.verdict is not None else run.state
+    return RunBar(run_id=run.run_id, started_at=run.started_at, outcome=outcome)
+
+
+def _held(found: Standing) -> Held | None:
+    if not found.held:
+        return None
+    first = found.held[0]
+    rows = sum(term.held.rows for term in found.held)
+    return Held(
+        slices=len(found.held), rows=rows, batches=str(first.held), since=first.since, ends=first.ends
+    )
+
+
+def _speed(runs: Iterable[Run]) -> float | None:
+    """Rows read for each second in which the queries of these runs ran."""
+    timed = [(run.counts.read, run.phases["query"]) for run in runs if run.phases and "query" in run.phases]
+    rows, micros = sum(read for read, _ in timed), sum(us for _, us in timed)
+    return rows / (micros / 1e6) if rows and micros else None
+
+
+def _event_times(workspace: Workspace, found: Standing) -> dict[str, datetime | None]:
+    metastore = workspace.metastore
+    newest = metastore.newest(found.pipeline)
+    checkpoint = metastore.active_checkpoint(found.pipeline)
+    shown = metastore.maxima(found.pipeline, checkpoint.generation) if checkpoint is not None else {}
+    return {
+        "watermark": newest.watermark if newest is not None else None,
+        "newest_event": max(shown.values(), default=None),
+    }
+
+
+def _backlog(workspace: Workspace, found: Standing) -> dict[str, Any]:
+    """The last look; after a run that left nothing, nothing waits as of its end."""
+    seen = next(iter(workspace.metastore.figures.backlogs(found.pipeline, limit=1)), None)
+    if seen is None:
+        return {}
+    last = found.runs[0] if found.runs else None
+    waiting = tuple(each for name, of in seen.by_source.items() if (each := _waiting(name, of)) is not None)
+    drained = last is not None and last.state == "succeeded" and (last.stop_reason or "").startswith(_DRAINED)
+    if drained and last is not None and last.ended_at is not None and last.ended_at > seen.seen_at:
+        none = tuple(SourceBacklog(source=each.source, amount=0, unit=each.unit) for each in waiting)
+        return {"backlog": none, "backlog_at": last.ended_at}
+    return {"backlog": waiting, "backlog_at": seen.seen_at}
+
+
+def _waiting(source: str, found: Mapping[str, Any]) -> SourceBacklog | None:
+    size = backlog_size(found)
+    if size is None:
+        return None
+    known = {key: found[key] for key in ("bytes", "oldest", "headroom") if key in found}
+    return SourceBacklog(source=source, amount=size[0], unit=size[1], **known)
+
+
+def _sums(workspace: Workspace, found: Standing, before: Figures | None) -> dict[str, Any]:
+    """Rows of all runs that ended since the last record are added; the month's cost is summed again."""
+    figures = workspace.metastore.figures
+    until = before.totals_until if before is not None else None
+    added, newest = figures.counts_since(found.pipeline, until)
+    totals = dict(before.totals) if before is not None else {}
+    for name, rows in added.items():
+        totals[name] = totals.get(name, 0) + rows
+    month = found.now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    bill = sum((bill_of(usage) for usage in figures.usages(found.pipeline, month)), Bill())
+    return {
+        "totals": totals,
+        "totals_until": newest or until,
+        "cost": {currency: f"{float(amount):.4f}" for currency, amount in sorted(bill.money.items())},
+        "cost_since": month,
+    }
