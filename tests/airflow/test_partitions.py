@@ -19,7 +19,8 @@ from airflow.sdk.execution_time.comms import AssetEventsResult
 from airflow.sdk.execution_time.context import InletEventsAccessors, OutletEventAccessors
 
 from dev.airflow.home import LocalAirflow
-from drawdown.airflow.schedules import asset_of_partitions
+from drawdown.airflow.factory import build_dags
+from drawdown.airflow.schedules import asset_of, asset_of_partitions
 from drawdown.airflow.tasks import partitions
 from drawdown.airflow.tasks.partitions import PartitionsOperator
 from drawdown.errors import SpecError
@@ -247,6 +248,25 @@ def test_a_held_slice_keeps_its_days_open_until_a_decision(told: Told) -> None:
     published(told, 1)
     published(told, 2)
     assert told.run() == [f"2024-03-0{day}T00:00:00" for day in range(3, 10)]
+
+
+@pytest.mark.capability("SEE-17")
+def test_days_that_a_decision_has_completed_are_told_although_nothing_is_new(told: Told) -> None:
+    preflight: Any = build_dags(told.root)[NAME].get_task("preflight")
+    assets = [asset_of(NAME), asset_of_partitions(NAME, "day")]
+    assert preflight.inlets == assets
+
+    def still_runs() -> set[str]:
+        context = {"inlet_events": InletEventsAccessors(assets)}
+        return set(preflight._watching(load_project(told.root), context))
+
+    batch(told, 0, "03-01T00:00")
+    batch(told, 1, "03-03T00:00", "held")
+    batch(told, 2, "03-09T00:00", "staged")
+    assert told.run() == ["2024-03-02T00:00:00"]
+    assert still_runs() == set()
+    published(told, 1)
+    assert still_runs() == {"partitions"}
 
 
 @pytest.mark.capability("SEE-17")
