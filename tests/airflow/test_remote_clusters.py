@@ -133,8 +133,8 @@ def test_an_argument_that_an_operator_does_not_have_is_refused_by_it(found: Any)
     assert {dag_id: len(said) for dag_id, said in found["refused"].items()} == {
         "kubernetes": 1,
         "emr_serverless": 1,
-        "emr": 2,
-        "dataproc": 2,
+        "emr": 3,
+        "dataproc": 3,
     }
     assert all("nosuch" in sentence for said in found["refused"].values() for sentence in said)
 
@@ -245,6 +245,6 @@ def test_a_login_in_an_airflow_connection_is_refused(tmp_path: Path) -> None:
 def test_a_profile_that_became_local_meanwhile_fails_the_task_for_good(tmp_path: Path) -> None:
     project = make(tmp_path / "project")
     project.pipeline("events", "cluster: emr")
-    work = JobSpec(str(project.root), DrainOperator, ("events",), "local")
+    work = JobSpec(str(project.root), DrainOperator, ("events",), "local", "s3://lake/drawdown")
     with pytest.raises(AirflowFailException, match=r"cluster\.changed: 'local' is of another kind now"):
         work.order({})

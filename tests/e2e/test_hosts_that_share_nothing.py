@@ -167,7 +167,7 @@ def project_on(hosts: Hosts, storage_root: str, storages: str = "{}") -> Path:
         PROJECT.format(storage_root=storage_root, storages=storages)
     )
     (root / ".drawdown").mkdir()
-    for shared in ("jars", "own-jar", "archive", "object-storage-jars"):
+    for shared in ("jars", "own-jar", "archive", "object-storage-jars", "google-storage-jars"):
         if (ROOT / ".drawdown" / shared).exists():
             shutil.copytree(ROOT / ".drawdown" / shared, root / ".drawdown" / shared, symlinks=True)
     spark = f"{spark_home()}/bin/spark-class"

@@ -9,10 +9,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from drawdown.airflow.remote.leftovers import main
 from tests.support.provider_runs import context, outcome
 
 PACKAGE = "google.cloud.dataproc.v1"
@@ -44,6 +47,7 @@ class Dataproc:
             "ClusterController",
             CreateCluster=(v1.CreateClusterRequest, self.create),
             GetCluster=(v1.GetClusterRequest, self.get),
+            ListClusters=(v1.ListClustersRequest, self.list),
             DeleteCluster=(v1.DeleteClusterRequest, self.delete),
         )
         self.serve(
@@ -101,6 +105,15 @@ class Dataproc:
             rpc.abort(self.grpc.StatusCode.NOT_FOUND, f"Not found: Cluster {asked.cluster_name}")
         return self.left[asked.cluster_name]
 
+    def list(self, asked: Any, rpc: Any) -> Any:
+        """As the API describes filters: ``labels.KEY = VALUE``, where ``*`` stands for every value."""
+        field, _, value = asked.filter.partition(" = ")
+        assert value == "*", asked.filter
+        key = field.removeprefix("labels.")
+        return self.v1.ListClustersResponse(
+            clusters=[each for each in self.left.values() if key in each.labels]
+        )
+
     def delete(self, asked: Any, rpc: Any) -> Any:
         if self.left.pop(asked.cluster_name, None) is None:
             rpc.abort(self.grpc.StatusCode.NOT_FOUND, f"Not found: Cluster {asked.cluster_name}")
@@ -152,6 +165,7 @@ def scenarios(dags: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         elif said["up"] == "success":
             said["job"] = outcome(partial(job.execute, context(job, pushed, run)))
             said["left_before"] = list(service.left)
+            said["named"] = [asdict(each) for each in main(Path(job.work.project_root), ["dataproc"])]
             said["down"] = outcome(partial(down.execute, context(down, pushed, run)))
         service.server.stop(None)
         yield name, {**said, "calls": service.calls, "left": list(service.left), "labels": service.labels}

@@ -11,9 +11,12 @@ import json
 import os
 import re
 from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import parse_qs, urlsplit
 
+from drawdown.airflow.remote.leftovers import main
 from tests.support.provider_runs import context, outcome
 from tests.support.recorded_api import RecordedApi
 
@@ -53,6 +56,10 @@ class Cluster:
             self.bodies.append(made)
             self.left[made["metadata"]["name"]] = made
             return 201, json.dumps(made).encode()
+        if path == APPLICATIONS:
+            [label] = parse_qs(urlsplit(target).query)["labelSelector"]
+            items = [each for each in self.left.values() if label in each["metadata"]["labels"]]
+            return 200, json.dumps({"kind": "SparkApplicationList", "items": items}).encode()
         if found := re.fullmatch(rf"{APPLICATIONS}/([^/]+)(/status)?", path):
             return self._application(method, found[1])
         if path == PODS:
@@ -102,6 +109,7 @@ def scenarios(dags: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
     task = dags["kubernetes__replay"].get_task("replay")
     waited: list[float] = []
+    named: list[dict[str, Any]] = []
 
     class Killed(BaseException):
         """Stands for the signal: from here on the operator does nothing of itself."""
@@ -109,6 +117,7 @@ def scenarios(dags: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     def sleep(seconds: float) -> None:
         waited.append(seconds)
         if len(waited) > 3:
+            named[:] = [asdict(each) for each in main(Path(task.work.project_root), ["kubernetes"])]
             task.on_kill()
             raise Killed
 
@@ -130,4 +139,5 @@ def scenarios(dags: dict[str, Any]) -> Iterator[tuple[str, Any]]:
                 said = outcome(lambda: task.execute(context(task, {}, f"manual__{name}")))  # noqa: B023
             except Killed:
                 said = "killed"
-        yield name, {"job": said, "calls": api.calls, "bodies": cluster.bodies, "left": list(cluster.left)}
+        yield name, {"job": said, "calls": api.calls, "bodies": cluster.bodies, "left": list(cluster.left),
+                     "named": [*named]}  # fmt: skip

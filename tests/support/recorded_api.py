@@ -16,11 +16,15 @@ from drawdown.processes.ports import LOOPBACK
 
 @dataclass(frozen=True)
 class Answer:
-    """What the service says, instead of the server behind it or (``lost``) after that has done the work."""
+    """What the service says, instead of the server behind it or (``lost``) after that has done the work.
+
+    ``passed``: the server's own answer instead, this time.
+    """
 
     status: int
     body: dict[str, Any]
     lost: bool = False
+    passed: bool = False
 
 
 @dataclass
@@ -75,6 +79,8 @@ class RecordedApi:
         """Return status and body of the answer."""
         left = self.answers.get(operation)
         answer = None if not left else left.pop(0) if len(left) > 1 else left[0]
+        if answer is not None and answer.passed:
+            answer = None
         if answer is not None and not answer.lost:
             return answer.status, json.dumps(answer.body).encode()
         method, path, headers = request

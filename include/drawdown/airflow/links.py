@@ -15,7 +15,7 @@ PAGE_PREFIX = "/drawdown"
 
 
 class RunRecordLink(BaseOperatorLink):
-    """Leads to the page of drawdown.airflow.pages.run_record."""
+    """Leads to the page of drawdown.airflow.pages.run."""
 
     name = "Run record"
 
@@ -36,6 +36,11 @@ def run_page(dag_id: str, run_id: str) -> str:
 def task_page(dag_id: str, run_id: str, task_id: str) -> str:
     """Return the address of Airflow's own page of a task of a run."""
     return f"{_base()}/dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe='')}/tasks/{task_id}"
+
+
+def dag_page(dag_id: str) -> str:
+    """Return the address of Airflow's own page of a DAG; empty when its `base_url` is not configured."""
+    return f"{_base()}/dags/{quote(dag_id, safe='')}" if _base() else ""
 
 
 def _base() -> str:

@@ -17,6 +17,7 @@ from urllib.parse import unquote
 from drawdown.checkpoint.checksums import delete_with_checksum, replace_with_checksum
 from drawdown.checkpoint.log_text import parse_object, read_lines, torn, verify_first
 from drawdown.errors import RefusedError
+from drawdown.spec.connections.object_storage import is_object_storage
 from drawdown.storage import Storage
 
 _NEWEST_VERSION = 1
@@ -200,8 +201,14 @@ def log_offset(offset: Any) -> int | None:
 
 
 def seen_file(record: Mapping[str, Any]) -> SeenFile:
-    """Return a line with SOURCE_FIELDS as a record."""
-    return SeenFile(plain_path(unquote(record["path"])), record["timestamp"], record["batchId"])
+    """Return a line with SOURCE_FIELDS as a record.
+
+    Of an object its time is whole seconds, as `ObjectFiles` has it.
+    """
+    path, timestamp = plain_path(unquote(record["path"])), record["timestamp"]
+    if is_object_storage(path):
+        timestamp -= timestamp % 1000
+    return SeenFile(path, timestamp, record["batchId"])
 
 
 def plain_path(path: str) -> str:

@@ -1,6 +1,7 @@
 """An existing master, whose address comes from an Airflow connection as the Spark provider reads it.
 
-The workers may run on other machines than the driver, so jars and this library are sent with the application.
+The workers may run on other machines than the driver, so jars, this library and the project's modules are
+sent with the application.
 """
 
 from __future__ import annotations
@@ -8,23 +9,20 @@ from __future__ import annotations
 import json
 import os
 import re
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from hashlib import sha256
-from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from drawdown.errors import SpecError
 from drawdown.jvm.home import machine_root
-from drawdown.jvm.jars import CONNECTORS, OBJECT_STORAGE, jar_paths
+from drawdown.jvm.jars import CONNECTORS, bucket_jars, jar_paths
 from drawdown.jvm.own_jar import own_jar
+from drawdown.launch.code_archives import library, modules
 from drawdown.launch.settings import Settings, conf_of
 from drawdown.spec import ConnectionCluster, Project
 
 _UNSUPPORTED = ("principal", "keytab", "spark-home")
-_PACKAGE = Path(__file__).parents[1]
 
 
 @dataclass(frozen=True)
@@ -60,22 +58,23 @@ def connected(project: Project, profile: ConnectionCluster, connection: SparkCon
 
 
 def sent_along(project: Project) -> dict[str, str]:
-    """Return the settings that bring jars and this library to executors on machines that have neither.
+    """Return the settings that bring jars and Python code to executors on machines that have neither.
 
     Raises:
         MachineError: ``jars.missing``.
     """
     root = machine_root(project.root)
     jars = jar_paths(root / ".drawdown", CONNECTORS)
-    if project.uses_object_storage:
+    if project.bucket_schemes:
         # Executors write state and files themselves, with the classes that put each file once.
-        jars += [*jar_paths(root / ".drawdown", OBJECT_STORAGE), own_jar(root)]
-    library = _library(project.state_dir)
+        jars += [*bucket_jars(root / ".drawdown", project.bucket_schemes), own_jar(root)]
+    archives = [each for each in (library(project), modules(project)) if each is not None]
     return {
         "spark.jars": ",".join(map(str, jars)),
-        # Not as --py-files: those also come first in the driver, which needs more than the modules.
-        "spark.files": str(library),
-        "spark.executorEnv.PYTHONPATH": library.name,
+        # Not as --py-files: those also come first in the driver, which needs more than the modules. Not from
+        # the storage root: executors fetch files before the jars that could read them there.
+        "spark.files": ",".join(map(str, archives)),
+        "spark.executorEnv.PYTHONPATH": ":".join(each.name for each in archives),
         # PySpark passes timestamps to Python code in the time zone of its process.
         "spark.executorEnv.TZ": "UTC",
     }
@@ -162,21 +161,3 @@ def _check(connection: SparkConnection) -> None:
                 where=where,
                 do="remove it",
             )
-
-
-def _library(state_dir: Path) -> Path:
-    """Return this library as a file for executors that lack it; it is written again after a change."""
-    sources = sorted(_PACKAGE.rglob("*.py"))
-    stamp = sha256("".join(f"{s} {s.stat().st_mtime_ns}" for s in sources).encode()).hexdigest()[:12]
-    path = state_dir / "library" / f"drawdown-{stamp}.zip"
-    if not path.exists():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        aside = path.with_suffix(f".{os.getpid()}")
-        with zipfile.ZipFile(aside, "w", zipfile.ZIP_DEFLATED) as archive:
-            for source in sources:
-                archive.write(source, source.relative_to(_PACKAGE.parent))
-        aside.replace(path)
-        for old in path.parent.glob("drawdown-*.zip"):
-            if old != path:
-                old.unlink(missing_ok=True)
-    return path

@@ -12,6 +12,7 @@ from pathlib import Path, PurePath
 from drawdown.jvm.class_archive import driver_conf
 from drawdown.jvm.home import machine_root
 from drawdown.jvm.own_jar import LOCAL_FILES
+from drawdown.launch.code_archives import modules
 from drawdown.spec import Cluster, Project
 
 LOGGING = Path(__file__).parents[1] / "spark" / "log4j2.properties"
@@ -50,11 +51,18 @@ def conf_of(project: Project, cluster: Cluster, of_its_kind: Mapping[str, str]) 
     """
     ours = (
         of_every_driver(cluster)
-        | driver_conf(machine_root(project.root), project.uses_object_storage)
+        | driver_conf(machine_root(project.root), project.bucket_schemes)
+        | _modules_of(project)
         | dict(of_its_kind)
     )
     ours[_JAVA_OPTIONS[0]] = " ".join(filter(None, (logging(LOGGING), ours.get(_JAVA_OPTIONS[0]))))
     return with_profile(ours, cluster)
+
+
+def _modules_of(project: Project) -> dict[str, str]:
+    """Return what lets Python's workers on this machine import the project's modules."""
+    archive = modules(project)
+    return {} if archive is None else {"spark.executorEnv.PYTHONPATH": str(archive)}
 
 
 def of_every_driver(cluster: Cluster) -> dict[str, str]:

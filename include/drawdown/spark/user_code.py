@@ -30,8 +30,10 @@ _files: set[str] = set()
 def load_module(name: str, path: Path) -> ModuleType:
     """Run a file as a module that cannot be imported by name: two pipelines may both have a transform.py.
 
-    Its definitions are pickled by value for Spark's Python workers, which do not have the file.
+    Its definitions are pickled by value for Spark's Python workers, which do not have the file. They have the
+    modules of the project that it imports in an archive (launch/code_archives.py).
     """
+    _let_import_modules_beside(path)
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None
@@ -40,6 +42,16 @@ def load_module(name: str, path: Path) -> ModuleType:
     _refuse_ends()
     spec.loader.exec_module(module)
     return module
+
+
+def _let_import_modules_beside(path: Path) -> None:
+    """Put the folder `include` on the path, behind everything that is installed."""
+    for folder in path.parents:
+        if folder.name == "pipelines":
+            include = str(folder.parent)
+            if include not in sys.path:
+                sys.path.append(include)
+            return
 
 
 @cache

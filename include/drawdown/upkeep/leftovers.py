@@ -37,6 +37,10 @@ def tidy_machine(project: Project, *, dry: bool) -> list[str]:
         said.append(f"removed {folder}, of a run whose guard was killed")
         if not dry:
             shutil.rmtree(folder, ignore_errors=True)
+    for archive in _old_archives(project):
+        said.append(f"removed {archive}, which no application has used for a while")
+        if not dry:
+            archive.unlink(missing_ok=True)
     found = left_over() if dry else remove_left_over()
     said += [f"removed {folder}, temporary files of a run that was killed" for folder in found]
     log = project.state_dir / "logs" / "spark.log"
@@ -48,8 +52,17 @@ def tidy_machine(project: Project, *, dry: bool) -> list[str]:
 
 
 def _old_folders(project: Project) -> Iterator[Path]:
+    return _older_than_vacuum(project, project.state_dir / "runs", "run-*")
+
+
+def _old_archives(project: Project) -> Iterator[Path]:
+    """Yield archives of Python code whose last application began longer ago than one may take."""
+    return _older_than_vacuum(project, project.state_dir / "library", "*-*.*")
+
+
+def _older_than_vacuum(project: Project, folder: Path, pattern: str) -> Iterator[Path]:
     # By this machine's clock, which the file system also uses.
     until = time.time() - project.upkeep.vacuum.delta.total_seconds()
-    for folder in sorted((project.state_dir / "runs").glob("run-*")):
-        if folder.stat().st_mtime < until:
-            yield folder
+    for path in sorted(folder.glob(pattern)):
+        if path.stat().st_mtime < until:
+            yield path

@@ -14,11 +14,10 @@ from airflow.providers.google.cloud.operators.dataproc import (
 from google.cloud.dataproc_v1 import ClusterConfig, Job
 
 from drawdown.airflow.links import RunRecordLink
-from drawdown.airflow.remote.remote_job import JobSpec, as_failures, ends
-from drawdown.airflow.tasks.cluster import DOWN, LAST, UP, JobTasks, key_of
+from drawdown.airflow.remote.remote_job import DOWN_AGAIN, JobSpec, as_failures, ends
+from drawdown.airflow.tasks.cluster import DOWN, LAST, UP, JobTasks
 from drawdown.airflow.tasks.cluster_down import TakesDown
 from drawdown.launch.remote_requests.dataproc import cluster_config, job
-from drawdown.launch.remote_requests.request import name_of
 from drawdown.spec import DataprocCluster
 
 if TYPE_CHECKING:
@@ -44,7 +43,7 @@ def tasks(work: JobSpec, profile: DataprocCluster, about: dict[str, Any]) -> Job
         **{**about, "task_id": UP, **LAST},
     )
     run = SubmitOperator(work=work, job={}, **service, **about)
-    down = DeleteOperator(task_id=DOWN, cluster_name="", dag=about["dag"], **service)
+    down = DeleteOperator(work=work, task_id=DOWN, cluster_name="", dag=about["dag"], **service, **DOWN_AGAIN)
     return JobTasks(run, up, down)
 
 
@@ -105,6 +104,10 @@ class DeleteOperator(TakesDown, DataprocDeleteClusterOperator):
 
     template_fields = ()
 
+    def __init__(self, *, work: JobSpec, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.work = work
+
     def execute(self, context: Context) -> None:
-        self.cluster_name = name_of(key_of(context))
+        self.cluster_name = self.work.name(context)
         super().execute(context)

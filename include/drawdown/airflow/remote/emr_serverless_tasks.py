@@ -6,16 +6,25 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from airflow.providers.amazon.aws.operators.emr import EmrServerlessStartJobOperator
+from airflow.sdk.exceptions import AirflowFailException
 from botocore.exceptions import ParamValidationError
 
 from drawdown.airflow.links import RunRecordLink
-from drawdown.airflow.remote.remote_job import DELAY, JobSpec, as_failures
+from drawdown.airflow.remote.remote_job import DELAY, JobSpec, as_failures, ends
 from drawdown.airflow.tasks.cluster import JobTasks
-from drawdown.launch.remote_requests.emr_serverless import configuration_overrides, job_driver
+from drawdown.airflow.tasks.task_failures import WorthRetrying
+from drawdown.launch.remote_requests.emr_serverless import (
+    LIVE,
+    about_run,
+    configuration_overrides,
+    job_driver,
+)
 from drawdown.spec import EmrServerlessCluster
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+_ENDED = ("FAILED", "CANCELLED")
 
 
 def tasks(work: JobSpec, profile: EmrServerlessCluster, about: dict[str, Any]) -> JobTasks:
@@ -38,7 +47,7 @@ def tasks(work: JobSpec, profile: EmrServerlessCluster, about: dict[str, Any]) -
 
 
 class JobRunOperator(EmrServerlessStartJobOperator):
-    """Starts the job run of a job and waits for it; it is cancelled when the task is killed."""
+    """Starts the job run of a job and waits for it; it is cancelled when the task fails or is killed."""
 
     template_fields = ()
     operator_extra_links = (RunRecordLink(), *EmrServerlessStartJobOperator.operator_extra_links)
@@ -49,6 +58,37 @@ class JobRunOperator(EmrServerlessStartJobOperator):
 
     def execute(self, context: Context, event: dict[str, Any] | None = None) -> Any:
         order = self.work.order(context)
-        self.name, self.job_driver = order.name, job_driver(order)
-        with as_failures(ParamValidationError):
-            return super().execute(context, event)
+        self.name, self.job_driver, self.config = order.name, job_driver(order), about_run(order)
+        if context["ti"].try_number > 1:
+            self._cancel_all()  # What an earlier try has left.
+        try:
+            with as_failures(ParamValidationError):
+                return super().execute(context, event)
+        except AirflowFailException:
+            raise  # Nothing was sent.
+        except Exception as error:
+            run = (getattr(error, "last_response", None) or {}).get("jobRun", {})
+            # The stock operator cancels only when the time is over, not when it could not ask any more.
+            if run.get("state") not in _ENDED:
+                ends(self.on_kill)
+            if said := run.get("stateDetails"):
+                raise WorthRetrying(f"{error}: {said}") from error
+            raise
+
+    def on_kill(self) -> None:
+        """Cancel the job run, whose id is not known while it is being requested."""
+        try:
+            super().on_kill()
+        finally:
+            if self.name:
+                self._cancel_all()
+
+    def _cancel_all(self) -> None:
+        """Cancel the job runs of this run's name."""
+        serverless = self.hook.conn
+        pages = serverless.get_paginator("list_job_runs").paginate(
+            applicationId=self.application_id, states=LIVE
+        )
+        for run in [run for page in pages for run in page["jobRuns"] if run.get("name") == self.name]:
+            self.log.info("Cancelling %s", run["id"])
+            serverless.cancel_job_run(applicationId=self.application_id, jobRunId=run["id"])

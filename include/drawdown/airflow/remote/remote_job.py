@@ -11,16 +11,17 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
-from drawdown.airflow.tasks.cluster import JobTasks, for_run
+from drawdown.airflow.tasks.cluster import JobTasks, for_run, key_of
 from drawdown.airflow.tasks.drain import JobOperator, origin_of
 from drawdown.errors import DrawdownError, SpecError
-from drawdown.launch.remote_requests.request import JobRequest, refuse_unreachable
+from drawdown.launch.remote_requests.request import JobRequest, name_of, refuse_unreachable
 from drawdown.launch.sizing import Size
 from drawdown.spec import RemoteCluster, load_pipeline, load_project
 
@@ -35,15 +36,27 @@ _EXTRAS = {"kubernetes": "kubernetes", "emr": "amazon", "emr-serverless": "amazo
 DELAY = 15
 """Seconds between two requests for the state of a job."""
 
+DOWN_AGAIN: dict[str, Any] = {"retries": 3, "retry_delay": timedelta(minutes=1)}
+"""Of the task that takes a cluster down: a service that throttles it has ended nothing."""
+
 
 @dataclass(frozen=True)
 class JobSpec:
-    """One job of a DAG, independent of what runs it."""
+    """One job of a DAG, independent of what runs it.
+
+    Attributes:
+        storage: the project's storage root.
+    """
 
     project_root: str
     kind: type[JobOperator]
     pipelines: tuple[str, ...]
     cluster: str
+    storage: str
+
+    def name(self, context: Context) -> str:
+        """Return the name of whatever is created for this run: that of its `order`."""
+        return name_of(key_of(context), self.storage)
 
     def order(self, context: Context, up: Mapping[str, Any] | None = None) -> JobRequest:
         """Return the job for this run.
@@ -102,7 +115,7 @@ def ends(end: Callable[[], object]) -> None:
     try:
         end()
     except Exception as error:  # noqa: BLE001  the services' libraries have no error in common
-        log.warning("It may still be running: %s", error)
+        log.warning("It may still be running: %s. `drawdown doctor` looks for it", error)
 
 
 @contextmanager

@@ -87,7 +87,8 @@ def job_behind(
         from drawdown.airflow.remote.remote_job import JobSpec, wired
 
         refuse_unreachable(project, pipelines, profile)
-        tasks = wired(JobSpec(str(project.root), kind, tuple(names), cluster), profile, about)
+        work = JobSpec(str(project.root), kind, tuple(names), cluster, project.storage_root)
+        tasks = wired(work, profile, about)
     else:
         root = str(project.root)
         job = kind(project_root=root, pipelines=names, cluster=cluster, **about)

@@ -19,6 +19,7 @@ from drawdown.cli.doctor.machine import (
     started_clusters,
     temporary_files,
 )
+from drawdown.cli.doctor.remote_leftovers import remote_clusters
 from drawdown.cli.doctor.runs import metastore_and_runs
 from drawdown.cli.doctor.servers import brokers, databases
 from drawdown.cli.doctor.store import storage
@@ -49,6 +50,7 @@ def examine() -> list[Check]:
         ("metastore", metastore_and_runs),
         ("clusters", clusters),
         ("clusters", started_clusters),
+        ("clusters", remote_clusters),
         ("temporary", temporary_files),
         ("brokers", brokers),
         ("databases", databases),

@@ -7,6 +7,9 @@ from typing import Any
 from drawdown.launch.remote_requests.request import JobRequest, joined
 from drawdown.spec import EmrCluster
 
+LIVE = ["STARTING", "BOOTSTRAPPING", "RUNNING", "WAITING"]
+"""States of a cluster that has not been ended yet."""
+
 
 def job_flow(order: JobRequest, profile: EmrCluster) -> dict[str, Any]:
     """Return a cluster of a primary node and a core node per worker, which ends after it has been idle."""
@@ -21,6 +24,11 @@ def job_flow(order: JobRequest, profile: EmrCluster) -> dict[str, Any]:
                 for role, count in groups
             ],
         },
+        # Not joined by `joined`, which takes one of two lists.
+        "Tags": [
+            *profile.job_flow.get("Tags", ()),
+            *({"Key": key, "Value": value} for key, value in order.tags.items()),
+        ],
         "AutoTerminationPolicy": {"IdleTimeout": int(profile.idle.delta.total_seconds())},
     }
     return joined(profile.job_flow, ours)

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import shlex
+from math import ceil
 from typing import Any
 
 from drawdown.launch.remote_requests.request import JobRequest, joined
 from drawdown.spec import EmrServerlessCluster
+
+LIVE = ["SUBMITTED", "QUEUED", "PENDING", "SCHEDULED", "RUNNING"]
+"""States of a job run that has not been ended yet."""
+
+_SHORTEST_MINUTES = 5
+"""The service takes no shorter time for a job run."""
 
 _DRIVER_ENVIRONMENT = "spark.emr-serverless.driverEnv"
 
@@ -28,6 +35,12 @@ def job_driver(order: JobRequest) -> dict[str, Any]:
             "sparkSubmitParameters": shlex.join(settings),
         }
     }
+
+
+def about_run(order: JobRequest) -> dict[str, Any]:
+    """Return its tags, and the time after which the service itself ends it."""
+    within = ceil(order.project.airflow.execution_timeout.delta.total_seconds() / 60)
+    return {"tags": order.tags, "executionTimeoutMinutes": max(_SHORTEST_MINUTES, within)}
 
 
 def configuration_overrides(profile: EmrServerlessCluster) -> dict[str, Any]:

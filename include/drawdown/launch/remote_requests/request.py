@@ -57,7 +57,7 @@ class JobRequest:
 
     @property
     def name(self) -> str:
-        return name_of(self.key)
+        return name_of(self.key, self.project.storage_root)
 
     @property
     def longest(self) -> timedelta:
@@ -111,10 +111,15 @@ class JobRequest:
         return [self.profile.home, *submit, self.application, *self.job_arguments]
 
 
-def name_of(key: str) -> str:
-    """Return a name for a run's resources, the same for every try: at most 44 letters, digits, hyphens."""
+def name_of(key: str, of: str = "") -> str:
+    """Return a name for a run's resources, the same for every try: at most 44 letters, digits, hyphens.
+
+    Args:
+        of: the project's storage root: runs of two projects can have the same key in the same account, and
+            neither may end what the other has started.
+    """
     readable = re.sub(r"[^a-z0-9]+", "-", key.lower())[:24].strip("-")
-    return f"drawdown-{readable}-{sha256(key.encode()).hexdigest()[:10]}"
+    return f"drawdown-{readable}-{sha256(f'{key}{of}'.encode()).hexdigest()[:10]}"
 
 
 def deadline_of(tag: str) -> datetime | None:
