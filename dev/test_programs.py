@@ -1,4 +1,4 @@
-"""Install what only tests need: PostgreSQL, a browser, Airflow's optional providers, and an S3 server."""
+"""Install what only tests need: PostgreSQL, a browser, Prometheus, providers of Airflow, and an S3 server."""
 
 from __future__ import annotations
 
@@ -45,6 +45,7 @@ class Program:
 PROGRAMS = (
     Program("PostgreSQL", "postgresql", has_postgres),
     Program("Chromium", "chromium", chromium),
+    Program("Prometheus", "prometheus", lambda: shutil.which("promtool")),
 )
 
 

@@ -88,9 +88,18 @@ def test_one_dag_looks_how_old_the_data_are_whatever_becomes_of_their_runs(proje
     project.pipeline("people", "freshness: 1 day\ngroup: others")
     project.pipeline("events")
     dag = only_dag(project, "drawdown__freshness")
-    assert downstream(dag) == {"places": set(), "people": set()}
+    shared = {"record-figures": {"send-alerts"}, "send-alerts": set()}
+    assert downstream(dag) == {**shared, "places": set(), "people": set()}
     assert dag.get_task("places").owner == "ada"
     assert (dag.schedule, dag.catchup, dag.max_active_runs) == ("*/10 * * * *", False, 1)
+
+
+def test_the_tasks_for_all_pipelines_take_no_pipelines_name(project: DagProject) -> None:
+    """A task of the same id would take the DAGs of all pipelines along."""
+    for name in ("record_figures", "send_alerts", "figures", "alerts"):
+        project.pipeline(name, "freshness: 1 day")
+    dag = only_dag(project, "drawdown__freshness")
+    assert len(dag.tasks) == 6
 
 
 def serialised(root: Path) -> dict[str, str]:
@@ -207,8 +216,8 @@ def run_in_which(dag: DAG, failing: str | None, how: str) -> str:
             states[task.task_id] = how
         elif failed and task.trigger_rule not in (TriggerRule.ALL_DONE, TriggerRule.ALL_DONE_SETUP_SUCCESS):
             states[task.task_id] = "upstream_failed"
-        elif task.task_id.endswith("audit") and failed:
-            states[task.task_id] = "failed"  # verdicts.py: of a drain that failed
+        elif task.task_id.endswith(("audit", "send-alerts")) and failed:
+            states[task.task_id] = "failed"  # as they find out themselves: verdicts.py, tasks/figures.py
         else:
             states[task.task_id] = "success"
     ends = [task for task in dag.tasks if _is_judged(dag, task)]
@@ -400,7 +409,8 @@ def test_a_broken_pipeline_shows_its_error_and_leaves_the_others_alone(project: 
 def test_a_folder_that_no_dag_can_be_named_after_is_shown_too(project: DagProject) -> None:
     project.pipeline("events")
     project.pipeline("My events!")
-    assert set(bag(project).dags) == {"events", "My_events_", "drawdown__rebuild", "drawdown__upkeep"}
+    of_all = {"drawdown__freshness", "drawdown__rebuild", "drawdown__upkeep"}
+    assert set(bag(project).dags) == {"events", "My_events_", *of_all}
 
 
 def test_a_group_on_two_clusters_is_refused(tmp_path: Path) -> None:

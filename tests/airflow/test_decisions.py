@@ -235,6 +235,7 @@ def test_what_was_published_too_long_ago_is_a_failed_task_of_its_pipeline(airflo
     assert airflow.wait("drawdown__freshness", run_id, 240) == "failed"
     states = airflow.task_states("drawdown__freshness", run_id)
     assert {name: states[name] for name in ("stale", "fresh")} == {"stale": "failed", "fresh": "success"}
+    assert (states["record-figures"], states["send-alerts"]) == ("success", "success")
     assert "published last at" in airflow.task_log("drawdown__freshness", run_id, "stale")
 
 

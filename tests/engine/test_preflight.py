@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from pyspark.sql import SparkSession
@@ -117,6 +118,8 @@ def test_before_the_first_run_there_is_work_as_soon_as_a_file_is_there(files: Fl
     files.sandbox.land("in/a.txt", "12345")
     found = files.look()
     assert found.work
+    [arrived] = (datetime.fromisoformat(each.pop("oldest")) for each in found.backlog.values())
+    assert abs(datetime.now(UTC) - arrived) < timedelta(minutes=1)
     assert found.backlog == {"left": {"files": 1, "bytes": 5, "too_old": 0}}
     assert found.reasons == [f"source left: 1 new file in {files.sandbox.storage}/in"]
 

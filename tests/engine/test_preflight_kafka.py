@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 
@@ -59,12 +60,33 @@ def test_offsets_behind_the_checkpoint_are_work(kafka_sandbox: Sandbox, topic: T
     flights = kafka_flights(kafka_sandbox, f"subscribe: {topic.name}")
     assert flights.look() == Preflight(False, [], {"left": {"offsets": {topic.name: 0}}})
     produce(topic, "a", "b", "c")
-    assert flights.look().backlog == {"left": {"offsets": {topic.name: 3}}}
+    assert flights.look().backlog["left"]["offsets"] == {topic.name: 3}
     drain_topic(flights, subscribe=topic.name)
     assert flights.look() == Preflight(False, [], {"left": {"offsets": {topic.name: 0}}})
     produce(topic, "d")
     found = flights.look()
     assert (found.work, found.reasons) == (True, [f"source left: 1 new offset in topic {topic.name}"])
+
+
+def test_a_backlog_says_since_when_it_waits_and_how_long_the_broker_keeps_it(
+    kafka_sandbox: Sandbox, broker: KafkaServer, topic: Topic
+) -> None:
+    flights = kafka_flights(kafka_sandbox, f"subscribe: {topic.name}")
+    now_ms = int(time.time() * 1_000)
+    topic.write(["young"], at_ms=now_ms - 60_000)
+    topic.write(["old", "younger"], partition=1, at_ms=now_ms - 600_000)
+    topic.configure({"retention.ms": "3600000"})
+    seen = flights.look().backlog["left"]
+    since_ms = datetime.fromisoformat(seen["oldest"]).timestamp() * 1_000
+    assert since_ms == pytest.approx(now_ms - 600_000, abs=1)
+    assert seen["headroom"] == pytest.approx(3_000, abs=60)
+    for unlimited in ({"retention.ms": "-1"}, {"cleanup.policy": "compact"}):
+        topic.configure(unlimited)
+        seen = flights.look().backlog["left"]
+        assert "oldest" in seen
+        assert "headroom" not in seen
+    drain_topic(flights, subscribe=topic.name)
+    assert flights.look().backlog == {"left": {"offsets": {topic.name: 0}}}, "nothing waits, nothing is asked"
 
 
 def test_a_new_partition_is_work_until_it_is_in_the_checkpoint(kafka_sandbox: Sandbox, topic: Topic) -> None:
@@ -85,7 +107,7 @@ def test_patterns_and_assigned_partitions_are_followed(
     flights = kafka_flights(kafka_sandbox, f"{way}: '{value}'")
     produce(topic, "a", "b", "c")
     expected = 3 if way == "subscribePattern" else 1
-    assert flights.look().backlog == {"left": {"offsets": {topic.name: expected}}}
+    assert flights.look().backlog["left"]["offsets"] == {topic.name: expected}
     drain_topic(flights, **{way: value})
     assert not flights.look().work
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic
+from confluent_kafka.admin import AdminClient, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 from drawdown.testing.servers.kafka import KafkaServer
 
@@ -66,6 +66,12 @@ class Topic:
         place = TopicPartition(self.name, partition, before)
         for deleted in self._admin.delete_records([place]).values():
             deleted.result(_SECONDS)
+
+    def configure(self, settings: dict[str, str]) -> None:
+        """Give the topic these settings, and the broker's own for all others."""
+        asked = ConfigResource(ResourceType.TOPIC, self.name, set_config=settings)
+        for done in self._admin.alter_configs([asked]).values():
+            done.result(_SECONDS)
 
     def delete(self) -> None:
         self._admin.delete_topics([self.name])[self.name].result(_SECONDS)

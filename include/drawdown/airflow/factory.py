@@ -92,7 +92,6 @@ def _all_dags(project: Project, wanted: str | None) -> dict[str, DAG]:
     if wanted is None:
         if members:
             dags[UPKEEP] = upkeep_dag(project)
-        if any(pipeline.freshness is not None for pipeline in chain.from_iterable(members.values())):
             dags[FRESHNESS] = freshness_dag(project, chain.from_iterable(members.values()))
         for pipeline in chain.from_iterable(members.values()):
             if pipeline.may_be_held and DECIDE not in dags:

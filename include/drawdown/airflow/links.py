@@ -38,6 +38,11 @@ def task_page(dag_id: str, run_id: str, task_id: str) -> str:
     return f"{_base()}/dags/{quote(dag_id, safe='')}/runs/{quote(run_id, safe='')}/tasks/{task_id}"
 
 
+def dag_page(dag_id: str) -> str:
+    """Return the address of Airflow's own page of a DAG; empty when its `base_url` is not configured."""
+    return f"{_base()}/dags/{quote(dag_id, safe='')}" if _base() else ""
+
+
 def _base() -> str:
     base: str = conf.get("api", "base_url", fallback="")
     return base.rstrip("/")

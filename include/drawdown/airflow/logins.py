@@ -46,3 +46,31 @@ def _login(server: str, connection_id: str) -> Login:
             do="give it both",
         )
     return Login(connection.login, SecretStr(connection.password))
+
+
+def password_of(place: str, connection_id: str) -> SecretStr:
+    """Return the password of a connection: a secret without a user.
+
+    Args:
+        place: the key of include/project.yaml that names the connection.
+
+    Raises:
+        SpecError: ``airflow.no-connection``, ``airflow.no-login``.
+    """
+    try:
+        connection = BaseHook.get_connection(connection_id)
+    except AirflowNotFoundException:
+        raise SpecError(
+            "airflow.no-connection",
+            f"{place} takes a secret from the connection {connection_id!r}, which does not exist",
+            where="include/project.yaml",
+            do=f"airflow connections add {connection_id} --conn-type generic --conn-password ...",
+        ) from None
+    if not connection.password:
+        raise SpecError(
+            "airflow.no-login",
+            f"the connection {connection_id!r} of {place} has no password",
+            where=f"Airflow connection {connection_id}",
+            do="give it one",
+        )
+    return SecretStr(connection.password)

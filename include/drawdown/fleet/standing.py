@@ -70,7 +70,7 @@ class Standing:
     """What is recorded of one pipeline.
 
     Attributes:
-        broken: why its spec cannot be read.
+        spec: as its folder has it now, or why it cannot be read.
         runs: the last ones that bring output forward, newest first, without their progress.
         is_leased: whether a run holds its checkpoint now.
         unsettled: batches that are neither published nor held.
@@ -82,7 +82,7 @@ class Standing:
     """
 
     pipeline: str
-    broken: SpecError | None
+    spec: Pipeline | SpecError
     runs: Sequence[Run]
     is_leased: bool
     unsettled: int
@@ -91,6 +91,11 @@ class Standing:
     since: datetime | None
     promise: timedelta | None
     now: datetime
+
+    @property
+    def broken(self) -> SpecError | None:
+        """Why its spec cannot be read."""
+        return self.spec if isinstance(self.spec, SpecError) else None
 
     @property
     def age(self) -> timedelta | None:
@@ -142,7 +147,7 @@ def standing(workspace: Workspace, name: str, recent: int = RECENT) -> Standing:
     checkpoint = metastore.active_checkpoint(name)
     return Standing(
         name,
-        broken=spec if isinstance(spec, SpecError) else None,
+        spec=spec,
         runs=metastore.recent_runs(name, recent),
         is_leased=metastore.holder_of(name) is not None,
         unsettled=0

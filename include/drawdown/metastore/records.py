@@ -222,6 +222,27 @@ class RecordedFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class Announcement:
+    """An alert about a pipeline, for one target, until the target knows that it is over.
+
+    ``since``: when it was found; ``told_at``: when the target took it, None before; ``ended_at``: when it was
+    found to be over, None while it lasts.
+    """
+
+    pipeline: str
+    alert: str
+    target: str
+    since: datetime
+    sentence: str
+    told_at: datetime | None = None
+    ended_at: datetime | None = None
+
+    @property
+    def key(self) -> tuple[str, str, str]:
+        return self.pipeline, self.alert, self.target
+
+
+@dataclass(frozen=True, slots=True)
 class SeenBacklog:
     """What waited at a pipeline's sources when a preflight or a run looked; by source, see SourceFinding."""
 

@@ -22,6 +22,7 @@ from drawdown.metastore import operations
 from drawdown.metastore.clock import read_clock
 from drawdown.metastore.connect import WRITES, connect
 from drawdown.metastore.migrate import prepare, upgrade
+from drawdown.metastore.operations.announcements import Announcements
 from drawdown.metastore.operations.applications import Applications, heard_of
 from drawdown.metastore.operations.clusters import Clusters
 from drawdown.metastore.operations.figures import FiguresTable
@@ -331,6 +332,11 @@ class Metastore:
     def figures(self) -> FiguresTable:
         """Return the operations on what was last recorded of each pipeline."""
         return FiguresTable(self._engine, self._writer)
+
+    @property
+    def announcements(self) -> Announcements:
+        """Return the operations on alerts: which were found, and who knows of them."""
+        return Announcements(self._engine, self._writer)
 
     start_run = writing(operations.runs.start)
 

@@ -233,3 +233,15 @@ backlogs = Table(
     Column("seen_at", UtcTime, primary_key=True, autoincrement=False),
     Column("by_source", JsonText, nullable=False),
 )
+
+announcements = Table(
+    "announcements",
+    metadata,
+    Column("pipeline", Text, primary_key=True),
+    Column("alert", Text, primary_key=True),
+    Column("target", Text, primary_key=True),
+    Column("since", UtcTime, nullable=False),
+    Column("sentence", Text, nullable=False),
+    Column("told_at", UtcTime),
+    Column("ended_at", UtcTime),
+)

@@ -57,7 +57,11 @@ class RunBar(_Recorded):
 
 
 class LastRun(_Recorded):
-    """The newest run that reads. ``phases``: seconds by phase; ``start`` is Spark's, of its application."""
+    """The newest run that reads.
+
+    ``set_aside``: rows that were malformed, in the future or refused by a rule. ``phases``: seconds by phase;
+    ``start`` is Spark's, of its application.
+    """
 
     run_id: str
     state: str
@@ -68,10 +72,18 @@ class LastRun(_Recorded):
     ended_at: datetime | None
     read: int | None
     published: int | None
+    set_aside: int | None = None
     origin: dict[str, Any]
     phases: dict[str, float]
     state_rows: int | None = None
     state_bytes: int | None = None
+
+
+class WaitingRebuild(_Recorded):
+    """A rebuild that was compared and waits for a decision; ``since``: when it began."""
+
+    generation: int
+    since: datetime
 
 
 class Figures(_Recorded):
@@ -96,6 +108,7 @@ class Figures(_Recorded):
     last: LastRun | None = None
     bars: tuple[RunBar, ...] = ()
     held: Held | None = None
+    rebuild: WaitingRebuild | None = None
     watermark: datetime | None = None
     newest_event: datetime | None = None
     backlog: tuple[SourceBacklog, ...] = ()

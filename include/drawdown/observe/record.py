@@ -7,18 +7,19 @@ neither fails nor waits for it.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
 from drawdown.cost.bill import Bill, bill_of
 from drawdown.errors import DrawdownError
 from drawdown.fleet.standing import Standing, standing
-from drawdown.metastore.records import Run
+from drawdown.metastore.records import Counts, Run
 from drawdown.metastore.state_rows import state_rows
-from drawdown.observe.figures import Figures, Held, LastRun, RunBar, SourceBacklog, look
+from drawdown.observe.figures import Figures, Held, LastRun, RunBar, SourceBacklog, WaitingRebuild, look
 from drawdown.sources.findings import backlog_size
-from drawdown.spec import Pipeline, load_pipeline
+from drawdown.spec import Pipeline
 from drawdown.workspace import Workspace
 
 log = logging.getLogger(__name__)
@@ -38,6 +39,15 @@ def record(workspace: Workspace, pipelines: Iterable[str]) -> None:
             log.warning("the figures of %s were not recorded: %s", name, error.what)
         except Exception:
             log.warning("the figures of %s were not recorded", name, exc_info=True)
+
+
+@contextmanager
+def recording(workspace: Workspace, *pipelines: str) -> Iterator[None]:
+    """Record the figures of these pipelines after the block, whether it succeeds or fails."""
+    try:
+        yield
+    finally:
+        record(workspace, pipelines)
 
 
 def record_backlog(workspace: Workspace, pipeline: str, backlog: Mapping[str, Mapping[str, Any]]) -> None:
@@ -60,8 +70,9 @@ def _record(workspace: Workspace, name: str) -> None:
         last=_last(workspace, found),
         bars=tuple(_bar(run) for run in reversed(found.runs)),
         held=_held(found),
+        rebuild=_rebuild(workspace, name),
         rows_per_second=_speed(found.runs),
-        **_of_spec(workspace, name, before),
+        **_of_spec(found, before),
         **_event_times(workspace, found),
         **_backlog(workspace, found),
         **_sums(workspace, found, before),
@@ -69,11 +80,10 @@ def _record(workspace: Workspace, name: str) -> None:
     workspace.metastore.figures.record(name, figures.model_dump(mode="json"))
 
 
-def _of_spec(workspace: Workspace, name: str, before: Figures | None) -> dict[str, Any]:
+def _of_spec(found: Standing, before: Figures | None) -> dict[str, Any]:
     """What the spec says; of a spec that cannot be read, what it said before."""
-    try:
-        spec: Pipeline = load_pipeline(workspace.project, name)
-    except DrawdownError:
+    spec, name = found.spec, found.pipeline
+    if not isinstance(spec, Pipeline):
         known = before.model_dump(include={"dag_id", "group", "owner", "tags"}) if before is not None else {}
         return {"dag_id": name, **known}
     return {
@@ -100,6 +110,7 @@ def _last(workspace: Workspace, found: Standing) -> LastRun | None:
         ended_at=run.ended_at,
         read=run.counts.read if run.counted else None,
         published=run.counts.published if run.counted else None,
+        set_aside=_set_aside(run.counts) if run.counted else None,
         origin={key: run.origin[key] for key in ("dag_id", "dag_run_id", "task_id") if key in run.origin},
         phases=phases_of(run),
         state_rows=None if entry is None else state_rows(entry["operators"]),
@@ -130,6 +141,17 @@ def _held(found: Standing) -> Held | None:
     return Held(
         slices=len(found.held), rows=rows, batches=str(first.held), since=first.since, ends=first.ends
     )
+
+
+def _rebuild(workspace: Workspace, name: str) -> WaitingRebuild | None:
+    shadow = workspace.metastore.of_rebuilds.active_checkpoint(name)
+    if shadow is None or shadow.rebuild.get("comparison") is None:
+        return None
+    return WaitingRebuild(generation=shadow.generation, since=shadow.created_at)
+
+
+def _set_aside(counts: Counts) -> int:
+    return counts.malformed + counts.future + counts.quarantined
 
 
 def _speed(runs: Iterable[Run]) -> float | None:

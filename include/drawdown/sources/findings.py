@@ -16,7 +16,9 @@ class SourceFinding:
     Attributes:
         reasons: sentences; empty when there is nothing to do.
         backlog: files: ``files``, ``bytes``, ``too_old``, ``rewritten``; kafka: ``offsets`` {topic: count};
-            delta: ``versions``; another kind counts in one of these or in ``rows``. Empty when it is unknown.
+            delta: ``versions``; another kind counts in one of these or in ``rows``. While something waits,
+            where it is known: ``oldest``, when the oldest unread arrived (ISO), and ``headroom``, for how
+            many seconds the broker keeps that at least. Empty when it is unknown.
         settled_ms: until when a run should wait, because a file may still be written; milliseconds
             since 1970 UTC, 0 when it need not wait.
     """

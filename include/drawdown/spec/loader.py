@@ -207,6 +207,9 @@ def _check_names(project: Project, pipeline: Pipeline, document: Document) -> No
     if pipeline.sink.format == "postgres" and pipeline.sink.database not in project.databases:
         found = pipeline.sink.database
         problems.append(_unknown("database", found, project.databases, ("sink", "database")))
+    for index, name in enumerate(pipeline.alerts.to or ()):
+        if name not in project.alert_targets:
+            problems.append(_unknown("target", name, project.alert_targets, ("alerts", "to", index)))
     problems += _own_tasks(project, pipeline)
     if problems:
         raise spec_error(document, problems)
@@ -251,7 +254,7 @@ def _find_tables(tables: TablePaths, pipeline: Pipeline, document: Document) -> 
         pipeline.sources[name] = source.model_copy(update={"path": paths[table]})
 
 
-def _unknown(kind: str, name: str, known: Mapping[str, object], path: tuple[str, ...]) -> Problem:
+def _unknown(kind: str, name: str, known: Mapping[str, object], path: tuple[str | int, ...]) -> Problem:
     what = f"{PROJECT_FILE} has no {kind} {name!r}; {did_you_mean(name, known)}"
     return Problem(f"spec.unknown-{kind}", what, path, f"correct the name, or add it to {PROJECT_FILE}")
 

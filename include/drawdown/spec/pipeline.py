@@ -17,6 +17,7 @@ from pydantic import (
     model_validator,
 )
 
+from drawdown.spec.alerts import OwnAlerts
 from drawdown.spec.quality import Quality, Rule
 from drawdown.spec.query_settings import check_conf, check_state
 from drawdown.spec.replay import Replay, check_replay
@@ -120,6 +121,7 @@ class Pipeline(SpecModel):
     replay: Replay | None = None
     cluster: Name = "local"
     airflow: OwnTasks = OwnTasks()
+    alerts: OwnAlerts = OwnAlerts()
     samples: Samples | None = None
     retention: RowRetention | None = None
     approvers: Approvers | None = None

@@ -12,10 +12,13 @@ from urllib.parse import urlsplit
 from pydantic import AfterValidator, Field, SecretStr, StringConstraints, model_validator
 
 from drawdown.errors import SpecError
+from drawdown.spec.alerts import Alerts, OwnAlerts
 from drawdown.spec.clusters.cluster import LocalCluster, RunCluster
 from drawdown.spec.clusters.profile import Profile
+from drawdown.spec.connections.alert_target import AlertTarget
 from drawdown.spec.connections.broker import Broker
 from drawdown.spec.connections.database import Database
+from drawdown.spec.connections.metrics_access import MetricsAccess
 from drawdown.spec.connections.object_storage import ObjectStorage, is_object_storage
 from drawdown.spec.reading.environment import AIRFLOWS_OWN
 from drawdown.spec.samples import Samples
@@ -23,6 +26,7 @@ from drawdown.spec.scheduling.airflow_tasks import Airflow, OwnTasks
 from drawdown.spec.upkeep import RowRetention, Upkeep
 from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Approvers, Name, SpecModel, problem
+from drawdown.values.nearest import did_you_mean
 
 _SCHEMES = ("file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs")
 # Hadoop expands globs in the paths of readers; delta-rs decodes %20 and the like.
@@ -93,6 +97,9 @@ class ProjectFile(SpecModel):
     upkeep: Upkeep = Upkeep()
     samples: Samples | None = None
     retention: RowRetention = RowRetention()
+    metrics: MetricsAccess = MetricsAccess()
+    alert_targets: dict[Name, AlertTarget] = Field(default_factory=dict)
+    alerts: Alerts = Alerts()
     approvers: Approvers = Field(default_factory=list)
     pass_environment: list[PassedName] = Field(default_factory=list)
 
@@ -118,6 +125,15 @@ class ProjectFile(SpecModel):
                     "contradiction", f"reaches the bucket of `{other}` in another way", "storages", name,
                     do="give both the same endpoint, region and key: Hadoop knows one way for each bucket",
                 )  # fmt: skip
+        return self
+
+    @model_validator(mode="after")
+    def _alerts_go_to_known_targets(self) -> ProjectFile:
+        for index, name in enumerate(self.alerts.to or ()):
+            if name not in self.alert_targets:
+                what = f"there is no alert target {name!r}; {did_you_mean(name, self.alert_targets)}"
+                do = "correct the name, or add it to `alert_targets:`"
+                raise problem("unknown-target", what, "alerts", "to", index, do=do)
         return self
 
     @model_validator(mode="after")
@@ -166,6 +182,17 @@ class Project:
     """Who decides in Airflow, unless the pipeline sets it; empty: everyone who may edit the DAG run."""
     retention: RowRetention = field(default_factory=RowRetention)
     """How long copies of rows are kept, unless the pipeline sets it."""
+
+    metrics: MetricsAccess = field(default_factory=MetricsAccess)
+    """Who may read /drawdown/metrics."""
+    alert_targets: dict[str, AlertTarget] = field(default_factory=dict)
+    """Where alerts go, by name."""
+    alerts: Alerts = field(default_factory=Alerts)
+    """Of what somebody is told."""
+
+    def alerts_of(self, own: OwnAlerts) -> Alerts:
+        """Return what is announced of a pipeline with the settings `own`."""
+        return self.alerts.instead(own)
 
     def tasks_of(self, own: OwnTasks) -> Airflow:
         """Return Airflow's task settings for a pipeline with the settings `own`."""
@@ -229,4 +256,7 @@ class Project:
             file.samples,
             tuple(file.approvers),
             file.retention,
+            metrics=file.metrics,
+            alert_targets=file.alert_targets,
+            alerts=file.alerts,
         )

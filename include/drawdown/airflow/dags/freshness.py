@@ -1,4 +1,4 @@
-"""The DAG `drawdown__freshness`: a task per pipeline, which fails while its table is older than allowed.
+"""The DAG `drawdown__freshness`: records figures, sends alerts, and fails for pipelines that are too old.
 
 It has its own schedule: data gets old when a drain hangs, a DAG is paused or a pipeline is broken, and tasks
 after those would not run. Airflow's own alerts (callbacks, notifiers, e-mail) react to the failed task.
@@ -12,13 +12,14 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, BaseOperator
+from airflow.sdk import DAG, BaseOperator, TriggerRule
 from airflow.sdk.exceptions import AirflowFailException
 
 from drawdown.airflow.dag_tags import dag_tags
 from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
+from drawdown.airflow.tasks.figures import RECORD, SEND, AlertsOperator, FiguresOperator
 from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.spec import Pipeline, Project, load_pipeline, load_project
 from drawdown.values.dag_ids import FRESHNESS
@@ -30,6 +31,9 @@ if TYPE_CHECKING:
 
 _DOC = """
 ### Freshness
+`record-figures` records how all pipelines stand, for the pages, the metrics and the alerts; `send-alerts`
+tells the targets of `alert_targets:` what has changed.
+
 One task for each pipeline with `freshness:`. It fails while nothing has been published for longer than that,
 whatever the reason: nothing arrived, slices are held, the drain failed, hangs or is paused.
 
@@ -63,10 +67,10 @@ class FreshnessOperator(BaseOperator):
 
 
 def freshness_dag(project: Project, pipelines: Iterable[Pipeline]) -> DAG:
-    """Return the DAG with a task for each pipeline that has `freshness:`."""
+    """Return the DAG with the tasks for all pipelines, and one for each pipeline that has `freshness:`."""
     dag = DAG(
         FRESHNESS,
-        description="Fails for pipelines that have published nothing for longer than their `freshness:`",
+        description="Records figures, sends alerts, and fails for pipelines older than their `freshness:`",
         schedule=by_the_clock(project.airflow.freshness_schedule),
         catchup=False,
         max_active_runs=1,
@@ -75,6 +79,17 @@ def freshness_dag(project: Project, pipelines: Iterable[Pipeline]) -> DAG:
         tags=dag_tags(),
         doc_md=_DOC,
     )
+    shared = {**of_tasks(project.airflow), "retries": 0}
+    figures = FiguresOperator(task_id=RECORD, project_root=str(project.root), **shared, dag=dag)
+    alerts = AlertsOperator(
+        task_id=SEND,
+        project_root=str(project.root),
+        # What was recorded before is better than silence.
+        trigger_rule=TriggerRule.ALL_DONE,
+        **shared,
+        dag=dag,
+    )
+    alerts.set_upstream(figures)
     for pipeline in pipelines:
         if pipeline.freshness is not None:
             FreshnessOperator(

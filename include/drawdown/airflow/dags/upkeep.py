@@ -50,6 +50,7 @@ class UpkeepOperator(BaseOperator):
         from drawdown.application import new_run_id
         from drawdown.launch.commands.reaper import end_overdue
         from drawdown.launch.standalone.reaper import reap
+        from drawdown.observe.record import record
         from drawdown.upkeep import tidy_all
         from drawdown.upkeep.left_uploads import remove_left_uploads
         from drawdown.upkeep.leftovers import tidy_machine
@@ -73,6 +74,7 @@ class UpkeepOperator(BaseOperator):
                 removed["records"] += done.rows
                 if done.error is not None:
                     broken.append(f"{done.pipeline}: {done.error}")
+            record(Workspace(project, metastore), [each.name for each in pipelines])
             for left in removed_pipelines(Workspace(project, metastore)):
                 self.log.warning("%s", left)
             for sentence in end_overdue(project, metastore):

@@ -131,6 +131,8 @@ class DecideOperator(RescheduledOperator):
 
     def _decide(self, metastore: Metastore, name: str, key: str, decision: Decision | None) -> Run:
         """Return the decision's run record: made now, by an earlier try that died after it, or by command."""
+        from drawdown.observe.record import recording
+
         done = decision_about(metastore, name, key)
         if decision is None:
             if done is None:
@@ -140,7 +142,9 @@ class DecideOperator(RescheduledOperator):
             project = load_project(Path(self.project_root))
             pipeline = in_use(Workspace(project, metastore), load_pipeline(project, name))
             project = with_logins(project, look_up(project, [pipeline]))
-            decide(Workspace(project, metastore), pipeline, decision)
+            workspace = Workspace(project, metastore)
+            with recording(workspace, name):
+                decide(workspace, pipeline, decision)
             done = metastore.run(decision.run_id)
         assert done is not None
         return done

@@ -137,6 +137,8 @@ class SwapOperator(RescheduledOperator):
     """
 
     def carry_out(self, context: Context) -> dict[str, Any]:
+        from drawdown.observe.record import recording
+
         name, record = _name(context), context["ti"].xcom_pull(task_ids="approve")
         if not record:
             raise AirflowSkipException(f"{name}: its rebuild was ended by command")
@@ -147,7 +149,9 @@ class SwapOperator(RescheduledOperator):
                 project = load_project(Path(self.project_root))
                 pipeline = wanted(project, name)
                 project = with_logins(project, look_up(project, [pipeline]))
-                run = end_rebuild(Workspace(project, metastore), pipeline, asked)
+                workspace = Workspace(project, metastore)
+                with recording(workspace, name):
+                    run = end_rebuild(workspace, pipeline, asked)
         self.log.info("%s: %s, by %s: %s", name, run.stop_reason, run.origin["by"], run.origin["why"])
         if run.kind != KINDS["approve"]:
             return {"pipeline": name, "run_id": run.run_id, "rebuilt": False}

@@ -21,6 +21,7 @@ _STREAMING = "spark.sql.streaming."
 _COLOURS = {"refused": "bold red", "warning": "yellow", "allowed": "green", "note": "dim"}
 _FITS = {"yes": "fits one drain", "no": "does not fit one drain", "unknown": "may fit one drain"}
 _NOT_NEW = ("too_old", "rewritten")  # files that a source counts beside its backlog
+_AGE = ("oldest", "headroom")  # how old the backlog is, not how much
 
 _ANSWERS: dict[Answer, tuple[str, str]] = {
     "refused": ("would be refused; nothing would be changed", "bold red"),
@@ -82,7 +83,11 @@ def _details(found: Plan, rest: Sequence[PlanVerdict]) -> Iterator[RenderableTyp
 def amounts(waiting: Preflight) -> dict[str, str]:
     """Describe per source what a run would read."""
     said = {
-        name: ", ".join(_amount(*each) for each in backlog.items() if each[1] or each[0] not in _NOT_NEW)
+        name: ", ".join(
+            _amount(unit, value)
+            for unit, value in backlog.items()
+            if unit not in _AGE and (value or unit not in _NOT_NEW)
+        )
         for name, backlog in waiting.backlog.items()
     }
     return {name: text or "unknown" for name, text in said.items()}

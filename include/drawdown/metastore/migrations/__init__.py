@@ -19,9 +19,10 @@ REVISIONS = (
     "0012",
     "0013",
     "0014",
+    "0015",
 )
 HEAD = REVISIONS[-1]
-ADDING = frozenset({"0011", "0012", "0013", "0014"})
+ADDING = frozenset({"0011", "0012", "0013", "0014", "0015"})
 """Revisions that only add indices, tables, nullable columns: programs of the revision before continue."""
 OPTIONAL: frozenset[str] = frozenset()
 """Revisions that this program does not need, such as an index: it works with a store that lacks them."""

@@ -10,6 +10,7 @@ from drawdown.errors import BusyError
 from drawdown.metastore.clock import read_clock
 from drawdown.metastore.operations.leases import in_force
 from drawdown.metastore.tables import (
+    announcements,
     backlogs,
     batches,
     changes,
@@ -25,8 +26,8 @@ from drawdown.metastore.tables import (
 )
 
 _TABLES = (
-    backlogs, batches, changes, checkpoints, figures, maxima, quarantine_decisions, read_files, runs,
-    staged_files, verdicts,
+    announcements, backlogs, batches, changes, checkpoints, figures, maxima, quarantine_decisions, read_files,
+    runs, staged_files, verdicts,
 )  # fmt: skip
 _PATHS = (
     checkpoints.c.path, staged_files.c.path, read_files.c.path, quarantine_decisions.c.keys_path,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 
 from drawdown.checkpoint import SeenFile
 from drawdown.metastore.records import FileMark
@@ -44,8 +45,13 @@ def file_backlog(
         "bytes": sum(info.size for info in found.new),
         "too_old": len(found.too_old),
         **({"rewritten": len(found.rewritten)} if found.rewritten else {}),
+        **({"oldest": _moment(min(info.mtime_ms for info in found.new))} if found.new else {}),
     }
     reasons = [f"{counted(len(found.new), 'new file')} in {path}"] if found.new else []
     if found.rewritten:
         reasons.append(f"rewritten after they were read: {counted(len(found.rewritten), 'file')} in {path}")
     return SourceFinding(tuple(reasons), backlog, found.settled_ms if found.settled_ms > now_ms else 0)
+
+
+def _moment(at_ms: float) -> str:
+    return datetime.fromtimestamp(at_ms / 1_000, UTC).isoformat()

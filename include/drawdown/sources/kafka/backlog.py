@@ -7,6 +7,7 @@ its beginning).
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -21,6 +22,7 @@ from drawdown.brokers.offsets import (
     topic_ids,
     topic_offsets,
 )
+from drawdown.brokers.unread import SECONDS, first_unread, retention_ms
 from drawdown.metastore import Metastore
 from drawdown.sources.committed_offsets import CommittedOffsets, SourceProgress
 from drawdown.sources.findings import SourceFinding
@@ -82,7 +84,38 @@ def kafka_backlog(broker: Broker, source: Source, past: CommittedKafkaOffsets) -
     if is_lossy(source):
         losses = [loss for loss in losses if _moves_on(loss, found)]
     finding = _compare(past.offsets, found, losses)
+    if any(finding.backlog["offsets"].values()):
+        finding.backlog.update(_age(broker, source, past.offsets, found))
     return SourceFinding((), finding.backlog) if _may_wait(source, finding, past.planned_at) else finding
+
+
+def _age(
+    broker: Broker, source: Source, committed: Offsets | None, found: TopicOffsets
+) -> dict[str, str | float]:
+    """Return when the oldest unread record was written, and how long the broker still keeps it at least.
+
+    Kafka deletes a segment when its newest record is older than `retention.ms`: the oldest may stay longer.
+    """
+    from confluent_kafka import KafkaException
+
+    known = flat(committed)
+    starts = {where: max(known.get(where, 0), found.earliest[where]) for where in found.latest}
+    starts = {where: start for where, start in starts.items() if start < found.latest[where]}
+    isolation = lower_case_options(source).get("kafka.isolation.level", "read_committed")
+    began = time.monotonic()
+    try:
+        written = first_unread(broker, starts, str(isolation))
+        left = max(SECONDS - (time.monotonic() - began), 0.1)
+        kept = retention_ms(broker, {topic for topic, _ in written}, left)
+    except KafkaException:
+        return {}
+    if not written:
+        return {}
+    oldest = datetime.fromtimestamp(min(written.values()) / 1_000, UTC)
+    now_ms = datetime.now(UTC).timestamp() * 1_000
+    left_ms = [at + kept[where[0]] - now_ms for where, at in written.items() if where[0] in kept]
+    age: dict[str, str | float] = {"oldest": oldest.isoformat()}
+    return {**age, "headroom": round(max(min(left_ms), 0.0) / 1_000, 1)} if left_ms else age
 
 
 def _moves_on(loss: Loss, found: TopicOffsets) -> bool:

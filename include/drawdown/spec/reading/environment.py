@@ -23,9 +23,13 @@ _CREDENTIALS = re.compile(r"://[^@]*:(?P<password>[^@]*)@|[?&]password=(?P<param
 _SECRETS = (
     ("brokers", "password"),
     ("databases", "password"),
+    ("alert_targets", "url"),
     ("storages", "secret_key"),
     ("storages", "session_token"),
 )
+
+# Mappings that hold one secret.
+_SINGLE_SECRETS = (("metrics", "token"),)
 
 
 def resolve(document: Document, environ: Mapping[str, str]) -> Document:
@@ -68,6 +72,11 @@ def refuse_written_secrets(document: Document) -> None:
             password = server.get(secret) if isinstance(server, dict) else None
             if password not in (None, "") and not _is_reference(password):
                 raise _written(document, (kind, name, secret))
+    for kind, secret in _SINGLE_SECRETS:
+        holder = document.data.get(kind)
+        word = holder.get(secret) if isinstance(holder, dict) else None
+        if word not in (None, "") and not _is_reference(word):
+            raise _written(document, (kind, secret))
     metastore = document.data.get("metastore")
     if isinstance(metastore, str):
         # A default is also written in the file, so it is checked like any other text.

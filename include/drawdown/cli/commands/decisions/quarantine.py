@@ -163,6 +163,7 @@ def drop(
     """Drop open rows: no replay will include them any more. Needs no Spark."""
     from drawdown.application import new_run_id
     from drawdown.metastore import this_process
+    from drawdown.observe.record import recording
     from drawdown.quarantine.drop import Drop, droppable
     from drawdown.quarantine.drop import drop as drop_rows
     from drawdown.workspace import Workspace
@@ -180,7 +181,8 @@ def drop(
                     f"`drawdown quarantine list {name}` shows the rows; pass --yes",
                 )
             asked = replace(asked, shown=frozenset(row.key for row in rows))
-        dropped = drop_rows(workspace, pipeline, asked)
+        with recording(workspace, name):
+            dropped = drop_rows(workspace, pipeline, asked)
     if as_json:
         return print_json({"run_id": asked.run_id if dropped else None, "rows": dropped})
     out().print(f"[green]✓[/] {counted(dropped, 'row')} dropped" if dropped else "no open rows match")

@@ -297,11 +297,13 @@ def _as_run(
 ) -> _Done:
     from drawdown.application import new_run_id
     from drawdown.metastore import this_process
+    from drawdown.observe.record import recording
     from drawdown.recovery.request import RecoveryRequest, as_run
 
     kind, by, why = asked
     request = RecoveryRequest(kind, new_run_id(), this_process(), by or getpass.getuser(), why)
-    return as_run(generation, request, work, summary)
+    with recording(generation.workspace, generation.pipeline.name):
+        return as_run(generation, request, work, summary)
 
 
 def _fault_values(generation: Generation, fault: Any) -> dict[str, Any]:

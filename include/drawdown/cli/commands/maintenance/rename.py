@@ -29,6 +29,7 @@ def rename(
     """
     from drawdown.application import new_run_id
     from drawdown.metastore import this_process
+    from drawdown.observe.record import recording
     from drawdown.recovery.rename import KIND, refuse_folder
     from drawdown.recovery.rename import rename as give_name
     from drawdown.recovery.request import RecoveryRequest
@@ -45,7 +46,7 @@ def rename(
     refuse_folder(project, old, new)
     pipeline = load_pipeline(project, new)
     request = RecoveryRequest(KIND, new_run_id(), this_process(), by or getpass.getuser(), why)
-    with Workspace.open(project) as workspace:
+    with Workspace.open(project) as workspace, recording(workspace, new):
         give_name(replace(workspace, project=collect(project, [pipeline])), pipeline, old, request)
     if as_json:
         return print_json({"run_id": request.run_id, "from": old, "to": new})

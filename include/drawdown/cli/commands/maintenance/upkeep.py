@@ -32,6 +32,7 @@ def upkeep(
     """
     from drawdown.application import exit_code, new_run_id
     from drawdown.application.watcher import Report
+    from drawdown.observe.record import record
     from drawdown.upkeep import tidy_all
     from drawdown.upkeep.left_uploads import remove_left_uploads
     from drawdown.upkeep.leftovers import tidy_machine
@@ -43,6 +44,8 @@ def upkeep(
     with Workspace.open(project) as workspace:
         origin = {"command": "drawdown upkeep", "by": getpass.getuser()}
         found = list(tidy_all(workspace, pipelines, origin, new_run_id, dry=dry_run))
+        if not dry_run:
+            record(workspace, [each.pipeline for each in found])
         removed = removed_pipelines(workspace) if every else []
         overdue = end_overdue(project, workspace.metastore) if every and not dry_run else []
     here = [*tidy_machine(project, dry=dry_run), *reap(project, dry=dry_run), *overdue] if every else []
