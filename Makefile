@@ -46,7 +46,7 @@ test-security: setup ## Run the tests of paths, YAML and secrets
 test-e2e: setup-tests ## Run whole lines of pipelines with a real scheduler
 	@$(PYTHON) -m pytest tests/e2e
 screenshots: setup-tests ## Take the screenshots of docs/images again, in a real browser
-	@$(PYTHON) -m pytest tests/airflow --pictures -k browser
+	@$(PYTHON) -m pytest tests/airflow tests/pages --pictures -k browser -m ""
 docs: setup ## Build the documentation as a site with a search, in .drawdown/site
 	@NO_MKDOCS_2_WARNING=1 $(PYTHON) -m mkdocs build --strict && echo "look at it: python3 -m http.server --directory .drawdown/site"
 lint: setup ## Check format, style, types and layers

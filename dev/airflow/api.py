@@ -16,10 +16,15 @@ _ASKED_AGAIN = ("GET", "PATCH")
 
 
 class AirflowApi:
-    """Calls as the given user; the token is asked for at the first call."""
+    """Calls as the given user; the token is asked for at the first call.
 
-    def __init__(self, port: int, user: str, password: str) -> None:
+    Args:
+        prefix: the path of Airflow's address, as behind a proxy.
+    """
+
+    def __init__(self, port: int, user: str, password: str, prefix: str = "") -> None:
         self._port = port
+        self._prefix = prefix
         self._login = {"username": user, "password": password}
         self._token: str | None = None
 
@@ -56,6 +61,7 @@ class AirflowApi:
         headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if self._token is not None:
             headers["Authorization"] = f"Bearer {self._token}"
+        address = self._prefix + address
         where = f"{method} http://{LOOPBACK}:{self._port}{address}"
         try:
             connection.request(method, address, None if body is None else json.dumps(body), headers)

@@ -48,6 +48,7 @@ class LocalAirflow:
         port: of the api-server on 127.0.0.1; a free one if not given.
         extra_env: environment variables for all its processes, so also for tasks; they win.
         triggerer: whether to start one.
+        prefix: the path of its address, as behind a proxy: `/team/airflow`.
     """
 
     def __init__(
@@ -58,15 +59,21 @@ class LocalAirflow:
         extra_env: Mapping[str, str] | None = None,
         *,
         triggerer: bool = False,
+        prefix: str = "",
     ) -> None:
         self.project_root = project_root.resolve()
         self.home = home.resolve()
         self.port = port or free_ports(1)[0]
-        self.url = f"http://{LOOPBACK}:{self.port}"
+        self.url = f"http://{LOOPBACK}:{self.port}{prefix}"
         self.user = USER
         self.password = admin_password(self.home)
+        addresses = {
+            "AIRFLOW__API__BASE_URL": self.url,
+            "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{self.url}/execution/",
+        }
+        extra_env = {**addresses, **(extra_env or {})}
         self.environment = airflow_environment(self.project_root, self.home, self.port, extra_env)
-        self.api = AirflowApi(self.port, self.user, self.password)
+        self.api = AirflowApi(self.port, self.user, self.password, prefix)
         self._components = _components(self.home)
         self.starts = [name for name in COMPONENTS if triggerer or name != "triggerer"]
 

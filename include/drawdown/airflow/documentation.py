@@ -28,7 +28,8 @@ _OPERATE = """
 - `drain` takes a slot of the pool `{pool}`. If the pool does not exist, it stays *scheduled* forever:
   `airflow pools set {pool} 2 "Spark applications at once"`.
 - A slice that failed its audit is held: {decide}.
-- What each run read, set aside, judged and published: the button *Run record*, or `drawdown runs`.
+- How its runs went: the tab *Pipeline*. What each batch of a run read, and its verdict: the tab *Batches* of
+  the run, the button *Run record*, or `drawdown runs`.
 """
 
 

@@ -15,7 +15,7 @@ PAGE_PREFIX = "/drawdown"
 
 
 class RunRecordLink(BaseOperatorLink):
-    """Leads to the page of drawdown.airflow.pages.run_record."""
+    """Leads to the page of drawdown.airflow.pages.run."""
 
     name = "Run record"
 

@@ -24,6 +24,18 @@ class _Pages:
 
 _VIEWS = [
     {"name": "Fleet", "href": "/fleet", "destination": "nav", "url_route": "drawdown-fleet"},
+    {
+        "name": "Pipeline",
+        "href": "/dags/{DAG_ID}",
+        "destination": "dag",
+        "url_route": "drawdown-pipeline",
+    },
+    {
+        "name": "Batches",
+        "href": "/runs/{DAG_ID}/{RUN_ID}",
+        "destination": "dag_run",
+        "url_route": "drawdown-run",
+    },
 ]
 """Pages inside Airflow's own: an item of its navigation, tabs of a DAG and of a DAG run."""
 

@@ -263,6 +263,7 @@ class Metastore:
     batch = reading(operations.batches.read_one)
     batches = reading(operations.batches.read)
     newest_batches = reading(operations.batches.read_newest)
+    batches_of_run = reading(operations.batches.read_of_run)
     staged_files = reading(operations.batches.read_files)
 
     # Files that sources have read

@@ -128,9 +128,13 @@ def phases_of(run: Run) -> dict[str, float]:
 
 def _bar(run: Run) -> RunBar:
     assert run.started_at is not None
+    return RunBar(run_id=run.run_id, started_at=run.started_at, outcome=outcome_of(run))
+
+
+def outcome_of(run: Run) -> str:
+    """Return the verdict of a run, or its state when it was not judged."""
     judged = run.state in ("succeeded", "stopped") or run.verdict in ("fail", "error")
-    outcome = run.verdict if judged and run.verdict is not None else run.state
-    return RunBar(run_id=run.run_id, started_at=run.started_at, outcome=outcome)
+    return run.verdict if judged and run.verdict is not None else run.state
 
 
 def _held(found: Standing) -> Held | None:

@@ -33,6 +33,12 @@ def docs_folder(pipeline: str) -> str:
     return data_docs_of(pipeline)
 
 
+def page_name(verdict: Verdict) -> str:
+    """Return the name of a verdict's page in that folder."""
+    # Run ids sort by time; a watch judges many slices in one run.
+    return f"{verdict.run_id}_{max(verdict.last_batch, 0):010d}_{verdict.outcome}.html"
+
+
 def write_docs(storage: Storage, verdict: Verdict) -> None:
     """Write the verdict's page, remove pages beyond the last KEPT and rewrite the index.
 
@@ -44,8 +50,7 @@ def write_docs(storage: Storage, verdict: Verdict) -> None:
     if verdict.outcome == "empty" and not verdict.results:
         return
     folder = docs_folder(verdict.pipeline)
-    # Run ids sort by time; a watch judges many slices in one run.
-    name = f"{verdict.run_id}_{max(verdict.last_batch, 0):010d}_{verdict.outcome}.html"
+    name = page_name(verdict)
     storage.write_atomic(f"{folder}/{name}", _page(verdict).encode())
     there = {info.name for info in storage.list_files(f"{folder}/*.html")} | {name}
     pages = sorted(there - {"index.html"}, reverse=True)

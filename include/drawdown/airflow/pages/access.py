@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from airflow.api_fastapi.app import get_auth_manager
-from airflow.api_fastapi.core_api.security import GetUserDep
+from airflow.api_fastapi.auth.managers.models.resource_details import DagAccessEntity
+from airflow.api_fastapi.core_api.security import GetUserDep, requires_access_dag
 from fastapi import Depends
 
 
@@ -15,3 +16,6 @@ def readable_dags(user: GetUserDep) -> set[str]:
 
 
 ReadableDags = Annotated[set[str], Depends(readable_dags)]
+
+may_read_runs = requires_access_dag("GET", DagAccessEntity.RUN)
+"""What the page of one DAG depends on: the right to read the runs of the DAG in its path (``dag_id``)."""

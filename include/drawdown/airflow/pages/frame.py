@@ -17,12 +17,13 @@ from urllib.parse import quote, urlencode
 from fastapi import Request
 from fastapi.responses import HTMLResponse, JSONResponse, Response
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
 
-from drawdown.airflow.pages import charts
+from drawdown.airflow.pages import charts, plots
 from drawdown.values.text import in_utc
 
 HERE = Path(__file__).parent
-_HEADERS = {
+HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:;"
         " form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
@@ -38,9 +39,9 @@ def answer(request: Request, template: str, content: Mapping[str, Any], status: 
     """Return a page, or the same content as JSON if the request asks for that (`?format=json`, `Accept`)."""
     if wants_json(request):
         text = json.loads(json.dumps(dict(content), default=_plain))
-        return JSONResponse(text, status, headers=_HEADERS)
+        return JSONResponse(text, status, headers=HEADERS)
     page = _templates().get_template(template).render(**content, url=Addresses(request))
-    return HTMLResponse(page, status, headers=_HEADERS)
+    return HTMLResponse(page, status, headers=HEADERS)
 
 
 def wants_json(request: Request) -> bool:
@@ -90,9 +91,12 @@ def _templates() -> Environment:
         "utc": lambda moment: "" if moment is None else in_utc(moment),
         "lasting": lasting,
         "size": size,
+        "coded": coded,
+        "json": lambda value: json.dumps(value, ensure_ascii=False, default=_plain),
     }
     env.filters.update(filters)
     env.globals["charts"] = charts
+    env.globals["plots"] = plots
     return env
 
 
@@ -105,6 +109,17 @@ def lasting(span: timedelta | float | None) -> str:
         if abs(seconds) >= length:
             return f"{seconds / length:.0f} {unit}"
     return f"{seconds:.0f} s"
+
+
+def coded(text: Any) -> Markup:
+    """Return a text in which what stands between backticks is code."""
+    parts = str(text).split("`")
+    if len(parts) % 2 == 0:  # a backtick of its own
+        return escape(str(text))
+    return Markup("").join(
+        Markup("<code>{}</code>").format(part) if number % 2 else escape(part)
+        for number, part in enumerate(parts)
+    )
 
 
 def size(count: float | None) -> str:

@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from drawdown.errors import RefusedError
 from drawdown.metastore import counts
-from drawdown.metastore.records import UNPUBLISHED, Batch, BatchStatus, StagedFile, StagedTable
+from drawdown.metastore.records import UNPUBLISHED, Batch, BatchStatus, Run, StagedFile, StagedTable
 from drawdown.metastore.tables import batches, staged_files
 from drawdown.values.text import counted
 
@@ -108,6 +108,25 @@ def read_newest(conn: Connection, pipeline: str, generation: int, limit: int) ->
     query = select(batches).where(*_of(batches.c, pipeline, generation))
     rows = conn.execute(query.order_by(batches.c.batch_id.desc()).limit(limit))
     return [Batch(**counts.from_columns(row._mapping)) for row in rows]
+
+
+def read_of_run(conn: Connection, run: Run, limit: int) -> list[Batch]:
+    """Return the last batches that a run has read, in order, as many as the limit.
+
+    They are looked for from the last one that its progress names, back to the first that is another run's: a
+    look at every batch of the generation would take longer with each run.
+    """
+    if run.generation is None:
+        return []
+    query = select(batches).where(*_of(batches.c, run.pipeline, run.generation))
+    last = max((entry["batch_id"] for entry in run.progress), default=None)
+    if last is None:
+        query = query.where(batches.c.run_id == run.run_id)
+    else:
+        query = query.where(batches.c.batch_id <= last)
+    rows = conn.execute(query.order_by(batches.c.batch_id.desc()).limit(limit))
+    found = [Batch(**counts.from_columns(row._mapping)) for row in rows]
+    return [batch for batch in reversed(found) if batch.run_id == run.run_id]
 
 
 def read_files(

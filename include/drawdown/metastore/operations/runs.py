@@ -125,11 +125,12 @@ def read(conn: Connection, pipeline: str | None = None, limit: int = 50) -> list
     return [_run(row._mapping) for row in conn.execute(query)]
 
 
-def read_recent(conn: Connection, pipeline: str, limit: int) -> list[Run]:
-    """Return the last runs that read, newest first; without their progress, which is most of a row."""
-    columns = [column for column in runs.c if column.name != "progress"]
+def read_recent(conn: Connection, pipeline: str, limit: int, *, with_progress: bool = False) -> list[Run]:
+    """Return the last runs that read, newest first; by default without their progress, most of a row."""
+    columns: list[ColumnElement[Any]] = [column for column in runs.c if column.name != "progress"]
+    progress = runs.c.progress if with_progress else literal([], runs.c.progress.type).label("progress")
     query = (
-        select(*columns, literal([], runs.c.progress.type).label("progress"))
+        select(*columns, progress)
         .where(runs.c.pipeline == pipeline, runs.c.kind.in_(READING))
         .order_by(runs.c.started_at.desc(), runs.c.run_id.desc())
         .limit(limit)
