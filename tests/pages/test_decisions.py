@@ -1,4 +1,4 @@
-"""The page of decisions: what waits, since when and until when, compared numbers, samples, where to decide."""
+"""The page of decisions: what waits, until when, compared numbers, samples, and where to decide."""
 
 from __future__ import annotations
 
@@ -76,7 +76,9 @@ def test_measures_are_compared_with_the_slice_published_before(
         lease = fleet.leased("sales", str(number))
         store.create_checkpoint(lease, 1, "_drawdown/sales/checkpoint-1", {})
         counts = Counts(read=rows, fed=rows, staged=rows)
-        store.note_batch(lease, Batch("sales", 1, number, f"sales-{number}", lease.epoch, counts=counts), [], {})
+        store.note_batch(
+            lease, Batch("sales", 1, number, f"sales-{number}", lease.epoch, counts=counts), [], {}
+        )
         store.mark_committed(lease, 1, number)
         verdict = Verdict("sales", 1, f"sales-{number}", number, number, "fail" if number else "pass")
         store.record_verdict(lease, _with_measures(verdict, rows))

@@ -6,7 +6,6 @@ alone (stale, running, died) is not in them: `Seen` adds the time and the lease.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -14,9 +13,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from drawdown.fleet.standing import Basis, Finding, Holder, worst
+from drawdown.fleet.standing import Basis, Finding, Holder, State, held_by, stale, worst
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import RecordedFigures
+from drawdown.metastore.records import RecordedFigures, SeenLease
+from drawdown.observe.signs import signs
 
 
 class _Recorded(BaseModel):
@@ -73,10 +73,19 @@ class LastRun(_Recorded):
     read: int | None
     published: int | None
     set_aside: int | None = None
+    late: int | None = None
     origin: dict[str, Any]
     phases: dict[str, float]
     state_rows: int | None = None
     state_bytes: int | None = None
+
+
+class Bounds(_Recorded):
+    """What `alerts:` of the spec allows; durations in seconds. Read by drawdown.observe.signs."""
+
+    lagging_after: float | None = None
+    retention_left: float = 6 * 3_600
+    quarantined_rows: int = 1
 
 
 class WaitingRebuild(_Recorded):
@@ -90,10 +99,10 @@ class Figures(_Recorded):
     """What is recorded of one pipeline; times are UTC, durations seconds.
 
     ``dag_id``: of the DAG that drains it. ``lasting``: findings by what they rest on, see `worst`.
-    ``promise``: `freshness:`. ``watermark``: the last known; ``newest_event``: the greatest event time that
-    was read. ``backlog``: by the last look, at ``backlog_at``. ``totals``: rows of all runs since figures are
-    recorded, which ended until ``totals_until``. ``cost``: by currency, decimal text, of runs since
-    ``cost_since``. ``rows_per_second``: read, while queries ran, over the last runs.
+    ``promise``: `freshness:`. ``bounds``: `alerts:`. ``watermark``: the last known; ``newest_event``: the
+    greatest event time that was read. ``backlog``: by the last look, at ``backlog_at``. ``totals``: rows of
+    all runs since figures are recorded, which ended until ``totals_until``. ``cost``: by currency, decimal
+    text, of runs since ``cost_since``. ``rows_per_second``: read, while queries ran, over the last runs.
     """
 
     pipeline: str
@@ -105,6 +114,7 @@ class Figures(_Recorded):
     published_at: datetime | None = None
     since: datetime | None = None
     promise: float | None = None
+    bounds: Bounds = Bounds()
     last: LastRun | None = None
     bars: tuple[RunBar, ...] = ()
     held: Held | None = None
@@ -127,11 +137,17 @@ class Seen:
     figures: Figures
     recorded_at: datetime
     now: datetime
-    holder: Holder
+    lease: SeenLease | None
 
     @property
     def pipeline(self) -> str:
         return self.figures.pipeline
+
+    @property
+    def holder(self) -> Holder:
+        if self.lease is None:
+            return "none"
+        return "active" if self.lease.in_force else "dead"
 
     @property
     def age(self) -> timedelta | None:
@@ -147,7 +163,24 @@ class Seen:
     @cached_property
     def finding(self) -> Finding:
         """The worst that can be said now."""
-        return worst(self.pipeline, self.figures.lasting, self.holder, is_late=self.is_late)
+        who = "" if self.lease is None else held_by(self.lease.holder, self.lease.since)
+        return worst(self.pipeline, self.figures.lasting, self.signs, self.holder, who)
+
+    @cached_property
+    def signs(self) -> dict[State, Finding]:
+        """What the figures and the clock say, by state."""
+        found = signs(self)
+        if self.is_late:
+            found["stale"] = stale(self.pipeline)
+        return found
+
+    def headroom(self, waiting: SourceBacklog) -> float | None:
+        """Return the seconds for which the broker still keeps what waits; None where nothing limits it."""
+        seen_at = self.figures.backlog_at
+        if waiting.headroom is None or not waiting.amount:
+            return None
+        passed = 0.0 if seen_at is None else max((self.now - seen_at).total_seconds(), 0.0)
+        return max(waiting.headroom - passed, 0.0)
 
 
 def look(metastore: Metastore, pipelines: list[str] | None = None) -> list[Seen]:
@@ -155,16 +188,10 @@ def look(metastore: Metastore, pipelines: list[str] | None = None) -> list[Seen]
     now, leases = metastore.figures.leases()
     found = ((each, _read(each)) for each in metastore.figures.read(pipelines))
     return [
-        Seen(figures, recorded.recorded_at, now, _holder(leases, figures.pipeline))
+        Seen(figures, recorded.recorded_at, now, leases.get(figures.pipeline))
         for recorded, figures in found
         if figures is not None
     ]
-
-
-def _holder(leases: Mapping[str, bool], pipeline: str) -> Holder:
-    if pipeline not in leases:
-        return "none"
-    return "active" if leases[pipeline] else "dead"
 
 
 def _read(recorded: RecordedFigures) -> Figures | None:
