@@ -10,7 +10,7 @@ from pathlib import Path
 
 from drawdown.errors import DrawdownError, MachineError
 from drawdown.jvm.ivy import Ivy
-from drawdown.jvm.jars import BROKER, CONNECTORS, LOCK_FILE, OBJECT_STORAGE, Jar, sha256
+from drawdown.jvm.jars import BROKER, CONNECTORS, GOOGLE_STORAGE, LOCK_FILE, OBJECT_STORAGE, Jar, sha256
 
 CONNECTOR_COORDINATES = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",
@@ -39,6 +39,10 @@ OBJECT_STORAGE_COORDINATES = (
     "software.amazon.eventstream:eventstream:1.0.1",
     "software.amazon.s3.analyticsaccelerator:analyticsaccelerator-s3:1.3.1",
     "org.reactivestreams:reactive-streams:1.0.4",
+)
+GOOGLE_STORAGE_COORDINATES = (
+    # With Google's own client in it, under names of its own; of the version of Hadoop that Spark includes.
+    "org.apache.hadoop:hadoop-gcp:3.5.0",
 )
 BROKER_COORDINATES = (
     "org.apache.kafka:kafka_2.13:4.3.1",
@@ -80,6 +84,7 @@ def lock_jars(lock_file: Path = LOCK_FILE) -> list[Jar]:
         jars = [
             *_locked(CONNECTORS, ivy.resolve(CONNECTOR_COORDINATES)),
             *_locked(OBJECT_STORAGE, ivy.resolve(OBJECT_STORAGE_COORDINATES)),
+            *_locked(GOOGLE_STORAGE, ivy.resolve(GOOGLE_STORAGE_COORDINATES)),
             *_locked(BROKER, ivy.resolve(BROKER_COORDINATES, transitive=True)),
         ]
     lock_file.write_text(HEADER + "".join(_entry(jar) for jar in sorted(jars)))

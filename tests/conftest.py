@@ -22,6 +22,7 @@ from tests.support.workers import is_worker
 pytest_plugins = (
     "tests.fixtures.kafka",
     "tests.fixtures.metastores",
+    "tests.fixtures.pages",
     "tests.fixtures.postgres",
     "tests.fixtures.storage",
 )

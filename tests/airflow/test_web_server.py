@@ -23,6 +23,7 @@ from drawdown.errors import MachineError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Counts, Run
 from tests.support.airflow_users import token_of, users
+from tests.support.alert_receivers import Webhook
 from tests.support.asset_events import asset_events
 from tests.support.browser import Browser
 from tests.support.dag_project import ROOT, DagProject
@@ -31,12 +32,18 @@ pytestmark = pytest.mark.timeout(240)
 
 RUN_ID = "manual__2026-01-01T00:00:00+00:00"
 REPLAY = "days__replay"
+WATCHED = """
+metrics: {connection: scrape}
+alert_targets: {team: {connection: team_hook}}
+alerts: {when: [failing]}
+"""
+TOKEN = "a-token-that-only-airflow-knows"
 READ = '<td class="number">1,234</td>'
 
 
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> DagProject:
-    project = DagProject(tmp_path_factory.mktemp("web") / "project")
+    project = DagProject(tmp_path_factory.mktemp("web") / "project", more=WATCHED)
     project.pipeline("events", 'schedule: "5 * * * *"')
     write_days(project)
     multiply(project, 1)
@@ -96,6 +103,35 @@ def test_the_page_is_for_those_who_may_read_the_dag(airflow: LocalAirflow) -> No
     assert refused.value.code == 403, "logged in, without a right"
     assert "1,234" not in refused.value.read().decode()
     assert READ in page(airflow, token_of(airflow, "reader"))
+
+
+def scrape(airflow: LocalAirflow, token: str) -> str:
+    request = urllib.request.Request(
+        f"{airflow.url}/drawdown/metrics", headers={"Authorization": f"Bearer {token}"}
+    )
+    with urllib.request.urlopen(request, timeout=30) as response:
+        return str(response.read().decode())
+
+
+@pytest.mark.capability("SEE-12", "SEE-14")
+def test_airflow_itself_records_tells_and_is_scraped(airflow: LocalAirflow) -> None:
+    """Token and address are in connections of Airflow's database: web server and tasks look them up."""
+    with Webhook() as hook:
+        for name, word in (("scrape", TOKEN), ("team_hook", hook.address)):
+            airflow.api.call(
+                "POST", "connections", body={"connection_id": name, "conn_type": "generic", "password": word}
+            )
+        run_id = airflow.trigger("drawdown__freshness")
+        assert airflow.wait("drawdown__freshness", run_id, 120) == "success"
+        [(title, text)] = hook.said
+    assert title == "events: failing"
+    assert text.endswith(f"\n{airflow.url}/dags/events")
+    for task in ("record-figures", "send-alerts"):
+        assert "very-secret-word" not in airflow.task_log("drawdown__freshness", run_id, task)
+    assert 'drawdown_state{pipeline="events",state="failed"} 1.0' in scrape(airflow, TOKEN)
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        scrape(airflow, token_of(airflow, airflow.user))
+    assert refused.value.code == 401
 
 
 def test_a_backfill_of_a_drain_is_refused(airflow: LocalAirflow) -> None:

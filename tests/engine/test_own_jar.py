@@ -81,7 +81,7 @@ def test_a_link_is_what_hadoop_says_it_is(spark: SparkSession, tmp_path: Path) -
 
 def test_the_jar_of_the_same_sources_is_the_same(tmp_path: Path) -> None:
     (tmp_path / ".drawdown").mkdir()
-    for folder in ("jars", "object-storage-jars"):
+    for folder in ("jars", "object-storage-jars", "google-storage-jars"):
         (tmp_path / ".drawdown" / folder).symlink_to(ROOT / ".drawdown" / folder)
     make_own_jar(tmp_path)
     assert own_jar(tmp_path).read_bytes() == own_jar(ROOT).read_bytes()

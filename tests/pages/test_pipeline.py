@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from fastapi.testclient import TestClient
+from sqlalchemy import Engine, event
 
+from drawdown.observe.lineage.columns import Origin, OutputColumns, keep_columns
+from drawdown.spec import load_pipeline, load_project
+from drawdown.workspace import Generation, Workspace
 from tests.pages.conftest import Ask
 from tests.support.fleet_records import FleetRecords
 from tests.support.pipeline_history import HOSTILE, history
@@ -76,6 +81,36 @@ def test_the_query_is_shown_with_its_watermarks_keys_and_state(client: TestClien
         (2, ["point struct<x:int,y:int>"], []),
         (1, ["id bigint"], []),
     ]
+
+
+def test_each_column_of_the_sink_names_the_source_columns_that_it_comes_from(
+    fleet: FleetRecords, client: TestClient
+) -> None:
+    assert "Where the columns come from" not in client.get("/dags/orders").text, "nothing is recorded yet"
+    found = OutputColumns(
+        {"id": (Origin("events", "id", "identity"), Origin("events", HOSTILE, "conditional"))},
+        (Origin("events", "at", "filter"),),
+        {"id": "bigint"},
+        {"events": {"id": "bigint", "at": "timestamp"}},
+    )
+    with Workspace.open(load_project(fleet.root)) as workspace:
+        spec = load_pipeline(workspace.project, "orders")
+        keep_columns(Generation.of(workspace, spec), found)
+    columns = client.get("/dags/orders?format=json").json()["columns"]
+    assert columns == {
+        "columns": [
+            {
+                "name": "id",
+                "type": "bigint",
+                "values": ["events.id"],
+                "decided_by": [f"events.{HOSTILE} (conditional)"],
+            }
+        ],
+        "rows": ["events.at (filter)"],
+    }
+    text = client.get("/dags/orders").text
+    assert "Where the columns come from" in text
+    assert not re.search(r"<script>|<img", text)
 
 
 def test_the_spec_is_shown_as_written_without_secrets(fleet: FleetRecords, as_reader_of: Ask) -> None:
@@ -166,3 +201,36 @@ def test_newest_is_last_and_times_are_utc(client: TestClient) -> None:
     assert starts == sorted(starts)
     assert all(each.utcoffset() == timedelta(0) for each in starts)
     assert datetime.now(UTC) - starts[-1] < timedelta(minutes=5)
+
+
+def test_the_page_reads_the_metastore_as_often_whatever_the_number_of_runs_and_pipelines(
+    fleet: FleetRecords, as_reader_of: Ask
+) -> None:
+    fleet.pipeline("busy")
+    for _ in range(3):
+        fleet.ran("busy")
+    fleet.record("busy")
+    client = as_reader_of("busy")
+    few = statements_of(lambda: client.get("/dags/busy"))
+    for number in range(60):
+        fleet.ran("busy")
+        fleet.pipeline(f"other{number}")
+    fleet.record(*(f"other{number}" for number in range(60)))
+    many = statements_of(lambda: client.get("/dags/busy?runs=100"))
+    assert many == few
+    assert few < 25
+
+
+def statements_of(call: Callable[[], object]) -> int:
+    """How many SQL statements a call executes."""
+    seen = []
+
+    def note(*arguments: object) -> None:
+        seen.append(arguments[2])
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        call()
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+    return len(seen)

@@ -73,7 +73,7 @@ FOCUSABLE = "a[href], button, input:not([type=hidden]), select, summary, [tabind
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def address(airflow_home: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     from drawdown.airflow.pages.access import may_read_runs, readable_dags
     from drawdown.airflow.pages.app import app
 

@@ -29,12 +29,18 @@ class BucketSandbox(Sandbox):
     the folder of the project.
     """
 
+    scheme = "s3"
+
     def __init__(self, root: Path, spark: SparkSession | None, server: S3Endpoint, more: str = "") -> None:
         super().__init__(root, spark)
         self.server = server
         self.bucket = server.bucket()
-        self.address = f"s3://{self.bucket}/{PREFIX}"
-        self.keep_in(self.address, reached_by("lake", server, self.address) + more)
+        self.address = f"{self.scheme}://{self.bucket}/{PREFIX}"
+        self.keep_in(self.address, self.reached() + more)
+
+    def reached(self) -> str:
+        """The entry of ``storages:`` by which the bucket is reached."""
+        return reached_by("lake", self.server, self.address)
 
     def keep_in(self, address: str, storages: str) -> None:
         """Write project.yaml for another storage root; `storages` are the entries below ``storages:``."""

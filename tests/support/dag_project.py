@@ -44,7 +44,7 @@ class DagProject:
         shutil.copy(ROOT / "dags" / "drawdown.py", root / "dags")
         (root / "jobs").symlink_to(ROOT / "jobs")
         (root / ".drawdown").mkdir()
-        for shared in ("jars", "own-jar", "object-storage-jars", "archive"):
+        for shared in ("jars", "own-jar", "object-storage-jars", "google-storage-jars", "archive"):
             if (ROOT / ".drawdown" / shared).exists():
                 (root / ".drawdown" / shared).symlink_to(ROOT / ".drawdown" / shared)
 

@@ -25,6 +25,7 @@ from drawdown.spec import load_pipeline
 from drawdown.storage import Storage
 from tests.support.bucket_sandbox import BucketSandbox
 from tests.support.database import TestDatabase
+from tests.support.google_sandbox import GoogleSandbox
 from tests.support.sandbox import Sandbox, multiset
 from tests.support.topics import Topic, delete_topic, records
 
@@ -136,6 +137,8 @@ class Kind:
             sandbox = Sandbox(root, spark, more=TestDatabase(server).project_lines)
         elif self.server == "s3":
             sandbox = BucketSandbox(root, spark, server)
+        elif self.server == "gcs":
+            sandbox = GoogleSandbox(root, spark, server)
         else:
             sandbox = Sandbox(root, spark)
         sandbox.pipeline(NAME, SPEC.replace("SINK", keys), **files)
@@ -180,6 +183,14 @@ KINDS = {
         "kafka", "format: kafka, publish: audited", _topic_rows, frozenset(_COPIED | _SHOWN), "broker"
     ),
 }
+
+IN_GOOGLES_BUCKET = {
+    "delta": Kind("delta", _DELTA, _delta_rows, _AUDITED, "gcs"),
+    "parquet": Kind(
+        "files", f"format: parquet, path: {TABLE}, publish: direct", _parquet_rows, _DIRECT, "gcs"
+    ),
+}
+"""No part of the matrix: tests/object_storage/test_google.py strikes at a few steps of each."""
 
 
 def land(sandbox: Sandbox, wave: int) -> None:

@@ -165,7 +165,8 @@ def _progress(run: Run, number: int, part: int, counts: Counts) -> dict[str, Any
     took = 1_900 + 400 * part
     operator = {
         "operator": "join", "rows": round(40_000 + 9_000 * math.sin(number / 2)), "counted": True,
-        "updated": 1, "removed": 0, "late_groups": 0, "memory_bytes": 38_000_000 + number * 400_000, "metrics": {},
+        "updated": 1, "removed": 0, "late_groups": 0, "memory_bytes": 38_000_000 + number * 400_000,
+        "metrics": {},
     }  # fmt: skip
     return {
         "batch_id": number * 3 + part,

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def start_session() -> SparkSession:
-    conf = driver_conf(ROOT, object_storage=True)
+    conf = driver_conf(ROOT, ("s3", "gs"))
     # This one lives long enough for the optimising compiler, which tests/conftest.py takes from all others.
     conf["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=4"
     session = application_session(

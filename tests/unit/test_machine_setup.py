@@ -165,7 +165,7 @@ def test_java_that_does_not_compile_makes_no_jar(tmp_path: Path, monkeypatch: py
     (tmp_path / "jvm" / "Broken.java").write_text("package drawdown; class Broken extends NobodyWroteThis {}")
     monkeypatch.setattr(own_jar, "SOURCES", tmp_path / "jvm")
     (tmp_path / ".drawdown").mkdir()
-    for folder in ("jars", "object-storage-jars"):
+    for folder in ("jars", "object-storage-jars", "google-storage-jars"):
         (tmp_path / ".drawdown" / folder).symlink_to(Path.cwd() / ".drawdown" / folder)
     with pytest.raises(MachineError, match="NobodyWroteThis") as caught:
         own_jar.make_own_jar(tmp_path)

@@ -7,6 +7,7 @@ import pytest
 from drawdown.storage.object_errors import of_object_storage
 
 SDK = "software.amazon.awssdk.services.s3.model.S3Exception"
+GOOGLE = "com.google.cloud.hadoop.repackaged.ossgcs.com.google.cloud.storage.StorageException"
 OURS = "org.apache.hadoop.fs.s3a"
 TEXTS = [
     (
@@ -70,6 +71,28 @@ TEXTS = [
         " HTTP error: error sending request",
         "storage.unreachable",
         "error sending request",
+    ),
+    (
+        f"{GOOGLE}: 401 Unauthorized\nPOST https://storage.googleapis.com/batch/storage/v1",
+        "storage.denied",
+        "401 Unauthorized",
+    ),
+    (
+        f"{GOOGLE}: Error getting access token for service account: 400 Bad Request\nPOST https://t/token",
+        "storage.denied",
+        "Error getting access token for service account: 400 Bad Request",
+    ),
+    (
+        f"{GOOGLE}: The specified bucket does not exist.\nCaused by: 404 Not Found",
+        "storage.no-bucket",
+        "does not exist",
+    ),
+    (f"{GOOGLE}: Connection refused\nCaused by: java.net", "storage.unreachable", "Connection refused"),
+    (
+        "Generic GCS error: GCP credential error: Unable to open service account file from /k.json: No such"
+        " file or directory (os error 2)",
+        "storage.denied",
+        "Unable to open service account file from /k.json",
     ),
 ]
 

@@ -101,6 +101,13 @@ def test_an_unknown_scheme_says_what_to_install() -> None:
     assert caught.value.id == "storage.backend"
 
 
+def test_hdfs_without_hadoops_libraries_says_so() -> None:
+    with pytest.raises(MachineError) as caught:
+        Storage("hdfs://localhost:1/lake")
+    assert caught.value.id == "storage.backend"
+    assert "\n" not in caught.value.what
+
+
 def test_what_drawdown_writes_is_private_and_what_is_there_keeps_its_mode(tmp_path: Path) -> None:
     (tmp_path / "landing").mkdir(mode=0o755)
     (tmp_path / "landing" / "user.csv").write_text("x")

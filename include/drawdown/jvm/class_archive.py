@@ -13,9 +13,10 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
 
-from drawdown.jvm.jars import CONNECTORS, OBJECT_STORAGE, jar_paths
+from drawdown.jvm.jars import CONNECTORS, bucket_jars, jar_paths
 from drawdown.jvm.java import require_java
 from drawdown.jvm.own_jar import LOCAL_FILES, own_jar
 from drawdown.jvm.spark_home import spark_home
@@ -39,19 +40,22 @@ LATE = " ".join(
 """The optimising compiler waits until code is 30 times as hot as by Java's defaults (decision 20)."""
 
 
-def driver_class_path(project_root: Path, object_storage: bool = False) -> str:
+def driver_class_path(project_root: Path, buckets: Collection[str] = ()) -> str:
     """Return all jars for ``spark.driver.extraClassPath``. Raises MachineError ``jars.missing``.
 
-    Those for object storage come last: an archive fits a class path that begins with its own.
+    Those for buckets come last: an archive fits a class path that begins with its own.
+
+    Args:
+        buckets: the schemes of the buckets that are reached, ``s3`` and ``gs``.
     """
-    buckets = jar_paths(project_root / ".drawdown", OBJECT_STORAGE) if object_storage else []
-    return os.pathsep.join(map(str, [*_connectors(project_root), *buckets]))
+    last = bucket_jars(project_root / ".drawdown", buckets)
+    return os.pathsep.join(map(str, [*_connectors(project_root), *last]))
 
 
-def driver_conf(project_root: Path, object_storage: bool = False) -> dict[str, str]:
+def driver_conf(project_root: Path, buckets: Collection[str] = ()) -> dict[str, str]:
     """Return the Spark settings of a driver: its class path and Java options."""
     return {
-        "spark.driver.extraClassPath": driver_class_path(project_root, object_storage),
+        "spark.driver.extraClassPath": driver_class_path(project_root, buckets),
         "spark.driver.extraJavaOptions": java_options(project_root),
     }
 

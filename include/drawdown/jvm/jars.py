@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import shutil
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from drawdown.values.text import counted
 LOCK_FILE = Path(__file__).with_name("jars.lock")
 CONNECTORS = "jars"
 OBJECT_STORAGE = "object-storage-jars"
+GOOGLE_STORAGE = "google-storage-jars"
 BROKER = "broker-jars"
 
 
@@ -59,6 +60,17 @@ def jar_paths(state_dir: Path, folder: str) -> list[Path]:
             do=how_to_set_up(),
         )
     return paths
+
+
+def bucket_jars(state_dir: Path, schemes: Collection[str]) -> list[Path]:
+    """Return the jars for buckets of these schemes, ``s3`` and ``gs``; raises as `jar_paths`."""
+    folders = {"s3": OBJECT_STORAGE, "gs": GOOGLE_STORAGE}
+    return [
+        path
+        for scheme, folder in folders.items()
+        if scheme in schemes
+        for path in jar_paths(state_dir, folder)
+    ]
 
 
 def check_jars(state_dir: Path, jars: Sequence[Jar]) -> list[Jar]:

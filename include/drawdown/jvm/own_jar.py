@@ -17,7 +17,7 @@ from typing import Any
 
 from drawdown.errors import MachineError
 from drawdown.jvm.installation import how_to_set_up
-from drawdown.jvm.jars import CONNECTORS, OBJECT_STORAGE, jar_paths
+from drawdown.jvm.jars import CONNECTORS, GOOGLE_STORAGE, OBJECT_STORAGE, jar_paths
 from drawdown.jvm.java import require_java
 from drawdown.jvm.spark_home import spark_home
 
@@ -83,7 +83,7 @@ def _compile(project_root: Path, into: Path) -> None:
     try:
         compiler = gateway.jvm.org.codehaus.janino.CompilerFactory().newCompiler()
         compiler.setDestinationDirectory(gateway.jvm.java.io.File(str(into)), False)
-        folders = (CONNECTORS, OBJECT_STORAGE)
+        folders = (CONNECTORS, OBJECT_STORAGE, GOOGLE_STORAGE)
         others = [path for folder in folders for path in jar_paths(project_root / ".drawdown", folder)]
         compiler.setClassPath(_files(gateway, [*sorted(jars.glob("*.jar")), *others]))
         compiler.compile(_files(gateway, _sources()))

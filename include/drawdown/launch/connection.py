@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 
 from drawdown.errors import SpecError
 from drawdown.jvm.home import machine_root
-from drawdown.jvm.jars import CONNECTORS, OBJECT_STORAGE, jar_paths
+from drawdown.jvm.jars import CONNECTORS, bucket_jars, jar_paths
 from drawdown.jvm.own_jar import own_jar
 from drawdown.launch.code_archives import library, modules
 from drawdown.launch.settings import Settings, conf_of
@@ -65,9 +65,9 @@ def sent_along(project: Project) -> dict[str, str]:
     """
     root = machine_root(project.root)
     jars = jar_paths(root / ".drawdown", CONNECTORS)
-    if project.uses_object_storage:
+    if project.bucket_schemes:
         # Executors write state and files themselves, with the classes that put each file once.
-        jars += [*jar_paths(root / ".drawdown", OBJECT_STORAGE), own_jar(root)]
+        jars += [*bucket_jars(root / ".drawdown", project.bucket_schemes), own_jar(root)]
     archives = [each for each in (library(project), modules(project)) if each is not None]
     return {
         "spark.jars": ",".join(map(str, jars)),

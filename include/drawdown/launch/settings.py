@@ -51,7 +51,7 @@ def conf_of(project: Project, cluster: Cluster, of_its_kind: Mapping[str, str]) 
     """
     ours = (
         of_every_driver(cluster)
-        | driver_conf(machine_root(project.root), project.uses_object_storage)
+        | driver_conf(machine_root(project.root), project.bucket_schemes)
         | _modules_of(project)
         | dict(of_its_kind)
     )

@@ -6,13 +6,15 @@ of the machine. Executors get them with the tasks.
 
 from __future__ import annotations
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from drawdown.errors import MachineError
 from drawdown.jvm.own_jar import LOCAL_FILES
 from drawdown.spec import Project
-from drawdown.spec.connections.object_storage import is_object_storage
+from drawdown.spec.connections.object_storage import for_spark, is_object_storage
 
-LOG_STORE = {"spark.delta.logStore.s3a.impl": "drawdown.ObjectLogStore"}
+LOG_STORE = {f"spark.delta.logStore.{scheme}.impl": "drawdown.ObjectLogStore" for scheme in ("s3a", "gs")}
 """Of every application; the class, of Drawdown's own jar (jvm/java), is loaded for a table in a bucket."""
 
 _CHECKPOINTS = {"spark.sql.streaming.checkpointFileManagerClass": "drawdown.ObjectCheckpoints"}
@@ -41,20 +43,37 @@ _S3A = {
     "fs.s3a.retry.limit": "5",
     # By default twenty times, and each pause is twice the one before: days for a bucket that throttles.
     "fs.s3a.retry.throttle.limit": "6",
-    "fs.s3a.connection.establish.timeout": "5s",
+    # The library takes no less, and warns of it.
+    "fs.s3a.connection.establish.timeout": "15s",
     "fs.s3a.connection.timeout": "30s",
 }
+
+
+_GOOGLE = {
+    "fs.gs.impl": "drawdown.GoogleFiles",
+    # For a bucket without a key: wherever Google's own programs look. Hadoop's default is the machine.
+    "fs.gs.auth.type": "APPLICATION_DEFAULT",
+    # By default each new object costs a question for each folder above it: whether an object has its name.
+    "fs.gs.create.items.conflict.check.enable": "false",
+}
+"""For applications whose processes all have the jar of Drawdown's own classes. A cluster of Google's brings a
+client of its own, with the machine's account."""
 
 
 def reach_buckets(session: SparkSession, project: Project) -> None:
     """Tell the application how to reach the project's buckets; call it before anything is read.
 
     A session may serve one project after another: for one on a disk, checkpoints are Spark's own again.
+
+    Raises:
+        MachineError: ``storage.no-client``: the storage root is of a kind that Spark cannot reach here.
     """
     hadoop = session.sparkContext._jsc.hadoopConfiguration()
     conf = {**_PLAIN}
-    if project.uses_object_storage:
+    if "s3" in project.bucket_schemes:
         conf |= _S3A | (_OWN_CLASSES if has_own_classes(session) else {})
+    if "gs" in project.bucket_schemes and has_own_classes(session):
+        conf |= _GOOGLE
     for each in project.storages.values():
         conf |= each.hadoop_options
     if is_object_storage(project.storage_root):
@@ -63,6 +82,25 @@ def reach_buckets(session: SparkSession, project: Project) -> None:
         hadoop.unset(name)
     for name, value in conf.items():
         hadoop.set(name, value)
+    _require_client(session, project.storage_root)
+
+
+def _require_client(session: SparkSession, address: str) -> None:
+    scheme, found, _ = for_spark(address).partition("://")
+    if not found:
+        return
+    hadoop = session.sparkContext._jsc.hadoopConfiguration()
+    try:
+        session._jvm.org.apache.hadoop.fs.FileSystem.getFileSystemClass(scheme, hadoop)  # type: ignore[union-attr]
+    except Py4JJavaError as missing:
+        said = str(missing.java_exception.getMessage()).splitlines()[0]
+        raise MachineError(
+            "storage.no-client",
+            f"Spark has no client for {scheme}://: {said}",
+            where=address,
+            do="use s3:// or gs://, or a cluster whose Spark has Hadoop's client for it (untried:"
+            " docs/object-storage.md)",
+        ) from None
 
 
 def counts_requests(session: SparkSession) -> bool:

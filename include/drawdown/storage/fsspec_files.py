@@ -29,10 +29,11 @@ class FsspecFiles:
     def __init__(self, root: str) -> None:
         try:
             self._fs, base = fsspec.core.url_to_fs(root, use_listings_cache=False)
-        except (ImportError, ValueError) as error:
+        # OSError: hdfs, where pyarrow finds no library of Hadoop's.
+        except (ImportError, ValueError, OSError) as error:
             raise MachineError(
                 "storage.backend",
-                f"no way to reach this kind of storage: {error}",
+                f"no way to reach this kind of storage: {str(error).splitlines()[0]}",
                 where=root,
                 do="install the fsspec library for the scheme (adlfs, pyarrow), or give s3://, gs:// or a"
                 " local folder",
@@ -56,6 +57,9 @@ class FsspecFiles:
 
     def read(self, path: str) -> bytes:
         return bytes(self._fs.cat_file(self._inner(path)))
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        return bytes(self._fs.cat_file(self._inner(path), start=start, end=start + length))
 
     def open(self, path: str) -> BinaryIO:
         return cast("BinaryIO", self._fs.open(self._inner(path), "rb"))

@@ -1,8 +1,8 @@
 """What libraries say when a bucket does not answer or says no, as one of our errors.
 
-Three libraries reach a bucket: obstore, delta-rs (both with Rust's object_store) and Hadoop's S3A with
-Amazon's SDK. Their sentences hold class names, request ids and whole answers in XML; of these a user sees
-the storage's own code and sentence.
+Obstore, delta-rs (both with Rust's object_store) and Hadoop's clients reach a bucket: S3A with Amazon's
+SDK, and the one with Google's library. Their sentences hold class names, request ids and whole answers in
+XML; of these a user sees the storage's own code and sentence.
 """
 
 from __future__ import annotations
@@ -16,19 +16,21 @@ OF_A_BUCKET = ("storage.no-bucket", "storage.denied", "storage.unreachable")
 
 _LIBRARIES = re.compile(
     r"Generic (?:S3|GCS) error|Error performing [A-Z]+ https?://|org\.apache\.hadoop\.fs\.s3a\.[\w.]*(?:Exception|Credential)"
-    r"|software\.amazon\.awssdk|\(Service: S3,"
+    r"|software\.amazon\.awssdk|\(Service: S3,|com\.google\.cloud\.storage\.StorageException"
 )
-_MISSING = re.compile(r"NoSuchKey|[Ss]tatus [Cc]ode: 404")
-_NO_BUCKET = re.compile(r"NoSuchBucket|UnknownStoreException")
+_MISSING = re.compile(r"NoSuchKey|[Ss]tatus [Cc]ode: 404|StorageException: 404")
+_NO_BUCKET = re.compile(r"NoSuchBucket|UnknownStoreException|The specified bucket does not exist")
 _DENIED = re.compile(
     r"[Ss]tatus [Cc]ode: 40[13]|AccessDenied|ExpiredToken|InvalidAccessKeyId|SignatureDoesNotMatch"
     r"|InvalidToken|token has expired|NoAuthWithAWS|CredentialInitialization|Unable to load credentials"
+    r"|StorageException: 40[13]|Error getting access token|GCP credential error"
     # versitygw's word for an unknown access key.
     r"|XAdminUserNotFound"
     # The answer to a HEAD has no body: so is a key that has expired refused there.
     r"|400 Bad Request: No Body|Bad Request \(Service: S3, Status Code: 400"
 )
 _XML = re.compile(r"<Code>([^<]*)</Code>(?:.*?<Message>([^<]*)</Message>)?", re.DOTALL)
+_OF_GOOGLE = re.compile(r"cloud\.storage\.StorageException: ([^\n]*)")
 _OF_SDK = re.compile(r"(?:software\.amazon\.awssdk[\w.]*Exception:\s*)+([^\n]*)")
 _NOISE = re.compile(r" ?\((?:Service: S3|SDK Attempt Count)[^()]*(?:\([^()]*\)[^()]*)*\)(?::\w*)?")
 _CLASSES = re.compile(r"(?:Caused by: )?(?:[a-z]\w*\.)+[A-Z]\w*Exception: ")
@@ -94,6 +96,8 @@ def _sentence(text: str) -> str:
     """Return what the storage itself said, or why it did not, on one line."""
     if answer := _XML.search(text):
         said = ": ".join(filter(None, answer.groups()))
+    elif of_google := _OF_GOOGLE.search(text):
+        said = of_google[1]
     elif found := _OF_SDK.findall(text):
         # Behind the first sentence come its causes, which say the same.
         said = re.split(r"[: ]*\b(?:[a-z]\w*\.)+[A-Z]\w*Exception\b", _NOISE.sub("", found[0]))[0]

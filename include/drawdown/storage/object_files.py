@@ -141,6 +141,17 @@ class ObjectFiles:
             _asked(lambda: obstore.get(self._store, self._key(path)).bytes(), self._where(path), "get")
         )
 
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        import obstore
+
+        return bytes(
+            _asked(
+                lambda: obstore.get_range(self._store, self._key(path), start=start, length=length),
+                self._where(path),
+                "get",
+            )
+        )
+
     def open(self, path: str) -> BinaryIO:
         import obstore
 
@@ -190,9 +201,8 @@ class ObjectFiles:
             count("delete", (len(keys) - 1) // _PAGE)
 
     def _found(self, meta: Any) -> Found:
-        at = meta["last_modified"]
-        # Whole numbers: in binary, 0.123 s is a little less than 123 ms.
-        milliseconds = int(at.timestamp()) * 1000 + at.microsecond // 1000
+        # Whole seconds: some servers list milliseconds, and leave them out when asked for one object.
+        milliseconds = int(meta["last_modified"].timestamp()) * 1000
         return Found(self._relative(meta["path"]), int(meta["size"]), milliseconds)
 
     def _relative(self, key: str) -> str:

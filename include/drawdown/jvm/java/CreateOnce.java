@@ -15,7 +15,7 @@ import org.apache.hadoop.fs.Path;
 /**
  * An object that becomes visible when it is closed, and only if its key does not exist then.
  *
- * The server decides (If-None-Match), so of several writers one succeeds; the others get a
+ * The server decides (If-None-Match; Google: a generation of 0), so of several writers one succeeds; the others get a
  * FileAlreadyExistsException. A put whose answer was lost is sent again and meets its own object: the
  * writer's mark on it tells that from another writer's.
  */
@@ -35,7 +35,7 @@ public class CreateOnce extends OutputStream {
         this.files = files;
         this.path = path;
         this.replaces = replaces;
-        FSDataOutputStreamBuilder builder = files.createFile(path).overwrite(replaces);
+        FSDataOutputStreamBuilder builder = files.createFile(path).recursive().overwrite(replaces);
         if (!replaces) {
             builder.opt(IF_ABSENT, "true");
         }
@@ -79,15 +79,25 @@ public class CreateOnce extends OutputStream {
             return;
         }
         ended = true;
-        ((Abortable) stream.getWrappedStream()).abort();
+        // Google's client has nothing to abort: an upload that is not ended never shows.
+        if (stream.getWrappedStream() instanceof Abortable) {
+            ((Abortable) stream.getWrappedStream()).abort();
+        }
     }
 
     private boolean isConflict(IOException failed) {
+        if (files.getScheme().equals("gs")) {
+            return GoogleFiles.isConflict(failed);
+        }
         String name = failed.getClass().getSimpleName();
         return name.equals("RemoteFileChangedException") || failed instanceof FileAlreadyExistsException;
     }
 
     private boolean isOurs() throws IOException {
+        if (files.getScheme().equals("gs")) {
+            // Google's uploads have ids: one that is sent again is known to the server as the same.
+            return false;
+        }
         byte[] found = files.getXAttr(path, "header." + MARK);
         return found != null && mark.equals(new String(found, StandardCharsets.UTF_8));
     }

@@ -101,7 +101,7 @@ def settings_of(project: Project, profile: StandaloneCluster, key: str, cluster:
         "spark.driver.host": cluster.host,
         "spark.driver.bindAddress": cluster.host,
         "spark.executor.memory": cluster.memory,
-        "spark.executor.extraClassPath": driver_class_path(root, project.uses_object_storage),
+        "spark.executor.extraClassPath": driver_class_path(root, project.bucket_schemes),
         # Files that a killed executor has unpacked are removed with the cluster.
         "spark.executor.extraJavaOptions": f"{java_options(root)} -Djava.io.tmpdir={folder.scratch}",
         # PySpark passes timestamps to Python code in the time zone of its process.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -13,12 +14,19 @@ from drawdown.spec.connections.broker import Address, Secret
 from drawdown.values.model import OptionalLine, SpecModel, problem
 
 _ADDRESS = re.compile(r"(s3|s3a|gs)://[a-z0-9][a-z0-9._\-]{1,220}(/[^\x00-\x1f\x7f]*)?")
+_NO_GOOGLE_KEY = {"disable_oauth": True, "client_email": "", "private_key": "", "private_key_id": ""}
+"""For a server that is not Google's, and is reached without a key."""
 _OF_S3 = ("endpoint", "region", "access_key", "secret_key", "session_token")
 
 
 def is_object_storage(address: str) -> bool:
     """Whether the address is a bucket of S3 or Google Cloud Storage, which Drawdown reaches by itself."""
     return address.startswith(("s3://", "s3a://", "gs://"))
+
+
+def scheme_of(address: str) -> str:
+    """Return ``s3`` or ``gs`` for the address of a bucket."""
+    return "gs" if address.startswith("gs:") else "s3"
 
 
 def for_spark(address: str) -> str:
@@ -71,6 +79,8 @@ class ObjectStorage(SpecModel):
             getattr(self, key) for key in _OF_S3 if key != "region" and key != "endpoint"
         ):
             raise problem("no-effect", "these keys are for S3", "access_key", do="give `google_key_file:`")
+        if not self.is_s3 and self.connection:
+            raise problem("no-effect", "Google's key is a file", "connection", do="give `google_key_file:`")
         if self.is_s3 and self.google_key_file:
             raise problem("no-effect", "S3 does not use it", "google_key_file", do="remove the key")
         return self
@@ -110,16 +120,23 @@ class ObjectStorage(SpecModel):
         if self.google_key_file:
             options["google_service_account"] = self.google_key_file
         if self.endpoint:
-            options |= {"google_base_url": self.endpoint, "google_skip_signature": "true"}
+            options["google_base_url"] = self.endpoint
+            if not self.google_key_file:
+                # `google_skip_signature` leaves out the key of reads alone.
+                options["google_service_account_key"] = json.dumps(_NO_GOOGLE_KEY)
             if self.endpoint.startswith("http:"):
                 options["allow_http"] = "true"
         return options
 
     @property
     def hadoop_options(self) -> dict[str, str]:
-        """Return the settings of Hadoop's S3A for this bucket alone; with the key in plain text."""
-        if not self.is_s3 or not is_object_storage(self.address):
+        """Return the settings of Hadoop's clients for this bucket alone; with the key in plain text."""
+        if not is_object_storage(self.address):
             return {}
+        if not self.is_s3:
+            return {
+                f"fs.gs.bucket.{self.bucket}.{name}": value for name, value in self._google_hadoop.items()
+            }
         providers = "org.apache.hadoop.fs.s3a"
         options = {"endpoint.region": self.region, "path.style.access": str(self.path_style).lower()}
         if self.endpoint:
@@ -134,6 +151,20 @@ class ObjectStorage(SpecModel):
             if temporary:
                 options["session.token"] = self._key["session_token"]
         return {f"fs.s3a.bucket.{self.bucket}.{name}": value for name, value in options.items()}
+
+    @property
+    def _google_hadoop(self) -> dict[str, str]:
+        """Return settings behind ``fs.gs.``; those of the endpoint are read by GoogleFiles.java."""
+        options = {}
+        if self.google_key_file:
+            options["auth.type"] = "SERVICE_ACCOUNT_JSON_KEYFILE"
+            options["auth.service.account.json.keyfile"] = self.google_key_file
+        if self.endpoint:
+            options["endpoint"] = self.endpoint
+            if not self.google_key_file:
+                # A type that asks for no key until it is used.
+                options |= {"endpoint.without.key": "true", "auth.type": "COMPUTE_ENGINE"}
+        return options
 
     @property
     def _key(self) -> dict[str, str]:
