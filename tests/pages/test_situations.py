@@ -1,4 +1,4 @@
-"""Why is this red, and what must I do: twelve situations and one more, each answered two clicks from Airflow's home.
+"""Why is this red, and what must I do: each situation is answered two clicks from Airflow's home.
 
 The first click is *Fleet* in the navigation, the second a link in the row of the pipeline.
 """

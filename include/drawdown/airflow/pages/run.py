@@ -118,7 +118,9 @@ def _timeline(view: RunView) -> list[PlottedSpan]:
             f"batch {batch.batch_id}: {batch.counts.read:,} rows in {batch.seconds:.1f} s"
             f" from {in_utc(batch.started_at)} UTC, {batch.status}"
         )
-        spans.append(PlottedSpan(f"batch {batch.batch_id}", title, max(start, 0.0), batch.seconds, batch.status))
+        spans.append(
+            PlottedSpan(f"batch {batch.batch_id}", title, max(start, 0.0), batch.seconds, batch.status)
+        )
     return spans
 
 

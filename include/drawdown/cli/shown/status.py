@@ -22,7 +22,7 @@ _STYLES = {
 }
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60))
 _COLUMNS = (
-    Heading("state"),
+    Heading("state", "text"),
     Heading("pipeline", "text"),
     Heading("published", "number"),
     Heading("rows", "number"),
