@@ -28,6 +28,8 @@ PAGES = (
     "/fleet",
     "/dags/orders",
     f"/runs/orders/{RUN}",
+    "/decisions",
+    "/quarantine/orders/orders",
     "/dags/unknown",
     "/data-docs/orders/orders/gone.html",
 )

@@ -166,6 +166,15 @@ class DeltaTableFiles:
         # A shallow clone names files of another table.
         return {p if "://" in p or p.startswith("/") else f"{self.uri}/{p}" for p in map(unquote, paths)}
 
+    def newest_files(self) -> list[tuple[str, int | None]]:
+        """Return the files as in `referenced`, newest first, with their rows (None: not in the log)."""
+        import pyarrow as pa
+
+        found = pa.table(self._table.get_add_actions(flatten=True)).to_pylist()
+        found.sort(key=lambda each: each["modification_time"], reverse=True)
+        paths = [(unquote(each["path"]), each.get("num_records")) for each in found]
+        return [(p if "://" in p or p.startswith("/") else f"{self.uri}/{p}", rows) for p, rows in paths]
+
     def as_of(self, version: int) -> DeltaTableFiles | None:
         """Return the table as it was in a version; None when the log no longer reaches back to it."""
         from deltalake import DeltaTable

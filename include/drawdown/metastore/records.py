@@ -213,6 +213,15 @@ class StartedCluster:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenLease:
+    """A lease that was not released: one not in force is that of a run that died without a word."""
+
+    in_force: bool
+    holder: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedFigures:
     """What was last recorded of a pipeline: see drawdown.observe.figures for the content, JSON text."""
 

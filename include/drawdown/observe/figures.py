@@ -7,7 +7,7 @@ pipeline is needed, a `Glance` reads the `Essentials` and leaves the rest as tex
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -15,9 +15,10 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from drawdown.fleet.standing import Basis, Finding, Holder, worst
+from drawdown.fleet.standing import Basis, Finding, Holder, State, held_by, stale, worst
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import RecordedFigures
+from drawdown.metastore.records import RecordedFigures, SeenLease
+from drawdown.observe.signs import signs
 
 
 class _Recorded(BaseModel):
@@ -74,10 +75,19 @@ class LastRun(_Recorded):
     read: int | None
     published: int | None
     set_aside: int | None = None
+    late: int | None = None
     origin: dict[str, Any]
     phases: dict[str, float]
     state_rows: int | None = None
     state_bytes: int | None = None
+
+
+class Bounds(_Recorded):
+    """What `alerts:` of the spec allows; durations in seconds. Read by drawdown.observe.signs."""
+
+    lagging_after: float | None = None
+    retention_left: float = 6 * 3_600
+    quarantined_rows: int = 1
 
 
 class WaitingRebuild(_Recorded):
@@ -92,6 +102,7 @@ class Essentials(_Recorded):
 
     ``dag_id``: of the DAG that drains it. ``lasting``: findings by what they rest on, see `worst`.
     ``since``: when rows became visible last, or the start of the first run. ``promise``: `freshness:`.
+    ``bounds``: `alerts:`. ``backlog``: by the last look, at ``backlog_at``.
     """
 
     pipeline: str
@@ -102,26 +113,27 @@ class Essentials(_Recorded):
     lasting: dict[Basis, Finding]
     since: datetime | None = None
     promise: float | None = None
+    bounds: Bounds = Bounds()
+    last: LastRun | None = None
+    rebuild: WaitingRebuild | None = None
+    backlog: tuple[SourceBacklog, ...] = ()
+    backlog_at: datetime | None = None
 
 
 class Figures(Essentials):
     """What is recorded of one pipeline; times are UTC, durations seconds.
 
-    ``watermark``: the last known; ``newest_event``: the greatest event time that was read. ``backlog``: by
-    the last look, at ``backlog_at``. ``totals``: rows of all runs since figures are recorded, which ended
-    until ``totals_until``. ``cost``: by currency, decimal text, of runs since ``cost_since``.
-    ``rows_per_second``: read, while queries ran, over the last runs.
+    ``watermark``: the last known; ``newest_event``: the greatest event time that was read. ``totals``:
+    rows of all runs since figures are recorded, which ended until ``totals_until``. ``cost``: by currency,
+    decimal text, of runs since ``cost_since``. ``rows_per_second``: read, while queries ran, over the
+    last runs.
     """
 
     published_at: datetime | None = None
-    last: LastRun | None = None
     bars: tuple[RunBar, ...] = ()
     held: Held | None = None
-    rebuild: WaitingRebuild | None = None
     watermark: datetime | None = None
     newest_event: datetime | None = None
-    backlog: tuple[SourceBacklog, ...] = ()
-    backlog_at: datetime | None = None
     totals: dict[str, int] = {}
     totals_until: datetime | None = None
     cost: dict[str, str] = {}
@@ -136,11 +148,17 @@ class Glance:
     figures: Essentials
     recorded_at: datetime
     now: datetime
-    holder: Holder
+    lease: SeenLease | None
 
     @property
     def pipeline(self) -> str:
         return self.figures.pipeline
+
+    @property
+    def holder(self) -> Holder:
+        if self.lease is None:
+            return "none"
+        return "active" if self.lease.in_force else "dead"
 
     @property
     def age(self) -> timedelta | None:
@@ -156,7 +174,24 @@ class Glance:
     @cached_property
     def finding(self) -> Finding:
         """The worst that can be said now."""
-        return worst(self.pipeline, self.figures.lasting, self.holder, is_late=self.is_late)
+        who = "" if self.lease is None else held_by(self.lease.holder, self.lease.since)
+        return worst(self.pipeline, self.figures.lasting, self.signs, self.holder, who)
+
+    @cached_property
+    def signs(self) -> dict[State, Finding]:
+        """What the figures and the clock say, by state."""
+        found = signs(self)
+        if self.is_late:
+            found["stale"] = stale(self.pipeline)
+        return found
+
+    def headroom(self, waiting: SourceBacklog) -> float | None:
+        """Return the seconds for which the broker still keeps what waits; None where nothing limits it."""
+        seen_at = self.figures.backlog_at
+        if waiting.headroom is None or not waiting.amount:
+            return None
+        passed = 0.0 if seen_at is None else max((self.now - seen_at).total_seconds(), 0.0)
+        return max(waiting.headroom - passed, 0.0)
 
 
 @dataclass(frozen=True)
@@ -170,7 +205,7 @@ def look(metastore: Metastore, pipelines: list[str] | None = None) -> list[Seen]
     """Return the figures of these pipelines, or of all that are recorded, by name: two reads in all."""
     now, leases = metastore.figures.leases()
     return [
-        Seen(figures, recorded.recorded_at, now, _holder(leases, figures.pipeline))
+        Seen(figures, recorded.recorded_at, now, leases.get(figures.pipeline))
         for recorded, figures in _read(metastore, Figures, pipelines)
     ]
 
@@ -179,13 +214,7 @@ def glance(metastore: Metastore) -> Iterator[Glance]:
     """Yield the essentials of all pipelines, by name: as `look`, in a tenth of the time."""
     now, leases = metastore.figures.leases()
     for recorded, figures in _read(metastore, Essentials):
-        yield Glance(figures, recorded.recorded_at, now, _holder(leases, figures.pipeline))
-
-
-def _holder(leases: Mapping[str, bool], pipeline: str) -> Holder:
-    if pipeline not in leases:
-        return "none"
-    return "active" if leases[pipeline] else "dead"
+        yield Glance(figures, recorded.recorded_at, now, leases.get(figures.pipeline))
 
 
 _Kind = TypeVar("_Kind", bound=Essentials)

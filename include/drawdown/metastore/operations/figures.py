@@ -11,7 +11,7 @@ from sqlalchemy import Engine, Text, delete, func, insert, select, type_coerce
 from drawdown.metastore import counts
 from drawdown.metastore.clock import read_clock
 from drawdown.metastore.operations.leases import in_force
-from drawdown.metastore.records import RecordedFigures, SeenBacklog
+from drawdown.metastore.records import RecordedFigures, SeenBacklog, SeenLease
 from drawdown.metastore.tables import backlogs, figures, leases, runs
 
 BACKLOGS_KEPT = 200
@@ -41,15 +41,14 @@ class FiguresTable:
         with self._engine.begin() as conn:
             return [RecordedFigures(**row._mapping) for row in conn.execute(query)]
 
-    def leases(self) -> tuple[datetime, dict[str, bool]]:
-        """Return the time now, and by lease that was not released whether it is in force.
-
-        A lease that is neither released nor in force is that of a run that died without a word.
-        """
+    def leases(self) -> tuple[datetime, dict[str, SeenLease]]:
+        """Return the time now, and the leases that were not released, by name."""
         with self._engine.begin() as conn:
             now = read_clock(conn)
             found = conn.execute(select(leases).where(leases.c.released.is_(False)))
-            return now, {row.pipeline: in_force(row, now) for row in found}
+            return now, {
+                row.pipeline: SeenLease(in_force(row, now), row.holder, row.acquired_at) for row in found
+            }
 
     def note_backlog(self, pipeline: str, by_source: Mapping[str, Mapping[str, Any]]) -> None:
         """Record what waits now; the oldest looks are forgotten."""
