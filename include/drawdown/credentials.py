@@ -40,6 +40,7 @@ def connections_of(project: Project, pipelines: Iterable[Pipeline]) -> dict[str,
     """
     pipelines = list(pipelines)
     used = {f"brokers.{s.broker}" for p in pipelines for s in p.sources.values() if s.format == "kafka"}
+    used |= {f"brokers.{s.arrivals.broker}" for p in pipelines for s in p.sources.values() if s.arrivals}
     used |= {f"brokers.{p.sink.broker}" for p in pipelines if p.sink.format == "kafka"}
     used |= {f"databases.{p.sink.database}" for p in pipelines if p.sink.format == "postgres"}
     used |= {f"storages.{name}" for name in project.storages}
