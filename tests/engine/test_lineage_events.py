@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -255,7 +256,8 @@ def test_a_server_that_hangs_costs_the_end_of_a_run_a_second_and_the_next_run_se
     assert run.state == "succeeded"
     assert took - took_itself < 3, "planning and the one second beside the run itself"
     (line,) = [each.message for each in caplog.records if each.name.startswith("drawdown.observe")]
-    assert line.startswith(f"lineage: {server.url} does not answer; 2 events wait")
+    # On a busy machine the first request has timed out before the run ends.
+    assert re.match(f"lineage: {server.url} (does not answer; 2 events|did not take an event)", line)
     assert shop.delta("tables/paid")[-1][0] == 2
 
     server.hangs = False
