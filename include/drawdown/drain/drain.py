@@ -47,6 +47,7 @@ from drawdown.plan.fingerprint import looked_at, spec_fingerprint
 from drawdown.plan.preflight import preflight
 from drawdown.plan.spec_changes import changes
 from drawdown.plan_verdicts import PlanVerdict
+from drawdown.publishing.commit_groups import tell_commit_groups
 from drawdown.publishing.staging import Staging
 from drawdown.query.carriers import write_carriers
 from drawdown.query.query import Query
@@ -229,6 +230,7 @@ class Drain:
                 self.heartbeat.lease, plan.generation.number, plan.generation.path, fingerprint
             )
         generation = self.tally.generation = replace(plan.generation, checkpoint=checkpoint)
+        self.context.on_planned(generation, query)
         with durable("past.settle"):
             clean_up_crashed_runs(generation, self.heartbeat.lease, self.sink)
         committed = generation.files.last_commit_batch()
@@ -414,6 +416,10 @@ class Drain:
             rows = opened.slice.publish()
         tally.published += rows
         self.context.on_verdict(verdict, rows)
+        for notice in tell_commit_groups(generation):
+            if notice not in tally.notices:
+                tally.notices.append(notice)
+                self.context.on_notice(f"{notice['id']}: {notice['what']}")
         return verdict
 
     # 11

@@ -10,6 +10,7 @@ from typing import Literal, NamedTuple, get_args
 
 from drawdown.error_registry import error_entries
 from drawdown.errors import RefusedError, SpecError
+from drawdown.fleet.freshness import counts_from
 from drawdown.held.deadlines import Term, terms
 from drawdown.metastore.records import BatchStatus, Run
 from drawdown.spec import Pipeline, load_pipeline
@@ -76,7 +77,7 @@ class Standing:
         unsettled: batches that are neither published nor held.
         held: slices that wait for a decision.
         published_at: when rows became visible last; None: never.
-        since: the same, or the start of the first run; None before it.
+        since: from when on `freshness:` counts, see `counts_from`; None when nothing is due.
         promise: `freshness:`.
         now: by the metastore's clock: when all this was read.
     """
@@ -99,7 +100,7 @@ class Standing:
 
     @property
     def age(self) -> timedelta | None:
-        """For how long nothing has become visible."""
+        """For how long readers have waited for a publish; None when nothing is due."""
         return None if self.since is None else self.now - self.since
 
     @property
@@ -155,7 +156,7 @@ def standing(workspace: Workspace, name: str, recent: int = RECENT) -> Standing:
         else len(metastore.batches(name, checkpoint.generation, _UNSETTLED)),
         held=terms(workspace, name),
         published_at=metastore.published_at(name),
-        since=metastore.last_published(name),
+        since=counts_from(metastore, spec) if isinstance(spec, Pipeline) else metastore.last_published(name),
         promise=spec.freshness.delta if isinstance(spec, Pipeline) and spec.freshness else None,
         now=metastore.now(),
     )

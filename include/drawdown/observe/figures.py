@@ -135,7 +135,7 @@ class Seen:
 
     @property
     def age(self) -> timedelta | None:
-        """For how long nothing has become visible."""
+        """For how long readers have waited for a publish; None when nothing is due."""
         return None if self.figures.since is None else self.now - self.figures.since
 
     @property

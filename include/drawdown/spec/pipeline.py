@@ -110,6 +110,7 @@ class Pipeline(SpecModel):
     first_name: Name | None = None
     schedule: Annotated[str | list[AssetRef] | None, BeforeValidator(checked_schedule)] = None
     freshness: PositiveDuration | None = None
+    partitions: Literal["day", "hour"] | None = None
     group: Name | None = None
     owner: Line = "drawdown"
     tags: list[Tag] = Field(default_factory=list)
@@ -268,6 +269,13 @@ class Pipeline(SpecModel):
                 "with fewer than two watermarks min and max are the same",
                 "watermark_policy",
                 do="remove it",
+            )
+        if self.partitions and not self.watermarked_sources:
+            raise problem(
+                "missing-key",
+                f"without a watermark no {self.partitions} is ever complete",
+                "partitions",
+                do="add `watermark: {column: ..., delay: 1 hour}` to a source, or remove `partitions:`",
             )
         if self.schedule is not None:
             for at, why in self.test_only.items():

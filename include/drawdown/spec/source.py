@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
 from drawdown.kinds import SourceKind, check_options
 from drawdown.sources.registry import SOURCES
@@ -16,6 +16,8 @@ from drawdown.values.schema_text import SchemaText, names_a_file
 
 # Keys that only some kinds have.
 _SOME_HAVE = frozenset[str]().union(*(kind.keys for kind in SOURCES.values()))
+# Kafka takes any text; this much every lag tool, shell and metric label takes.
+GroupName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._\-]{0,248}$")]
 if TYPE_CHECKING:
     SourceFormat = str
 else:
@@ -57,7 +59,8 @@ class Source(SpecModel):
     pipeline's folder with a Python data source. ``table`` is the name that another pipeline's sink gives its
     Delta table; the path is then that sink's. A file younger than ``settle`` may still be written, so a run
     waits. ``order: name``: names rise with time, but for ``names_late``. ``arrivals``: new files are
-    reported. ``identity``: what tells a file from another one.
+    reported. ``identity``: what tells a file from another one. ``commit_group``: the Kafka consumer group
+    that is told what was published.
     """
 
     format: SourceFormat
@@ -76,6 +79,7 @@ class Source(SpecModel):
     identity: Literal["name", "name+time", "content"] = "name"
     policy: Policy = Policy()
     broker: Name = "default"
+    commit_group: GroupName | None = None
     value: Literal["json", "csv", "avro", "string"] = "json"
     reader: FolderFile | None = None
     table: Name | None = None
