@@ -1,7 +1,8 @@
-"""Install what only tests need: PostgreSQL, a browser, Prometheus, providers of Airflow, and an S3 server."""
+"""Install what only tests need: PostgreSQL, a browser, Prometheus, a false clock, Airflow's providers, S3."""
 
 from __future__ import annotations
 
+import platform
 import shutil
 import subprocess
 import sys
@@ -21,6 +22,10 @@ PROVIDERS = ROOT / ".drawdown" / "tests" / "providers"
 
 MOTO = ROOT / ".drawdown" / "tests" / "moto"
 """The packages of an S3 server in memory, run by ``tests.support.s3_servers`` as a process of its own."""
+
+
+FAKETIME = Path("/usr/lib") / f"{platform.machine()}-linux-gnu" / "faketime" / "libfaketime.so.1"
+"""A library that gives a program another clock."""
 
 
 def has_postgres() -> bool:
@@ -45,6 +50,7 @@ class Program:
 PROGRAMS = (
     Program("PostgreSQL", "postgresql", has_postgres),
     Program("Chromium", "chromium", chromium),
+    Program("libfaketime", "libfaketime", FAKETIME.exists),
     Program("Prometheus", "prometheus", lambda: shutil.which("promtool")),
 )
 

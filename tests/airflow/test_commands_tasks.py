@@ -58,6 +58,7 @@ def until_nothing_is_left(project: DagProject) -> None:
     until(lambda: not started(project), 120)
 
 
+@pytest.mark.capability("HOST-01")
 def test_the_set_up_and_the_tear_down_stand_around_the_drain(tmp_path: Path) -> None:
     project = made(tmp_path / "project")
     project.pipeline("events", "cluster: one")

@@ -56,7 +56,7 @@ def place(part):
     import os, pathlib, socket, time
     time.sleep(2)  # so that one executor does not take both parts
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect(("10.77.0.200", 9))
+        probe.connect((sys.argv[2], 9))
         yield probe.getsockname()[0], pathlib.Path(sys.argv[1], "include").exists(), sum(part)
 
 with attended(request) as cluster, settings_of(request, cluster) as settings:
@@ -85,7 +85,7 @@ def test_a_job_is_computed_on_two_hosts_that_do_not_see_the_driver_s_folders(hos
 
     (root / "job.py").write_text(JOB)
     inside = {"PYTHONPATH": f"{ROOT / 'include'}:{ROOT}", "SPARK_SECRET": SECRET}
-    done = driver.run(sys.executable, str(root / "job.py"), str(root), env=inside, timeout=400)
+    done = driver.run(sys.executable, str(root / "job.py"), str(root), BEYOND, env=inside, timeout=400)
     lines = [line for line in done.stdout.splitlines() if line.startswith("FOUND ")]
     assert lines, done.stdout + done.stderr
     said = json.loads(lines[0].removeprefix("FOUND "))

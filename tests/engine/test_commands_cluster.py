@@ -18,7 +18,9 @@ from drawdown.launch.commands.cluster import attended, settings_of, shut_down, s
 from drawdown.launch.commands.reaper import end_overdue
 from drawdown.launch.commands.request import CommandsRequest
 from drawdown.launch.loss import explain_loss
+from drawdown.testing.servers.postgres import PostgresServer
 from tests.support.cellar import KEY, PROFILE, SECRET, Cellar, listening, of_the_docs, prints
+from tests.support.clock import clock_ahead
 from tests.support.command_line import CommandLine, drawdown
 from tests.support.sandbox import Sandbox, multiset
 from tests.support.slow import slow_transform
@@ -323,6 +325,31 @@ def test_the_guard_takes_it_down_at_the_deadline(tmp_path: Path) -> None:
     until(lambda: not cellar.guards(), 30)
 
 
+@pytest.mark.capability("HOST-07")
+def test_the_deadline_is_by_the_metastore_s_clock(
+    tmp_path: Path, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cellar = Cellar(tmp_path / "project", more="shared_disk: true\n    ttl: 4 hours")
+    url = postgres_server.create_database().replace("postgresql:", "postgresql+psycopg:")
+    monkeypatch.setenv("STORE", url)
+    settings = cellar.root / "include" / "project.yaml"
+    settings.write_text(settings.read_text().replace("sqlite:///metastore.db", '"${STORE}"'))
+    with listening() as port:
+        cellar.let(up=prints(port))
+        request = cellar.request()
+        short = request.profile.model_copy(update={"ttl": request.profile.ttl.parse("4 minutes")})
+        with monkeypatch.context() as ahead:
+            for name, value in clock_ahead(300).items():
+                ahead.setenv(name, value)
+            spin_up(type(request)(request.project, "cellar", short, KEY, 2, {}))
+        time.sleep(2)
+        assert cellar.guards(), "a guard whose clock is five minutes ahead waits as long as any other"
+        assert cellar.calls() == ["up", "alive"]
+        assert shut_down(cellar.sandbox.project, KEY)
+    until(lambda: not cellar.guards(), 60)
+
+
+@pytest.mark.capability("HOST-03")
 def test_another_machine_calls_down_again_until_it_has_succeeded(cellar: Cellar) -> None:
     with listening() as port:
         cellar.let(up=prints(port), down="echo the cloud is away >&2; exit 5")

@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 from drawdown.application.watcher import Report
 from drawdown.errors import DrawdownError
+from drawdown.spark.full_disks import full_disk
 from tests.support.sandbox import Sandbox, multiset
 from tests.support.small_disk import small_disk
 
@@ -143,3 +144,18 @@ def _one_sentence(error: DrawdownError, id: str) -> None:
     assert error.id == id, str(error)
     assert error.do
     assert not any(soup in str(error) for soup in ("java", "Exception", "\tat ", "STREAM_FAILED")), str(error)
+
+
+def test_a_disk_without_space_for_an_upload_is_a_full_disk(tmp_path: Path) -> None:
+    """The sentence is Hadoop's, on a machine whose disk was full."""
+    sandbox = Sandbox(tmp_path / "project")
+    spec = SPEC.replace("FORMAT", "delta").replace("PUBLISH", "direct")
+    pipeline = sandbox.pipeline("full", spec, **FILES)
+    said = (
+        "org.apache.hadoop.util.DiskChecker$DiskErrorException: Could not find any valid local directory for"
+        " s3ablock-0001- with requested size 67108864 on host dd-one/10.77.3.3 as the max capacity in any"
+        " directory ( /tmp/s3a ) is 44679168"
+    )
+    found = full_disk(sandbox.project, pipeline, said)
+    assert found is not None
+    assert found.id == "storage.full"

@@ -46,6 +46,7 @@ def _settled(sandbox: Sandbox, metastore: Metastore, waves: int) -> None:
 
 
 @pytest.mark.fault("F37", "delta")
+@pytest.mark.capability("HOST-05")
 def test_a_locked_metastore_stops_a_run_and_the_next_goes_on(tmp_path: Path, spark: SparkSession) -> None:
     sandbox = Sandbox(tmp_path / "project", spark)
     _keep_records_in(sandbox, "sqlite:///metastore.db?timeout=2")

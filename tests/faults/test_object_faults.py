@@ -83,6 +83,7 @@ TROUBLES = {
 
 @pytest.mark.sampled
 @pytest.mark.parametrize("rules", list(TROUBLES.values()), ids=list(TROUBLES))
+@pytest.mark.capability("HOST-06")
 def test_a_run_outlasts_a_storage_that_is_in_trouble(
     sandbox: BucketSandbox, s3_proxy: S3Proxy, never_failed: Ended, rules: list[Rule]
 ) -> None:

@@ -53,6 +53,7 @@ FULL = pytest.mark.full
         on("parquet files", "before batch.note", FULL),
     ],
 )
+@pytest.mark.capability("HOST-04")
 def test_a_second_run_is_refused_at_once_and_a_stale_one_that_wakes_up_is_fenced(
     tmp_path: Path, spark: SparkSession, kind: str, where: str
 ) -> None:

@@ -158,6 +158,19 @@ def test_a_pipeline_says_of_what_and_to_whom(fleet: FleetRecords, hook: Webhook,
     assert f"{BASE}/dags/orders" in text
 
 
+def test_a_reason_that_looks_like_html_is_text_in_a_mail(
+    fleet: FleetRecords, mail: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAIL", mail.address.replace("format=text", "format=html"))
+    fleet.pipeline("orders", "alerts: {to: [mail]}\n")
+    failed(fleet, "orders", "<script>alert(1)</script> <img src=x>")
+    schedule(fleet)
+    [mail_text] = mail.htmls
+    assert "&lt;script&gt;" in mail_text
+    assert "<script" not in mail_text
+    assert "<img" not in mail_text
+
+
 @pytest.mark.capability("SEE-14")
 def test_a_target_that_is_down_is_told_by_the_next_schedule_and_keeps_nobody_else_waiting(
     fleet: FleetRecords, hook: Webhook, mail: MailServer, caplog: pytest.LogCaptureFixture

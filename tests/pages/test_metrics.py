@@ -157,6 +157,17 @@ def test_a_project_or_a_metastore_that_cannot_be_read_is_a_503_without_a_stack_t
     assert "nonsense" not in text
 
 
+def test_hostile_text_stays_inside_its_label(project: Project) -> None:
+    fleet = project(WITH_TOKEN)
+    owner = 'ada"} 1 \\ <script>'
+    fleet.pipeline("fine", f"owner: '{owner}'\n")
+    fleet.record("fine")
+    text = ask()[1]
+    assert promtool("check", "metrics", given=text.encode()) == ""
+    [family] = [f for f in text_string_to_metric_families(text) if f.name == "drawdown_pipeline_info"]
+    assert family.samples[0].labels["owner"] == owner
+
+
 def test_promtool_finds_nothing_to_say_of_names_and_texts(fleet: FleetRecords) -> None:
     text = ask()[1]
     assert promtool("check", "metrics", given=text.encode()) == ""

@@ -27,12 +27,22 @@ def answer(stdout: str) -> Any:
 
 
 class CommandLine:
-    """A command that goes on as long as the block does; what it has said so far is in ``said``."""
+    """A command that goes on as long as the block does; what it has said so far is in ``said``.
 
-    def __init__(self, folder: Path, *arguments: str, **environment: str) -> None:
+    Args:
+        on: takes a command line and returns the one that runs it on another host.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *arguments: str,
+        on: Callable[..., list[str]] = lambda *command: [*command],
+        **environment: str,
+    ) -> None:
         self.said: list[str] = []
         self._process = subprocess.Popen(
-            [*DRAWDOWN, *arguments],
+            on(*DRAWDOWN, *arguments),
             cwd=folder,
             env={**os.environ, **environment},
             stdout=subprocess.PIPE,
@@ -63,6 +73,18 @@ class CommandLine:
         """Ctrl-C at the terminal, then its exit code."""
         os.killpg(self._process.pid, signal.SIGINT)
         return self.ended(90)
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self._process.poll()
+
+    def ended_within(self, seconds: float) -> bool:
+        """Whether it ends by itself in this time."""
+        try:
+            self.ended(seconds)
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def ended(self, seconds: float) -> int:
         """Its exit code, once it has ended by itself."""

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -45,7 +45,7 @@ def frozen(sandbox: Sandbox, name: str, moment: str) -> Iterator[Frozen]:
         start_new_session=True,
     )
     try:
-        _wait_until_it_sleeps(process)
+        until_asleep(process.pid, process.poll)
         yield Frozen(process)
     finally:
         if process.poll() is None:
@@ -53,10 +53,11 @@ def frozen(sandbox: Sandbox, name: str, moment: str) -> Iterator[Frozen]:
             process.wait()
 
 
-def _wait_until_it_sleeps(process: subprocess.Popen[str]) -> None:
+def until_asleep(pid: int, ended: Callable[[], int | None]) -> None:
+    """Wait until a process that freezes itself has done so."""
     deadline = time.monotonic() + _SECONDS
-    while _state(process.pid) != "T":
-        assert process.poll() is None, f"it lived through its moment: {process.communicate()[0]}"
+    while _state(pid) != "T":
+        assert ended() is None, f"it lived through its moment, and ended with {ended()}"
         assert time.monotonic() < deadline, "it did not come to its moment"
         time.sleep(0.05)
 

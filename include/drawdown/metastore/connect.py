@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,27 @@ WAIT_SECONDS = 15
 
 WRITES = {"drawdown_begin": "BEGIN IMMEDIATE"}
 """Execution options for transactions that take the write lock at their start (SQLite)."""
+
+GONE_AFTER: Mapping[str, Any] = {
+    # Milliseconds without an acknowledgement of what was sent.
+    "tcp_user_timeout": 60_000,
+    # Seconds: for a connection that only waits for an answer.
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 10,
+}
+"""Parameters of libpq: a server whose host or network is gone is given up after 60 s.
+
+Without them TCP sends again for a quarter of an hour, and who only waits for an answer waits for two hours. A
+network that is away for half a minute costs a wait: TCP waits twice as long before each further try, so what
+was sent again after 25 s is sent again after 51 s, and not in between. A busy server acknowledges, and
+is waited for.
+"""
+
+SERVER_GIVES_UP: Mapping[str, str] = {
+    "tcp_keepalives_idle": "30", "tcp_keepalives_interval": "10", "tcp_keepalives_count": "3",
+}  # fmt: skip
+"""Settings of a session: the server ends it when the client's host is gone, with its locks."""
 
 _CONNECTIONS_MORE = 30
 """Connections beyond the five that the pool keeps. Each pipeline of a group may need three at once: for its
@@ -39,7 +61,7 @@ def connect(url: str) -> Engine:
     else:
         # pre-ping: after a restart of the server between two batches, a run reconnects instead of failing.
         engine = create_engine(
-            _waiting(parsed, "connect_timeout").set(drivername="postgresql+psycopg"),
+            _waiting(parsed, connect_timeout=WAIT_SECONDS, **GONE_AFTER).set(drivername="postgresql+psycopg"),
             pool_pre_ping=True,
             hide_parameters=True,
             max_overflow=_CONNECTIONS_MORE,
@@ -89,7 +111,7 @@ def _sqlite(url: URL) -> Engine:
     with contextlib.suppress(OSError):  # opening it reports what is wrong
         os.close(os.open(str(url.database), os.O_CREAT | os.O_EXCL, 0o600))
     engine = create_engine(
-        _waiting(url, "timeout").set(drivername="sqlite+pysqlite"),
+        _waiting(url, timeout=WAIT_SECONDS).set(drivername="sqlite+pysqlite"),
         hide_parameters=True,
         max_overflow=_CONNECTIONS_MORE,
     )
@@ -98,9 +120,9 @@ def _sqlite(url: URL) -> Engine:
     return engine
 
 
-def _waiting(url: URL, parameter: str) -> URL:
-    """Add the driver's own waiting time to the URL, unless the URL sets one."""
-    return url.set(query={parameter: str(WAIT_SECONDS), **url.query})
+def _waiting(url: URL, **times: Any) -> URL:
+    """Add the driver's own waiting times to the URL, unless the URL sets them."""
+    return url.set(query={**{name: str(value) for name, value in times.items()}, **url.query})
 
 
 def _leave_transactions_to_us(dbapi_connection: Any, record: object) -> None:
@@ -121,6 +143,8 @@ def _bound_waits(dbapi_connection: Any, record: object) -> None:
     with dbapi_connection.cursor() as cursor:
         cursor.execute(f"SET lock_timeout = '{WAIT_SECONDS}s'")
         cursor.execute("SET idle_in_transaction_session_timeout = '60s'")
+        for name, value in SERVER_GIVES_UP.items():
+            cursor.execute(f"SET {name} = {value}")
     dbapi_connection.commit()
 
 

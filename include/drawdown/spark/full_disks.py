@@ -12,7 +12,12 @@ from drawdown.layout import home_of
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 
-_FULL = ("No space left on device", "Disk quota exceeded")
+_FULL = (
+    "No space left on device",
+    "Disk quota exceeded",
+    # As Hadoop says it of the folder in which blocks wait for their upload; behind it, how much is free.
+    "as the max capacity in any directory",
+)
 _USERS_CODE = "Traceback (most recent call last):"
 _MEGABYTE = 1_000_000
 

@@ -43,7 +43,8 @@ _S3A = {
     "fs.s3a.retry.limit": "5",
     # By default twenty times, and each pause is twice the one before: days for a bucket that throttles.
     "fs.s3a.retry.throttle.limit": "6",
-    "fs.s3a.connection.establish.timeout": "5s",
+    # The library takes no less, and warns of it.
+    "fs.s3a.connection.establish.timeout": "15s",
     "fs.s3a.connection.timeout": "30s",
 }
 

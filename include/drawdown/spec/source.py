@@ -8,6 +8,7 @@ from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
 from drawdown.kinds import SourceKind, check_options
 from drawdown.sources.registry import SOURCES
+from drawdown.spec.connections.arrivals import Arrivals
 from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Column, Name, OptionValue, SpecModel, problem
 from drawdown.values.paths import FolderFile, SourcePath
@@ -57,8 +58,9 @@ class Source(SpecModel):
     with ``infer_schema`` the first run infers it and all later runs keep it. ``reader`` is a .py file in the
     pipeline's folder with a Python data source. ``table`` is the name that another pipeline's sink gives its
     Delta table; the path is then that sink's. A file younger than ``settle`` may still be written, so a run
-    waits. ``order: name``: names rise with time, but for ``names_late``. ``identity``: what tells a file from
-    another one. ``commit_group``: the Kafka consumer group that is told what was published.
+    waits. ``order: name``: names rise with time, but for ``names_late``. ``arrivals``: new files are
+    reported. ``identity``: what tells a file from another one. ``commit_group``: the Kafka consumer group
+    that is told what was published.
     """
 
     format: SourceFormat
@@ -73,6 +75,7 @@ class Source(SpecModel):
     settle: PositiveDuration | None = None
     order: Literal["time", "name"] = "time"
     names_late: PositiveDuration = Duration.parse("1 hour")
+    arrivals: Arrivals | None = None
     identity: Literal["name", "name+time", "content"] = "name"
     policy: Policy = Policy()
     broker: Name = "default"
@@ -130,7 +133,7 @@ class Source(SpecModel):
                 "watermark",
                 do="remove static or watermark",
             )
-        for key in ("settle", "policy", "order", "identity"):
+        for key in ("settle", "policy", "order", "arrivals", "identity"):
             if self.static and key in self.model_fields_set:
                 raise problem("no-effect", "a static source is read completely", key, do="remove the key")
         return self

@@ -73,6 +73,7 @@ def _content(view: PipelineView) -> dict[str, Any]:
         "newest": view.points[-1] if view.points else None,
         "query": view.query,
         "schemas": view.schemas,
+        "columns": view.columns,
         "files": view.written.files,
         "unreadable": view.written.problem,
     }

@@ -8,7 +8,9 @@ cluster.py starts it in a session of its own, once the metastore knows the clust
    its run has ended it. The starter's end is that of standard input, a pipe; if it sends the word KEEP
    before, the cluster goes on without it;
 4. call `down`, remove the record of the cluster, and answer by another line. If `down` fails, the record
-   stays, with a deadline that has passed: reaper.py calls `down` again.
+   stays, with a deadline that has passed: reaper.py calls `down` again;
+5. while the metastore is away, as it is for a host that was cut off, no other process learns that the cluster
+   must end: then go on with step 4 until the deadline.
 
 If it is killed itself, the record stays as well.
 """
@@ -22,6 +24,7 @@ import signal
 import sys
 import time
 from contextlib import suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +40,9 @@ _LOOK_EVERY = 0.5
 _RECORD_EVERY = 10.0
 """Seconds between two looks at the record of the cluster."""
 
+_METASTORE = "metastore."
+"""Begins the ids of errors that are not about the cluster."""
+
 
 class ClusterGuard:
     """Steps 1 to 4 for the cluster that is recorded under a key."""
@@ -47,12 +53,14 @@ class ClusterGuard:
         self._asked = False
         self._kept = False
         self._gone = False
+        self._ends_at = 0.0
         signal.signal(signal.SIGTERM, self._on_signal)
 
     def run(self) -> None:
         cluster = self._read()
         if cluster is None:
             return
+        self._ends_at = time.monotonic() + self._seconds_left(cluster)
         programs = Programs(self._project, cluster)
         try:
             answer = programs.up(self._must_end)
@@ -63,23 +71,25 @@ class ClusterGuard:
                 raise not_alive(cluster, why)
         except DrawdownError as error:
             down = self._end(programs)
-            _say({"error": error.as_dict(), "kind": type(error).__name__, "down": down})
+            _say({"error": error.as_dict(), "kind": type(error).__name__, "down": _of(down)})
+            self._go_on_ending(programs, down)
             return
         _say({"up": answer.model_dump()})
         if self._wait(cluster):
-            _say({"down": self._end(programs)})
+            down = self._end(programs)
+            _say({"down": _of(down)})
+            self._go_on_ending(programs, down)
 
     def _wait(self, cluster: StartedCluster) -> bool:
         """Return whether the cluster must be taken down: not when its run has done so."""
-        ends_at = time.monotonic() + cluster.until.timestamp() - time.time()
         look_at = time.monotonic() + _RECORD_EVERY
         while not self._must_end():
             now = time.monotonic()
-            if self._kept and (now > look_at or now > ends_at):
+            if self._kept and (now > look_at or now > self._ends_at):
                 look_at = now + _RECORD_EVERY
                 if self._is_of_another(cluster):
                     return False
-            if now > ends_at:
+            if now > self._ends_at:
                 return True
             time.sleep(_LOOK_EVERY)
         return True
@@ -99,13 +109,26 @@ class ClusterGuard:
             self._kept, self._gone = said == KEEP, said != KEEP
         return self._asked or self._gone
 
-    def _end(self, programs: Programs) -> dict[str, str] | None:
-        """Call `down`; return its error."""
+    def _end(self, programs: Programs) -> DrawdownError | None:
+        """Call `down` and note it; return what failed."""
         try:
             self._metastore(lambda store: take_down(programs, store))
         except DrawdownError as error:
-            return error.as_dict()
+            if error.id.startswith(_METASTORE):
+                # What costs money ends, whether that can be noted or not.
+                with suppress(DrawdownError):
+                    programs.down()
+            return error
         return None
+
+    def _go_on_ending(self, programs: Programs, failed: DrawdownError | None) -> None:
+        """Repeat `_end` while the metastore is away; from the deadline on, others call `down`."""
+        cluster = programs.cluster
+        while failed is not None and failed.id.startswith(_METASTORE) and time.monotonic() < self._ends_at:
+            time.sleep(_RECORD_EVERY)
+            if self._is_of_another(cluster):
+                return
+            failed = self._end(programs)
 
     def _on_signal(self, *_: object) -> None:
         self._asked = True
@@ -113,6 +136,11 @@ class ClusterGuard:
     def _read(self) -> StartedCluster | None:
         found: StartedCluster | None = self._metastore(lambda store: store.clusters.read(self._key))
         return found
+
+    def _seconds_left(self, cluster: StartedCluster) -> float:
+        """Until the deadline, which is by the metastore's clock: this machine's may be another."""
+        left: timedelta = self._metastore(lambda store: cluster.until - store.now())
+        return left.total_seconds()
 
     def _metastore(self, work: Any) -> Any:
         with Metastore.open(self._project.metastore_url) as metastore:
@@ -143,6 +171,10 @@ def not_alive(cluster: StartedCluster, why: str) -> MachineError:
         where=f"cluster {cluster.profile} in include/project.yaml",
         do="`alive` has to end with exit code 0 once `up` has ended; what `up` had begun is ended by `down`",
     )
+
+
+def _of(error: DrawdownError | None) -> dict[str, str] | None:
+    return None if error is None else error.as_dict()
 
 
 def _say(what: dict[str, Any]) -> None:

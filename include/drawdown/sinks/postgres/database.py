@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from drawdown.errors import DrawdownError, RefusedError, SourceError, TransformError
+from drawdown.metastore.connect import GONE_AFTER, SERVER_GIVES_UP
 from drawdown.spec import Database
 
 if TYPE_CHECKING:
@@ -20,9 +21,7 @@ _SESSION = {
     "datestyle": "ISO",
     "lock_timeout": "30s",
     "idle_in_transaction_session_timeout": "60s",
-    "tcp_keepalives_idle": "30",
-    "tcp_keepalives_interval": "10",
-    "tcp_keepalives_count": "3",
+    **SERVER_GIVES_UP,
 }
 
 
@@ -53,6 +52,7 @@ def connected(
             sslmode=database.sslmode,
             sslrootcert=database.sslrootcert,
             connect_timeout=seconds,
+            **GONE_AFTER,
             application_name="drawdown",
             options=" ".join(f"-c {name}={value}" for name, value in _SESSION.items()),
         ) as connection:

@@ -71,14 +71,17 @@ class KafkaServer:
 
     Args:
         folder: holds data, settings, log and pid file; made if missing.
-        port: the broker's port on 127.0.0.1; 0: a free one. The controller always gets a free one.
+        port: the broker's port; 0: a free one. The controller always gets a free one.
         state_dir: the ``.drawdown`` that holds ``broker-jars/``; by default the folder's parent.
+        host: the address that it listens on, and names to its clients.
     """
 
-    def __init__(self, folder: Path, port: int = 0, *, state_dir: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, port: int = 0, *, state_dir: Path | None = None, host: str = LOOPBACK
+    ) -> None:
         self.folder = folder.resolve()
         self.bootstrap_servers = ""
-        self._port = port
+        self._host, self._port = host, port
         self._state_dir = state_dir or self.folder.parent
         self._background = Background("broker", self.folder)
 
@@ -111,7 +114,7 @@ class KafkaServer:
         ]
         self._format(run, settings)
         self._background.start([*run, "kafka.Kafka", str(settings)], os.environ, detached=detached)
-        self.bootstrap_servers = f"{LOOPBACK}:{port}"
+        self.bootstrap_servers = f"{self._host}:{port}"
         try:
             self._wait_ready()
         except BaseException:
@@ -149,7 +152,7 @@ class KafkaServer:
         self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         (self.folder / "log4j2.properties").write_text(_LOGGING)
         settings = self.folder / "server.properties"
-        values = {"host": LOOPBACK, "port": port, "controller": controller, "data": self.folder / "data"}
+        values = {"host": self._host, "port": port, "controller": controller, "data": self.folder / "data"}
         settings.write_text(_PROPERTIES.format(**values))
         return settings
 

@@ -22,7 +22,7 @@ DEBIAN = Path("/usr/lib/postgresql")
 
 START_TIMEOUT = 60.0
 # Durability is off, because the data are removed with the server.
-_SETTINGS = {"listen_addresses": LOOPBACK, "fsync": "off", "max_connections": 120}
+_SETTINGS = {"fsync": "off", "max_connections": 120}
 
 
 class PostgresServer:
@@ -30,12 +30,15 @@ class PostgresServer:
 
     The server ends with this process, however that ends. As root it runs as the user ``postgres``,
     because PostgreSQL refuses root.
+
+    Args:
+        host: the address that it listens on; with another than the loopback one, any host may connect.
     """
 
     user = "drawdown"
-    host = LOOPBACK
 
-    def __init__(self) -> None:
+    def __init__(self, host: str = LOOPBACK) -> None:
+        self.host = host
         self.password = secrets.token_hex(12)
         self.port = 0
         self._programs = _programs()
@@ -66,7 +69,8 @@ class PostgresServer:
         Raises MachineError ``machine.died`` or ``postgres.timeout``.
         """
         self.port = self.port or free_ports(1)[0]
-        settings = {**_SETTINGS, "port": self.port, "unix_socket_directories": self._folder}
+        where = {"listen_addresses": self.host, "port": self.port, "unix_socket_directories": self._folder}
+        settings = {**_SETTINGS, **where}
         options = [part for name, value in settings.items() for part in ("-c", f"{name}={value}")]
         server = [str(self._programs / "postgres"), "-D", str(self._data), *options]
         self._background.start([*_as_server_user(), *server], os.environ)
@@ -111,6 +115,9 @@ class PostgresServer:
             *("-D", self._data, "--no-sync", "-E", "UTF8", "--locale=C.UTF-8"),
             *("-U", self.user, "-A", "scram-sha-256", f"--pwfile={password_file}"),
         )
+        if self.host != LOOPBACK:
+            with (self._data / "pg_hba.conf").open("a") as rules:
+                rules.write("host all all all scram-sha-256\n")
 
     def _wait_ready(self) -> None:
         import psycopg
