@@ -45,9 +45,8 @@ def went_well(fleet: FleetRecords, name: str, **counts: int) -> None:
 def failed(error: str, what: str, do: str) -> MakeRecords:
     def make(fleet: FleetRecords, name: str) -> None:
         went_well(fleet, name)
-        fleet.ran(
-            name, "failed", error={"id": error, "what": what, "where": "x", "do": do}, origin=origin(name)
-        )
+        found = {"id": error, "what": what, "where": "x", "do": do.replace("NAME", name)}
+        fleet.ran(name, "failed", error=found, origin=origin(name))
 
     return make
 

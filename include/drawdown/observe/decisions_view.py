@@ -25,6 +25,8 @@ PAGE = 20
 _SLICES = 5
 """Held slices of a pipeline that are shown: the first ones, which are decided first."""
 _NUMBERS = ("read", "malformed", "future", "quarantined", "late", "staged")
+_IN_NUMBERS = ("rows: ", "dropped as late: ", "column ")
+"""How the lines of a comparison begin that say what the numbers say."""
 _AGGREGATES = ("nulls", "distinct", "min", "max", "sum")
 
 
@@ -191,7 +193,7 @@ def _rebuild(metastore: Metastore, pipeline: str) -> ComparedRebuild | None:
     if shadow is None or comparison is None:
         return None
     runs = metastore.runs_of_origin({}, pipeline=pipeline, kinds=(REBUILD,))
-    lines = [line for line in comparison_lines(comparison) if not line.startswith(("rows: ", "column "))]
+    lines = [line for line in comparison_lines(comparison) if not line.startswith(_IN_NUMBERS)]
     return ComparedRebuild(
         shadow, next(iter(runs), None), _sides(comparison), lines, comparison.get("sample", ())
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -55,7 +56,7 @@ def _slice(each: JudgedSlice) -> dict[str, Any]:
         "batches": str(held),
         "rows": held.rows,
         "since": term.since,
-        "waits": term.now - term.since,
+        "waits": max(term.now - term.since, timedelta()),
         "ends": term.ends,
         "is_over": term.over,
         "is_near": term.near,
