@@ -20,6 +20,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from drawdown.airflow.pages import charts, plots
+from drawdown.airflow.pages.drawn import calendar as drawn_calendar
 from drawdown.values.text import in_utc
 
 HERE = Path(__file__).parent
@@ -97,6 +98,7 @@ def _templates() -> Environment:
     env.filters.update(filters)
     env.globals["charts"] = charts
     env.globals["plots"] = plots
+    env.globals["drawn_calendar"] = drawn_calendar
     return env
 
 
