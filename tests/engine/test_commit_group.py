@@ -166,6 +166,7 @@ def test_a_broker_that_refuses_the_commit_fails_no_run(kafka_sandbox: Sandbox, b
     assert committed(broker, "drawdown.taken", "taken") == {0: 2}, "the next publish commits for both"
 
 
+@pytest.mark.full
 @pytest.mark.capability("SEE-16")
 def test_a_broker_that_is_away_delays_a_release_by_two_seconds_at_most(
     kafka_sandbox: Sandbox, broker: KafkaServer

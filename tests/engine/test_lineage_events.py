@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import time
 from collections.abc import Iterator
 from datetime import timedelta
@@ -87,6 +88,10 @@ def _application(shop: Sandbox, work: Any) -> Any:
     return report.run
 
 
+def _told(server: LineageServer) -> list[tuple[str, str]]:
+    return [(event["job"]["name"], event["eventType"]) for event in server.events]
+
+
 def _facets(event: dict[str, Any], name: str, direction: str = "outputs") -> dict[str, Any]:
     """All facets of the dataset whose name ends like this."""
     (found,) = [each for each in event[direction] if each["name"].endswith(name)]
@@ -95,43 +100,33 @@ def _facets(event: dict[str, Any], name: str, direction: str = "outputs") -> dic
 
 
 @pytest.mark.capability("SEE-13")
-def test_the_events_of_a_whole_life_are_valid_and_name_what_became_visible(
+def test_the_events_of_drains_a_release_and_a_replay_name_what_became_visible(
     shop: Sandbox, server: LineageServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(shop.root)
     _send_to(shop, f"url: '{server.url}', namespace: shop")
-
     _arrive(shop, 1, (1, "a", 10.0, "01T10:00"), (2, None, 20.0, "01T11:00"), (3, "b", 30.0, "03T12:00"))
     first = shop.run("paid")
     _arrive(shop, 2, (4, "a", 99.0, "04T10:00"))
     with pytest.raises(AuditFailed):
         shop.run("paid")
     release("paid", why="a test")
-    shop.pipeline("paid", SPEC, transform_sql=SQL, quality_yaml=QUALITY.replace("who IS NOT NULL", "id > 0"))
-    _application(shop, lambda app: app.replay_set_aside(load_pipeline(shop.project, "paid"), ReplayRequest()))
     replayed(shop, "2024-01-01", "2024-01-02", "paid")
-    shop.pipeline("paid", SPEC, transform_sql=SQL, quality_yaml="rules: []")
-    _application(shop, lambda app: app.rebuild(wanted(shop.project, "paid")))
-    approve("paid", why="a test")
-    rollback("paid", why="a test")
 
     checked = set().union(*map(check_event, server.events))
     assert {
         "drawdown_slice", "schema", "columnLineage", "inputStatistics", "outputStatistics", "errorMessage",
-        "dataQualityAssertions", "test", "nominalTime", "jobType", "lifecycleStateChange",
+        "dataQualityAssertions", "test", "nominalTime", "jobType",
     } <= checked  # fmt: skip
-    jobs = ["paid", "paid", "paid.release", "paid.quarantine-replay", "paid.replay", "paid.rebuild"]
-    jobs += ["paid.rebuild-swap", "paid.rebuild-rollback"]
-    told = [(e["job"]["name"], e["eventType"]) for e in server.events]
-    assert told == [
-        (job, type) for nth, job in enumerate(jobs) for type in ("START", "FAIL" if nth == 1 else "COMPLETE")
-    ]
+    assert _told(server) == [
+        ("paid", "START"), ("paid", "COMPLETE"), ("paid", "START"), ("paid", "FAIL"),
+        ("paid.release", "START"), ("paid.release", "COMPLETE"),
+        ("paid.replay", "START"), ("paid.replay", "COMPLETE"),
+    ]  # fmt: skip
     assert {event["job"]["namespace"] for event in server.events} == {"shop"}
     assert server.paths == {"/api/v1/lineage"}
 
-    begun, done, _, failed, _, released, _, put_back, _, again, _, rebuilt, _, swapped, _, back = (
-        server.events
-    )
+    begun, done, _, failed, _, released, _, again = server.events
     assert begun["run"]["runId"] == done["run"]["runId"] != failed["run"]["runId"]
     assert begun["outputs"] == []
     assert done["run"]["facets"]["drawdown_slice"]["runId"] == first.run_id
@@ -153,7 +148,7 @@ def test_the_events_of_a_whole_life_are_valid_and_name_what_became_visible(
     rows = {(f["name"].rpartition("/")[2], f["field"]) for f in written["columnLineage"]["dataset"]}
     assert rows == {("names", "who"), ("orders", "id"), ("orders", "who")}
     (expected,) = written["dataQualityAssertions"]["assertions"]
-    assert (expected["column"], expected["success"]) == ("price", True), expected
+    assert (expected["column"], expected["success"]) == ("price", True)
     assert _facets(done, "/quarantine/paid")["outputStatistics"]["rowCount"] == 1
 
     assert failed["outputs"] == [], "rows that wait are in no output"
@@ -164,16 +159,44 @@ def test_the_events_of_a_whole_life_are_valid_and_name_what_became_visible(
     assert released["run"]["facets"]["drawdown_slice"]["published"] == [
         {"generation": 1, "firstBatch": 1, "lastBatch": 1}
     ]
-    assert put_back["outputs"], "the rows that were set aside"
     assert again["run"]["facets"]["nominalTime"]["nominalStartTime"].startswith("2024-01-01T00:00")
     assert _facets(again, "/tables/paid")["outputStatistics"]["rowCount"] == 1
+    assert "Ada" not in json.dumps(server.events), "no row of the user is in an event"
+
+
+@pytest.mark.full
+@pytest.mark.capability("SEE-13")
+def test_the_events_of_a_quarantine_replay_a_rebuild_its_swap_and_the_way_back(
+    shop: Sandbox, server: LineageServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shop.root)
+    quality = "rules: [{name: known, check: %s, on_fail: quarantine}]"
+    shop.pipeline("paid", SPEC, transform_sql=SQL, quality_yaml=quality % "amount < 15")
+    _arrive(shop, 1, (1, "a", 10.0, "01T10:00"), (2, "b", 20.0, "01T11:00"))
+    shop.run("paid")
+    _send_to(shop, f"url: '{server.url}'")
+    shop.pipeline("paid", SPEC, transform_sql=SQL, quality_yaml=quality % "amount < 25")
+    _application(shop, lambda app: app.replay_set_aside(load_pipeline(shop.project, "paid"), ReplayRequest()))
+    shop.pipeline("paid", SPEC, transform_sql=SQL, quality_yaml="rules: []")
+    _application(shop, lambda app: app.rebuild(wanted(shop.project, "paid")))
+    approve("paid", why="a test")
+    rollback("paid", why="a test")
+
+    assert "lifecycleStateChange" in set().union(*map(check_event, server.events))
+    assert _told(server) == [
+        (f"paid.{kind}", type)
+        for kind in ("quarantine-replay", "rebuild", "rebuild-swap", "rebuild-rollback")
+        for type in ("START", "COMPLETE")
+    ]
+    put_back, rebuilt, swapped, back = server.events[1::2]
+    assert _facets(put_back, "/tables/paid")["outputStatistics"]["rowCount"] == 1
+    assert rebuilt["outputs"][0]["outputFacets"]["outputStatistics"]["rowCount"] == 2
     shadow = rebuilt["outputs"][0]["name"]
     assert shadow != str(shop.storage / "tables/paid"), "readers see nothing of a rebuild before its swap"
     assert [each["name"] for each in swapped["inputs"]] == [shadow]
     for event in (swapped, back):
         assert event["outputs"][0]["name"] == str(shop.storage / "tables/paid")
         assert _facets(event, "paid")["lifecycleStateChange"]["lifecycleStateChange"] == "OVERWRITE"
-    assert "Ada" not in json.dumps(server.events), "no row of the user is in an event"
 
 
 def test_without_a_destination_nothing_is_sent_and_columns_are_kept(shop: Sandbox) -> None:
@@ -233,7 +256,8 @@ def test_a_server_that_hangs_costs_the_end_of_a_run_a_second_and_the_next_run_se
     assert run.state == "succeeded"
     assert took - took_itself < 3, "planning and the one second beside the run itself"
     (line,) = [each.message for each in caplog.records if each.name.startswith("drawdown.observe")]
-    assert line.startswith(f"lineage: {server.url} does not answer; 2 events wait")
+    # On a busy machine the first request has timed out before the run ends.
+    assert re.match(f"lineage: {server.url} (does not answer; 2 events|did not take an event)", line)
     assert shop.delta("tables/paid")[-1][0] == 2
 
     server.hangs = False

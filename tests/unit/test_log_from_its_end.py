@@ -13,6 +13,7 @@ from drawdown.checkpoint import SOURCE_FIELDS, CheckpointFiles, FileLog
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import FileMark
 from drawdown.sources.files.new_files import FileArrivals, arrivals
+from drawdown.sources.files.notified.listing import SourceListing
 from drawdown.sources.read_log import ReadLog
 from drawdown.spec import Source
 from drawdown.storage import Storage
@@ -78,7 +79,7 @@ class Landing:
         source = Source.model_validate(
             {"format": "text", "path": "in", "order": "name", "names_late": "1 minute"}, strict=False
         )
-        return arrivals(self.storage, source, log, no_marks, YEAR_2020), log
+        return arrivals(SourceListing(self.storage, source), log, no_marks, YEAR_2020), log
 
 
 def no_marks(_: object) -> dict[str, FileMark]:

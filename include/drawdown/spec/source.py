@@ -8,7 +8,7 @@ from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
 from drawdown.kinds import SourceKind, check_options
 from drawdown.sources.registry import SOURCES
-from drawdown.spec.connections.arrivals import Arrivals
+from drawdown.spec.connections.notifications import Notifications
 from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Column, Name, OptionValue, SpecModel, problem
 from drawdown.values.paths import FolderFile, SourcePath
@@ -75,7 +75,7 @@ class Source(SpecModel):
     settle: PositiveDuration | None = None
     order: Literal["time", "name"] = "time"
     names_late: PositiveDuration = Duration.parse("1 hour")
-    arrivals: Arrivals | None = None
+    arrivals: Notifications | None = None
     identity: Literal["name", "name+time", "content"] = "name"
     policy: Policy = Policy()
     broker: Name = "default"

@@ -65,7 +65,7 @@ class Sender:
             sent = self._changed.wait_for(lambda: self._done == self._asked, seconds)
             self._ends = True
             self._changed.notify_all()
-        if not sent:
+        if not sent and not self._failed:
             count = len(self._spool.waiting())
             log.warning("lineage: %s does not answer; %d events wait for the next run", self._shown, count)
 

@@ -13,7 +13,7 @@ from drawdown.sources.files.notified.events import created_keys
 from drawdown.sources.files.notified.kept import KeptArrivals, read_kept
 from drawdown.sources.files.notified.topic import NotificationTopic, NoTopicError, SilentError, TopicEnd
 from drawdown.sources.read_log import ReadLog
-from drawdown.spec.connections.arrivals import Arrivals
+from drawdown.spec.connections.notifications import Notifications
 from drawdown.storage import FileInfo, Storage
 from drawdown.values.text import counted
 
@@ -96,7 +96,7 @@ class ArrivedFiles:
 class _Look:
     progress: SourceProgress
     storage: Storage
-    arrivals: Arrivals
+    arrivals: Notifications
     kept: KeptArrivals | None
 
     def at(self, topic: NotificationTopic) -> Notified:

@@ -8,7 +8,7 @@ from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Name, SpecModel
 
 
-class Arrivals(SpecModel):
+class Notifications(SpecModel):
     """A Kafka topic with the notifications of a bucket; all files are listed every ``list_every``."""
 
     topic: str = Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")
