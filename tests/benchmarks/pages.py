@@ -61,6 +61,7 @@ def fill(root: Path) -> None:
             )
             if number:
                 content = {**figure["content"], "pipeline": name, "dag_id": f"group{number % 10}"}
+                content["bars"] = content["bars"] * 10
                 conn.execute(insert(figures).values({**figure, "pipeline": name, "content": content}))
                 folder = root / "include/pipelines" / name
                 folder.mkdir()

@@ -223,11 +223,11 @@ class SeenLease:
 
 @dataclass(frozen=True, slots=True)
 class RecordedFigures:
-    """What was last recorded of a pipeline: see drawdown.observe.figures for the content."""
+    """What was last recorded of a pipeline: see drawdown.observe.figures for the content, JSON text."""
 
     pipeline: str
     recorded_at: datetime
-    content: dict[str, Any]
+    content: str
 
 
 @dataclass(frozen=True, slots=True)

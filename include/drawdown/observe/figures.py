@@ -1,15 +1,17 @@
 """The figures of one pipeline: all that the fleet page, metrics and alerts say of it, as recorded last.
 
 They are one row of the metastore, so that a page over 1,000 pipelines is one read. What changes with time
-alone (stale, running, died) is not in them: `Seen` adds the time and the lease.
+alone (stale, running, died) is not in them: `Seen` adds the time and the lease. Where only the state of each
+pipeline is needed, a `Glance` reads the `Essentials` and leaves the rest as text.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -95,14 +97,12 @@ class WaitingRebuild(_Recorded):
     since: datetime
 
 
-class Figures(_Recorded):
-    """What is recorded of one pipeline; times are UTC, durations seconds.
+class Essentials(_Recorded):
+    """What the state of a pipeline and the filters of pages rest on; durations are seconds.
 
     ``dag_id``: of the DAG that drains it. ``lasting``: findings by what they rest on, see `worst`.
-    ``promise``: `freshness:`. ``bounds``: `alerts:`. ``watermark``: the last known; ``newest_event``: the
-    greatest event time that was read. ``backlog``: by the last look, at ``backlog_at``. ``totals``: rows of
-    all runs since figures are recorded, which ended until ``totals_until``. ``cost``: by currency, decimal
-    text, of runs since ``cost_since``. ``rows_per_second``: read, while queries ran, over the last runs.
+    ``since``: when rows became visible last, or the start of the first run. ``promise``: `freshness:`.
+    ``bounds``: `alerts:`. ``backlog``: by the last look, at ``backlog_at``.
     """
 
     pipeline: str
@@ -111,18 +111,29 @@ class Figures(_Recorded):
     owner: str = ""
     tags: tuple[str, ...] = ()
     lasting: dict[Basis, Finding]
-    published_at: datetime | None = None
     since: datetime | None = None
     promise: float | None = None
     bounds: Bounds = Bounds()
     last: LastRun | None = None
-    bars: tuple[RunBar, ...] = ()
-    held: Held | None = None
     rebuild: WaitingRebuild | None = None
-    watermark: datetime | None = None
-    newest_event: datetime | None = None
     backlog: tuple[SourceBacklog, ...] = ()
     backlog_at: datetime | None = None
+
+
+class Figures(Essentials):
+    """What is recorded of one pipeline; times are UTC, durations seconds.
+
+    ``watermark``: the last known; ``newest_event``: the greatest event time that was read. ``totals``:
+    rows of all runs since figures are recorded, which ended until ``totals_until``. ``cost``: by currency,
+    decimal text, of runs since ``cost_since``. ``rows_per_second``: read, while queries ran, over the
+    last runs.
+    """
+
+    published_at: datetime | None = None
+    bars: tuple[RunBar, ...] = ()
+    held: Held | None = None
+    watermark: datetime | None = None
+    newest_event: datetime | None = None
     totals: dict[str, int] = {}
     totals_until: datetime | None = None
     cost: dict[str, str] = {}
@@ -131,10 +142,10 @@ class Figures(_Recorded):
 
 
 @dataclass(frozen=True)
-class Seen:
-    """Figures as they are seen now: with their age, and what time and the lease add."""
+class Glance:
+    """The essentials as they are seen now: with their age, and what time and the lease add."""
 
-    figures: Figures
+    figures: Essentials
     recorded_at: datetime
     now: datetime
     lease: SeenLease | None
@@ -183,29 +194,40 @@ class Seen:
         return max(waiting.headroom - passed, 0.0)
 
 
+@dataclass(frozen=True)
+class Seen(Glance):
+    """All figures as they are seen now."""
+
+    figures: Figures
+
+
 def look(metastore: Metastore, pipelines: list[str] | None = None) -> list[Seen]:
     """Return the figures of these pipelines, or of all that are recorded, by name: two reads in all."""
     now, leases = metastore.figures.leases()
-    found = ((each, _read(each)) for each in metastore.figures.read(pipelines))
     return [
         Seen(figures, recorded.recorded_at, now, leases.get(figures.pipeline))
-        for recorded, figures in found
-        if figures is not None
+        for recorded, figures in _read(metastore, Figures, pipelines)
     ]
 
 
-_validated: dict[str, tuple[dict[str, Any], Figures]] = {}
-"""Per pipeline the last content and its figures: to validate 1,000 takes longer than all else of a page."""
+def glance(metastore: Metastore) -> Iterator[Glance]:
+    """Yield the essentials of all pipelines, by name: as `look`, in a tenth of the time."""
+    now, leases = metastore.figures.leases()
+    for recorded, figures in _read(metastore, Essentials):
+        yield Glance(figures, recorded.recorded_at, now, leases.get(figures.pipeline))
 
 
-def _read(recorded: RecordedFigures) -> Figures | None:
-    """Return the figures; None when another version of the program recorded others: it records again."""
-    known = _validated.get(recorded.pipeline)
-    if known is not None and known[0] == recorded.content:
-        return known[1]
-    try:
-        figures = Figures.model_validate(recorded.content)
-    except ValidationError:
-        return None
-    _validated[recorded.pipeline] = (recorded.content, figures)
-    return figures
+_Kind = TypeVar("_Kind", bound=Essentials)
+
+
+def _read(
+    metastore: Metastore, kind: type[_Kind], pipelines: list[str] | None = None
+) -> Iterator[tuple[RecordedFigures, _Kind]]:
+    """Yield what this version of the program can read: of what another one recorded, it records again."""
+    for recorded in metastore.figures.read(pipelines):
+        try:
+            # From the text at once: with objects in between, garbage collection costs most of the time.
+            figures = kind.model_validate_json(recorded.content)
+        except ValidationError:
+            continue
+        yield recorded, figures

@@ -13,18 +13,18 @@ from drawdown.fleet.standing import Finding, State
 from drawdown.values.text import counted, lasting
 
 if TYPE_CHECKING:
-    from drawdown.observe.figures import Seen, SourceBacklog
+    from drawdown.observe.figures import Glance, SourceBacklog
 
 LATE_SHARE, LATE_ROWS = 0.1, 100
 """A flood: so great a part of the rows that the newest run read, and at least so many of them."""
 
 
-def signs(seen: Seen) -> dict[State, Finding]:
+def signs(seen: Glance) -> dict[State, Finding]:
     """Return what holds now, by state."""
     return dict(_signs(seen))
 
 
-def _signs(seen: Seen) -> Iterator[tuple[State, Finding]]:
+def _signs(seen: Glance) -> Iterator[tuple[State, Finding]]:
     name, bounds = seen.pipeline, seen.figures.bounds
     after = None if bounds.lagging_after is None else timedelta(seconds=bounds.lagging_after)
     found: tuple[tuple[State, str | None, str], ...] = (
@@ -47,7 +47,7 @@ def _signs(seen: Seen) -> Iterator[tuple[State, Finding]]:
             yield state, Finding(state, why, do)
 
 
-def lagging(seen: Seen, after: timedelta | None) -> str | None:
+def lagging(seen: Glance, after: timedelta | None) -> str | None:
     """Whether the oldest unread waits for longer than this; None: it may wait for ever."""
     since, worst = min(_waiting_since(seen), key=lambda found: found[0], default=(None, None))
     if after is None or since is None or worst is None or seen.now - since <= after:
@@ -55,7 +55,7 @@ def lagging(seen: Seen, after: timedelta | None) -> str | None:
     return f"{worst.amount:,} {worst.unit} wait at {worst.source}, the oldest for {rounded(seen.now - since)}"
 
 
-def _waiting_since(seen: Seen) -> Iterator[tuple[datetime, SourceBacklog]]:
+def _waiting_since(seen: Glance) -> Iterator[tuple[datetime, SourceBacklog]]:
     """The sources where something waits, with the time since when it does at least."""
     for each in seen.figures.backlog:
         since = each.oldest or seen.figures.backlog_at
@@ -63,7 +63,7 @@ def _waiting_since(seen: Seen) -> Iterator[tuple[datetime, SourceBacklog]]:
             yield since, each
 
 
-def retention_at_risk(seen: Seen, left: timedelta) -> str | None:
+def retention_at_risk(seen: Glance, left: timedelta) -> str | None:
     """Whether the broker deletes what is unread within this time."""
     found = ((seen.headroom(each), each) for each in seen.figures.backlog)
     known = [(seconds, each) for seconds, each in found if seconds is not None]
@@ -74,7 +74,7 @@ def retention_at_risk(seen: Seen, left: timedelta) -> str | None:
     return f"the broker deletes unread records of {worst.source} {when}"
 
 
-def rebuild_waiting(seen: Seen) -> str | None:
+def rebuild_waiting(seen: Glance) -> str | None:
     """Whether a rebuild waits for a decision."""
     rebuild = seen.figures.rebuild
     if rebuild is None:
@@ -82,7 +82,7 @@ def rebuild_waiting(seen: Seen) -> str | None:
     return f"the rebuild (generation {rebuild.generation}) is compared and waits for a decision"
 
 
-def late_flood(seen: Seen) -> str | None:
+def late_flood(seen: Glance) -> str | None:
     """Whether much of what the newest run read came behind the watermark."""
     last = seen.figures.last
     if last is None or not last.late or not last.read:
@@ -92,7 +92,7 @@ def late_flood(seen: Seen) -> str | None:
     return f"{last.late:,} of {counted(last.read, 'row')} in its newest run came behind the watermark"
 
 
-def quarantine_growing(seen: Seen, rows: int) -> str | None:
+def quarantine_growing(seen: Glance, rows: int) -> str | None:
     """Whether the newest run set aside so many rows."""
     last = seen.figures.last
     if last is None or last.set_aside is None or last.set_aside < rows:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Engine, delete, func, insert, select
+from sqlalchemy import Engine, Text, delete, func, insert, select, type_coerce
 
 from drawdown.metastore import counts
 from drawdown.metastore.clock import read_clock
@@ -34,7 +34,8 @@ class FiguresTable:
 
     def read(self, pipelines: Iterable[str] | None = None) -> list[RecordedFigures]:
         """Return what is recorded of these pipelines, or of all, by name."""
-        query = select(figures).order_by(figures.c.pipeline)
+        content = type_coerce(figures.c.content, Text).label("content")
+        query = select(figures.c.pipeline, figures.c.recorded_at, content).order_by(figures.c.pipeline)
         if pipelines is not None:
             query = query.where(figures.c.pipeline.in_(list(pipelines)))
         with self._engine.begin() as conn:
