@@ -10,7 +10,7 @@ import os
 import statistics
 import tempfile
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from urllib.parse import quote
 
@@ -72,6 +72,31 @@ def fill(root: Path) -> None:
         conn.execute(insert(batches), more)
         conn.execute(insert(verdicts), [{**verdict, "run_id": f"p0000-old-{each}"} for each in range(RUNS)])
     fleet.metastore.close()
+    set_rows_aside(root)
+
+
+def set_rows_aside(root: Path) -> None:
+    """Fill the quarantine of the first pipeline: a million rows in 100 files."""
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    from drawdown.sinks.locations import quarantine_uri
+    from drawdown.spec import load_pipeline, load_project
+
+    project = load_project(root)
+    uri = quarantine_uri(project, load_pipeline(project, "p0000"))
+    for batch in range(100):
+        rows = range(10_000)
+        columns = {
+            "source": ["events"] * len(rows),
+            "reasons": pa.array([["small"]] * len(rows), pa.list_(pa.string())),
+            "payload": [f"a record of some length, {batch}/{row}" for row in rows],
+            "generation": pa.array([2] * len(rows), pa.int32()),
+            "batch_id": pa.array([batch] * len(rows), pa.int64()),
+            "run_id": [f"p0000-{batch}"] * len(rows),
+            "set_aside_at": [datetime.now(UTC)] * len(rows),
+        }
+        write_deltalake(uri, pa.table(columns), mode="append")
 
 
 def measure() -> None:
@@ -85,7 +110,8 @@ def measure() -> None:
     app.dependency_overrides[may_read_runs] = lambda: None
     client = TestClient(app, root_path="/drawdown")
     run = quote("scheduled__2026-01-31T02:00:00+00:00", safe="")
-    for path in ("/fleet", "/dags/p0000", "/dags/p0000?runs=100", "/dags/group3", f"/runs/p0000/{run}"):
+    own = ("/dags/p0000", "/dags/p0000?runs=100", "/quarantine/p0000/p0000", f"/runs/p0000/{run}")
+    for path in ("/fleet", "/decisions", "/dags/group3", *own):
         client.get(path).raise_for_status()
         took, used = [], []
         for _ in range(TIMES):

@@ -24,7 +24,7 @@ from tests.support.host_project import (
 from tests.support.hosts import Hosts
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1200)]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(2400)]
 
 
 @pytest.fixture

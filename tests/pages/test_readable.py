@@ -119,6 +119,14 @@ def test_a_pipeline_with_a_day_of_runs_fits_a_browser(
             page.screenshot(path=PICTURES / f"{name}.png", full_page=name == "run-page")
 
 
+def test_a_decision_fits_a_browser(chrome: Browser, address: str, request: pytest.FixtureRequest) -> None:
+    with opened(chrome, address) as page:
+        page.goto(f"{address}/decisions?pipeline=sales")
+        page.get_by_role("table", name="Numbers of sales, batches 87 to 89").wait_for()
+        if request.config.getoption("--pictures"):
+            page.screenshot(path=PICTURES / "decisions-page.png", full_page=True)
+
+
 def opened(chrome: Browser, address: str, theme: Any = "light", width: int = 1200) -> Page:
     return chrome.new_page(
         base_url=address, viewport={"width": width, "height": 860}, color_scheme=theme, bypass_csp=True

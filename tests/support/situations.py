@@ -110,7 +110,7 @@ SITUATIONS = {
     ),
     "retention at risk": Situation(
         waits_since(1, headroom=3_590.0), "retention at risk",
-        "the broker deletes unread records of events in 59 minutes", OF_DAG, "Start a run now",
+        "the broker deletes unread records of events in 5", OF_DAG, "Start a run now",
     ),
     "schema drift": Situation(
         failed("sink.schema-drift", "the table has another column", "drawdown plan NAME"), "refused",

@@ -30,7 +30,7 @@ _TABLES = (
     runs, staged_files, verdicts,
 )  # fmt: skip
 _OF_A_NAME = (announcements, backlogs, figures)
-"""A schedule or a preflight may have recorded these under the new name already: the old name's replace them."""
+"""A schedule may have recorded these under the new name already: the old name's replace them."""
 _PATHS = (
     checkpoints.c.path, staged_files.c.path, read_files.c.path, quarantine_decisions.c.keys_path,
     changes.c.place,
