@@ -44,7 +44,7 @@ class Compared:
 
 
 @dataclass(frozen=True)
-class JudgedSlice:
+class WaitingSlice:
     """A held slice.
 
     Attributes:
@@ -86,11 +86,11 @@ class ComparedRebuild:
 
 
 @dataclass(frozen=True)
-class Waiting:
+class WaitingPipeline:
     """What waits of one pipeline; ``more``: held slices that are not shown."""
 
     seen: Seen
-    slices: Sequence[JudgedSlice]
+    slices: Sequence[WaitingSlice]
     more: int
     rebuild: ComparedRebuild | None
 
@@ -99,7 +99,7 @@ class Waiting:
 class Decisions:
     """One page, and how many pipelines wait on all of them."""
 
-    shown: Sequence[Waiting]
+    shown: Sequence[WaitingPipeline]
     found: int
 
 
@@ -134,10 +134,10 @@ def _urgency(seen: Seen) -> tuple[bool, datetime, str]:
     return True, rebuild.since, seen.pipeline
 
 
-def _waiting(workspace: Workspace, seen: Seen) -> Waiting:
+def _waiting(workspace: Workspace, seen: Seen) -> WaitingPipeline:
     held = terms(workspace, seen.pipeline)
     published = _published(workspace.metastore, seen.pipeline) if held else None
-    return Waiting(
+    return WaitingPipeline(
         seen,
         [_judged(workspace.metastore, term, published) for term in held[:_SLICES]],
         max(0, len(held) - _SLICES),
@@ -151,11 +151,11 @@ def _published(metastore: Metastore, pipeline: str) -> Run | None:
     return next((run for run in runs if run.counted and run.counts.published), None)
 
 
-def _judged(metastore: Metastore, term: Term, published: Run | None) -> JudgedSlice:
+def _judged(metastore: Metastore, term: Term, published: Run | None) -> WaitingSlice:
     verdict = term.held.verdict
     results = [{**entry, "judgement": judgement_of(entry)} for entry in verdict.results]
     bad = [entry for entry in results if entry["judgement"] in ("fail", "warn", "error")]
-    return JudgedSlice(
+    return WaitingSlice(
         term,
         metastore.run(verdict.run_id),
         sorted(bad, key=lambda entry: entry["judgement"] == "warn"),

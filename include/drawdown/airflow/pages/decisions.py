@@ -14,7 +14,14 @@ from drawdown.airflow.held_requests import request_id
 from drawdown.airflow.pages.access import ReadableDags
 from drawdown.airflow.pages.frame import answer
 from drawdown.metastore.records import Run
-from drawdown.observe.decisions_view import PAGE, Compared, ComparedRebuild, JudgedSlice, Waiting, decisions
+from drawdown.observe.decisions_view import (
+    PAGE,
+    Compared,
+    ComparedRebuild,
+    WaitingPipeline,
+    WaitingSlice,
+    decisions,
+)
 from drawdown.observe.figures import look
 from drawdown.spec import load_project
 from drawdown.values.dag_ids import DECIDE, REBUILD
@@ -39,7 +46,7 @@ def decisions_page(request: Request, dags: ReadableDags, pipeline: str = "", pag
     return answer(request, "decisions.html", content)
 
 
-def _waiting(each: Waiting) -> dict[str, Any]:
+def _waiting(each: WaitingPipeline) -> dict[str, Any]:
     return {
         "pipeline": each.seen.pipeline,
         "dag_id": each.seen.figures.dag_id,
@@ -50,7 +57,7 @@ def _waiting(each: Waiting) -> dict[str, Any]:
     }
 
 
-def _slice(each: JudgedSlice) -> dict[str, Any]:
+def _slice(each: WaitingSlice) -> dict[str, Any]:
     term, held, pipeline = each.term, each.held, each.held.verdict.pipeline
     return {
         "batches": str(held),
