@@ -21,6 +21,7 @@ from markupsafe import Markup, escape
 
 from drawdown.airflow.pages import charts, plots
 from drawdown.airflow.pages.drawn import calendar as drawn_calendar
+from drawdown.airflow.pages.drawn import graph as drawn_graph
 from drawdown.values.text import in_utc
 
 HERE = Path(__file__).parent
@@ -99,6 +100,7 @@ def _templates() -> Environment:
     env.globals["charts"] = charts
     env.globals["plots"] = plots
     env.globals["drawn_calendar"] = drawn_calendar
+    env.globals["drawn_graph"] = drawn_graph
     return env
 
 
