@@ -106,7 +106,7 @@ def test_a_pipeline_above_that_the_reader_may_not_see_has_no_name(ask: Ask, reco
 def test_the_page_links_to_airflows_dialog_and_shows_each_day(ask: Ask, records: FleetRecords) -> None:
     page = ask("/calendar/daily", "daily").text
     assert 'class="out" href="/dags/daily__replay"' in page
-    assert "2026-01-05 00:00:00 to 2026-01-06 00:00:00 UTC: no rows of it are recorded as published" in page
+    assert "2026-01-05 00:00:00 to 2026-01-06 00:00:00 UTC: no published rows are recorded" in page
     assert "drawdown backfill daily --from 2026-01-05T00:00:00Z --to 2026-01-07T00:00:00Z" in page
     assert "end at or before <strong>2026-01-10 07:00:00" in page
 

@@ -67,7 +67,7 @@ def fate_of(interval: Interval, known: Known) -> tuple[Fate, str]:
         return "published", "published by drains"
     if known.first is None or interval.end <= known.first:
         return "unrecorded", "before the first rows that records know of"
-    return "nothing", "no rows of it are recorded as published"
+    return "nothing", "no published rows are recorded"
 
 
 def _overlaps(interval: Interval, start: datetime, end: datetime) -> bool:

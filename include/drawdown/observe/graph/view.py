@@ -40,13 +40,14 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Node:
-    """A pipeline, or a table, topic or folder (without state and DAG)."""
+    """A pipeline with what it writes, or a table, topic or folder (without state and DAG)."""
 
     key: str
     name: str
     state: State | None = None
     why: str = ""
     dag_id: str = ""
+    writes: str = ""
 
 
 @dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Graph:
 
     Attributes:
         found: how many pipelines match; at most MOST of them are shown, the worst.
-        edges: of nodes, by key. A schedule that waits for a pipeline is an edge between pipelines.
+        edges: of nodes, by key.
     """
 
     nodes: Sequence[Node]
@@ -95,32 +96,43 @@ def graph(metastore: Metastore, dags: Collection[str] | None, wanted: Wanted) ->
     )
 
 
-def _nodes(shown: Iterable[Glance]) -> dict[str, Node]:
-    found = dict[str, Node]()
+def _nodes(shown: Sequence[Glance]) -> dict[str, Node]:
+    """A table that one of them writes is part of its writer's box."""
+    found, writers = dict[str, Node](), _writers(shown)
     for seen in shown:
         finding, figures = seen.finding, seen.figures
-        for key, name in figures.reads.items():
-            found.setdefault(key, Node(key, name))
-        # Who writes it knows its format; a reader may see the same files in another one.
-        found |= {key: Node(key, name) for key, name in figures.writes.items()}
+        own = [name for key, name in figures.writes.items() if len(writers[key]) == 1]
         key = f"pipeline:{seen.pipeline}"
-        found[key] = Node(key, seen.pipeline, finding.state, finding.why, figures.dag_id)
+        found[key] = Node(
+            key, seen.pipeline, finding.state, finding.why, figures.dag_id, ", ".join(own)
+        )  # fmt: skip
+        for key, name in {**figures.reads, **figures.writes}.items():
+            if len(writers.get(key, ())) != 1:
+                found.setdefault(key, Node(key, name))
     return found
 
 
 def _edges(shown: Sequence[Glance]) -> list[Edge]:
-    """A schedule that waits for a pipeline is an edge of its own, unless a table says it already."""
-    found, written = set[Edge](), {seen.pipeline: seen.figures.writes for seen in shown}
+    """A schedule that waits for a pipeline is an edge as well."""
+    found, writers, names = set[Edge](), _writers(shown), {f"pipeline:{seen.pipeline}" for seen in shown}
     for seen in shown:
         own = f"pipeline:{seen.pipeline}"
-        found |= {(key, own) for key in seen.figures.reads}
-        found |= {(own, key) for key in seen.figures.writes}
-    for reader in shown:
-        for key in reader.figures.inputs:
-            writes = written.get(key.removeprefix("pipeline:")) if key.startswith("pipeline:") else None
-            if writes is not None and not writes.keys() & reader.figures.reads.keys():
-                found.add((key, f"pipeline:{reader.pipeline}"))
-    return sorted(found)
+        for key in seen.figures.inputs:
+            if not key.startswith("pipeline:"):
+                [start] = writers[key] if len(writers.get(key, ())) == 1 else [key]
+                found.add((start, own))
+            elif key in names:
+                found.add((key, own))
+        found |= {(own, key) for key in seen.figures.writes if len(writers[key]) != 1}
+    return sorted((a, b) for a, b in found if a != b)
+
+
+def _writers(shown: Iterable[Glance]) -> dict[str, list[str]]:
+    found = defaultdict[str, list[str]](list)
+    for seen in shown:
+        for key in seen.figures.writes:
+            found[key].append(f"pipeline:{seen.pipeline}")
+    return dict(found)
 
 
 def _feeds(seen: Sequence[Glance]) -> dict[str, set[str]]:

@@ -25,7 +25,7 @@ def draw(calendar: Mapping[str, Any]) -> Markup:
         top = _TOP + number * (max(side, 12) + 2)
         parts.append(
             Markup('<text x="0" y="{}">{}</text>').format(
-                top + 10, row["start"].strftime(_FORMATS[calendar["unit"]])
+                top + 14, row["start"].strftime(_FORMATS[calendar["unit"]])
             )
         )
         parts += [_cell(each, _LABEL + each["column"] * side, top, side) for each in row["cells"]]
@@ -75,6 +75,9 @@ def _said(start: datetime, end: datetime) -> str:
 def _shape(fate: str, left: int, top: int, side: int) -> Markup:
     size = side - 2
     right, bottom = left + size, top + min(size, 18)
+    if fate == "unrecorded":
+        middle = Markup('<circle class="fate-unrecorded" cx="{}" cy="{}" r="1.5"/>')
+        return middle.format((left + right) / 2, (top + bottom) / 2)
     box = Markup('<rect class="fate-{}" x="{}" y="{}" width="{}" height="{}" rx="2"/>').format(
         fate, left + 0.5, top + 0.5, size - 1, bottom - top - 1
     )

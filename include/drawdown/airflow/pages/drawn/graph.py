@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from drawdown.observe.graph.layout import Place
     from drawdown.observe.graph.view import Graph, Node
 
-_WIDTH, _HEIGHT, _GAP, _ROW = 186, 34, 56, 46
-_CHARACTERS = 27
+_WIDTH, _HEIGHT, _GAP, _ROW = 196, 48, 52, 60
+_CHARACTERS = 29
 _EDGE = 8
 
 
@@ -54,18 +54,22 @@ def _node(node: Node, place: Place, address: Callable[[Node], str]) -> Markup:
     left, top = _corner(place)
     if node.state is None:
         return Markup(
-            '<g class="node"><rect class="table-node" x="{}" y="{}" width="{}" height="{}" rx="14"/>'
+            '<g class="node"><rect class="table-node" x="{}" y="{}" width="{}" height="{}" rx="16"/>'
             '<text x="{}" y="{}">{}</text><title>{}</title></g>'
-        ).format(left, top, _WIDTH, _HEIGHT, left + 12, top + 21, _short(node.name), node.name)
+        ).format(left, top + 8, _WIDTH, _HEIGHT - 16, left + 12, top + 28, _short(node.name), node.name)
     word = node.state.split()[0]
     title = f"{node.name}: {node.state}{f', {node.why}' if node.why else ''}"
+    written = f"→ {_short(node.writes)}" if node.writes else ""
+    if node.writes:
+        title += f"; writes {node.writes}"
     return Markup(
         '<a href="{}" aria-label="{}"><g class="node state-{}"><title>{}</title>'
         '<rect class="pipeline-node" x="{}" y="{}" width="{}" height="{}" rx="4"/>'
-        '<text class="name" x="{}" y="{}">{}</text><text class="state-text" x="{}" y="{}">{}</text></g></a>'
+        '<text class="name" x="{}" y="{}">{}</text><text class="state-text" x="{}" y="{}">{}</text>'
+        '<text class="writes" x="{}" y="{}">{}</text></g></a>'
     ).format(
         address(node), title, word, title, left, top, _WIDTH, _HEIGHT, left + 10, top + 14, _short(node.name),
-        left + 10, top + 28, node.state,
+        left + 10, top + 28, node.state, left + 10, top + 41, written,
     )  # fmt: skip
 
 
