@@ -107,6 +107,18 @@ def test_of_too_many_pipelines_the_worst_are_shown(
     assert page["found"] == 5
 
 
+def test_hostile_paths_and_errors_are_text(ask: Ask, fleet: FleetRecords) -> None:
+    reading(fleet, "orders", "landing")
+    spec = fleet.root / "include/pipelines/orders/pipeline.yaml"
+    spec.write_text(spec.read_text().replace("path: landing", "path: 'landing/<script>alert(1)</script>'"))
+    fleet.ran("orders", "failed", error={"id": "x.y", "what": '"><img src=x onerror=alert(2)>'})
+    fleet.record("orders")
+    page = ask("/graph", "orders").text
+    assert "landing/&lt;script&gt;" in page
+    assert "<script>alert" not in page
+    assert "<img" not in page
+
+
 def test_nothing_recorded_is_said(ask: Ask, fleet: FleetRecords) -> None:
     assert "Nothing is recorded yet" in ask("/graph").text
 

@@ -142,7 +142,8 @@ def test_a_decision_fits_a_browser(chrome: Browser, address: str, request: pytes
 def test_the_pages_of_a_shop_fit_a_browser(
     chrome: Browser, address: str, request: pytest.FixtureRequest, path: str, says: str, name: str
 ) -> None:
-    with opened(chrome, address, width=1400) as page:
+    with opened(chrome, address) as page:
+        page.set_viewport_size({"width": 1300, "height": 300})
         page.goto(address + path)
         page.get_by_text(says).first.wait_for()
         if request.config.getoption("--pictures"):

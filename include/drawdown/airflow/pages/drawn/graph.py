@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from drawdown.observe.graph.view import Graph, Node
 
 _WIDTH, _HEIGHT, _GAP, _ROW = 196, 48, 52, 60
-_CHARACTERS = 29
+_CHARACTERS = 27
 _EDGE = 8
 
 
@@ -59,7 +59,7 @@ def _node(node: Node, place: Place, address: Callable[[Node], str]) -> Markup:
         ).format(left, top + 8, _WIDTH, _HEIGHT - 16, left + 12, top + 28, _short(node.name), node.name)
     word = node.state.split()[0]
     title = f"{node.name}: {node.state}{f', {node.why}' if node.why else ''}"
-    written = f"→ {_short(node.writes)}" if node.writes else ""
+    written = f"→ {_short(node.writes, _CHARACTERS - 2)}" if node.writes else ""
     if node.writes:
         title += f"; writes {node.writes}"
     return Markup(
@@ -73,9 +73,9 @@ def _node(node: Node, place: Place, address: Callable[[Node], str]) -> Markup:
     )  # fmt: skip
 
 
-def _short(name: str) -> str:
+def _short(name: str, characters: int = _CHARACTERS) -> str:
     """Leave out the middle of a long name: its start and its end tell most."""
-    if len(name) <= _CHARACTERS:
+    if len(name) <= characters:
         return name
-    half = (_CHARACTERS - 1) // 2
+    half = (characters - 1) // 2
     return f"{name[:half]}…{name[-half:]}"
