@@ -12,7 +12,11 @@ import tempfile
 import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from tests.support.fleet_records import FleetRecords
 
 PIPELINES, RUNS, TIMES = 1_000, 100, 10
 
@@ -37,12 +41,13 @@ def fill(root: Path) -> None:
     fleet = FleetRecords(root)
     history(fleet, "p0000")
     fleet.record("p0000")
+    with_calendar(fleet, "revenue")
     with fleet.metastore._writer.begin() as conn:
         run = dict(conn.execute(select(runs).where(runs.c.run_id == "p0000-0")).one()._mapping)
         run["progress"] = [{**run["progress"][0], "batch_id": number} for number in range(20)]
         batch = dict(conn.execute(select(batches).where(batches.c.batch_id == 0)).one()._mapping)
         verdict = dict(conn.execute(select(verdicts).limit(1)).one()._mapping)
-        figure = dict(conn.execute(select(figures)).one()._mapping)
+        figure = dict(conn.execute(select(figures).where(figures.c.pipeline == "p0000")).one()._mapping)
         del verdict["verdict_id"]
         for number in range(PIPELINES):
             name = f"p{number:04d}"
@@ -75,6 +80,18 @@ def fill(root: Path) -> None:
     set_rows_aside(root)
 
 
+def with_calendar(fleet: FleetRecords, name: str) -> None:
+    """A pipeline with a year of days in 2,000 files, and 300 replays."""
+    from tests.support.replayed_days import DAY, day, drained, replayable, replayed
+
+    replayable(fleet, name)
+    files = [(day(1) + number * DAY / 6, day(1) + (number + 2) * DAY / 6) for number in range(2_000)]
+    drained(fleet, name, *files, watermark=day(330))
+    for number in range(300):
+        replayed(fleet, name, day(1 + number), day(2 + number))
+    fleet.record(name)
+
+
 def set_rows_aside(root: Path) -> None:
     """Fill the quarantine of the first pipeline: a million rows in 100 files."""
     import pyarrow as pa
@@ -105,13 +122,13 @@ def measure() -> None:
     from drawdown.airflow.pages.access import may_read_runs, readable_dags
     from drawdown.airflow.pages.app import app
 
-    readable = {"p0000", *(f"group{number}" for number in range(10))}
+    readable = {"p0000", "revenue", *(f"group{number}" for number in range(10))}
     app.dependency_overrides[readable_dags] = lambda: readable
     app.dependency_overrides[may_read_runs] = lambda: None
     client = TestClient(app, root_path="/drawdown")
     run = quote("scheduled__2026-01-31T02:00:00+00:00", safe="")
     own = ("/dags/p0000", "/dags/p0000?runs=100", "/quarantine/p0000/p0000", f"/runs/p0000/{run}")
-    pictures = ("/graph", "/graph?around=p0000", "/calendar/p0000")
+    pictures = ("/graph", "/graph?around=p0000", "/calendar/revenue")
     for path in ("/fleet", "/decisions", "/dags/group3", *own, *pictures):
         client.get(path).raise_for_status()
         took, used = [], []

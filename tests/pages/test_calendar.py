@@ -68,7 +68,7 @@ def test_a_replay_fills_days_and_a_failed_one_is_to_be_repeated(ask: Ask, record
     replayed(records, "daily", day(8), day(9), state="failed")
     assert [fates(ask)[each] for each in (5, 6, 8)] == ["replayed", "replayed", "failed"]
     (found,) = ranges(ask)
-    assert found["command"].endswith("--from 2026-01-08T00:00:00Z --to 2026-01-09T00:00:00Z")
+    assert found["command"].endswith("--from 2026-01-08 --to 2026-01-09")
 
 
 def test_a_replay_above_makes_days_stale_until_they_are_replayed(ask: Ask, records: FleetRecords) -> None:
@@ -84,8 +84,7 @@ def test_a_replay_above_makes_days_stale_until_they_are_replayed(ask: Ask, recor
     assert "raw was replayed" in newest["why"]
     assert newest["intervals"] == 2
     assert newest["in_airflow"] == (
-        "airflow backfill create --dag-id daily__replay"
-        " --from-date 2026-01-02T00:00:00Z --to-date 2026-01-03T00:00:00Z"
+        "airflow backfill create --dag-id daily__replay --from-date 2026-01-02 --to-date 2026-01-03"
     )
     replayed(records, "daily", day(2), day(4))
     assert fates(ask, "daily", "raw")[2] == "replayed"
@@ -107,7 +106,7 @@ def test_the_page_links_to_airflows_dialog_and_shows_each_day(ask: Ask, records:
     page = ask("/calendar/daily", "daily").text
     assert 'class="out" href="/dags/daily__replay"' in page
     assert "2026-01-05 00:00:00 to 2026-01-06 00:00:00 UTC: no published rows are recorded" in page
-    assert "drawdown backfill daily --from 2026-01-05T00:00:00Z --to 2026-01-07T00:00:00Z" in page
+    assert "drawdown backfill daily --from 2026-01-05 --to 2026-01-07" in page
     assert "end at or before <strong>2026-01-10 07:00:00" in page
 
 

@@ -14,7 +14,7 @@ from drawdown.held.deadlines import Term, terms
 from drawdown.metastore import Metastore
 from drawdown.metastore.operations.runs import REBUILD
 from drawdown.metastore.records import Checkpoint, HeldSlice, Run
-from drawdown.observe.figures import Seen
+from drawdown.observe.figures import Glance
 from drawdown.observe.pipeline.expectations import judgement_of
 from drawdown.quality.data_docs import page_name
 from drawdown.rebuild.comparison_text import comparison_lines
@@ -89,7 +89,7 @@ class ComparedRebuild:
 class WaitingPipeline:
     """What waits of one pipeline; ``more``: held slices that are not shown."""
 
-    seen: Seen
+    seen: Glance
     slices: Sequence[WaitingSlice]
     more: int
     rebuild: ComparedRebuild | None
@@ -104,7 +104,7 @@ class Decisions:
 
 
 def decisions(
-    workspace: Workspace, all_seen: Iterable[Seen], dags: Collection[str], pipeline: str = "", page: int = 1
+    workspace: Workspace, all_seen: Iterable[Glance], dags: Collection[str], pipeline: str = "", page: int = 1
 ) -> Decisions:
     """Return one page of what waits for a person, what ends first at the top.
 
@@ -126,7 +126,7 @@ def decisions(
     return Decisions([each for each in shown if each.slices or each.rebuild is not None], len(found))
 
 
-def _urgency(seen: Seen) -> tuple[bool, datetime, str]:
+def _urgency(seen: Glance) -> tuple[bool, datetime, str]:
     held, rebuild = seen.figures.held, seen.figures.rebuild
     if held is not None:
         return False, held.ends, seen.pipeline
@@ -134,7 +134,7 @@ def _urgency(seen: Seen) -> tuple[bool, datetime, str]:
     return True, rebuild.since, seen.pipeline
 
 
-def _waiting(workspace: Workspace, seen: Seen) -> WaitingPipeline:
+def _waiting(workspace: Workspace, seen: Glance) -> WaitingPipeline:
     held = terms(workspace, seen.pipeline)
     published = _published(workspace.metastore, seen.pipeline) if held else None
     return WaitingPipeline(

@@ -116,6 +116,7 @@ class Essentials(_Recorded):
     promise: float | None = None
     bounds: Bounds = Bounds()
     last: LastRun | None = None
+    held: Held | None = None
     rebuild: WaitingRebuild | None = None
     backlog: tuple[SourceBacklog, ...] = ()
     backlog_at: datetime | None = None
@@ -136,7 +137,6 @@ class Figures(Essentials):
 
     published_at: datetime | None = None
     bars: tuple[RunBar, ...] = ()
-    held: Held | None = None
     watermark: datetime | None = None
     newest_event: datetime | None = None
     totals: dict[str, int] = {}

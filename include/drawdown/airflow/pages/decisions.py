@@ -22,7 +22,7 @@ from drawdown.observe.decisions_view import (
     WaitingSlice,
     decisions,
 )
-from drawdown.observe.figures import look
+from drawdown.observe.figures import glance
 from drawdown.spec import load_project
 from drawdown.values.dag_ids import DECIDE, REBUILD
 from drawdown.workspace import Workspace
@@ -34,7 +34,7 @@ router = APIRouter()
 def decisions_page(request: Request, dags: ReadableDags, pipeline: str = "", page: int = 1) -> Response:
     """Return what waits for a decision, of the DAGs that the user may read."""
     with Workspace.open(load_project()) as workspace:
-        found = decisions(workspace, look(workspace.metastore), dags, pipeline, page)
+        found = decisions(workspace, glance(workspace.metastore), dags, pipeline, page)
     content = {
         "title": "Decisions",
         "waiting": [_waiting(each) for each in found.shown],

@@ -141,10 +141,16 @@ def _ranges(pipeline: str, cells: Iterable[Cell]) -> Iterator[Range]:
 
 def commands(pipeline: str, interval: Interval, last: datetime) -> tuple[str, str]:
     """Return the command that replays an interval here, and the one that has Airflow do it."""
-    start, end = shown(interval.start), shown(interval.end)
+    start, end, latest = (_short(at) for at in (interval.start, interval.end, last))
     here = shlex.join(["drawdown", "backfill", pipeline, "--from", start, "--to", end])
-    dates = ["--from-date", start, "--to-date", shown(last)]
+    dates = ["--from-date", start, "--to-date", latest]
     return here, shlex.join(["airflow", "backfill", "create", "--dag-id", replay_dag_id(pipeline), *dates])
+
+
+def _short(at: datetime) -> str:
+    """A time as commands take it; midnight as its date."""
+    text = shown(at)
+    return text.removesuffix("T00:00:00Z")
 
 
 def _known(workspace: Workspace, spec: Pipeline, dags: Collection[str]) -> Known:

@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from drawdown.observe.graph.layout import Place
     from drawdown.observe.graph.view import Graph, Node
 
-_WIDTH, _HEIGHT, _GAP, _ROW = 196, 48, 52, 60
-_CHARACTERS = 27
+_WIDTH, _HEIGHT, _GAP, _ROW = 216, 48, 48, 60
+_CHARACTERS = 31
 _EDGE = 8
 
 
