@@ -41,7 +41,6 @@ def fill(root: Path) -> None:
     fleet = FleetRecords(root)
     history(fleet, "p0000")
     fleet.record("p0000")
-    with_calendar(fleet, "revenue")
     with fleet.metastore._writer.begin() as conn:
         run = dict(conn.execute(select(runs).where(runs.c.run_id == "p0000-0")).one()._mapping)
         run["progress"] = [{**run["progress"][0], "batch_id": number} for number in range(20)]
@@ -76,6 +75,7 @@ def fill(root: Path) -> None:
         more = [{**batch, "batch_id": 100 + each, "run_id": f"p0000-old-{each}"} for each in range(RUNS * 10)]
         conn.execute(insert(batches), more)
         conn.execute(insert(verdicts), [{**verdict, "run_id": f"p0000-old-{each}"} for each in range(RUNS)])
+    with_calendar(fleet, "revenue")
     fleet.metastore.close()
     set_rows_aside(root)
 

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from drawdown.observe.graph.layout import Place
     from drawdown.observe.graph.view import Graph, Node
 
-_WIDTH, _HEIGHT, _GAP, _ROW = 216, 48, 48, 60
+_WIDTH, _HEIGHT, _GAP, _ROW = 206, 48, 44, 60
 _CHARACTERS = 31
 _EDGE = 8
 
