@@ -94,7 +94,7 @@ class FiguresTable:
         ended = [row._mapping for row in found if row.ended_at is not None]
         return CountedRuns(
             {name: sum(row[name] for row in ended) for name in counts.NAMES},
-            max((row.started_at for row in found), default=since),
+            max([*(row.started_at for row in found), *([] if since is None else [since])], default=None),
             tuple(row.run_id for row in found if row.ended_at is None),
         )
 
