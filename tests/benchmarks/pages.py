@@ -111,7 +111,8 @@ def measure() -> None:
     client = TestClient(app, root_path="/drawdown")
     run = quote("scheduled__2026-01-31T02:00:00+00:00", safe="")
     own = ("/dags/p0000", "/dags/p0000?runs=100", "/quarantine/p0000/p0000", f"/runs/p0000/{run}")
-    for path in ("/fleet", "/decisions", "/dags/group3", *own):
+    pictures = ("/graph", "/graph?around=p0000", "/calendar/p0000")
+    for path in ("/fleet", "/decisions", "/dags/group3", *own, *pictures):
         client.get(path).raise_for_status()
         took, used = [], []
         for _ in range(TIMES):

@@ -231,6 +231,25 @@ class RecordedFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class RecordedReplay:
+    """A replay of one event-time interval; ``about``: the pipelines that read the replaced rows.
+
+    ``origin``: the DAG run that started it, or the command.
+    """
+
+    run_id: str
+    pipeline: str
+    state: RunState
+    start: datetime
+    end: datetime
+    started_at: datetime
+    ended_at: datetime | None
+    published: int
+    about: tuple[str, ...]
+    origin: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
 class Announcement:
     """An alert about a pipeline, for one target, until the target knows that it is over.
 

@@ -102,7 +102,8 @@ class Essentials(_Recorded):
 
     ``dag_id``: of the DAG that drains it. ``lasting``: findings by what they rest on, see `worst`.
     ``since``: when rows became visible last, or the start of the first run. ``promise``: `freshness:`.
-    ``bounds``: `alerts:`. ``backlog``: by the last look, at ``backlog_at``.
+    ``bounds``: `alerts:`. ``backlog``: by the last look, at ``backlog_at``. ``inputs``, ``outputs``,
+    ``reads``, ``writes``: see drawdown.fleet.lineage.Connections.
     """
 
     pipeline: str
@@ -118,6 +119,10 @@ class Essentials(_Recorded):
     rebuild: WaitingRebuild | None = None
     backlog: tuple[SourceBacklog, ...] = ()
     backlog_at: datetime | None = None
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    reads: dict[str, str] = {}
+    writes: dict[str, str] = {}
 
 
 class Figures(Essentials):

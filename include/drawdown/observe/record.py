@@ -9,11 +9,13 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
 
 from drawdown.cost.bill import Bill, bill_of
 from drawdown.errors import DrawdownError
+from drawdown.fleet.lineage import Connections, connections
 from drawdown.fleet.standing import Standing, standing
 from drawdown.metastore.records import Counts, Run
 from drawdown.metastore.state_rows import state_rows
@@ -34,6 +36,7 @@ from drawdown.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
+_CONNECTED = {field.name for field in fields(Connections)}
 BARS = 30
 """Runs that the fleet page shows of each pipeline."""
 _DRAINED = "drained"
@@ -95,7 +98,7 @@ def _of_spec(workspace: Workspace, found: Standing, before: Figures | None) -> d
     spec, name = found.spec, found.pipeline
     if not isinstance(spec, Pipeline):
         known = (
-            before.model_dump(include={"dag_id", "group", "owner", "tags", "bounds"})
+            before.model_dump(include={"dag_id", "group", "owner", "tags", "bounds", *_CONNECTED})
             if before is not None
             else {}
         )
@@ -105,6 +108,7 @@ def _of_spec(workspace: Workspace, found: Standing, before: Figures | None) -> d
         "group": spec.group,
         "owner": spec.owner,
         "tags": tuple(spec.tags),
+        **asdict(connections(spec)),
         "bounds": _bounds(workspace.project.alerts_of(spec.alerts)),
     }
 

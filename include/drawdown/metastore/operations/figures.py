@@ -11,11 +11,14 @@ from sqlalchemy import Engine, Text, delete, insert, select, type_coerce
 from drawdown.metastore import counts
 from drawdown.metastore.clock import read_clock
 from drawdown.metastore.operations.leases import in_force
-from drawdown.metastore.records import RecordedFigures, SeenBacklog, SeenLease
-from drawdown.metastore.tables import backlogs, figures, leases, runs
+from drawdown.metastore.operations.runs import REPLAY
+from drawdown.metastore.records import RecordedFigures, RecordedReplay, SeenBacklog, SeenLease
+from drawdown.metastore.tables import backlogs, batches, figures, leases, runs, staged_files
 
 BACKLOGS_KEPT = 200
 """How many looks at a pipeline's sources are kept."""
+REPLAYS = FILES = 2_000
+"""How many replays and files of published batches are read at most, the newest."""
 
 
 class CountedRuns(NamedTuple):
@@ -98,6 +101,33 @@ class FiguresTable:
             tuple(row.run_id for row in found if row.ended_at is None),
         )
 
+    def replays(self, pipelines: Iterable[str]) -> list[RecordedReplay]:
+        """Return the newest replays of these pipelines, newest first."""
+        names = ("run_id", "pipeline", "state", "started_at", "ended_at", "published", "notices", "origin")
+        query = select(*(runs.c[name] for name in names)).where(
+            runs.c.pipeline.in_(list(pipelines)), runs.c.kind == REPLAY
+        )
+        with self._engine.begin() as conn:
+            found = conn.execute(query.order_by(runs.c.started_at.desc()).limit(REPLAYS))
+            return [_replay(row) for row in found if "interval" in row.origin]
+
+    def published_actions(self, pipeline: str, generation: int) -> list[dict[str, Any]]:
+        """Return the actions that made the newest files of a generation's output visible, newest first."""
+        of_batch = (
+            (batches.c.pipeline == staged_files.c.pipeline)
+            & (batches.c.generation == staged_files.c.generation)
+            & (batches.c.batch_id == staged_files.c.batch_id)
+        )
+        query = (
+            select(staged_files.c.action)
+            .join(batches, of_batch)
+            .where(staged_files.c.pipeline == pipeline, staged_files.c.generation == generation)
+            .where(staged_files.c.table_name == "output", batches.c.status == "published")
+            .order_by(staged_files.c.batch_id.desc())
+        )
+        with self._engine.begin() as conn:
+            return list(conn.execute(query.limit(FILES)).scalars())
+
     def usages(self, pipeline: str, since: datetime) -> list[dict[str, Any]]:
         """Return what the runs of a pipeline used that began then or later, as far as it is known."""
         query = select(runs.c.usage).where(
@@ -105,3 +135,12 @@ class FiguresTable:
         )
         with self._engine.begin() as conn:
             return list(conn.execute(query).scalars())
+
+
+def _replay(row: Any) -> RecordedReplay:
+    start, end = (datetime.fromisoformat(text) for text in row.origin["interval"])
+    about = tuple(each["about"] for each in row.notices if each.get("id") == "replay.downstream")
+    return RecordedReplay(
+        row.run_id, row.pipeline, row.state, start, end, row.started_at, row.ended_at, row.published, about,
+        row.origin,
+    )  # fmt: skip
