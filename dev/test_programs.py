@@ -1,8 +1,7 @@
-"""Install what only tests need: PostgreSQL, a browser, Prometheus, a false clock, Airflow's providers, S3."""
+"""Install what only tests need: PostgreSQL, a browser, Prometheus, a C compiler, providers, an S3 server."""
 
 from __future__ import annotations
 
-import platform
 import shutil
 import subprocess
 import sys
@@ -22,10 +21,6 @@ PROVIDERS = ROOT / ".drawdown" / "tests" / "providers"
 
 MOTO = ROOT / ".drawdown" / "tests" / "moto"
 """The packages of an S3 server in memory, run by ``tests.support.s3_servers`` as a process of its own."""
-
-
-FAKETIME = Path("/usr/lib") / f"{platform.machine()}-linux-gnu" / "faketime" / "libfaketime.so.1"
-"""A library that gives a program another clock."""
 
 
 def has_postgres() -> bool:
@@ -50,7 +45,7 @@ class Program:
 PROGRAMS = (
     Program("PostgreSQL", "postgresql", has_postgres),
     Program("Chromium", "chromium", chromium),
-    Program("libfaketime", "libfaketime", FAKETIME.exists),
+    Program("a C compiler", "build-essential", lambda: shutil.which("gcc")),
     Program("Prometheus", "prometheus", lambda: shutil.which("promtool")),
 )
 

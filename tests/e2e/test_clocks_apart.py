@@ -16,7 +16,7 @@ from tests.support.host_project import Beyond, HostProject, beyond, machines, un
 from tests.support.hosts import Hosts
 from tests.support.waiting import until
 
-pytestmark = [pytest.mark.full, pytest.mark.timeout(1200), pytest.mark.capability("HOST-07")]
+pytestmark = [pytest.mark.full, pytest.mark.timeout(2400), pytest.mark.capability("HOST-07")]
 
 AHEAD = {"driver": 300, "other": -300, "one": -300, "two": 300}
 ABOUT = 60.0
@@ -31,9 +31,9 @@ def hosts(tmp_path: Path) -> Iterator[Hosts]:
 
 
 def test_hosts_with_other_clocks_take_turns_and_take_over(hosts: Hosts, tmp_path: Path) -> None:
-    for name, ahead in AHEAD.items():
+    for name, by in AHEAD.items():
         now = float(hosts[name].run(sys.executable, "-c", "import time; print(time.time())").stdout)
-        assert now - time.time() == pytest.approx(ahead, abs=ABOUT)
+        assert now - time.time() == pytest.approx(by, abs=ABOUT)
     with beyond(lease_ttl="20 seconds") as servers, servers.metastore() as metastore:
         began = datetime.now(UTC)
         landed = Landed(servers)
@@ -44,7 +44,8 @@ def test_hosts_with_other_clocks_take_turns_and_take_over(hosts: Hosts, tmp_path
         ahead, behind = (HostProject(hosts, name, servers, pipelines) for name in ("driver", "other"))
         ahead.ends_well("run", "counts")
         landed.assert_counted()
-        assert planned(servers, 0) - time.time() == pytest.approx(300, abs=2 * ABOUT)
+        by_true_time = planned(servers, 0) - AHEAD["driver"]
+        assert began.timestamp() <= by_true_time <= time.time(), "Spark's driver has the clock of its host"
         until_no_daemons(hosts)
 
         landed.wave()
@@ -71,7 +72,7 @@ def test_hosts_with_other_clocks_take_turns_and_take_over(hosts: Hosts, tmp_path
         behind.ends_well("run", "counts")
         landed.assert_counted()
         runs = metastore.runs("counts")
-        times = [run.started_at for run in reversed(runs)]
+        times = [run.started_at for run in reversed(runs) if run.started_at is not None]
         assert times == sorted(times)
         assert all(began - timedelta(seconds=1) <= at <= datetime.now(UTC) for at in times), times
         until_no_daemons(hosts)

@@ -76,7 +76,7 @@ def test_every_figure_is_a_metric_and_zeros_are_said(fleet: FleetRecords) -> Non
     found = samples(text)
     assert {name for name, _ in found} <= {family.name for family in FAMILIES}
     fine, kept = "pipeline=fine", "pipeline=kept"
-    assert found["drawdown_state", f"{fine},state=quarantine growing"] == 1
+    assert found["drawdown_state", f"{fine},state=ok"] == 1
     assert found["drawdown_state", f"{fine},state=held"] == 0
     assert found["drawdown_state", f"{kept},state=retention at risk"] == 1, "worse than held"
     assert (found["drawdown_held_slices", fine], found["drawdown_held_rows", fine]) == (0, 0)

@@ -43,7 +43,6 @@ storages:
     secret_key: ${{S3_SECRET}}
 metastore: "${{METASTORE}}"
 lease_ttl: {lease_ttl}
-pass_environment: [FAKETIME]
 clusters:
   local: {{kind: local}}
   hosts:

@@ -133,8 +133,8 @@ SITUATIONS = {
         "drawdown logs NAME --follow",
     ),
     "quarantine growing": Situation(
-        lambda fleet, name: went_well(fleet, name, quarantined=5), "quarantine growing",
-        "set aside 5 rows in its newest run, of 1,000 read", "/drawdown/quarantine/NAME/NAME",
+        lambda fleet, name: went_well(fleet, name, quarantined=150), "quarantine growing",
+        "set aside 150 rows in its newest run, of 1,000 read", "/drawdown/quarantine/NAME/NAME",
         "Quarantine of NAME",
     ),
 }  # fmt: skip

@@ -55,7 +55,7 @@ def older(store_url: str) -> Run:
         with store._writer.begin() as conn:
             for table, count in product(("runs", "batches"), ("sessionless", "lost", "replayed")):
                 conn.execute(text(f"ALTER TABLE {table} DROP COLUMN {count}"))
-            for index in ("ix_runs_application", "ix_runs_request", "ix_runs_pipeline_ended"):
+            for index in ("ix_runs_application", "ix_runs_request"):
                 conn.execute(text(f"DROP INDEX {index}"))
             for column in ("notices", "application", "usage", "request", "phases"):
                 conn.execute(text(f"ALTER TABLE runs DROP COLUMN {column}"))

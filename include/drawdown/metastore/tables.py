@@ -93,8 +93,6 @@ runs = Table(
     Index("ix_runs_started", "started_at", "run_id"),
     Index("ix_runs_pipeline_started", "pipeline", "started_at", "run_id"),
     Index("ix_runs_pipeline_state", "pipeline", "state"),
-    # For the sums of what ended since they were recorded.
-    Index("ix_runs_pipeline_ended", "pipeline", "ended_at"),
     Index("ix_runs_application", "application"),
     Index("ix_runs_request", "request"),
 )

@@ -87,7 +87,7 @@ class Bounds(_Recorded):
 
     lagging_after: float | None = None
     retention_left: float = 6 * 3_600
-    quarantined_rows: int = 1
+    quarantined_rows: int = 100
 
 
 class WaitingRebuild(_Recorded):
@@ -130,9 +130,9 @@ class Figures(Essentials):
     """What is recorded of one pipeline; times are UTC, durations seconds.
 
     ``watermark``: the last known; ``newest_event``: the greatest event time that was read. ``totals``:
-    rows of all runs since figures are recorded, which ended until ``totals_until``. ``cost``: by currency,
-    decimal text, of runs since ``cost_since``. ``rows_per_second``: read, while queries ran, over the
-    last runs.
+    rows of all runs that began until ``totals_until``, but for ``totals_open``, which had not ended.
+    ``cost``: by currency, decimal text, of runs since ``cost_since``. ``rows_per_second``: read, while
+    queries ran, over the last runs.
     """
 
     published_at: datetime | None = None
@@ -141,6 +141,7 @@ class Figures(Essentials):
     newest_event: datetime | None = None
     totals: dict[str, int] = {}
     totals_until: datetime | None = None
+    totals_open: tuple[str, ...] = ()
     cost: dict[str, str] = {}
     cost_since: datetime | None = None
     rows_per_second: float | None = None

@@ -230,16 +230,17 @@ def _waiting(source: str, found: Mapping[str, Any]) -> SourceBacklog | None:
 def _sums(workspace: Workspace, found: Standing, before: Figures | None) -> dict[str, Any]:
     """Rows of all runs that ended since the last record are added; the month's cost is summed again."""
     figures = workspace.metastore.figures
-    until = before.totals_until if before is not None else None
-    added, newest = figures.counts_since(found.pipeline, until)
+    since, opened = (before.totals_until, before.totals_open) if before is not None else (None, ())
+    counted_runs = figures.counts_since(found.pipeline, since, opened)
     totals = dict(before.totals) if before is not None else {}
-    for name, rows in added.items():
+    for name, rows in counted_runs.sums.items():
         totals[name] = totals.get(name, 0) + rows
     month = found.now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     bill = sum((bill_of(usage) for usage in figures.usages(found.pipeline, month)), Bill())
     return {
         "totals": totals,
-        "totals_until": newest or until,
+        "totals_until": counted_runs.until,
+        "totals_open": counted_runs.opened,
         "cost": {currency: f"{float(amount):.4f}" for currency, amount in sorted(bill.money.items())},
         "cost_since": month,
     }

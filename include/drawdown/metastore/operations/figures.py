@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Engine, Text, delete, func, insert, select, type_coerce
+from sqlalchemy import Engine, Text, delete, insert, select, type_coerce
 
 from drawdown.metastore import counts
 from drawdown.metastore.clock import read_clock
@@ -19,6 +19,14 @@ BACKLOGS_KEPT = 200
 """How many looks at a pipeline's sources are kept."""
 REPLAYS = FILES = 2_000
 """How many replays and files of published batches are read at most, the newest."""
+
+
+class CountedRuns(NamedTuple):
+    """Sums of the counts of runs, when the newest of them began, and those that have not ended."""
+
+    sums: dict[str, int]
+    until: datetime | None
+    opened: tuple[str, ...]
 
 
 class FiguresTable:
@@ -73,17 +81,25 @@ class FiguresTable:
         with self._engine.begin() as conn:
             return [SeenBacklog(**row._mapping) for row in conn.execute(query)]
 
-    def counts_since(self, pipeline: str, until: datetime | None) -> tuple[dict[str, int], datetime | None]:
-        """Return the sums of the counts of runs that ended after this time, and when the last of them did."""
-        sums = [func.coalesce(func.sum(runs.c[name]), 0).label(name) for name in counts.NAMES]
-        query = select(func.max(runs.c.ended_at).label("newest"), *sums).where(
-            runs.c.pipeline == pipeline, runs.c.ended_at.is_not(None)
-        )
-        if until is not None:
-            query = query.where(runs.c.ended_at > until)
+    def counts_since(self, pipeline: str, since: datetime | None, opened: Iterable[str]) -> CountedRuns:
+        """Return the counts of the runs that began after this time, or are among these, and have ended.
+
+        Args:
+            opened: ids of runs that had not ended when the runs before `since` were counted.
+        """
+        rows = [runs.c.run_id, runs.c.started_at, runs.c.ended_at, *(runs.c[name] for name in counts.NAMES)]
+        began = [] if since is None else [runs.c.started_at > since]
+        queries = [select(*rows).where(runs.c.pipeline == pipeline, *began)]
+        if ids := list(opened):
+            queries.append(select(*rows).where(runs.c.run_id.in_(ids)))
         with self._engine.begin() as conn:
-            found = conn.execute(query).one()._mapping
-        return {name: int(found[name]) for name in counts.NAMES}, found["newest"]
+            found = [row for query in queries for row in conn.execute(query)]
+        ended = [row._mapping for row in found if row.ended_at is not None]
+        return CountedRuns(
+            {name: sum(row[name] for row in ended) for name in counts.NAMES},
+            max([*(row.started_at for row in found), *([] if since is None else [since])], default=None),
+            tuple(row.run_id for row in found if row.ended_at is None),
+        )
 
     def replays(self, pipelines: Iterable[str]) -> list[RecordedReplay]:
         """Return the newest replays of these pipelines, newest first."""

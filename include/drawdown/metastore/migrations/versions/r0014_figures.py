@@ -21,4 +21,3 @@ def upgrade() -> None:
         sa.Column("by_source", sa.Text, nullable=False),
     )
     op.add_column("runs", sa.Column("phases", sa.Text))
-    op.create_index("ix_runs_pipeline_ended", "runs", ["pipeline", "ended_at"])
