@@ -346,6 +346,14 @@ def test_a_server_that_stops_is_told_and_a_restarted_one_found_again() -> None:
         assert store.run("r1") == run
 
 
+def test_a_run_does_not_notice_that_the_server_was_restarted_between_two_calls() -> None:
+    with PostgresServer() as server, Metastore.open(server.create_database()) as store:
+        run = store.start_run(Run("r1", "flights"))
+        server.stop()
+        server.start()
+        assert store.run("r1") == run
+
+
 def test_a_sqlite_metastore_makes_its_folder_private_and_writes_ahead(tmp_path: Path) -> None:
     path = tmp_path / ".drawdown" / "metastore.db"
     Metastore.open(f"sqlite:///{path}").close()

@@ -150,6 +150,9 @@ def _bound_waits(dbapi_connection: Any, record: object) -> None:
 
 def _as_own_error(context: ExceptionContext, place: str) -> DrawdownError | None:
     """Return an error that a user can act on; None for a bug, whose exception stays as it is."""
+    if context.is_pre_ping:
+        # The pool asks whether a connection still works, and makes another one by itself.
+        return None
     cause = context.original_exception
     name = getattr(cause, "sqlite_errorname", None)
     if name is not None:
