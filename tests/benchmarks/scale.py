@@ -7,6 +7,7 @@ client: no broker here has 10,000.
 
 from __future__ import annotations
 
+import json
 import statistics
 import sys
 import tempfile
@@ -22,7 +23,7 @@ from drawdown.brokers import offsets
 from drawdown.fleet.standing import standing
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Counts, Lease, Run
-from drawdown.metastore.tables import batches, runs
+from drawdown.metastore.tables import batches, figures, runs
 from drawdown.observe.figures import glance
 from drawdown.sources.kafka import backlog
 from drawdown.spec import iter_pipelines, load_project
@@ -91,13 +92,13 @@ def of_pipelines() -> None:
             said("pipelines", size, "reading all specs", lambda: list(iter_pipelines(project)))  # noqa: B023
             fleet.record("p00000")
             [row] = fleet.metastore.figures.read()
-            content = row.content if isinstance(row.content, dict) else None
-            for number in range(1, size):
-                name = f"p{number:05d}"
-                if content is not None:
-                    fleet.metastore.figures.record(name, {**content, "pipeline": name})
-                else:
-                    fleet.record(name)
+            content = json.loads(row.content)
+            rows = [
+                {"pipeline": name, "recorded_at": row.recorded_at, "content": {**content, "pipeline": name}}
+                for name in (f"p{number:05d}" for number in range(1, size))
+            ]
+            with fleet.metastore._writer.begin() as conn:
+                conn.execute(insert(figures), rows)
             said("pipelines", size, "the state of all, from figures", lambda: list(glance(fleet.metastore)))  # noqa: B023
 
 
