@@ -20,6 +20,10 @@ from drawdown.spec import Broker, Database, ObjectStorage, Pipeline, Project
 CREDENTIALS = "DRAWDOWN_CREDENTIALS"
 """Environment variable: path of the file."""
 
+LINEAGE_KEY, AIRFLOWS_LINEAGE = "lineage.key", "lineage.airflow"
+"""Names in the file: the key of `lineage.connection`, and the transport of Airflow's OpenLineage provider. A
+run goes on without them."""
+
 
 @dataclass(frozen=True)
 class Login:
@@ -36,6 +40,7 @@ def connections_of(project: Project, pipelines: Iterable[Pipeline]) -> dict[str,
     """
     pipelines = list(pipelines)
     used = {f"brokers.{s.broker}" for p in pipelines for s in p.sources.values() if s.format == "kafka"}
+    used |= {f"brokers.{s.arrivals.broker}" for p in pipelines for s in p.sources.values() if s.arrivals}
     used |= {f"brokers.{p.sink.broker}" for p in pipelines if p.sink.format == "kafka"}
     used |= {f"databases.{p.sink.database}" for p in pipelines if p.sink.format == "postgres"}
     used |= {f"storages.{name}" for name in project.storages}
@@ -51,10 +56,14 @@ def connections_of(project: Project, pipelines: Iterable[Pipeline]) -> dict[str,
 def with_logins(project: Project, logins: Mapping[str, Login]) -> Project:
     """Return the project with these logins, by the names of `connections_of`."""
     brokers, databases = dict(project.brokers), dict(project.databases)
-    storages = dict(project.storages)
+    storages, lineage, airflows = dict(project.storages), project.lineage, project.airflows_lineage
     for place, login in logins.items():
         kind, _, name = place.partition(".")
-        if kind == "brokers":
+        if place == LINEAGE_KEY:
+            lineage = lineage.with_key(login.password)
+        elif place == AIRFLOWS_LINEAGE:
+            airflows = login.password
+        elif kind == "brokers":
             values = {"username": login.username, "password": login.password}
             brokers[name] = brokers[name].model_copy(update=values)
         elif kind == "storages":
@@ -63,7 +72,8 @@ def with_logins(project: Project, logins: Mapping[str, Login]) -> Project:
         else:
             values = {"user": login.username, "password": login.password}
             databases[name] = databases[name].model_copy(update=values)
-    return replace(project, brokers=brokers, databases=databases, storages=storages)
+    known = replace(project, brokers=brokers, databases=databases, storages=storages)
+    return replace(known, lineage=lineage, airflows_lineage=airflows)
 
 
 def hand_over(logins: Mapping[str, Login], folder: Path) -> Path:

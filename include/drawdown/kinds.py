@@ -59,6 +59,8 @@ class SourceKind:
         backlog: ``(SourceProgress) -> SourceFinding``, what waits, without Spark (sources/findings.py).
             None: only Spark can find out, so each run starts it.
         title: what its section of docs/pipeline-yaml.md is called.
+        published: ``(PublishedSource) -> notice | None``, called after a publish for a source with
+            `commit_group:` (sources/published.py); it raises nothing.
         page: where the docs say more, relative to docs/.
         keys: its keys besides those that every kind has, fields of spec/source.py.
         static: whether `static: true` may read it whole, by Spark's own reader of the format.
@@ -78,6 +80,7 @@ class SourceKind:
     page: str
     reader: Code
     backlog: Code | None = None
+    published: Code | None = None
     keys: frozenset[str] = frozenset()
     static: bool = False
     columns: Mapping[str, str] = field(default_factory=dict)

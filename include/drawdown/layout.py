@@ -5,6 +5,8 @@ Paths are relative to the storage root, with forward slashes.
     _drawdown/<pipeline>/checkpoint-<generation>/           Spark's checkpoint
                          carriers-<generation>/<source>/    event times that keep watermarks moving
                          schema-<generation>/<source>.ddl   columns that the first run has inferred
+                         lineage-<generation>/columns.json  from which source columns each output column comes
+                         arrivals-<generation>/<source>.json  how far notifications were read
                          staged/                            rows that wait for a publish
                          replays/<interval>/                rows of a replay that wait for its commit
                          quarantine/<decision>/             rows of the quarantine that go into a batch
@@ -55,9 +57,19 @@ def schemas_of(pipeline: str, generation: int) -> str:
     return f"{home_of(pipeline)}/schema-{generation}"
 
 
+def column_lineage_of(pipeline: str, generation: int) -> str:
+    """Return the folder with what is known of the output's columns."""
+    return f"{home_of(pipeline)}/lineage-{generation}"
+
+
+def arrivals_of(pipeline: str, generation: int) -> str:
+    """Return the folder with what is kept of the notifications of each source that has any."""
+    return f"{home_of(pipeline)}/arrivals-{generation}"
+
+
 def generation_folders(pipeline: str, generation: int) -> tuple[str, ...]:
     """Return the folders that belong to one generation only."""
-    kept = checkpoint_of, carriers_of, schemas_of
+    kept = checkpoint_of, carriers_of, schemas_of, column_lineage_of, arrivals_of
     return tuple(each(pipeline, generation) for each in kept)
 
 

@@ -10,9 +10,13 @@ import os
 import statistics
 import tempfile
 import time
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import quote
+
+if TYPE_CHECKING:
+    from tests.support.fleet_records import FleetRecords
 
 PIPELINES, RUNS, TIMES = 1_000, 100, 10
 
@@ -42,7 +46,7 @@ def fill(root: Path) -> None:
         run["progress"] = [{**run["progress"][0], "batch_id": number} for number in range(20)]
         batch = dict(conn.execute(select(batches).where(batches.c.batch_id == 0)).one()._mapping)
         verdict = dict(conn.execute(select(verdicts).limit(1)).one()._mapping)
-        figure = dict(conn.execute(select(figures)).one()._mapping)
+        figure = dict(conn.execute(select(figures).where(figures.c.pipeline == "p0000")).one()._mapping)
         del verdict["verdict_id"]
         for number in range(PIPELINES):
             name = f"p{number:04d}"
@@ -61,6 +65,7 @@ def fill(root: Path) -> None:
             )
             if number:
                 content = {**figure["content"], "pipeline": name, "dag_id": f"group{number % 10}"}
+                content["bars"] = content["bars"] * 10
                 conn.execute(insert(figures).values({**figure, "pipeline": name, "content": content}))
                 folder = root / "include/pipelines" / name
                 folder.mkdir()
@@ -70,7 +75,45 @@ def fill(root: Path) -> None:
         more = [{**batch, "batch_id": 100 + each, "run_id": f"p0000-old-{each}"} for each in range(RUNS * 10)]
         conn.execute(insert(batches), more)
         conn.execute(insert(verdicts), [{**verdict, "run_id": f"p0000-old-{each}"} for each in range(RUNS)])
+    with_calendar(fleet, "revenue")
     fleet.metastore.close()
+    set_rows_aside(root)
+
+
+def with_calendar(fleet: FleetRecords, name: str) -> None:
+    """A pipeline with a year of days in 2,000 files, and 300 replays."""
+    from tests.support.replayed_days import DAY, day, drained, replayable, replayed
+
+    replayable(fleet, name)
+    files = [(day(1) + number * DAY / 6, day(1) + (number + 2) * DAY / 6) for number in range(2_000)]
+    drained(fleet, name, *files, watermark=day(330))
+    for number in range(300):
+        replayed(fleet, name, day(1 + number), day(2 + number))
+    fleet.record(name)
+
+
+def set_rows_aside(root: Path) -> None:
+    """Fill the quarantine of the first pipeline: a million rows in 100 files."""
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    from drawdown.sinks.locations import quarantine_uri
+    from drawdown.spec import load_pipeline, load_project
+
+    project = load_project(root)
+    uri = quarantine_uri(project, load_pipeline(project, "p0000"))
+    for batch in range(100):
+        rows = range(10_000)
+        columns = {
+            "source": ["events"] * len(rows),
+            "reasons": pa.array([["small"]] * len(rows), pa.list_(pa.string())),
+            "payload": [f"a record of some length, {batch}/{row}" for row in rows],
+            "generation": pa.array([2] * len(rows), pa.int32()),
+            "batch_id": pa.array([batch] * len(rows), pa.int64()),
+            "run_id": [f"p0000-{batch}"] * len(rows),
+            "set_aside_at": [datetime.now(UTC)] * len(rows),
+        }
+        write_deltalake(uri, pa.table(columns), mode="append")
 
 
 def measure() -> None:
@@ -79,12 +122,14 @@ def measure() -> None:
     from drawdown.airflow.pages.access import may_read_runs, readable_dags
     from drawdown.airflow.pages.app import app
 
-    readable = {"p0000", *(f"group{number}" for number in range(10))}
+    readable = {"p0000", "revenue", *(f"group{number}" for number in range(10))}
     app.dependency_overrides[readable_dags] = lambda: readable
     app.dependency_overrides[may_read_runs] = lambda: None
     client = TestClient(app, root_path="/drawdown")
     run = quote("scheduled__2026-01-31T02:00:00+00:00", safe="")
-    for path in ("/fleet", "/dags/p0000", "/dags/p0000?runs=100", "/dags/group3", f"/runs/p0000/{run}"):
+    own = ("/dags/p0000", "/dags/p0000?runs=100", "/quarantine/p0000/p0000", f"/runs/p0000/{run}")
+    pictures = ("/graph", "/graph?around=p0000", "/calendar/revenue")
+    for path in ("/fleet", "/decisions", "/dags/group3", *own, *pictures):
         client.get(path).raise_for_status()
         took, used = [], []
         for _ in range(TIMES):

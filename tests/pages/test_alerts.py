@@ -122,7 +122,7 @@ def test_each_state_has_its_sentence_and_its_page(fleet: FleetRecords, hook: Web
         went_well(fleet, name)
     fleet.waits("behind", files=3, bytes=9, too_old=0, oldest=oldest)
     fleet.waits("risky", offsets={"t": 9}, oldest=datetime.now(UTC).isoformat(), headroom=3_599.0)
-    went_well(fleet, "noisy", read=9, malformed=2)
+    went_well(fleet, "noisy", read=900, malformed=200)
     time.sleep(1.1)  # longer than the promise of `late`
     schedule(fleet)
     said = dict(hook.said)
@@ -140,7 +140,7 @@ def test_each_state_has_its_sentence_and_its_page(fleet: FleetRecords, hook: Web
     assert said["risky: retention"].startswith(
         "risky may lose rows: the broker deletes unread records of events in 59 minutes"
     )
-    assert said["noisy: quarantine"].startswith("noisy set aside 2 rows in its newest run, of 9 read")
+    assert said["noisy: quarantine"].startswith("noisy set aside 200 rows in its newest run, of 900 read")
     assert said["broken: failing"].startswith("broken was refused: spec.")
 
 
@@ -156,6 +156,19 @@ def test_a_pipeline_says_of_what_and_to_whom(fleet: FleetRecords, hook: Webhook,
     assert subject == "orders: failing"
     assert "orders failed: transform.failed: lost" in text
     assert f"{BASE}/dags/orders" in text
+
+
+def test_a_reason_that_looks_like_html_is_text_in_a_mail(
+    fleet: FleetRecords, mail: MailServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MAIL", mail.address.replace("format=text", "format=html"))
+    fleet.pipeline("orders", "alerts: {to: [mail]}\n")
+    failed(fleet, "orders", "<script>alert(1)</script> <img src=x>")
+    schedule(fleet)
+    [mail_text] = mail.htmls
+    assert "&lt;script&gt;" in mail_text
+    assert "<script" not in mail_text
+    assert "<img" not in mail_text
 
 
 @pytest.mark.capability("SEE-14")

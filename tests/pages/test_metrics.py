@@ -78,7 +78,7 @@ def test_every_figure_is_a_metric_and_zeros_are_said(fleet: FleetRecords) -> Non
     fine, kept = "pipeline=fine", "pipeline=kept"
     assert found["drawdown_state", f"{fine},state=ok"] == 1
     assert found["drawdown_state", f"{fine},state=held"] == 0
-    assert found["drawdown_state", f"{kept},state=held"] == 1
+    assert found["drawdown_state", f"{kept},state=retention at risk"] == 1, "worse than held"
     assert (found["drawdown_held_slices", fine], found["drawdown_held_rows", fine]) == (0, 0)
     assert (found["drawdown_held_slices", kept], found["drawdown_held_rows", kept]) == (1, 1234)
     assert found["drawdown_rows_total", f"kind=read,{fine}"] == 10
@@ -155,6 +155,17 @@ def test_a_project_or_a_metastore_that_cannot_be_read_is_a_503_without_a_stack_t
     status, text = ask("wrong")
     assert status == 503
     assert "nonsense" not in text
+
+
+def test_hostile_text_stays_inside_its_label(project: Project) -> None:
+    fleet = project(WITH_TOKEN)
+    owner = 'ada"} 1 \\ <script>'
+    fleet.pipeline("fine", f"owner: '{owner}'\n")
+    fleet.record("fine")
+    text = ask()[1]
+    assert promtool("check", "metrics", given=text.encode()) == ""
+    [family] = [f for f in text_string_to_metric_families(text) if f.name == "drawdown_pipeline_info"]
+    assert family.samples[0].labels["owner"] == owner
 
 
 def test_promtool_finds_nothing_to_say_of_names_and_texts(fleet: FleetRecords) -> None:

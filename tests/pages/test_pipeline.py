@@ -10,6 +10,9 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, event
 
+from drawdown.observe.lineage.columns import Origin, OutputColumns, keep_columns
+from drawdown.spec import load_pipeline, load_project
+from drawdown.workspace import Generation, Workspace
 from tests.pages.conftest import Ask
 from tests.support.fleet_records import FleetRecords
 from tests.support.pipeline_history import HOSTILE, history
@@ -78,6 +81,36 @@ def test_the_query_is_shown_with_its_watermarks_keys_and_state(client: TestClien
         (2, ["point struct<x:int,y:int>"], []),
         (1, ["id bigint"], []),
     ]
+
+
+def test_each_column_of_the_sink_names_the_source_columns_that_it_comes_from(
+    fleet: FleetRecords, client: TestClient
+) -> None:
+    assert "Where the columns come from" not in client.get("/dags/orders").text, "nothing is recorded yet"
+    found = OutputColumns(
+        {"id": (Origin("events", "id", "identity"), Origin("events", HOSTILE, "conditional"))},
+        (Origin("events", "at", "filter"),),
+        {"id": "bigint"},
+        {"events": {"id": "bigint", "at": "timestamp"}},
+    )
+    with Workspace.open(load_project(fleet.root)) as workspace:
+        spec = load_pipeline(workspace.project, "orders")
+        keep_columns(Generation.of(workspace, spec), found)
+    columns = client.get("/dags/orders?format=json").json()["columns"]
+    assert columns == {
+        "columns": [
+            {
+                "name": "id",
+                "type": "bigint",
+                "values": ["events.id"],
+                "decided_by": [f"events.{HOSTILE} (conditional)"],
+            }
+        ],
+        "rows": ["events.at (filter)"],
+    }
+    text = client.get("/dags/orders").text
+    assert "Where the columns come from" in text
+    assert not re.search(r"<script>|<img", text)
 
 
 def test_the_spec_is_shown_as_written_without_secrets(fleet: FleetRecords, as_reader_of: Ask) -> None:

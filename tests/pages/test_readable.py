@@ -17,6 +17,7 @@ from dev.test_programs import chromium
 from drawdown.airflow.pages import frame
 from tests.support.browser import PICTURES
 from tests.support.fleet_records import FleetRecords
+from tests.support.pictured_fleet import FLEET, pictured_fleet
 from tests.support.pictured_history import NEWEST_RUN, pictured_history
 from tests.support.pipeline_history import history
 from tests.support.served_pages import served_pages
@@ -28,6 +29,10 @@ PAGES = (
     "/fleet",
     "/dags/orders",
     f"/runs/orders/{RUN}",
+    "/decisions",
+    "/quarantine/orders/orders",
+    "/calendar/revenue_by_day",
+    "/graph",
     "/dags/unknown",
     "/data-docs/orders/orders/gone.html",
 )
@@ -81,7 +86,8 @@ def address(airflow_home: None, tmp_path_factory: pytest.TempPathFactory) -> Ite
     pictured_history(fleet, "sales")
     fleet.pipeline("new")
     fleet.record("orders", "sales", "new")
-    app.dependency_overrides[readable_dags] = lambda: {"orders", "sales", "new"}
+    pictured_fleet(fleet)
+    app.dependency_overrides[readable_dags] = lambda: {"orders", "sales", "new", *FLEET}
     app.dependency_overrides[may_read_runs] = lambda: None
     os.chdir(root)
     try:
@@ -115,6 +121,33 @@ def test_a_pipeline_with_a_day_of_runs_fits_a_browser(
         page.get_by_role("img", name=says).first.wait_for()
         if request.config.getoption("--pictures"):
             page.screenshot(path=PICTURES / f"{name}.png", full_page=name == "run-page")
+
+
+def test_a_decision_fits_a_browser(chrome: Browser, address: str, request: pytest.FixtureRequest) -> None:
+    with opened(chrome, address) as page:
+        page.goto(f"{address}/decisions?pipeline=sales")
+        page.get_by_role("table", name="Numbers of sales, batches 87 to 89").wait_for()
+        if request.config.getoption("--pictures"):
+            page.screenshot(path=PICTURES / "decisions-page.png", full_page=True)
+
+
+@pytest.mark.parametrize(
+    ("path", "says", "name"),
+    [
+        ("/fleet?tag=shop", "worst first", "fleet-page"),
+        ("/calendar/revenue_by_day", "What may need a replay", "calendar-page"),
+        ("/graph?tag=shop", "As a table", "graph-page"),
+    ],
+)
+def test_the_pages_of_a_shop_fit_a_browser(
+    chrome: Browser, address: str, request: pytest.FixtureRequest, path: str, says: str, name: str
+) -> None:
+    with opened(chrome, address) as page:
+        page.set_viewport_size({"width": 1300, "height": 300})
+        page.goto(address + path)
+        page.get_by_text(says).first.wait_for()
+        if request.config.getoption("--pictures"):
+            page.screenshot(path=PICTURES / f"{name}.png", full_page=True)
 
 
 def opened(chrome: Browser, address: str, theme: Any = "light", width: int = 1200) -> Page:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from drawdown.metastore import Metastore
+from drawdown.metastore.records import Counts, Run
 from drawdown.observe.figures import Seen, look
 from tests.support.fleet_records import FleetRecords
 from tests.support.older_release import unpacked
@@ -85,3 +86,23 @@ def test_a_decision_that_is_refused_is_recorded_as_well(
     [seen] = look(fleet.metastore)
     assert seen.finding.state == "failed"
     assert datetime.now(seen.recorded_at.tzinfo) - seen.recorded_at < timedelta(minutes=1)
+
+
+def test_totals_count_each_run_once_whenever_it_ends(fleet: FleetRecords) -> None:
+    """A watch ends weeks after it began; runs that began later are counted before it."""
+    fleet.pipeline("sales")
+    watch = fleet.metastore.start_run(Run("watch", "sales", kind="watch"))
+    for _ in range(2):
+        fleet.ran("sales", counts=Counts(read=10, fed=10, late=1))
+        fleet.record("sales")
+        fleet.record("sales")
+    assert totals(fleet)["late"] == 2
+    fleet.metastore.finish_run(watch.run_id, "stopped", counts=Counts(read=5, fed=5, late=5))
+    fleet.record("sales")
+    fleet.record("sales")
+    assert (totals(fleet)["read"], totals(fleet)["late"]) == (25, 7)
+
+
+def totals(fleet: FleetRecords) -> dict[str, int]:
+    [seen] = look(fleet.metastore)
+    return seen.figures.totals

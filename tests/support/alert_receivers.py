@@ -16,10 +16,11 @@ from drawdown.processes.ports import free_ports
 
 
 class MailServer:
-    """Keeps the subject and the text of each mail."""
+    """Keeps the subject and the text of each mail, and what is HTML."""
 
     def __init__(self) -> None:
         self.mails: list[tuple[str, str]] = []
+        self.htmls: list[str] = []
         self.port = free_ports(1)[0]
         self._controller = Controller(self, hostname="127.0.0.1", port=self.port)
 
@@ -27,6 +28,8 @@ class MailServer:
         message = message_from_bytes(envelope.content, policy=default)  # type: ignore[arg-type]
         body = message.get_body(("plain", "html"))
         assert body is not None
+        if (html := message.get_body(("html",))) is not None:
+            self.htmls.append(str(html.get_content()))
         self.mails.append((str(message["subject"]), str(body.get_content())))
         return "250 OK"
 

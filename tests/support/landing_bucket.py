@@ -75,11 +75,14 @@ class LandingBucket(Sandbox):
             first, of_first = target, mtime
 
     def pretend_read(self, pipeline: str, keys: Sequence[str], mtimes: Sequence[float]) -> None:
-        """Add files to the first entry of the log of seen files of a pipeline's only source."""
+        """Add files to the first entry of the log of seen files of a pipeline's only source.
+
+        They come first: Spark reads in the order of the files' times.
+        """
         log = f"_drawdown/{pipeline}/checkpoint-1/sources/0/0"
         lines = [
             json.dumps({"path": f"s3a://{self.bucket}/{key}", "timestamp": int(mtime * 1000), "batchId": 0})
             for key, mtime in zip(keys, mtimes, strict=True)
         ]
-        before = self.objects.read_bytes(log).decode().rstrip("\n")
-        self.objects.write_atomic(log, "\n".join([before, *lines]).encode())
+        version, *read = self.objects.read_bytes(log).decode().rstrip("\n").split("\n")
+        self.objects.write_atomic(log, "\n".join([version, *lines, *read]).encode())

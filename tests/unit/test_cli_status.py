@@ -7,6 +7,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from typer.testing import CliRunner
 from drawdown.cli.main import app
 from drawdown.cli.shown.sparkline import sparkline
 from drawdown.cli.shown.status import status_screen
-from drawdown.fleet.standing import WORST_FIRST, Standing, standings
+from drawdown.fleet.standing import WORST_FIRST, Finding, Standing, State, standings
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Counts, Lease, Run, Verdict
 from drawdown.spec import load_project
@@ -117,6 +118,21 @@ def test_a_promise_of_freshness_is_kept_or_broken_by_the_last_publish(fleet: Fle
         ("late", "stale"),
         ("kept", "ok"),
     ]
+
+
+@pytest.mark.parametrize("state", ["retention at risk", "quarantine growing", "rebuild waiting"])
+def test_states_of_two_words_fit_80_columns_too(fleet: Fleet, state: State) -> None:
+    name = "customer_orders_enriched_with_returns_hourly"
+    fleet.pipeline(name)
+    RECORDED["ok"](fleet, name)
+    [found] = fleet.standings(name)
+    screen = Console(file=io.StringIO(), width=80)
+    screen.print(status_screen([replace(found, signs={state: Finding(state, "why", "do")})]))
+    assert isinstance(screen.file, io.StringIO)
+    lines = screen.file.getvalue().splitlines()
+    assert max(map(len, lines)) <= 80
+    assert lines[0].split()[:2] == ["state", "pipeline"], "a table, and no list of values"
+    assert f"{state} {name}: why" in lines
 
 
 def test_the_worst_come_first_and_the_screen_fits_80_columns(fleet: Fleet) -> None:

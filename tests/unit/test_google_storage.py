@@ -10,7 +10,6 @@ from pydantic import ValidationError
 from drawdown.checkpoint.file_log import seen_file
 from drawdown.spec.connections.object_storage import ObjectStorage
 
-
 pytestmark = pytest.mark.capability("OBJ-18")
 
 

@@ -81,17 +81,18 @@ def test_an_identity_that_cannot_be_exactly_once_is_refused(tmp_path: Path, iden
     assert caught.value.id == "spec.wrong-value"
 
 
-def test_two_sources_of_a_folder_have_no_order(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", ["order: name", "arrivals: {topic: landed}"])
+def test_two_sources_of_a_folder_have_no_order_and_no_notifications(tmp_path: Path, key: str) -> None:
     sandbox = Sandbox(tmp_path / "project")
     with pytest.raises(SpecError, match="events reads the same folder") as caught:
         sandbox.pipeline(
             "events",
-            """
+            f"""
             sources:
-              events: {format: json, path: landing, schema: "id BIGINT"}
-              rising: {format: json, path: landing/rising, schema: "id BIGINT", order: name}
+              events: {{format: json, path: landing, schema: "id BIGINT"}}
+              rising: {{format: json, path: landing/rising, schema: "id BIGINT", {key}}}
             transform: transform.sql
-            sink: {format: delta, path: tables/out, schema: "id BIGINT"}
+            sink: {{format: delta, path: tables/out, schema: "id BIGINT"}}
             """,
             transform_sql="SELECT e.id FROM events e JOIN rising r ON e.id = r.id",
         )

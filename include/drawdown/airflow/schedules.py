@@ -35,6 +35,15 @@ def asset_of(pipeline: str) -> Asset:
     return Asset(name=asset_name(pipeline), uri=f"drawdown://{pipeline}")
 
 
+def asset_of_partitions(pipeline: str, unit: str) -> Asset:
+    """Return the asset whose events have the complete days or hours of this pipeline as partition keys.
+
+    It is one of its own because an event with a partition key starts no DAG that is scheduled by the
+    asset without partitions, and the other way round.
+    """
+    return Asset(name=f"{asset_name(pipeline)}.{unit}s", uri=f"drawdown://{pipeline}/{unit}s")
+
+
 def in_words(schedule: object) -> str:
     """Return a schedule as text: `5 * * * *`, `every 15 minutes`, `after flights, weather`."""
     if isinstance(schedule, list):

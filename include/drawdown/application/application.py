@@ -25,6 +25,7 @@ from drawdown.application.watcher import Report, Watcher
 from drawdown.errors import BusyError, DrawdownError
 from drawdown.metastore import this_process
 from drawdown.metastore.records import Batch, Run, Verdict
+from drawdown.observe.lineage.run_events import RunLineage
 from drawdown.observe.record import record, record_backlog
 from drawdown.plan.downstream import offers_downstream
 from drawdown.plan.preflight import Preflight, preflight
@@ -80,10 +81,12 @@ class SparkApplication:
     note_idle: bool = False
     left_behind: list[str] = field(default_factory=list)
     _meter: Meter = field(init=False, repr=False)
+    _lineage: RunLineage = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._speaking = threading.RLock()
         self._slots = Slots()
+        self._lineage = RunLineage(self.workspace)
         self._root = self.session
         self._lost: DrawdownError | None = None
 
@@ -137,7 +140,7 @@ class SparkApplication:
 
             attempt = self._attempt(session(), pipeline, turn)
             own_jobs(attempt.root, pipeline.name, turn.run_id)
-            with self._meter.charged(attempt.root, turn.run_id):
+            with self._meter.charged(attempt.root, turn.run_id), self._told(pipeline, turn.run_id):
                 run = drain(attempt)
             return Report(pipeline.name, run)
         except DrawdownError as error:
@@ -188,6 +191,7 @@ class SparkApplication:
         # An unreachable metastore must not end the others: the next run closes the open record.
         with suppress(DrawdownError):
             turn.close(turn.given_up)
+        self._lineage.ended(turn.pipeline, turn.run_id)
         return Report(turn.pipeline.name, error=turn.given_up)
 
     def _end_lease(self, turn: PipelineTask) -> None:
@@ -210,7 +214,18 @@ class SparkApplication:
 
     def _note_unstarted(self, pipeline: Pipeline, error: DrawdownError | None = None) -> None:
         application = self._meter.application()
-        note_unstarted(self.workspace.metastore, pipeline.name, self.origin, application, error)
+        run_id = note_unstarted(self.workspace.metastore, pipeline.name, self.origin, application, error)
+        if error is not None:
+            self._lineage.opened(pipeline, run_id)
+            self._lineage.ended(pipeline, run_id)
+
+    @contextmanager
+    def _told(self, pipeline: Pipeline, run_id: str) -> Iterator[None]:
+        """Tell of the end of the block's run, after what it published is visible and its lease is free."""
+        try:
+            yield
+        finally:
+            self._lineage.ended(pipeline, run_id)
 
     def _require(self, brokers: Callable[[Project, Pipeline], None], pipeline: Pipeline) -> None:
         """Before Spark starts; a drain in a Spark that runs asks by itself."""
@@ -274,7 +289,9 @@ class SparkApplication:
         try:
             ready = allowed(pipeline)
             with self._spark([ready]) as session:
-                report = Report(pipeline.name, work(self._attempt(session(), ready)))
+                attempt = self._attempt(session(), ready)
+                with self._told(ready, attempt.context.run_id):
+                    report = Report(pipeline.name, work(attempt))
         except DrawdownError as error:
             report = Report(pipeline.name, error=self._lost or error)
         except Exception as cause:
@@ -338,7 +355,8 @@ class SparkApplication:
                     refuse_replay(self.workspace, pipeline, interval)
                     # An interval of the past is not compared with the latest slices.
                     attempt = replace(self._attempt(session(), pipeline), auditor=GxAuditor())
-                    run = replay(attempt, interval)
+                    with self._told(pipeline, attempt.context.run_id):
+                        run = replay(attempt, interval)
                     report = Report(pipeline.name, self._offered(pipeline, run, interval))
                 except DrawdownError as error:
                     report = Report(pipeline.name, error=self._lost or error)
@@ -376,6 +394,7 @@ class SparkApplication:
 
         def on_open(close: Callable[[DrawdownError], None]) -> None:
             run.close = close
+            self._lineage.opened(pipeline, run.run_id)
 
         return RunContext(
             run_id=run.run_id,
@@ -388,6 +407,7 @@ class SparkApplication:
             on_verdict=on_verdict,
             on_notice=lambda sentence: self._tell(self.watcher.notice, pipeline, sentence),
             on_open=on_open,
+            on_planned=partial(self._lineage.planned, run.run_id),
             on_query=lambda group: run.job_groups.append(group),
             waiting=run.waiting,
             given_up=lambda: self._lost or run.given_up,
@@ -424,6 +444,7 @@ class SparkApplication:
         finally:
             for each in watch:
                 each.end()
+            self._lineage.close()
             if self._root is not None and up.is_set():
                 self._meter.spark_ends(self._root)
             # A thread that was left behind can block Spark's stop forever.

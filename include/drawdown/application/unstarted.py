@@ -26,8 +26,12 @@ def note_unstarted(
     origin: Mapping[str, Any],
     application: str | None = None,
     error: DrawdownError | None = None,
-) -> None:
-    """Keep that a drain was asked for and ended at once: with an error, or because nothing was new."""
+) -> str:
+    """Keep that a drain was asked for and ended at once: with an error, or because nothing was new.
+
+    Returns:
+        the id of its run.
+    """
     run_id = new_run_id()
     metastore.start_run(
         Run(run_id, pipeline, holder=this_process(), origin=dict(origin), application=application)
@@ -36,3 +40,4 @@ def note_unstarted(
         metastore.finish_run(run_id, "failed", error=error.as_dict())
     else:
         metastore.finish_run(run_id, "succeeded", stop_reason=NOTHING_NEW)
+    return run_id

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from drawdown.checkpoint.commit_log import read_commit
@@ -152,6 +152,11 @@ class CheckpointFiles:
     def seen_files(self, source: int | str) -> list[SeenFile]:
         """Return every file that was ever in a batch of a file source (the list only grows)."""
         return [seen_file(record) for record in self._source_log(source).everything()]
+
+    def newest_seen_files(self, source: int | str) -> Iterator[list[SeenFile]]:
+        """Yield what `seen_files` returns in blocks, the newest first, each read when it is asked for."""
+        for records in self._source_log(source).newest_first():
+            yield [seen_file(record) for record in records]
 
     def kafka_start(self, source: int | str) -> dict[str, dict[str, int]] | None:
         """Return where a Kafka source began, {topic: {partition: offset}}; None until a query has fixed it.

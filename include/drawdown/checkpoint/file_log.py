@@ -9,16 +9,24 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote
 
 from drawdown.checkpoint.checksums import delete_with_checksum, replace_with_checksum
-from drawdown.checkpoint.log_text import parse_object, read_lines, torn, verify_first
+from drawdown.checkpoint.log_tail import PIECE, pieces_from_end
+from drawdown.checkpoint.log_text import (
+    behind_version,
+    lines_of,
+    parse_object,
+    read_lines,
+    torn,
+    verify_first,
+)
 from drawdown.errors import RefusedError
 from drawdown.spec.connections.object_storage import is_object_storage
-from drawdown.storage import Storage
+from drawdown.storage import FileInfo, Storage
 
 _NEWEST_VERSION = 1
 _ENTRY_FILE = re.compile(r"([0-9]+)(\.compact)?")
@@ -60,12 +68,47 @@ class FileLog:
             RefusedError: a file is torn, foreign or of a newer version; ``checkpoint.missing-entry``
                 when an entry is missing and in no compacted one.
         """
+        return [record for file in self._needed() for record in self._read(file.name)]
+
+    def newest_first(self) -> Iterator[list[dict[str, Any]]]:
+        """Yield all lines in blocks, the newest block first: a reader that stops reads no more of the log.
+
+        Spark appends: later entries are behind earlier ones, in a compacted entry, too. The first block has
+        the last megabyte of the log, each further one at least another. A damaged line is found when its
+        block is read.
+
+        Raises:
+            RefusedError: see `everything`.
+        """
+        block: list[dict[str, Any]] = []
+        size = 0
+        for file in reversed(self._needed()):
+            for length, records in self._pieces(file):
+                block, size = records + block, size + length
+                if size >= PIECE:
+                    yield block
+                    block, size = [], 0
+        if block:
+            yield block
+
+    def _needed(self) -> list[FileInfo]:
+        """Return the newest compacted entry and the entries after it, ascending; refuse gaps."""
         plain, compact = self._entries()
         base = max(compact, default=-1)
         wanted = range(base + 1, max(plain | compact, default=-1) + 1)
-        self._refuse_gaps(set(wanted) - plain)
-        names = [f"{base}.compact"] if compact else []
-        return [record for name in [*names, *map(str, wanted)] for record in self._read(name)]
+        self._refuse_gaps(set(wanted) - plain.keys())
+        return [*([compact[base]] if compact else []), *(plain[entry] for entry in wanted)]
+
+    def _pieces(self, file: FileInfo) -> Iterator[tuple[int, list[dict[str, Any]]]]:
+        """Yield the lines of one file, the last ones first, with how many bytes they are."""
+        if file.size <= PIECE:
+            yield file.size, self._read(file.name)
+            return
+        for start, content in pieces_from_end(self._storage, file):
+            lines = lines_of(self._storage, file.relative, content)
+            if start == 0:
+                _, lines = behind_version(self._storage, file.relative, lines, _NEWEST_VERSION)
+            yield len(content), self._parsed(file.relative, lines)
 
     def between(self, first: int, last: int) -> list[dict[str, Any]]:
         """Return the lines of the entries `first` to `last`, both included, in their order.
@@ -78,7 +121,7 @@ class FileLog:
         """
         plain, compact = self._entries()
         wanted = range(first, last + 1)
-        gone = set(wanted) - plain
+        gone = set(wanted) - plain.keys()
         holders = [entry for entry in compact if gone and entry >= max(gone)]
         self._refuse_gaps(set() if holders else gone)
         names = [f"{min(holders)}.compact"] if holders else []
@@ -103,9 +146,13 @@ class FileLog:
         return max(self._entries()[1], default=-1)
 
     def newest(self) -> list[dict[str, Any]]:
-        """Return only the lines of the newest entry. Raises RefusedError: see `everything`."""
-        names = list(self.names())
-        return self._read(names[-1]) if names else []
+        """Return the lines of the newest entry, of a large one the last. Raises as `everything`."""
+        plain, compact = self._entries()
+        if not plain and not compact:
+            return []
+        entry = max(plain | compact)
+        _, records = next(self._pieces(compact.get(entry) or plain[entry]))
+        return records
 
     def rename(self, spelled: Callable[[str], str]) -> int:
         """Rewrite the path of every line, entry by entry, the newest last; return how many changed."""
@@ -134,7 +181,7 @@ class FileLog:
         records = self.everything()
         if base >= 0 and base not in compact:
             self._write(f"{base}.compact", [r for r in records if r["batchId"] <= base])
-        for entry in set(range(base + 1, last + 1)) - plain:
+        for entry in set(range(base + 1, last + 1)) - plain.keys():
             self._write(str(entry), [r for r in records if r["batchId"] == entry])
         for name, entry in self.names().items():
             if entry > last:
@@ -153,19 +200,23 @@ class FileLog:
                 do=verify_first(self._folder),
             )
 
-    def _entries(self) -> tuple[set[int], set[int]]:
-        plain: set[int] = set()
-        compact: set[int] = set()
+    def _entries(self) -> tuple[dict[int, FileInfo], dict[int, FileInfo]]:
+        """Return the files of plain and of compacted entries."""
+        plain: dict[int, FileInfo] = {}
+        compact: dict[int, FileInfo] = {}
         for info in self._storage.walk(self._folder, depth=1):
             # If the folder is a file, walk returns the file itself.
             in_folder = info.relative != self._folder
             if in_folder and (name := _ENTRY_FILE.fullmatch(info.name)):
-                (compact if name[2] else plain).add(int(name[1]))
+                (compact if name[2] else plain)[int(name[1])] = info
         return plain, compact
 
     def _read(self, name: str) -> list[dict[str, Any]]:
         path = f"{self._folder}/{name}"
         _, lines = read_lines(self._storage, path, _NEWEST_VERSION)
+        return self._parsed(path, lines)
+
+    def _parsed(self, path: str, lines: list[str]) -> list[dict[str, Any]]:
         records = [parse_object(self._storage, path, line) for line in lines]
         for record in records:
             if wrong := [
@@ -175,7 +226,7 @@ class FileLog:
         return records
 
 
-def _compact_interval(compact: set[int]) -> int:
+def _compact_interval(compact: Collection[int]) -> int:
     """Return after how many entries the log is compacted, as Spark derives it at a restart.
 
     The files win over the setting (`compactInterval` and `deriveCompactInterval` of

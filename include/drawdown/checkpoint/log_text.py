@@ -41,11 +41,19 @@ def read_lines(storage: Storage, path: str, newest: int) -> tuple[int, list[str]
             is a newer one.
         FileNotFoundError: the file does not exist.
     """
-    content = storage.read_bytes(path)
+    return behind_version(storage, path, lines_of(storage, path, storage.read_bytes(path)), newest)
+
+
+def lines_of(storage: Storage, path: str, content: bytes) -> list[str]:
+    """Return the lines of a file's content (RefusedError ``checkpoint.torn`` when it is not UTF-8)."""
     try:
-        lines = content.decode("utf-8").split("\n")
+        return content.decode("utf-8").split("\n")
     except UnicodeDecodeError as error:
         raise torn(storage, path, "it is not UTF-8 text") from error
+
+
+def behind_version(storage: Storage, path: str, lines: list[str], newest: int) -> tuple[int, list[str]]:
+    """Return the version in the first of a file's lines, and the others. Raises as `read_lines`."""
     if lines == [""]:
         raise torn(storage, path, "it is empty")
     version = _VERSION.fullmatch(lines[0].strip())

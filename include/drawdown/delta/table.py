@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote
 
 from drawdown.changes.protocol import ChangedMeanwhileError, Commit, fence_id, info_of
+from drawdown.delta.checkpoints import shorten_log
 from drawdown.errors import SourceError
 from drawdown.metastore.records import Change, Lease, StagedFile
 from drawdown.spec.connections.object_storage import is_object_storage
@@ -76,7 +77,7 @@ class DeltaTableFiles:
         """Add nullable columns, each in Spark's JSON form of a field; existing rows have NULL there."""
         from deltalake import Field
 
-        with self._writing():
+        with self._committing():
             self._table.alter.add_columns([Field.from_json(text) for text in fields_json])
         del self.__dict__["_table"]
 
@@ -165,6 +166,15 @@ class DeltaTableFiles:
         # A shallow clone names files of another table.
         return {p if "://" in p or p.startswith("/") else f"{self.uri}/{p}" for p in map(unquote, paths)}
 
+    def newest_files(self) -> list[tuple[str, int | None]]:
+        """Return the files as in `referenced`, newest first, with their rows (None: not in the log)."""
+        import pyarrow as pa
+
+        found = pa.table(self._table.get_add_actions(flatten=True)).to_pylist()
+        found.sort(key=lambda each: each["modification_time"], reverse=True)
+        paths = [(unquote(each["path"]), each.get("num_records")) for each in found]
+        return [(p if "://" in p or p.startswith("/") else f"{self.uri}/{p}", rows) for p, rows in paths]
+
     def as_of(self, version: int) -> DeltaTableFiles | None:
         """Return the table as it was in a version; None when the log no longer reaches back to it."""
         from deltalake import DeltaTable
@@ -193,7 +203,7 @@ class DeltaTableFiles:
         Returns:
             The number of files removed, and the number added.
         """
-        with self._writing():
+        with self._committing():
             done = self._table.optimize.compact(commit_properties=commit_properties(change, {}, {}))
         del self.__dict__["_table"]
         return int(done["numFilesRemoved"]), int(done["numFilesAdded"])
@@ -207,7 +217,7 @@ class DeltaTableFiles:
         from deltalake import write_deltalake
 
         before = len(self._table.file_uris())
-        with self._writing():
+        with self._committing():
             write_deltalake(
                 self._table,
                 rows,
@@ -235,7 +245,7 @@ class DeltaTableFiles:
     def merge(self, rows: Iterable[pa.RecordBatch], keys: Sequence[str], commit: Commit) -> None:
         """Upsert rows, which have each key once and are read as needed; NULL keys match NULL keys."""
         same = " AND ".join(f'(t."{key}" IS NOT DISTINCT FROM s."{key}")' for key in keys)
-        with self._writing():
+        with self._committing():
             source = _reader(rows, self.arrow_schema)
             merger = self._table.merge(
                 source, same, source_alias="s", target_alias="t", commit_properties=_of(commit)
@@ -262,7 +272,7 @@ class DeltaTableFiles:
         from deltalake.exceptions import CommitFailedError
 
         schema = self.arrow_schema
-        with self._writing():
+        with self._committing():
             try:
                 write_deltalake(
                     self._table,
@@ -298,7 +308,7 @@ class DeltaTableFiles:
             )
             for file in files
         ]
-        with self._writing():
+        with self._committing():
             self._table.create_write_transaction(
                 actions,
                 mode=mode,
@@ -324,11 +334,19 @@ class DeltaTableFiles:
             custom_metadata={"drawdown.fence": lease.run_id},
             app_transactions=[Transaction(fence_id(lease.name), lease.epoch)],
         )
-        with self._writing():
+        with self._committing():
             self._table.create_write_transaction(
                 [], "append", self._table.schema(), self.partition_by, commit_properties=said
             )
         del self.__dict__["_table"]
+
+    @contextmanager
+    def _committing(self) -> Iterator[None]:
+        """Like `_writing`, for one commit to the table; after it the log gets a checkpoint if one is due."""
+        version = self.version
+        with self._writing():
+            yield
+        shorten_log(self.uri, version + 1)
 
     @contextmanager
     def _writing(self) -> Iterator[None]:

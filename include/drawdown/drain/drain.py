@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -47,6 +47,7 @@ from drawdown.plan.fingerprint import looked_at, spec_fingerprint
 from drawdown.plan.preflight import preflight
 from drawdown.plan.spec_changes import changes
 from drawdown.plan_verdicts import PlanVerdict
+from drawdown.publishing.commit_groups import tell_commit_groups
 from drawdown.publishing.staging import Staging
 from drawdown.query.carriers import write_carriers
 from drawdown.query.query import Query
@@ -54,6 +55,8 @@ from drawdown.rows.quarantine_staging import QUARANTINE_SCHEMA
 from drawdown.rows.replayed import plan_their_batch
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.sinks.stage import SinkStage, sink_for
+from drawdown.sources.committed_offsets import CommittedOffsets
+from drawdown.sources.files.notified.kept import KeptArrivals, keep
 from drawdown.sources.files.spark_batch_files import BatchFiles
 from drawdown.sources.files.spark_inference import keep_schemas
 from drawdown.sources.files.spark_trouble import FileTrouble
@@ -195,6 +198,8 @@ class Drain:
         if (verdict := self._judge(opened)).outcome in ("fail", "error"):
             raise not_passed(self.pipeline, verdict)
         self._conclude(opened, stop_reason)
+        if stop_reason == DRAINED:
+            self._note_listed(opened)
         self._note_looked_at(opened.generation)
         self.tally.notices += opened.slice.check_held_deadlines(self.context.on_notice)
         return self.finish(
@@ -214,6 +219,7 @@ class Drain:
             self._tell(verdict)
         keep_schemas(plan.generation, query.inferred)
         found = plan.generation.checkpoint
+        self._keep_arrivals(plan.generation, {n: each.before for n, each in plan.trouble.arrived.items()})
         if found is not None:
             reconcile(plan.generation, self.heartbeat.lease)
         identity = self.sink.bind(self.sink.declared_schema() or query.schema, found)
@@ -224,6 +230,7 @@ class Drain:
                 self.heartbeat.lease, plan.generation.number, plan.generation.path, fingerprint
             )
         generation = self.tally.generation = replace(plan.generation, checkpoint=checkpoint)
+        self.context.on_planned(generation, query)
         with durable("past.settle"):
             clean_up_crashed_runs(generation, self.heartbeat.lease, self.sink)
         committed = generation.files.last_commit_batch()
@@ -323,6 +330,22 @@ class Drain:
                     self.heartbeat.lease, opened.generation.number, source, files
                 )
 
+    def _note_listed(self, opened: Opened) -> None:
+        """What was listed is read: from here on notifications tell what is new (docs/decisions/0036)."""
+        past = CommittedOffsets.read(self.workspace.storage, opened.generation.checkpoint)
+        behind = {
+            name: replace(each.behind, read_until=(past.offset(name) or {}).get("logOffset", -1))
+            for name, each in opened.trouble.arrived.items()
+            if each.behind is not None
+        }
+        self._keep_arrivals(opened.generation, behind)
+
+    def _keep_arrivals(self, generation: Generation, kept: Mapping[str, KeptArrivals | None]) -> None:
+        found = {name: each for name, each in kept.items() if each is not None}
+        if found:
+            self.heartbeat.check()
+            keep(generation.storage, generation.pipeline.name, generation.number, found)
+
     def _note_looked_at(self, generation: Generation) -> None:
         """A changed spec that fits is noted with its first batch; until one comes, no run need look again."""
         before, now = generation.fingerprint, spec_fingerprint(self.pipeline)
@@ -393,6 +416,10 @@ class Drain:
             rows = opened.slice.publish()
         tally.published += rows
         self.context.on_verdict(verdict, rows)
+        for notice in tell_commit_groups(generation):
+            if notice not in tally.notices:
+                tally.notices.append(notice)
+                self.context.on_notice(f"{notice['id']}: {notice['what']}")
         return verdict
 
     # 11

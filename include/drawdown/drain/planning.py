@@ -32,6 +32,7 @@ from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.sinks.stage import SinkStage, sink_for
 from drawdown.sources.committed_offsets import CommittedOffsets
 from drawdown.sources.delta.backlog import refuse_made_again
+from drawdown.sources.files.notified.spark_arrived import tell_arrived
 from drawdown.sources.files.spark_inference import found_schemas
 from drawdown.sources.files.spark_rising import list_from
 from drawdown.sources.files.spark_trouble import FileTrouble, find_file_trouble
@@ -108,9 +109,12 @@ def plan_pipeline(
     found.of(lambda: listener_of(pipeline))
     session = query_session(root, pipeline)
     sink = sink_for(workspace, pipeline)
-    trouble = troubled.of(lambda: _file_trouble(session, generation))
+    # A watch lists again and again, so it has to list itself.
+    by_notifications = trigger == AVAILABLE_NOW
+    trouble = troubled.of(lambda: _file_trouble(session, generation, by_notifications))
     trouble = trouble or FileTrouble()
     list_from(session, workspace.project, pipeline, trouble.listed_from)
+    tell_arrived(session, generation, trouble.arrived)
     first = FirstBatch(late_before, trouble.aside, tuple(replays))
     query = built.of(lambda: build_query(session, generation, sink, first))
     fingerprint = {
@@ -250,10 +254,11 @@ def _late_before(files: CheckpointFiles) -> datetime | None:
     return None if last is None else EPOCH + timedelta(milliseconds=files.late_watermark(last + 1))
 
 
-def _file_trouble(session: SparkSession, generation: Generation) -> FileTrouble:
+def _file_trouble(session: SparkSession, generation: Generation, by_notifications: bool) -> FileTrouble:
     """Return the file trouble (spark_trouble.py); before the first run the schema is inferred from the
     existing files."""
     pipeline, kept = generation.pipeline, {}
     if generation.checkpoint is not None:
         kept = found_schemas(session, generation)
-    return find_file_trouble(generation, lambda name: kept.get(name) or schema_of(pipeline, name))
+    columns = lambda name: kept.get(name) or schema_of(pipeline, name)  # noqa: E731
+    return find_file_trouble(generation, columns, by_notifications)

@@ -6,10 +6,14 @@ import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from drawdown.errors import DrawdownError
 from drawdown.metastore.records import Batch, Run, Verdict
+
+if TYPE_CHECKING:
+    from drawdown.query.query import Query
+    from drawdown.workspace import Generation
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,7 @@ class RunContext:
         on_notice: called with a sentence for the user.
         on_open: called once the run record exists, with a function that closes the record with an error; it
             works from any thread and uses only the metastore.
+        on_planned: called once the query is analysed, before it starts.
         on_query: called once the query runs, with its job group.
         waiting: pauses the stuck-run timer inside the block.
         given_up: returns the error if the run was cancelled, else None; the run then ends before its next
@@ -42,6 +47,7 @@ class RunContext:
     on_verdict: Callable[[Verdict, int], None] = lambda verdict, rows: None
     on_notice: Callable[[str], None] = lambda sentence: None
     on_open: Callable[[Callable[[DrawdownError], None]], None] = lambda close: None
+    on_planned: Callable[[Generation, Query], None] = lambda generation, query: None
     on_query: Callable[[str], None] = lambda group: None
     waiting: Callable[[], AbstractContextManager[None]] = nullcontext
     given_up: Callable[[], DrawdownError | None] = lambda: None

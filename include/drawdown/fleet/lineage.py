@@ -41,6 +41,37 @@ def lineage(pipelines: Sequence[Pipeline]) -> dict[str, LineageNode]:
     }
 
 
+@dataclass(frozen=True)
+class Connections:
+    """What one spec says of its neighbours, so that the graph needs no other one.
+
+    A pipeline feeds another when one of its ``outputs`` is among the ``inputs`` of the other: ``path:…``,
+    ``topic:broker/topic``, or ``pipeline:…`` where a schedule waits for it. ``reads`` and ``writes``: as in
+    LineageNode, by key.
+    """
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    reads: dict[str, str]
+    writes: dict[str, str]
+
+
+def connections(pipeline: Pipeline) -> Connections:
+    """Return the connections of a pipeline."""
+    reads = {key: _source(source) for source in pipeline.sources.values() for key in _keys(source)}
+    sink, schedule = pipeline.sink, pipeline.schedule
+    awaited = [f"pipeline:{asset.pipeline}" for asset in schedule] if isinstance(schedule, list) else []
+    key = f"topic:{sink.broker}/{sink.topic}" if sink.topic else f"path:{sink.path}" if sink.path else ""
+    writes = {key or f"sink:{pipeline.name}": _sink(sink)}
+    return Connections((*reads, *awaited), (*writes, f"pipeline:{pipeline.name}"), reads, writes)
+
+
+def _keys(source: Source) -> list[str]:
+    if topics := _topics(source):
+        return [f"topic:{source.broker}/{topic}" for topic in topics]
+    return [f"path:{source.path_below_root}" if source.path_below_root else f"source:{_source(source)}"]
+
+
 def around(nodes: dict[str, LineageNode], name: str) -> dict[str, LineageNode]:
     """Return a pipeline's node with all that feed it, directly or not, and all that it feeds."""
     found = {name, *_reached(name, {node.pipeline: node.feeds for node in nodes.values()})}

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
 from drawdown.error_registry import error_entries
 from drawdown.errors import RefusedError, SpecError
+from drawdown.fleet.freshness import counts_from
 from drawdown.held.deadlines import Term, terms
-from drawdown.metastore.records import BatchStatus, Run
+from drawdown.metastore.records import BatchStatus, Lease, Run
 from drawdown.spec import Pipeline, load_pipeline
-from drawdown.values.text import counted
+from drawdown.values.text import counted, utc
 from drawdown.workspace import Workspace
 
-State = Literal["failed", "refused", "held", "stale", "waiting", "never ran", "running", "ok"]
+State = Literal[
+    "failed", "refused", "retention at risk", "held", "stale", "lagging", "rebuild waiting", "waiting",
+    "late flood", "quarantine growing", "never ran", "running", "ok",
+]  # fmt: skip
 WORST_FIRST: tuple[State, ...] = get_args(State)
 
 RECENT = 12
@@ -38,11 +42,19 @@ Holder = Literal["none", "active", "dead"]
 """Of a pipeline's lease: nobody, a run that goes on, or one that died without a word."""
 
 
-def worst(pipeline: str, lasting: Mapping[Basis, Finding], holder: Holder, *, is_late: bool) -> Finding:
+def worst(
+    pipeline: str,
+    lasting: Mapping[Basis, Finding],
+    signs: Mapping[State, Finding],
+    holder: Holder,
+    who: str = "",
+) -> Finding:
     """Return the worst that can be said of a pipeline.
 
     Args:
         lasting: what holds until something new is recorded; the rest changes with time.
+        signs: what the clock and the recorded figures say, by state.
+        who: holds the lease, and since when.
     """
     if "spec" in lasting:
         return lasting["spec"]
@@ -50,13 +62,29 @@ def worst(pipeline: str, lasting: Mapping[Basis, Finding], holder: Holder, *, is
         return died(pipeline)
     if "run" in lasting and holder != "active":
         return lasting["run"]
-    if "slice" in lasting:
-        return lasting["slice"]
-    if holder == "active":
-        return Finding("running", "", f"drawdown logs {pipeline} --follow")
-    if is_late:
-        return Finding("stale", "nothing was published within `freshness:`", f"drawdown run {pipeline}")
-    return lasting.get("batches") or lasting.get("first") or Finding("ok")
+    # What a run that goes on may end by itself is not said while it does.
+    candidates = (
+        signs.get("retention at risk"),
+        lasting.get("slice"),
+        *((signs.get("stale"), signs.get("lagging")) if holder != "active" else ()),
+        signs.get("rebuild waiting"),
+        Finding("running", who, f"drawdown logs {pipeline} --follow") if holder == "active" else None,
+        lasting.get("batches"),
+        signs.get("late flood"),
+        signs.get("quarantine growing"),
+        lasting.get("first"),
+    )
+    return next((found for found in candidates if found is not None), Finding("ok"))
+
+
+def stale(pipeline: str) -> Finding:
+    """Return what is said where `freshness:` is broken."""
+    return Finding("stale", "nothing was published within `freshness:`", f"drawdown run {pipeline}")
+
+
+def held_by(holder: str, since: datetime) -> str:
+    """Return who holds a lease, in words."""
+    return f"{holder} has held its checkpoint since {utc(since)}"
 
 
 def died(pipeline: str) -> Finding:
@@ -72,25 +100,27 @@ class Standing:
     Attributes:
         spec: as its folder has it now, or why it cannot be read.
         runs: the last ones that bring output forward, newest first, without their progress.
-        is_leased: whether a run holds its checkpoint now.
+        lease: of the run that holds its checkpoint now.
         unsettled: batches that are neither published nor held.
         held: slices that wait for a decision.
         published_at: when rows became visible last; None: never.
-        since: the same, or the start of the first run; None before it.
+        since: from when on `freshness:` counts, see `counts_from`; None when nothing is due.
         promise: `freshness:`.
         now: by the metastore's clock: when all this was read.
+        signs: what recorded figures say, by state (drawdown.observe.signs).
     """
 
     pipeline: str
     spec: Pipeline | SpecError
     runs: Sequence[Run]
-    is_leased: bool
+    lease: Lease | None
     unsettled: int
     held: Sequence[Term]
     published_at: datetime | None
     since: datetime | None
     promise: timedelta | None
     now: datetime
+    signs: Mapping[State, Finding] = field(default_factory=dict)
 
     @property
     def broken(self) -> SpecError | None:
@@ -99,7 +129,7 @@ class Standing:
 
     @property
     def age(self) -> timedelta | None:
-        """For how long nothing has become visible."""
+        """For how long readers have waited for a publish; None when nothing is due."""
         return None if self.since is None else self.now - self.since
 
     @property
@@ -110,8 +140,13 @@ class Standing:
     @cached_property
     def finding(self) -> Finding:
         """The worst that can be said."""
-        holder: Holder = "active" if self.is_leased else "none"
-        return worst(self.pipeline, self.lasting, holder, is_late=self.is_late)
+        signs = dict(self.signs)
+        if self.is_late:
+            signs["stale"] = stale(self.pipeline)
+        if self.lease is None:
+            return worst(self.pipeline, self.lasting, signs, "none")
+        who = held_by(self.lease.holder, self.lease.acquired_at)
+        return worst(self.pipeline, self.lasting, signs, "active", who)
 
     @cached_property
     def lasting(self) -> dict[Basis, Finding]:
@@ -137,7 +172,11 @@ class Standing:
 
 def standings(workspace: Workspace, names: Sequence[str]) -> list[Standing]:
     """Of these pipelines, worst first, then by name."""
-    found = [standing(workspace, name) for name in names]
+    return worst_first(standing(workspace, name) for name in names)
+
+
+def worst_first(found: Iterable[Standing]) -> list[Standing]:
+    """Return these in their order, then by name."""
     return sorted(found, key=lambda each: (WORST_FIRST.index(each.finding.state), each.pipeline))
 
 
@@ -149,13 +188,13 @@ def standing(workspace: Workspace, name: str, recent: int = RECENT) -> Standing:
         name,
         spec=spec,
         runs=metastore.recent_runs(name, recent),
-        is_leased=metastore.holder_of(name) is not None,
+        lease=metastore.holder_of(name),
         unsettled=0
         if checkpoint is None
         else len(metastore.batches(name, checkpoint.generation, _UNSETTLED)),
         held=terms(workspace, name),
         published_at=metastore.published_at(name),
-        since=metastore.last_published(name),
+        since=counts_from(metastore, spec) if isinstance(spec, Pipeline) else metastore.last_published(name),
         promise=spec.freshness.delta if isinstance(spec, Pipeline) and spec.freshness else None,
         now=metastore.now(),
     )

@@ -14,6 +14,7 @@ from drawdown.errors import DrawdownError, RefusedError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Counts, HeldSlice, Lease, Run
 from drawdown.publishing.clean_up import clean_up_changes
+from drawdown.publishing.commit_groups import tell_commit_groups
 from drawdown.publishing.publish import Published, is_visible, publish_held, publish_passed
 from drawdown.spec import Pipeline
 from drawdown.values.text import counted, utc
@@ -83,6 +84,7 @@ def decide(workspace: Workspace, pipeline: Pipeline, decision: Decision) -> Deci
         )
         try:
             published = _carry_out(workspace, lease, pipeline, decision.choice, held)
+            notices = tell_commit_groups(Generation.of(workspace, pipeline))
         except DrawdownError as error:
             workspace.metastore.finish_run(decision.run_id, "failed", error=error.as_dict())
             raise
@@ -92,6 +94,7 @@ def decide(workspace: Workspace, pipeline: Pipeline, decision: Decision) -> Deci
             generation=held[0].verdict.generation,
             counts=Counts(published=published.rows),
             batches=len(ids),
+            notices=notices,
             stop_reason=_what_was_done(decision.choice, held, published.rows),
         )
     finally:

@@ -25,7 +25,7 @@ _NEEDED = (
     "PYTHON*", "VIRTUAL_ENV", "ARROW_*", "OMP_NUM_THREADS",
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
-    "DRAWDOWN_*",
+    "DRAWDOWN_*", "OPENLINEAGE_*",
 )  # fmt: skip
 
 _OF_AMAZON = (

@@ -213,12 +213,40 @@ class StartedCluster:
 
 
 @dataclass(frozen=True, slots=True)
+class SeenLease:
+    """A lease that was not released: one not in force is that of a run that died without a word."""
+
+    in_force: bool
+    holder: str
+    since: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class RecordedFigures:
-    """What was last recorded of a pipeline: see drawdown.observe.figures for the content."""
+    """What was last recorded of a pipeline: see drawdown.observe.figures for the content, JSON text."""
 
     pipeline: str
     recorded_at: datetime
-    content: dict[str, Any]
+    content: str
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedReplay:
+    """A replay of one event-time interval; ``about``: the pipelines that read the replaced rows.
+
+    ``origin``: the DAG run that started it, or the command.
+    """
+
+    run_id: str
+    pipeline: str
+    state: RunState
+    start: datetime
+    end: datetime
+    started_at: datetime
+    ended_at: datetime | None
+    published: int
+    about: tuple[str, ...]
+    origin: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from contextlib import suppress
+from typing import Any
 
 from drawdown.errors import SpecError
+from drawdown.metastore.records import RecordedFigures
 from drawdown.spec import load_pipeline, pipeline_names
 from drawdown.workspace import Workspace
 
@@ -18,9 +21,9 @@ def pipelines_of(workspace: Workspace, dag_id: str) -> list[str]:
     figures = workspace.metastore.figures
     own = figures.read([dag_id])
     # The usual case is not worth a read of all pipelines.
-    if own and own[0].content.get("dag_id") == dag_id:
+    if own and _dag_of(own[0]) == dag_id:
         return [dag_id]
-    recorded = [each.pipeline for each in figures.read() if each.content.get("dag_id") == dag_id]
+    recorded = [each.pipeline for each in figures.read() if _dag_of(each) == dag_id]
     if recorded:
         return recorded
     if dag_id in pipeline_names(workspace.project):
@@ -28,3 +31,8 @@ def pipelines_of(workspace: Workspace, dag_id: str) -> list[str]:
             spec = load_pipeline(workspace.project, dag_id)
             return [dag_id] if (spec.group or dag_id) == dag_id else []
     return []
+
+
+def _dag_of(recorded: RecordedFigures) -> Any:
+    """Another version of the program may have recorded what this one does not know: only the id is read."""
+    return json.loads(recorded.content).get("dag_id")

@@ -1,22 +1,24 @@
 """The figures of one pipeline: all that the fleet page, metrics and alerts say of it, as recorded last.
 
 They are one row of the metastore, so that a page over 1,000 pipelines is one read. What changes with time
-alone (stale, running, died) is not in them: `Seen` adds the time and the lease.
+alone (stale, running, died) is not in them: `Seen` adds the time and the lease. Where only the state of each
+pipeline is needed, a `Glance` reads the `Essentials` and leaves the rest as text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from drawdown.fleet.standing import Basis, Finding, Holder, worst
+from drawdown.fleet.standing import Basis, Finding, Holder, State, held_by, stale, worst
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import RecordedFigures
+from drawdown.metastore.records import RecordedFigures, SeenLease
+from drawdown.observe.signs import signs
 
 
 class _Recorded(BaseModel):
@@ -73,10 +75,19 @@ class LastRun(_Recorded):
     read: int | None
     published: int | None
     set_aside: int | None = None
+    late: int | None = None
     origin: dict[str, Any]
     phases: dict[str, float]
     state_rows: int | None = None
     state_bytes: int | None = None
+
+
+class Bounds(_Recorded):
+    """What `alerts:` of the spec allows; durations in seconds. Read by drawdown.observe.signs."""
+
+    lagging_after: float | None = None
+    retention_left: float = 6 * 3_600
+    quarantined_rows: int = 100
 
 
 class WaitingRebuild(_Recorded):
@@ -86,14 +97,13 @@ class WaitingRebuild(_Recorded):
     since: datetime
 
 
-class Figures(_Recorded):
-    """What is recorded of one pipeline; times are UTC, durations seconds.
+class Essentials(_Recorded):
+    """What the state of a pipeline and the filters of pages rest on; durations are seconds.
 
     ``dag_id``: of the DAG that drains it. ``lasting``: findings by what they rest on, see `worst`.
-    ``promise``: `freshness:`. ``watermark``: the last known; ``newest_event``: the greatest event time that
-    was read. ``backlog``: by the last look, at ``backlog_at``. ``totals``: rows of all runs since figures are
-    recorded, which ended until ``totals_until``. ``cost``: by currency, decimal text, of runs since
-    ``cost_since``. ``rows_per_second``: read, while queries ran, over the last runs.
+    ``since``: when rows became visible last, or the start of the first run. ``promise``: `freshness:`.
+    ``bounds``: `alerts:`. ``backlog``: by the last look, at ``backlog_at``. ``inputs``, ``outputs``,
+    ``reads``, ``writes``: see drawdown.fleet.lineage.Connections.
     """
 
     pipeline: str
@@ -102,40 +112,63 @@ class Figures(_Recorded):
     owner: str = ""
     tags: tuple[str, ...] = ()
     lasting: dict[Basis, Finding]
-    published_at: datetime | None = None
     since: datetime | None = None
     promise: float | None = None
+    bounds: Bounds = Bounds()
     last: LastRun | None = None
-    bars: tuple[RunBar, ...] = ()
     held: Held | None = None
     rebuild: WaitingRebuild | None = None
-    watermark: datetime | None = None
-    newest_event: datetime | None = None
     backlog: tuple[SourceBacklog, ...] = ()
     backlog_at: datetime | None = None
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    reads: dict[str, str] = {}
+    writes: dict[str, str] = {}
+
+
+class Figures(Essentials):
+    """What is recorded of one pipeline; times are UTC, durations seconds.
+
+    ``watermark``: the last known; ``newest_event``: the greatest event time that was read. ``totals``:
+    rows of all runs that began until ``totals_until``, but for ``totals_open``, which had not ended.
+    ``cost``: by currency, decimal text, of runs since ``cost_since``. ``rows_per_second``: read, while
+    queries ran, over the last runs.
+    """
+
+    published_at: datetime | None = None
+    bars: tuple[RunBar, ...] = ()
+    watermark: datetime | None = None
+    newest_event: datetime | None = None
     totals: dict[str, int] = {}
     totals_until: datetime | None = None
+    totals_open: tuple[str, ...] = ()
     cost: dict[str, str] = {}
     cost_since: datetime | None = None
     rows_per_second: float | None = None
 
 
 @dataclass(frozen=True)
-class Seen:
-    """Figures as they are seen now: with their age, and what time and the lease add."""
+class Glance:
+    """The essentials as they are seen now: with their age, and what time and the lease add."""
 
-    figures: Figures
+    figures: Essentials
     recorded_at: datetime
     now: datetime
-    holder: Holder
+    lease: SeenLease | None
 
     @property
     def pipeline(self) -> str:
         return self.figures.pipeline
 
     @property
+    def holder(self) -> Holder:
+        if self.lease is None:
+            return "none"
+        return "active" if self.lease.in_force else "dead"
+
+    @property
     def age(self) -> timedelta | None:
-        """For how long nothing has become visible."""
+        """For how long readers have waited for a publish; None when nothing is due."""
         return None if self.figures.since is None else self.now - self.figures.since
 
     @property
@@ -147,29 +180,60 @@ class Seen:
     @cached_property
     def finding(self) -> Finding:
         """The worst that can be said now."""
-        return worst(self.pipeline, self.figures.lasting, self.holder, is_late=self.is_late)
+        who = "" if self.lease is None else held_by(self.lease.holder, self.lease.since)
+        return worst(self.pipeline, self.figures.lasting, self.signs, self.holder, who)
+
+    @cached_property
+    def signs(self) -> dict[State, Finding]:
+        """What the figures and the clock say, by state."""
+        found = signs(self)
+        if self.is_late:
+            found["stale"] = stale(self.pipeline)
+        return found
+
+    def headroom(self, waiting: SourceBacklog) -> float | None:
+        """Return the seconds for which the broker still keeps what waits; None where nothing limits it."""
+        seen_at = self.figures.backlog_at
+        if waiting.headroom is None or not waiting.amount:
+            return None
+        passed = 0.0 if seen_at is None else max((self.now - seen_at).total_seconds(), 0.0)
+        return max(waiting.headroom - passed, 0.0)
+
+
+@dataclass(frozen=True)
+class Seen(Glance):
+    """All figures as they are seen now."""
+
+    figures: Figures
 
 
 def look(metastore: Metastore, pipelines: list[str] | None = None) -> list[Seen]:
     """Return the figures of these pipelines, or of all that are recorded, by name: two reads in all."""
     now, leases = metastore.figures.leases()
-    found = ((each, _read(each)) for each in metastore.figures.read(pipelines))
     return [
-        Seen(figures, recorded.recorded_at, now, _holder(leases, figures.pipeline))
-        for recorded, figures in found
-        if figures is not None
+        Seen(figures, recorded.recorded_at, now, leases.get(figures.pipeline))
+        for recorded, figures in _read(metastore, Figures, pipelines)
     ]
 
 
-def _holder(leases: Mapping[str, bool], pipeline: str) -> Holder:
-    if pipeline not in leases:
-        return "none"
-    return "active" if leases[pipeline] else "dead"
+def glance(metastore: Metastore) -> Iterator[Glance]:
+    """Yield the essentials of all pipelines, by name: as `look`, in a tenth of the time."""
+    now, leases = metastore.figures.leases()
+    for recorded, figures in _read(metastore, Essentials):
+        yield Glance(figures, recorded.recorded_at, now, leases.get(figures.pipeline))
 
 
-def _read(recorded: RecordedFigures) -> Figures | None:
-    """Return the figures; None when another version of the program recorded others: it records again."""
-    try:
-        return Figures.model_validate(recorded.content)
-    except ValidationError:
-        return None
+_Kind = TypeVar("_Kind", bound=Essentials)
+
+
+def _read(
+    metastore: Metastore, kind: type[_Kind], pipelines: list[str] | None = None
+) -> Iterator[tuple[RecordedFigures, _Kind]]:
+    """Yield what this version of the program can read: of what another one recorded, it records again."""
+    for recorded in metastore.figures.read(pipelines):
+        try:
+            # From the text at once: with objects in between, garbage collection costs most of the time.
+            figures = kind.model_validate_json(recorded.content)
+        except ValidationError:
+            continue
+        yield recorded, figures

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, fields
 from datetime import datetime
 
 from drawdown.fleet.standing import WORST_FIRST, State
-from drawdown.observe.figures import Seen
+from drawdown.metastore import Metastore
+from drawdown.observe.figures import Glance, Seen, glance, look
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Filter:
     tag: str = ""
     text: str = ""
 
-    def takes(self, seen: Seen) -> bool:
+    def takes(self, seen: Glance) -> bool:
         figures = seen.figures
         return (
             self.state in ("", seen.finding.state)
@@ -65,24 +66,35 @@ PAGE = 50
 """Pipelines on a page."""
 
 
-def fleet(all_seen: Iterable[Seen], dags: Collection[str] | None, wanted: Filter, page: int = 1) -> Fleet:
-    """Return one page of the pipelines whose DAG is among these.
+def fleet(metastore: Metastore, dags: Collection[str] | None, wanted: Filter, page: int = 1) -> Fleet:
+    """Return one page of the pipelines whose DAG is among these. Only what it shows is read whole.
 
     Args:
         dags: the ids of the DAGs that may be seen; None: all.
     """
-    visible = [seen for seen in all_seen if dags is None or seen.figures.dag_id in dags]
-    states = Counter(seen.finding.state for seen in visible)
-    taken = sorted(
-        (seen for seen in visible if wanted.takes(seen)),
-        key=lambda seen: (WORST_FIRST.index(seen.finding.state), seen.pipeline),
-    )
+    states, taken = Counter[State](), list[tuple[int, str]]()
+    groups, owners, tags = set[str](), set[str](), set[str]()
+    # Of a thousand pipelines nothing is kept but names, so that no garbage collection has to look at them.
+    for seen in glance(metastore):
+        figures = seen.figures
+        if dags is not None and figures.dag_id not in dags:
+            continue
+        states[seen.finding.state] += 1
+        groups.add(figures.group or "")
+        owners.add(figures.owner)
+        tags.update(figures.tags)
+        if wanted.takes(seen):
+            taken.append(_order(seen))
     first = (max(page, 1) - 1) * PAGE
+    shown = look(metastore, [name for _, name in sorted(taken)[first : first + PAGE]])
     return Fleet(
-        taken[first : first + PAGE],
+        sorted(shown, key=_order),
         len(taken),
         {state: states[state] for state in WORST_FIRST if states[state]},
-        sorted({seen.figures.group for seen in visible if seen.figures.group}),
-        sorted({seen.figures.owner for seen in visible if seen.figures.owner}),
-        sorted({tag for seen in visible for tag in seen.figures.tags}),
+        *(sorted(found - {""}) for found in (groups, owners, tags)),
     )
+
+
+def _order(seen: Glance) -> tuple[int, str]:
+    """Worst first, then by name."""
+    return WORST_FIRST.index(seen.finding.state), seen.pipeline

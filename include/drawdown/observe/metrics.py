@@ -16,7 +16,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from drawdown.fleet.standing import WORST_FIRST
-from drawdown.observe.figures import Seen, SourceBacklog
+from drawdown.observe.figures import Seen
 
 CONTENT_TYPE: str = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -70,16 +70,9 @@ def _oldest(seen: Seen) -> Iterator[Sample]:
             yield (each.source,), age
 
 
-def headroom(seen: Seen, waiting: SourceBacklog) -> float | None:
-    """Return for how many seconds from now on the broker keeps what waits; None where nothing limits it."""
-    if waiting.headroom is None or not waiting.amount:
-        return None
-    return max(waiting.headroom - (_since(seen, seen.figures.backlog_at) or 0.0), 0.0)
-
-
 def _headroom(seen: Seen) -> Iterator[Sample]:
     for each in seen.figures.backlog:
-        if (left := headroom(seen, each)) is not None:
+        if (left := seen.headroom(each)) is not None:
             yield (each.source,), left
 
 

@@ -9,21 +9,34 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, fields
 from datetime import datetime
 from typing import Any
 
 from drawdown.cost.bill import Bill, bill_of
 from drawdown.errors import DrawdownError
+from drawdown.fleet.lineage import Connections, connections
 from drawdown.fleet.standing import Standing, standing
 from drawdown.metastore.records import Counts, Run
 from drawdown.metastore.state_rows import state_rows
-from drawdown.observe.figures import Figures, Held, LastRun, RunBar, SourceBacklog, WaitingRebuild, look
+from drawdown.observe.figures import (
+    Bounds,
+    Figures,
+    Held,
+    LastRun,
+    RunBar,
+    SourceBacklog,
+    WaitingRebuild,
+    look,
+)
 from drawdown.sources.findings import backlog_size
 from drawdown.spec import Pipeline
+from drawdown.spec.alerts import Alerts
 from drawdown.workspace import Workspace
 
 log = logging.getLogger(__name__)
 
+_CONNECTED = {field.name for field in fields(Connections)}
 BARS = 30
 """Runs that the fleet page shows of each pipeline."""
 _DRAINED = "drained"
@@ -72,7 +85,7 @@ def _record(workspace: Workspace, name: str) -> None:
         held=_held(found),
         rebuild=_rebuild(workspace, name),
         rows_per_second=_speed(found.runs),
-        **_of_spec(found, before),
+        **_of_spec(workspace, found, before),
         **_event_times(workspace, found),
         **_backlog(workspace, found),
         **_sums(workspace, found, before),
@@ -80,18 +93,33 @@ def _record(workspace: Workspace, name: str) -> None:
     workspace.metastore.figures.record(name, figures.model_dump(mode="json"))
 
 
-def _of_spec(found: Standing, before: Figures | None) -> dict[str, Any]:
+def _of_spec(workspace: Workspace, found: Standing, before: Figures | None) -> dict[str, Any]:
     """What the spec says; of a spec that cannot be read, what it said before."""
     spec, name = found.spec, found.pipeline
     if not isinstance(spec, Pipeline):
-        known = before.model_dump(include={"dag_id", "group", "owner", "tags"}) if before is not None else {}
+        known = (
+            before.model_dump(include={"dag_id", "group", "owner", "tags", "bounds", *_CONNECTED})
+            if before is not None
+            else {}
+        )
         return {"dag_id": name, **known}
     return {
         "dag_id": spec.group or name,
         "group": spec.group,
         "owner": spec.owner,
         "tags": tuple(spec.tags),
+        **asdict(connections(spec)),
+        "bounds": _bounds(workspace.project.alerts_of(spec.alerts)),
     }
+
+
+def _bounds(settings: Alerts) -> Bounds:
+    after = settings.lagging_after
+    return Bounds(
+        lagging_after=None if after is None else after.delta.total_seconds(),
+        retention_left=settings.retention_left.delta.total_seconds(),
+        quarantined_rows=settings.quarantined_rows,
+    )
 
 
 def _last(workspace: Workspace, found: Standing) -> LastRun | None:
@@ -111,6 +139,7 @@ def _last(workspace: Workspace, found: Standing) -> LastRun | None:
         read=run.counts.read if run.counted else None,
         published=run.counts.published if run.counted else None,
         set_aside=_set_aside(run.counts) if run.counted else None,
+        late=run.counts.late if run.counted else None,
         origin={key: run.origin[key] for key in ("dag_id", "dag_run_id", "task_id") if key in run.origin},
         phases=phases_of(run),
         state_rows=None if entry is None else state_rows(entry["operators"]),
@@ -201,16 +230,17 @@ def _waiting(source: str, found: Mapping[str, Any]) -> SourceBacklog | None:
 def _sums(workspace: Workspace, found: Standing, before: Figures | None) -> dict[str, Any]:
     """Rows of all runs that ended since the last record are added; the month's cost is summed again."""
     figures = workspace.metastore.figures
-    until = before.totals_until if before is not None else None
-    added, newest = figures.counts_since(found.pipeline, until)
+    since, opened = (before.totals_until, before.totals_open) if before is not None else (None, ())
+    counted_runs = figures.counts_since(found.pipeline, since, opened)
     totals = dict(before.totals) if before is not None else {}
-    for name, rows in added.items():
+    for name, rows in counted_runs.sums.items():
         totals[name] = totals.get(name, 0) + rows
     month = found.now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     bill = sum((bill_of(usage) for usage in figures.usages(found.pipeline, month)), Bill())
     return {
         "totals": totals,
-        "totals_until": newest or until,
+        "totals_until": counted_runs.until,
+        "totals_open": counted_runs.opened,
         "cost": {currency: f"{float(amount):.4f}" for currency, amount in sorted(bill.money.items())},
         "cost_since": month,
     }

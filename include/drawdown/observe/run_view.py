@@ -22,7 +22,7 @@ _ORDER = "source_order"
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedSlice:
     """A verdict, and the name of its page among the Data Docs; "" for a slice that has none."""
 
     verdict: Verdict
@@ -47,7 +47,7 @@ class RunView:
     bill: Bill | None
     batches: Sequence[BatchEntry]
     hidden: int
-    judged: Sequence[Judged]
+    judged: Sequence[JudgedSlice]
     decisions: Sequence[str]
 
     @property
@@ -83,7 +83,7 @@ def run_view(workspace: Workspace, run: Run) -> RunView:
         bill=bill_of(run.usage, run.counts.read) if run.usage else None,
         batches=batches,
         hidden=hidden,
-        judged=[Judged(verdict, _docs(verdict)) for verdict in metastore.verdicts_of(run)],
+        judged=[JudgedSlice(verdict, _docs(verdict)) for verdict in metastore.verdicts_of(run)],
         decisions=decisions_on(metastore, run),
     )
 

@@ -41,7 +41,7 @@ _BETWEEN = "\x1f"
 
 LATE, DRIFT, MALFORMED = "late", "drift", "malformed"
 
-_KEPT = (
+COLUMNS = (
     "source", "reasons", "payload", "parsed", "event_time", "file", "topic", "partition", "offset",
     "generation", "batch_id", "run_id", "set_aside_at", "raw",
 )  # fmt: skip
@@ -128,7 +128,7 @@ class Choice:
 
 def require_table(workspace: Workspace, pipeline: Pipeline) -> None:
     """Raise RefusedError ``quarantine.none`` before the first run of a pipeline."""
-    _table(workspace.project, pipeline)
+    table_of(workspace.project, pipeline)
 
 
 def set_aside(workspace: Workspace, pipeline: Pipeline) -> list[SetAside]:
@@ -138,12 +138,13 @@ def set_aside(workspace: Workspace, pipeline: Pipeline) -> list[SetAside]:
         RefusedError: ``quarantine.none``: there is no table yet.
         SourceError: it cannot be read.
     """
-    table = _table(workspace.project, pipeline)
+    table = table_of(workspace.project, pipeline)
     storage = workspace.storage
-    covered = _covered(workspace, pipeline)
-    content = content_of(storage, table, _KEPT)
+    covered = decided_rows(workspace, pipeline)
+    content = content_of(storage, table, COLUMNS)
     rows = [
-        _row(key, values, covered) for key, values in zip(keys_of(content), content.to_pylist(), strict=True)
+        row_of(key, values, covered)
+        for key, values in zip(keys_of(content), content.to_pylist(), strict=True)
     ]
     return sorted(rows, key=lambda row: (row.generation or 0, row.batch_id, row.source, row.key))
 
@@ -156,9 +157,9 @@ def counted(workspace: Workspace, pipeline: Pipeline, choice: Choice) -> list[Al
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    table = _table(workspace.project, pipeline)
+    table = table_of(workspace.project, pipeline)
     storage = workspace.storage
-    covered = _covered(workspace, pipeline)
+    covered = decided_rows(workspace, pipeline)
     by = ["source", "reasons", "generation", "batch_id", *(["file"] if choice.files else [])]
     # Whether a decision covers a row, its key says, which is made of all that the row holds.
     wanted = {*by, "set_aside_at", *(IDENTIFYING if covered else ())}
@@ -183,7 +184,8 @@ def _alike(values: dict[str, Any]) -> Alike:
     return Alike(values.pop("count_all"), reasons=reasons, state=state, **values)
 
 
-def _table(project: Project, pipeline: Pipeline) -> DeltaTableFiles:
+def table_of(project: Project, pipeline: Pipeline) -> DeltaTableFiles:
+    """Return the table. Raises RefusedError ``quarantine.none`` before the first run."""
     table = DeltaTableFiles(quarantine_uri(project, pipeline))
     if not table.exists():
         raise RefusedError(
@@ -258,13 +260,22 @@ def _write(storage: Storage, path: str, table: Any) -> str:
     return path
 
 
-def _covered(workspace: Workspace, pipeline: Pipeline) -> dict[str, tuple[RowState, str]]:
-    """By row key what was decided, and the id of the decision."""
+def decided_rows(
+    workspace: Workspace, pipeline: Pipeline, since: datetime | None = None
+) -> dict[str, tuple[RowState, str]]:
+    """By row key what was decided, and the id of the decision.
+
+    Args:
+        since: leaves out what was decided before, which covers no row that was set aside later.
+    """
     storage = workspace.storage
-    decisions = workspace.metastore.decisions(pipeline.name)
+    all_decisions = workspace.metastore.decisions(pipeline.name)
+    decisions = [
+        each for each in all_decisions if since is None or each.decided_at is None or each.decided_at >= since
+    ]
     found: dict[str, tuple[RowState, str]] = {}
     for decision_id, path in forgotten_replays(
-        workspace.project, pipeline, {d.decision_id for d in decisions}
+        workspace.project, pipeline, {d.decision_id for d in all_decisions}
     ).items():
         found |= dict.fromkeys(_keys(storage, path), ("replayed", decision_id))
     of_intervals = [each.decision_id for each in decisions if each.kind == "interval"]
@@ -310,8 +321,9 @@ def _keys(storage: Storage, path: str) -> list[str]:
     return keys
 
 
-def _row(key: str, values: Mapping[str, Any], covered: Mapping[str, tuple[RowState, str]]) -> SetAside:
-    kept: dict[str, Any] = {name: values.get(name) for name in _KEPT}
+def row_of(key: str, values: Mapping[str, Any], covered: Mapping[str, tuple[RowState, str]]) -> SetAside:
+    """Return a row of the table, with what `decided_rows` says of its key."""
+    kept: dict[str, Any] = {name: values.get(name) for name in COLUMNS}
     kept["reasons"] = tuple(kept["reasons"] or ())
     if key in covered:
         state, decision_id = covered[key]

@@ -63,6 +63,7 @@ class Query:
         kept: what they keep in state, see kept_state.py.
         inferred: schemas of the sources that declare none, for the first run to store.
         replays: decisions whose quarantined rows go into the first batch.
+        statics: the frames of the static sources.
     """
 
     session: SparkSession
@@ -74,6 +75,7 @@ class Query:
     inferred: Mapping[str, StructType]
     kept: Sequence[Mapping[str, Any]] = ()
     replays: tuple[QuarantineDecision, ...] = ()
+    statics: Mapping[str, DataFrame] = field(default_factory=dict)
 
     @property
     def stops_early(self) -> bool:
@@ -125,7 +127,10 @@ def build_query(session: SparkSession, generation: Generation, sink: SinkStage, 
     _refuse_unused(pipeline, order)
     operators = stateful_operators(PlanNode(plan))
     kept = kept_state(result, pipeline.sink.mode) if operators else ()
-    return Query(session, result, schema, boundaries, order, operators, inferred, kept, first.replays)
+    statics = {name: frames[name] for name, source in pipeline.sources.items() if source.static}
+    return Query(
+        session, result, schema, boundaries, order, operators, inferred, kept, first.replays, statics
+    )
 
 
 def plain_output(session: SparkSession, project: Project, pipeline: Pipeline) -> DataFrame:

@@ -7,18 +7,18 @@ twice.
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.errors import RefusedError
-from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint, HeldSlice
+from drawdown.publishing.settled import finished_until
 from drawdown.sources.committed_offsets import CommittedOffsets
 from drawdown.sources.replay_basis import ReplayBasis, replay_of
 from drawdown.spec import Pipeline
 from drawdown.values.interval import EPOCH, Interval
 from drawdown.values.text import utc
-from drawdown.workspace import Workspace
+from drawdown.workspace import Generation, Workspace
 
 
 def basis_at(
@@ -59,7 +59,8 @@ def basis_at(
             where=f"pipeline {pipeline.name}",
             do=f"drawdown run {pipeline.name}",
         )
-    closed = _closed(workspace.metastore, pipeline, checkpoint, files, last)
+    generation = Generation(workspace, pipeline, checkpoint)
+    closed = finished_until(generation, last) if pipeline.watermarked_sources else workspace.metastore.now()
     return ReplayBasis(checkpoint, batch, past, closed, held)
 
 
@@ -98,24 +99,3 @@ def refuse_open(
 def _decide_first(held: HeldSlice) -> str:
     name = held.verdict.pipeline
     return f"decide about {held}: drawdown release {name} --why ..., or drawdown discard {name} --why ..."
-
-
-def _closed(
-    metastore: Metastore, pipeline: Pipeline, checkpoint: Checkpoint, files: CheckpointFiles, last: int
-) -> datetime:
-    """Return the event time up to which the query was finished after batch `last`.
-
-    A batch drops state by the watermark it ran with. Without state, a row leaves with its batch, so the
-    watermark after the batch counts.
-    """
-    if not pipeline.watermarked_sources:
-        return metastore.now()
-    if not checkpoint.fingerprint.get("state.operators") and last in files.commit_batches():
-        millis = int(files.commit(last).get("nextBatchWatermarkMs", 0))
-    elif last in files.offset_batches():
-        millis = files.offsets(last).watermark_ms
-    else:
-        # Spark keeps only the newest; a batch is recorded with the watermark of the one before.
-        behind = metastore.batch(pipeline.name, checkpoint.generation, last + 1)
-        return EPOCH if behind is None or behind.watermark is None else behind.watermark
-    return EPOCH + timedelta(milliseconds=millis)

@@ -28,7 +28,7 @@ from pyspark.sql.types import LongType, StructField, StructType
 from drawdown.drain.attempt import Attempt
 from drawdown.drain.failures import of_run
 from drawdown.drain.planning import plan_pipeline
-from drawdown.errors import AuditFailed, SourceError
+from drawdown.errors import AuditFailed, DrawdownError, SourceError
 from drawdown.fault_points import durable
 from drawdown.metastore.operations.runs import REPLAY
 from drawdown.metastore.records import Counts, Run, RunState, Verdict
@@ -69,8 +69,9 @@ def replay(attempt: Attempt, interval: Interval) -> Run:
     record = attempt.context.record(pipeline.name, REPLAY, interval=between)
     work = _Replay(attempt, interval)
     with attempt.wait_for_lease(f"{pipeline.name}#replay {interval.name}"):
-        workspace.metastore.crash_replays(record)
         workspace.metastore.start_run(record)
+        workspace.metastore.crash_replays(record)
+        attempt.context.on_open(work.abandon)
         try:
             return work.run()
         except Exception as cause:  # noqa: BLE001 - the record must not stay `running` whatever happens
@@ -123,6 +124,7 @@ class _Replay:
 
     def _stage_and_judge(self, basis: ReplayBasis) -> Verdict:
         query = plan_pipeline(self.attempt.root, self.workspace, self.pipeline).accepted()
+        self.context.on_planned(Generation(self.workspace, self.pipeline, basis.checkpoint), query)
         refuse_no_time(query.schema, self.pipeline, self.interval)
         reach = Reach(query, self.pipeline, self.interval)
         reach.refuse_far()
@@ -216,6 +218,10 @@ class _Replay:
             clean_up_changes(self.workspace, turn.lease, self.pipeline)
             with durable("replay.commit"):
                 return replace_interval(self.workspace, turn.lease, self.pipeline, replacement)
+
+    def abandon(self, error: DrawdownError) -> None:
+        """Close the run record with an error while the run's thread may still go on."""
+        self.finish("failed", error=error.as_dict())
 
     def finish(self, state: RunState, **values: Any) -> Run:
         """Close the run record with what is known so far."""

@@ -37,7 +37,7 @@ from drawdown.spec import Rule, Source
 FATE = "_dd_fate"
 FED, MALFORMED, FUTURE, RULED_OUT, DRIFTED = 0, 1, 2, 3, 4
 
-_SOURCE_PREFIX = "drawdown:source:"
+SOURCE_PREFIX = "drawdown:source:"
 OUTPUT_METRICS = "drawdown:output"
 SESSIONLESS_METRICS = "drawdown:sessionless:"
 
@@ -149,7 +149,7 @@ class Boundary:
     def observe(self, frame: DataFrame) -> DataFrame:
         """Turn a source frame into the rows fed to the transform, with the user's columns."""
         user = [c for c in frame.columns if c not in SYSTEM_COLUMNS]
-        return fed_rows(self.judge(frame).observe(_SOURCE_PREFIX + self.name, *self._metrics(user)))
+        return fed_rows(self.judge(frame).observe(SOURCE_PREFIX + self.name, *self._metrics(user)))
 
     def judge(self, frame: DataFrame) -> DataFrame:
         """Return a source frame with the fate of each row as FATE."""
@@ -307,9 +307,9 @@ class BatchPlan:
     def metrics(self) -> dict[str, list[Any]]:
         """Return observed values by source name; valid once an action has run the whole batch."""
         return {
-            name.removeprefix(_SOURCE_PREFIX): values
+            name.removeprefix(SOURCE_PREFIX): values
             for name, values in self._collected().items()
-            if name.startswith(_SOURCE_PREFIX)
+            if name.startswith(SOURCE_PREFIX)
         }
 
     def output_rows(self) -> int | None:
@@ -363,4 +363,4 @@ def boundary_name(plan: Any) -> str | None:
     if plan.nodeName() != "CollectMetrics":
         return None
     name: str = plan.name()
-    return name.removeprefix(_SOURCE_PREFIX) if name.startswith(_SOURCE_PREFIX) else None
+    return name.removeprefix(SOURCE_PREFIX) if name.startswith(SOURCE_PREFIX) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 from drawdown.checkpoint import CheckpointFiles, SeenFile
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint, FileMark
+from drawdown.sources.read_log import ReadLog
 from drawdown.spec import Pipeline, Source
 from drawdown.storage import Storage
 from drawdown.values.text import counted
@@ -79,11 +81,24 @@ class CommittedOffsets:
         last = (self.offset(name) or {}).get("logOffset", -1)
         return [file for file in self.seen(name) if file.log_offset <= last]
 
-    def marks(self, metastore: Metastore, name: str) -> dict[str, FileMark]:
-        """Return size and time of each file of a source when a batch first read it, by path."""
+    def read_log(self, name: str) -> ReadLog:
+        """Return the files of `read_files` from the newest on, to be read as far back as needed."""
+        return ReadLog(self._newest_read(name))
+
+    def _newest_read(self, name: str) -> Iterator[list[SeenFile]]:
+        if self.files is None or name not in self.source_order:
+            return
+        last = (self.offset(name) or {}).get("logOffset", -1)
+        for block in self.files.newest_seen_files(self._folder(name)):
+            yield [file for file in block if file.log_offset <= last]
+
+    def marks(
+        self, metastore: Metastore, name: str, paths: Collection[str] | None = None
+    ) -> dict[str, FileMark]:
+        """Return size and time that files of a source, these or all, had when a batch first read them."""
         if self.checkpoint is None:
             return {}
-        return metastore.read_files(self.checkpoint.pipeline, self.checkpoint.generation, name)
+        return metastore.read_files(self.checkpoint.pipeline, self.checkpoint.generation, name, paths)
 
     def seen(self, name: str) -> list[SeenFile]:
         """Return the files that are in a batch of a file source, committed or planned."""

@@ -40,7 +40,7 @@ class Alerts(SpecModel):
     to: _To | None = None
     lagging_after: PositiveDuration | None = None
     retention_left: PositiveDuration = Duration.parse("6 hours")
-    quarantined_rows: _Rows = 1
+    quarantined_rows: _Rows = 100
 
     def instead(self, own: OwnAlerts) -> Alerts:
         """Return the settings with a pipeline's overrides."""

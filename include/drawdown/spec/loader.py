@@ -199,6 +199,9 @@ def _check_names(project: Project, pipeline: Pipeline, document: Document) -> No
     for name, source in pipeline.sources.items():
         if source.format == "kafka" and source.broker not in project.brokers:
             problems.append(_unknown("broker", source.broker, project.brokers, ("sources", name, "broker")))
+        if source.arrivals is not None and source.arrivals.broker not in project.brokers:
+            of_topic = ("sources", name, "arrivals", "broker")
+            problems.append(_unknown("broker", source.arrivals.broker, project.brokers, of_topic))
         if source.storage is not None and source.storage not in project.storages:
             at = ("sources", name, "storage")
             problems.append(_unknown("storage", source.storage, project.storages, at))

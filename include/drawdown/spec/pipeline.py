@@ -110,6 +110,7 @@ class Pipeline(SpecModel):
     first_name: Name | None = None
     schedule: Annotated[str | list[AssetRef] | None, BeforeValidator(checked_schedule)] = None
     freshness: PositiveDuration | None = None
+    partitions: Literal["day", "hour"] | None = None
     group: Name | None = None
     owner: Line = "drawdown"
     tags: list[Tag] = Field(default_factory=list)
@@ -269,6 +270,13 @@ class Pipeline(SpecModel):
                 "watermark_policy",
                 do="remove it",
             )
+        if self.partitions and not self.watermarked_sources:
+            raise problem(
+                "missing-key",
+                f"without a watermark no {self.partitions} is ever complete",
+                "partitions",
+                do="add `watermark: {column: ..., delay: 1 hour}` to a source, or remove `partitions:`",
+            )
         if self.schedule is not None:
             for at, why in self.test_only.items():
                 raise problem(
@@ -286,14 +294,16 @@ class Pipeline(SpecModel):
         return self
 
     def _refuse_other_order(self) -> None:
-        """Refuse two sources of a folder that Spark lists from a name on: it knows folders, not sources."""
+        """Refuse two sources of a folder of which Spark does not list all: it knows folders, not sources."""
         for name, source in self.streaming_sources.items():
+            key = "arrivals" if source.arrivals else "order"
             for other, of in self.streaming_sources.items():
-                if source.order == "time" or other == name or not of.is_files or of.storage != source.storage:
+                whole = source.order == "time" and source.arrivals is None
+                if whole or other == name or not of.is_files or of.storage != source.storage:
                     continue
                 if overlaps(fixed_part(source.path or ""), fixed_part(of.path or "")):
                     raise problem(
-                        "contradiction", f"{other} reads the same folder", "sources", name, "order",
+                        "contradiction", f"{other} reads the same folder", "sources", name, key,
                         do="remove the key, or give the sources folders that do not contain each other",
                     )  # fmt: skip
 

@@ -18,6 +18,7 @@ from drawdown.spec.clusters.profile import Profile
 from drawdown.spec.connections.alert_target import AlertTarget
 from drawdown.spec.connections.broker import Broker
 from drawdown.spec.connections.database import Database
+from drawdown.spec.connections.lineage_backend import LineageBackend
 from drawdown.spec.connections.metrics_access import MetricsAccess
 from drawdown.spec.connections.object_storage import ObjectStorage, is_object_storage, scheme_of
 from drawdown.spec.reading.environment import AIRFLOWS_OWN
@@ -97,6 +98,7 @@ class ProjectFile(SpecModel):
     upkeep: Upkeep = Upkeep()
     samples: Samples | None = None
     retention: RowRetention = RowRetention()
+    lineage: LineageBackend = LineageBackend()
     metrics: MetricsAccess = MetricsAccess()
     alert_targets: dict[Name, AlertTarget] = Field(default_factory=dict)
     alerts: Alerts = Alerts()
@@ -182,6 +184,10 @@ class Project:
     """Who decides in Airflow, unless the pipeline sets it; empty: everyone who may edit the DAG run."""
     retention: RowRetention = field(default_factory=RowRetention)
     """How long copies of rows are kept, unless the pipeline sets it."""
+    lineage: LineageBackend = field(default_factory=LineageBackend)
+    """Where lineage events go."""
+    airflows_lineage: SecretStr | None = field(default=None, repr=False)
+    """The transport of Airflow's OpenLineage provider, as JSON; used when nothing else is configured."""
 
     metrics: MetricsAccess = field(default_factory=MetricsAccess)
     """Who may read /drawdown/metrics."""
@@ -257,6 +263,7 @@ class Project:
             file.samples,
             tuple(file.approvers),
             file.retention,
+            lineage=file.lineage,
             metrics=file.metrics,
             alert_targets=file.alert_targets,
             alerts=file.alerts,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
 from drawdown.kinds import SourceKind, check_options
 from drawdown.sources.registry import SOURCES
+from drawdown.spec.connections.notifications import Notifications
 from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Column, Name, OptionValue, SpecModel, problem
 from drawdown.values.paths import FolderFile, SourcePath
@@ -15,6 +16,8 @@ from drawdown.values.schema_text import SchemaText, names_a_file
 
 # Keys that only some kinds have.
 _SOME_HAVE = frozenset[str]().union(*(kind.keys for kind in SOURCES.values()))
+# Kafka takes any text; this much every lag tool, shell and metric label takes.
+GroupName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._\-]{0,248}$")]
 if TYPE_CHECKING:
     SourceFormat = str
 else:
@@ -55,8 +58,9 @@ class Source(SpecModel):
     with ``infer_schema`` the first run infers it and all later runs keep it. ``reader`` is a .py file in the
     pipeline's folder with a Python data source. ``table`` is the name that another pipeline's sink gives its
     Delta table; the path is then that sink's. A file younger than ``settle`` may still be written, so a run
-    waits. ``order: name``: names rise with time, but for ``names_late``. ``identity``: what tells a file from
-    another one.
+    waits. ``order: name``: names rise with time, but for ``names_late``. ``arrivals``: new files are
+    reported. ``identity``: what tells a file from another one. ``commit_group``: the Kafka consumer group
+    that is told what was published.
     """
 
     format: SourceFormat
@@ -71,9 +75,11 @@ class Source(SpecModel):
     settle: PositiveDuration | None = None
     order: Literal["time", "name"] = "time"
     names_late: PositiveDuration = Duration.parse("1 hour")
+    arrivals: Notifications | None = None
     identity: Literal["name", "name+time", "content"] = "name"
     policy: Policy = Policy()
     broker: Name = "default"
+    commit_group: GroupName | None = None
     value: Literal["json", "csv", "avro", "string"] = "json"
     reader: FolderFile | None = None
     table: Name | None = None
@@ -127,7 +133,7 @@ class Source(SpecModel):
                 "watermark",
                 do="remove static or watermark",
             )
-        for key in ("settle", "policy", "order", "identity"):
+        for key in ("settle", "policy", "order", "arrivals", "identity"):
             if self.static and key in self.model_fields_set:
                 raise problem("no-effect", "a static source is read completely", key, do="remove the key")
         return self

@@ -36,6 +36,9 @@ class Files(Protocol):
     def read(self, path: str) -> bytes:
         """Return a file's content."""
 
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """Return the bytes of a file from a position on."""
+
     def open(self, path: str) -> BinaryIO:
         """Open a file for reading."""
 

@@ -58,6 +58,9 @@ class FsspecFiles:
     def read(self, path: str) -> bytes:
         return bytes(self._fs.cat_file(self._inner(path)))
 
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        return bytes(self._fs.cat_file(self._inner(path), start=start, end=start + length))
+
     def open(self, path: str) -> BinaryIO:
         return cast("BinaryIO", self._fs.open(self._inner(path), "rb"))
 

@@ -39,6 +39,11 @@ class LocalFiles:
     def read(self, path: str) -> bytes:
         return self._path(path).read_bytes()
 
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        with self.open(path) as file:
+            file.seek(start)
+            return file.read(length)
+
     def open(self, path: str) -> BinaryIO:
         return self._path(path).open("rb")
 

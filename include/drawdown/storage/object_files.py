@@ -141,6 +141,17 @@ class ObjectFiles:
             _asked(lambda: obstore.get(self._store, self._key(path)).bytes(), self._where(path), "get")
         )
 
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        import obstore
+
+        return bytes(
+            _asked(
+                lambda: obstore.get_range(self._store, self._key(path), start=start, length=length),
+                self._where(path),
+                "get",
+            )
+        )
+
     def open(self, path: str) -> BinaryIO:
         import obstore
 

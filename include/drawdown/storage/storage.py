@@ -146,6 +146,12 @@ class Storage:
         with _store_errors(self.root, relative):
             return self._files.read(checked)
 
+    def read_range(self, relative: str, start: int, length: int) -> bytes:
+        """Return bytes of a file from a position on: all of them exist; raises what `read_bytes` raises."""
+        checked = self._checked(relative)
+        with _store_errors(self.root, relative):
+            return self._files.read_range(checked, start, length)
+
     def open(self, relative: str) -> BinaryIO:
         """Open a file for reading; raises what `read_bytes` raises."""
         checked = self._checked(relative)

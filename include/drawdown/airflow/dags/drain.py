@@ -2,7 +2,8 @@
 
 preflight skips everything after it when nothing is new. drain is one Spark application for all the
 pipelines; it fails when one of them failed, after all were tried. audit runs even if drain failed
-(ALL_DONE) and reports from the records; publish follows its own audit only; ask, after the audit of a
+(ALL_DONE) and reports from the records; publish follows its own audit only; partitions, of a pipeline with
+`partitions:`, tells which days or hours are complete; ask, after the audit of a
 pipeline with expectations, starts the DAG in which a person decides about a held slice (decide.py).
 A cluster that is started for the run has a task before drain and one after it (tasks/cluster.py).
 """
@@ -17,12 +18,13 @@ from airflow.sdk import DAG, BaseOperator, TaskGroup, TriggerRule
 
 from drawdown.airflow.dag_tags import dag_tags
 from drawdown.airflow.documentation import dag_documentation
-from drawdown.airflow.schedules import asset_of, schedule_of
+from drawdown.airflow.schedules import asset_of, asset_of_partitions, schedule_of
 from drawdown.airflow.task_arguments import of_tasks
 from drawdown.airflow.tasks.audit_and_publish import AuditOperator, PublishOperator
 from drawdown.airflow.tasks.cluster import job_behind
 from drawdown.airflow.tasks.decide import AskOperator
 from drawdown.airflow.tasks.drain import DrainOperator
+from drawdown.airflow.tasks.partitions import PartitionsOperator
 from drawdown.airflow.tasks.preflight import PreflightOperator
 from drawdown.spec import Pipeline, Project
 
@@ -54,6 +56,7 @@ def drain_dag(project: Project, dag_id: str, pipelines: Sequence[Pipeline]) -> D
         default_args={"owner": first.owner, **of_tasks(project.tasks_of(first.airflow))},
     )
     assets = [asset_of(name) for name in names]
+    assets += [asset_of_partitions(each.name, each.partitions) for each in pipelines if each.partitions]
     preflight = PreflightOperator(
         task_id="preflight", project_root=root, pipelines=names, inlets=assets, dag=dag
     )
@@ -78,6 +81,12 @@ def _reports(dag: DAG, root: str, pipeline: Pipeline, drain: BaseOperator, *, gr
     publish = PublishOperator(task_id="publish", inlets=asset, outlets=asset, trigger_rule=rule, **common)
     audit.set_upstream(drain)
     publish.set_upstream(audit)
+    if pipeline.partitions:
+        asset = [asset_of_partitions(pipeline.name, pipeline.partitions)]
+        partitions = PartitionsOperator(
+            task_id="partitions", inlets=asset, outlets=asset, trigger_rule=rule, **common
+        )
+        partitions.set_upstream(publish)
     if pipeline.may_be_held:
         # ALL_DONE: even after a failed run a slice may be held without a request. A request that
         # cannot be made now is made by the next run.

@@ -9,6 +9,7 @@ nothing new.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
 from drawdown.airflow.tasks.figures import RECORD, SEND, AlertsOperator, FiguresOperator
 from drawdown.airflow.tasks.task_failures import plainly
+from drawdown.fleet.freshness import counts_from
 from drawdown.spec import Pipeline, Project, load_pipeline, load_project
 from drawdown.values.dag_ids import FRESHNESS
 from drawdown.values.text import lasting, utc
@@ -35,14 +37,15 @@ _DOC = """
 tells the targets of `alert_targets:` what has changed.
 
 One task for each pipeline with `freshness:`. It fails while nothing has been published for longer than that,
-whatever the reason: nothing arrived, slices are held, the drain failed, hangs or is paused.
+whatever the reason: nothing arrived, slices are held, the drain failed, hangs or is paused. For one that runs
+after others the time counts from what they published and it has not taken; without that it is not late.
 
 - `airflow: {freshness_schedule: "*/10 * * * *"}` of include/project.yaml says when it looks.
 """
 
 
 class FreshnessOperator(BaseOperator):
-    """Fails when a pipeline has published nothing for too long; a pipeline that never ran is not late yet."""
+    """Fails when readers have waited too long for a publish; a pipeline that never ran is not late yet."""
 
     def __init__(self, *, project_root: str, pipeline: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -51,19 +54,34 @@ class FreshnessOperator(BaseOperator):
 
     @plainly
     def execute(self, context: Context) -> None:
-        bound = load_pipeline(load_project(Path(self.project_root)), self.pipeline).freshness
+        pipeline = load_pipeline(load_project(Path(self.project_root)), self.pipeline)
+        bound = pipeline.freshness
         if bound is None:
             self.log.info("%s no longer has `freshness:`", self.pipeline)
             return
         with open_metastore(self.project_root) as metastore:
-            last, now = metastore.last_published(self.pipeline), metastore.now()
-        if last is None:
+            since, now = counts_from(metastore, pipeline), metastore.now()
+            ran = metastore.last_published(self.pipeline) is not None
+        if not ran:
             self.log.info("%s has never run: it is not late yet", self.pipeline)
-            return
-        said = f"{self.pipeline} published last at {utc(last)}, {lasting(now - last)} ago; freshness: {bound}"
-        if now - last > bound.delta:
-            raise AirflowFailException(f"late: {said}")
-        self.log.info("fresh: %s", said)
+        elif since is None:
+            self.log.info("fresh: %s has taken all that came from %s", self.pipeline, _upstream(pipeline))
+        elif now - since > bound.delta:
+            raise AirflowFailException(f"late: {_said(pipeline, since, now)}")
+        else:
+            self.log.info("fresh: %s", _said(pipeline, since, now))
+
+
+def _said(pipeline: Pipeline, since: datetime, now: datetime) -> str:
+    ago = f"at {utc(since)}, {lasting(now - since)} ago; freshness: {pipeline.freshness}"
+    if isinstance(pipeline.schedule, list):
+        return f"{pipeline.name} has not published what came from {_upstream(pipeline)} {ago}"
+    return f"{pipeline.name} published last {ago}"
+
+
+def _upstream(pipeline: Pipeline) -> str:
+    assets = pipeline.schedule if isinstance(pipeline.schedule, list) else []
+    return ", ".join(asset.pipeline for asset in assets)
 
 
 def freshness_dag(project: Project, pipelines: Iterable[Pipeline]) -> DAG:

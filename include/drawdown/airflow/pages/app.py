@@ -6,13 +6,23 @@ from fastapi import FastAPI, Request
 from fastapi.responses import Response
 from fastapi.staticfiles import StaticFiles
 
-from drawdown.airflow.pages import data_docs, fleet, metrics, pipeline, run
+from drawdown.airflow.pages import (
+    calendar,
+    data_docs,
+    decisions,
+    fleet,
+    graph,
+    metrics,
+    pipeline,
+    quarantine,
+    run,
+)
 from drawdown.airflow.pages.frame import HERE, answer
 from drawdown.errors import DrawdownError
 
 app = FastAPI(title="Drawdown", docs_url=None, redoc_url=None, openapi_url=None)
 app.mount("/static", StaticFiles(directory=HERE / "static"))
-for room in (fleet, pipeline, run, data_docs, metrics):
+for room in (fleet, pipeline, run, data_docs, metrics, decisions, quarantine, calendar, graph):
     app.include_router(room.router)
 
 

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from drawdown.airflow.pages.access import ReadableDags
 from drawdown.airflow.pages.frame import answer
 from drawdown.metastore import Metastore
-from drawdown.observe.figures import Seen, look
+from drawdown.observe.figures import Seen
 from drawdown.observe.fleet_view import PAGE, Filter, fleet
 from drawdown.observe.next_steps import next_step
 from drawdown.spec import load_project
@@ -26,7 +26,7 @@ def fleet_page(
 ) -> Response:
     """Return the pipelines of the DAGs that the user may read."""
     with Metastore.open(load_project().metastore_url) as metastore:
-        found = fleet(look(metastore), dags, wanted, page)
+        found = fleet(metastore, dags, wanted, page)
     return answer(
         request,
         "fleet.html",

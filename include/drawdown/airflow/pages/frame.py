@@ -20,6 +20,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from drawdown.airflow.pages import charts, plots
+from drawdown.airflow.pages.drawn import calendar as drawn_calendar
+from drawdown.airflow.pages.drawn import graph as drawn_graph
 from drawdown.values.text import in_utc
 
 HERE = Path(__file__).parent
@@ -97,6 +99,8 @@ def _templates() -> Environment:
     env.filters.update(filters)
     env.globals["charts"] = charts
     env.globals["plots"] = plots
+    env.globals["drawn_calendar"] = drawn_calendar
+    env.globals["drawn_graph"] = drawn_graph
     return env
 
 

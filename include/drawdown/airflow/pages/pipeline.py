@@ -57,6 +57,7 @@ def _content(view: PipelineView) -> dict[str, Any]:
     return {
         "title": view.pipeline,
         "pipeline": view.pipeline,
+        "is_replayable": spec is not None and spec.replay is not None,
         "description": spec.description if spec is not None else "",
         "state": seen.finding.state if seen is not None else None,
         "why": seen.finding.why if seen is not None else "",
@@ -73,6 +74,7 @@ def _content(view: PipelineView) -> dict[str, Any]:
         "newest": view.points[-1] if view.points else None,
         "query": view.query,
         "schemas": view.schemas,
+        "columns": view.columns,
         "files": view.written.files,
         "unreadable": view.written.problem,
     }

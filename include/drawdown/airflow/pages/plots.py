@@ -81,7 +81,7 @@ def draw(chart: Chart) -> Markup:
 
 
 @dataclass(frozen=True)
-class Span:
+class PlottedSpan:
     """A row of a timeline; times in seconds since its start."""
 
     label: str
@@ -91,7 +91,7 @@ class Span:
     outcome: str
 
 
-def timeline(name: str, spans: Sequence[Span], seconds: float) -> Markup:
+def timeline(name: str, spans: Sequence[PlottedSpan], seconds: float) -> Markup:
     """Return rows of bars along one axis of time, the first row on top."""
     height = len(spans) * _ROW + 22
     width = _WIDE - _LABEL - 8

@@ -11,7 +11,7 @@ from fastapi.responses import Response
 from drawdown.airflow.held_requests import request_id
 from drawdown.airflow.pages.access import may_read_runs
 from drawdown.airflow.pages.frame import answer
-from drawdown.airflow.pages.plots import Span
+from drawdown.airflow.pages.plots import PlottedSpan
 from drawdown.airflow.run_records import runs_of_dag_run
 from drawdown.metastore import Metastore
 from drawdown.observe.pipeline.expectations import judgement_of
@@ -108,7 +108,7 @@ def _balance(view: RunView) -> dict[str, Any] | None:
     }
 
 
-def _timeline(view: RunView) -> list[Span]:
+def _timeline(view: RunView) -> list[PlottedSpan]:
     spans = []
     for batch in view.batches:
         if batch.started_at is None or batch.seconds is None:
@@ -118,7 +118,9 @@ def _timeline(view: RunView) -> list[Span]:
             f"batch {batch.batch_id}: {batch.counts.read:,} rows in {batch.seconds:.1f} s"
             f" from {in_utc(batch.started_at)} UTC, {batch.status}"
         )
-        spans.append(Span(f"batch {batch.batch_id}", title, max(start, 0.0), batch.seconds, batch.status))
+        spans.append(
+            PlottedSpan(f"batch {batch.batch_id}", title, max(start, 0.0), batch.seconds, batch.status)
+        )
     return spans
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from airflow.sdk.exceptions import AirflowFailException
 
+from drawdown.airflow.lineage_parent import lineage_parent
 from drawdown.airflow.tasks.cluster import JobTasks, for_run, key_of
 from drawdown.airflow.tasks.drain import JobOperator, origin_of
 from drawdown.errors import DrawdownError, SpecError
@@ -79,7 +80,7 @@ class JobSpec:
             project = replace(project, airflow=project.tasks_of(pipelines[0].airflow))
             run = for_run(project, context, self.pipelines, drains=self.kind.drains)
             arguments = self.kind.arguments(self.pipelines, context)
-            arguments += ["--origin", json.dumps(origin_of(context))]
+            arguments += ["--origin", json.dumps(origin_of(context) | lineage_parent(project, context))]
             size = run.size(profile) if up is None else Size(**up)
             log.info("%s", size)
             return JobRequest(project, profile, size, self.kind.job, tuple(arguments), run.key)

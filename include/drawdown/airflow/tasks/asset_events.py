@@ -86,7 +86,7 @@ def news_of(metastore: Metastore, pipeline: str, events: AssetEvents) -> News:
 
     Decisions about held slices and rebuilds report what they made visible themselves.
     """
-    latest = next((event for event in _newest_first(events) if _is_of_drain(_extra(event))), None)
+    latest = next((event for event in newest_first(events) if _is_of_drain(_extra(event))), None)
     last = metastore.run(str(_extra(latest)["run_id"])) if latest is not None else None
     since = None if latest is None else last.started_at if last is not None else latest.timestamp
     behind = (since, last.run_id if last is not None else "")
@@ -115,7 +115,7 @@ def _is_of_drain(extra: dict[str, Any]) -> bool:
     return "run_id" in extra and "batch_ids" in extra and "decision" not in extra
 
 
-def _newest_first(events: AssetEvents) -> Iterator[AssetEvent]:
+def newest_first(events: AssetEvents) -> Iterator[AssetEvent]:
     """Yield events page by page: a backfill has as many events as intervals."""
     page: Sequence[AssetEvent] = list(events.ascending(False).limit(_PAGE))
     while page:

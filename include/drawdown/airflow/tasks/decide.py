@@ -7,6 +7,7 @@ A decision made on the command line in the meantime stands.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from drawdown.airflow.documentation import request_body
 from drawdown.airflow.held_requests import asked_about, request_id
+from drawdown.airflow.lineage_parent import lineage_parent
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.run_records import decision_event, open_metastore
 from drawdown.airflow.schedules import asset_of
@@ -29,6 +31,7 @@ from drawdown.credentials import with_logins
 from drawdown.held.deadlines import refuse_overdue, terms
 from drawdown.held.decide import Decision, decide, decided_text, decision_about, decision_text
 from drawdown.metastore import this_process
+from drawdown.observe.lineage.run_events import told_at_its_end
 from drawdown.plan.version_in_use import in_use
 from drawdown.spec import load_pipeline, load_project
 from drawdown.values.dag_ids import DECIDE
@@ -122,7 +125,9 @@ class DecideOperator(RescheduledOperator):
         record = context["ti"].xcom_pull(task_ids="choose")
         with open_metastore(self.project_root) as metastore:
             chosen = kept(metastore, pipeline, record, context) if record else None
-            run = self._decide(metastore, pipeline, key, _decision(context, chosen, key) if chosen else None)
+            parent = lineage_parent(load_project(Path(self.project_root)), context)
+            decision = _decision(context, chosen, key, parent) if chosen else None
+            run = self._decide(metastore, pipeline, key, decision)
             event = decision_event(metastore, run)
         self.log.info("%s", decision_text(run))
         if event["rows"] and not is_reported(run, context["inlet_events"][DECIDED]):
@@ -143,7 +148,7 @@ class DecideOperator(RescheduledOperator):
             pipeline = in_use(Workspace(project, metastore), load_pipeline(project, name))
             project = with_logins(project, look_up(project, [pipeline]))
             workspace = Workspace(project, metastore)
-            with recording(workspace, name):
+            with told_at_its_end(workspace, pipeline, decision.run_id), recording(workspace, name):
                 decide(workspace, pipeline, decision)
             done = metastore.run(decision.run_id)
         assert done is not None
@@ -160,7 +165,7 @@ def _asked(context: Context) -> tuple[str, str]:
     return asked
 
 
-def _decision(context: Context, chosen: Answer, key: str) -> Decision:
+def _decision(context: Context, chosen: Answer, key: str, parent: Mapping[str, str]) -> Decision:
     ti = context["ti"]
     return Decision(
         "release" if chosen.choice == "release" else "discard",
@@ -169,5 +174,5 @@ def _decision(context: Context, chosen: Answer, key: str) -> Decision:
         chosen.by,
         chosen.why,
         key,
-        {"dag_id": ti.dag_id, "dag_run_id": ti.run_id},
+        {"dag_id": ti.dag_id, "dag_run_id": ti.run_id, **parent},
     )

@@ -14,6 +14,7 @@ from airflow.providers.apache.spark.operators.spark_submit import SparkSubmitOpe
 from airflow.sdk.exceptions import AirflowException, AirflowFailException
 
 from drawdown.airflow.held_requests import where_to_decide
+from drawdown.airflow.lineage_parent import lineage_parent
 from drawdown.airflow.links import RunRecordLink
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.run_records import open_metastore
@@ -98,7 +99,7 @@ class JobOperator(SparkSubmitOperator):
         self.application_args = [
             "--project", self.project_root,
             *self.arguments(self.pipelines, context),
-            "--origin", json.dumps(origin_of(context)),
+            "--origin", json.dumps(origin_of(context) | lineage_parent(project, context)),
         ]  # fmt: skip
         self.env_vars = {RUN_FOLDER: str(folder), PASSED: ",".join(passed_by(project))}
         if logins := look_up(project, [load_pipeline(project, name) for name in self.pipelines]):

@@ -14,6 +14,7 @@ from drawdown.airflow.tasks.asset_events import news_of
 from drawdown.airflow.tasks.audit_and_publish import PublishOperator
 from drawdown.airflow.tasks.decide import AskOperator
 from drawdown.airflow.tasks.drain import origin_of
+from drawdown.airflow.tasks.partitions import PartitionsOperator, untold_partitions
 from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.application.unstarted import note_unstarted
 from drawdown.credentials import with_logins
@@ -78,12 +79,25 @@ class PreflightOperator(BaseOperator, SkipMixin):
         with Metastore.open(project.metastore_url) as metastore:
             held = {name for name in self.pipelines if metastore.held_slices(name)}
             unreported = {n for n in self.pipelines if news_of(metastore, n, events[asset_of(n)]).rows}
+        untold = self._untold(project, context)
         return {
             task.task_id
             for task in self.get_flat_relatives(upstream=False)
             if (isinstance(task, AskOperator) and task.pipeline in held)
             or (isinstance(task, PublishOperator) and task.pipeline in unreported)
+            or (isinstance(task, PartitionsOperator) and task.pipeline in untold)
         }
+
+    def _untold(self, project: Project, context: Context) -> set[str]:
+        """Return the pipelines with a complete day or hour that no event has told."""
+        untold = set()
+        for name in self.pipelines:
+            try:
+                if untold_partitions(project, name, context):
+                    untold.add(name)
+            except DrawdownError as error:
+                self.log.warning("%s: it is not known which days or hours are complete: %s", name, error)
+        return untold
 
     def _refuse_missing(self, project: Project, looked: Mapping[str, Preflight], context: Context) -> None:
         """Raise the first error that prevents a start of Spark, after a run record is written for each."""

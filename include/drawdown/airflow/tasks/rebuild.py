@@ -14,6 +14,7 @@ from airflow.sdk import AssetAlias, BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from drawdown.airflow.documentation import rebuild_body
+from drawdown.airflow.lineage_parent import lineage_parent
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.schedules import asset_of
@@ -27,6 +28,7 @@ from drawdown.application import new_run_id
 from drawdown.credentials import with_logins
 from drawdown.errors import RefusedError
 from drawdown.metastore import this_process
+from drawdown.observe.lineage.run_events import told_at_its_end
 from drawdown.plan.version_in_use import wanted
 from drawdown.rebuild.publish import KINDS, RebuildDecision, end_rebuild
 from drawdown.rebuild.refusals import rebuild_id, refuse_another
@@ -150,7 +152,8 @@ class SwapOperator(RescheduledOperator):
                 pipeline = wanted(project, name)
                 project = with_logins(project, look_up(project, [pipeline]))
                 workspace = Workspace(project, metastore)
-                with recording(workspace, name):
+                parent = lineage_parent(project, context)
+                with told_at_its_end(workspace, pipeline, asked.run_id, parent), recording(workspace, name):
                     run = end_rebuild(workspace, pipeline, asked)
         self.log.info("%s: %s, by %s: %s", name, run.stop_reason, run.origin["by"], run.origin["why"])
         if run.kind != KINDS["approve"]:

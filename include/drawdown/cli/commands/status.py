@@ -47,11 +47,11 @@ def status(
 
 
 def _look(workspace: Workspace, names: Sequence[str]) -> list[Standing]:
-    from drawdown.fleet.standing import standings
+    from drawdown.observe.standings import standings_with_signs
 
     for name in names:
         require_known(workspace, name)
-    return standings(workspace, list(dict.fromkeys(names)) or pipeline_names(workspace.project))
+    return standings_with_signs(workspace, list(dict.fromkeys(names)) or pipeline_names(workspace.project))
 
 
 def _watch(workspace: Workspace, names: Sequence[str], every: float, *, wide: bool) -> None:

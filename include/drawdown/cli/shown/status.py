@@ -16,11 +16,13 @@ from drawdown.fleet.standing import Standing
 
 _STYLES = {
     **{"failed": "bold red", "refused": "bold red", "held": "yellow", "stale": "yellow"},
+    **{"retention at risk": "bold red", "lagging": "yellow", "rebuild waiting": "yellow"},
+    **{"late flood": "yellow", "quarantine growing": "yellow"},
     **{"waiting": "yellow", "never ran": "dim", "running": "cyan", "ok": "green"},
 }
 _UNITS = (("d", 86_400), ("h", 3_600), ("m", 60))
 _COLUMNS = (
-    Heading("state"),
+    Heading("state", "text"),
     Heading("pipeline", "text"),
     Heading("published", "number"),
     Heading("rows", "number"),
@@ -114,7 +116,7 @@ def _short(age: timedelta) -> str:
 def _to_do(found: Sequence[Standing]) -> Iterator[Text]:
     for each in found:
         state, why, do = each.finding
-        if why:
+        if why and state != "running":
             yield Text.assemble((state, _STYLES[state]), f" {each.pipeline}: {why}\n  do: {do}")
     never = [each.pipeline for each in found if each.finding.state == "never ran"]
     if never:

@@ -29,6 +29,8 @@ _TABLES = (
     announcements, backlogs, batches, changes, checkpoints, figures, maxima, quarantine_decisions, read_files,
     runs, staged_files, verdicts,
 )  # fmt: skip
+_OF_A_NAME = (announcements, backlogs, figures)
+"""A schedule may have recorded these under the new name already: the old name's replace them."""
 _PATHS = (
     checkpoints.c.path, staged_files.c.path, read_files.c.path, quarantine_decisions.c.keys_path,
     changes.c.place,
@@ -57,6 +59,8 @@ def rename(conn: Connection, old: str, new: str, roots: Iterable[tuple[str, str]
                 .where(path.table.c.pipeline == old, func.substr(path, 1, len(before)) == before)
                 .values({path: literal(after).concat(func.substr(path, len(before) + 1))})
             )
+    for table in _OF_A_NAME:
+        conn.execute(delete(table).where(table.c.pipeline == new))
     for table in _TABLES:
         conn.execute(update(table).where(table.c.pipeline == old).values(pipeline=new))
     conn.execute(

@@ -258,6 +258,31 @@ def last_published(conn: Connection, pipeline: str) -> datetime | None:
     return published_at(conn, pipeline) or conn.execute(first.limit(1)).scalar()
 
 
+def published_after(conn: Connection, pipeline: str, after: datetime | None) -> datetime | None:
+    """Return the end of the first run that made rows visible and ended after this time; None without one."""
+    found = (
+        select(runs.c.ended_at)
+        .where(runs.c.pipeline == pipeline, runs.c.kind != REBUILD, runs.c.published > 0)
+        .where(runs.c.ended_at.is_not(None) if after is None else runs.c.ended_at > after)
+    )
+    return conn.execute(found.order_by(runs.c.ended_at).limit(1)).scalar()
+
+
+def began_to_publish(conn: Connection, pipeline: str) -> datetime | None:
+    """Return when the last run began that reads and made rows visible."""
+    return _newest_start(conn, pipeline, runs.c.published > 0)
+
+
+def began_to_succeed(conn: Connection, pipeline: str) -> datetime | None:
+    """Return when the last run began that reads and succeeded."""
+    return _newest_start(conn, pipeline, runs.c.state == "succeeded")
+
+
+def _newest_start(conn: Connection, pipeline: str, which: ColumnElement[bool]) -> datetime | None:
+    found = select(runs.c.started_at).where(runs.c.pipeline == pipeline, runs.c.kind.in_(READING), which)
+    return conn.execute(found.order_by(runs.c.started_at.desc()).limit(1)).scalar()
+
+
 def _run(columns: Any) -> Run:
     values = counts.from_columns(columns)
     del values["request"]

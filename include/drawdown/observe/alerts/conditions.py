@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from datetime import datetime, timedelta
+from collections.abc import Callable
+from datetime import timedelta
 
-from drawdown.observe.figures import Seen, SourceBacklog
-from drawdown.observe.metrics import headroom
+from drawdown.observe import signs
+from drawdown.observe.figures import Seen
 from drawdown.spec.alerts import ALERTS, Alert, Alerts
 from drawdown.values.text import counted, lasting, utc
 
@@ -55,63 +55,31 @@ def _stale(seen: Seen, settings: Alerts) -> str | None:
     if not seen.is_late or seen.age is None or seen.figures.promise is None:
         return None
     promise = lasting(timedelta(seconds=seen.figures.promise))
-    return f"{seen.pipeline} has published nothing for {_rounded(seen.age)}; `freshness:` is {promise}"
-
-
-def _waiting_since(seen: Seen) -> Iterator[tuple[datetime, SourceBacklog]]:
-    """The sources where something waits, with the time since when it does at least."""
-    for each in seen.figures.backlog:
-        since = each.oldest or seen.figures.backlog_at
-        if each.amount and since is not None:
-            yield since, each
+    return f"{seen.pipeline} has published nothing for {signs.rounded(seen.age)}; `freshness:` is {promise}"
 
 
 def _lagging(seen: Seen, settings: Alerts) -> str | None:
     bound = settings.lagging_after
-    since, worst = min(_waiting_since(seen), key=lambda found: found[0], default=(None, None))
-    if bound is None or since is None or worst is None or seen.now - since <= bound.delta:
-        return None
-    return (
-        f"{seen.pipeline} is behind: {worst.amount:,} {worst.unit} wait at {worst.source},"
-        f" the oldest for {_rounded(seen.now - since)}"
-    )
+    why = signs.lagging(seen, None if bound is None else bound.delta)
+    return None if why is None else f"{seen.pipeline} is behind: {why}"
 
 
 def _retention(seen: Seen, settings: Alerts) -> str | None:
-    left = ((headroom(seen, each), each) for each in seen.figures.backlog)
-    known = [(seconds, each) for seconds, each in left if seconds is not None]
-    seconds, worst = min(known, key=lambda found: found[0], default=(0.0, None))
-    if worst is None or seconds >= settings.retention_left.delta.total_seconds():
-        return None
-    when = f"in {_rounded(timedelta(seconds=seconds))}" if seconds else "now"
-    return f"{seen.pipeline} may lose rows: the broker deletes unread records of {worst.source} {when}"
+    why = signs.retention_at_risk(seen, settings.retention_left.delta)
+    return None if why is None else f"{seen.pipeline} may lose rows: {why}"
 
 
 def _rebuild(seen: Seen, settings: Alerts) -> str | None:
-    rebuild = seen.figures.rebuild
-    if rebuild is None:
-        return None
-    return (
-        f"The rebuild of {seen.pipeline} (generation {rebuild.generation}) is compared"
-        " and waits for a decision"
-    )
+    why = signs.rebuild_waiting(seen)
+    return None if why is None else f"{seen.pipeline}: {why}"
 
 
 def _quarantine(seen: Seen, settings: Alerts) -> str | None:
     last = seen.figures.last
     if last is None or last.set_aside is None:
         return _NOBODY_KNOWS
-    if last.set_aside < settings.quarantined_rows:
-        return None
-    return (
-        f"{seen.pipeline} set aside {counted(last.set_aside, 'row')} in its newest run, of {last.read:,} read"
-    )
-
-
-def _rounded(time: timedelta) -> str:
-    """Minutes are enough for what lasts longer than one."""
-    seconds = int(time.total_seconds())
-    return lasting(timedelta(seconds=seconds - seconds % 60 if seconds >= 60 else seconds))
+    why = signs.quarantine_growing(seen, settings.quarantined_rows)
+    return None if why is None else f"{seen.pipeline} {why}"
 
 
 _ASKED: dict[Alert, Callable[[Seen, Alerts], str | None]] = {

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from drawdown.metastore.records import Run
 from drawdown.observe.figures import Seen, look
 from drawdown.observe.pipeline.backlog import BacklogTrend, backlog_trends
+from drawdown.observe.pipeline.columns import SinkColumns, sink_columns
 from drawdown.observe.pipeline.expectations import ExpectationRow, expectation_rows
 from drawdown.observe.pipeline.points import RunPoint, run_points
 from drawdown.observe.pipeline.query import FixedQuery, SchemaChange, fixed_query, schema_changes
@@ -33,6 +34,7 @@ class PipelineView:
         newest: the newest run.
         query: what its checkpoint fixes; None before the first run.
         schemas: how the columns of its sink changed, newest first.
+        columns: where they come from; None where no run has recorded it.
     """
 
     pipeline: str
@@ -43,6 +45,7 @@ class PipelineView:
     expectations: Sequence[ExpectationRow]
     query: FixedQuery | None
     schemas: Sequence[SchemaChange]
+    columns: SinkColumns | None
     written: Written
 
 
@@ -57,6 +60,7 @@ def pipeline_view(workspace: Workspace, pipeline: str, runs: int = CHOICES[0]) -
     generations = metastore.generations(pipeline)
     live = next((each for each in reversed(generations) if each.state == "live"), None)
     batches = [] if live is None else metastore.newest_batches(pipeline, live.generation, _BATCHES)
+    folder = written(workspace, pipeline)
     return PipelineView(
         pipeline=pipeline,
         seen=next(iter(look(metastore, [pipeline])), None),
@@ -66,5 +70,6 @@ def pipeline_view(workspace: Workspace, pipeline: str, runs: int = CHOICES[0]) -
         expectations=expectation_rows(metastore.verdicts(pipeline, runs)),
         query=None if live is None else fixed_query(live),
         schemas=schema_changes(generations),
-        written=written(workspace, pipeline),
+        columns=sink_columns(workspace, folder.spec, live),
+        written=folder,
     )

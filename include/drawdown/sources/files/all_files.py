@@ -14,7 +14,7 @@ HadoopFSUtils.shouldFilterOutPathName, MetadataLogFileIndex. In short:
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import unquote
 
@@ -45,8 +45,18 @@ def list_source_files(
             raise FileNotFoundError(path)
         if storage.exists(f"{path}/{_SINK_LOG}"):
             return _written_by_sink(storage, path)
+    walks = ((glob, storage.walk(glob.prefix, after=after)) for glob in globs)
+    return [info for glob, found in walks for info in choose(found, glob, options)]
+
+
+def choose(found: Iterable[FileInfo], glob: Glob, options: Mapping[str, Any]) -> list[FileInfo]:
+    """Return those of the files at a path, of a listing or otherwise known, that Spark would read.
+
+    Args:
+        options: the source's options, with names in lower case.
+    """
     recursive = str(options.get("recursivefilelookup", False)).lower() == "true"
-    files = [info for glob in globs for info in _below(storage, glob, recursive, after)]
+    files = _below(found, glob, recursive)
     if "pathglobfilter" not in options:
         return [info for info in files if not info.name.endswith(ENDINGS)]
     wanted = Glob.parse(str(options["pathglobfilter"]))
@@ -57,15 +67,15 @@ def _is_plain(globs: list[Glob]) -> bool:
     return len(globs) == 1 and not globs[0].names
 
 
-def _below(storage: Storage, glob: Glob, recursive: bool, after: str) -> list[FileInfo]:
-    found = list(_visible(storage, glob, after))
-    partitioned = any("=" in folder for _, below in found for folder in below[:-1])
-    return [info for info, below in found if recursive or partitioned or len(below) <= 1]
+def _below(found: Iterable[FileInfo], glob: Glob, recursive: bool) -> list[FileInfo]:
+    visible = list(_visible(found, glob))
+    partitioned = any("=" in folder for _, below in visible for folder in below[:-1])
+    return [info for info, below in visible if recursive or partitioned or len(below) <= 1]
 
 
-def _visible(storage: Storage, glob: Glob, after: str) -> Iterator[tuple[FileInfo, tuple[str, ...]]]:
+def _visible(found: Iterable[FileInfo], glob: Glob) -> Iterator[tuple[FileInfo, tuple[str, ...]]]:
     """Yield files that are not hidden, each with its path below the match of the pattern."""
-    for info in storage.walk(glob.prefix, after=after):
+    for info in found:
         names = tuple(info.relative[len(glob.prefix) :].strip("/").split("/"))
         below = names[len(glob.names) :]
         if glob.starts(names) and not any(_is_hidden(name) for name in below or names[-1:]):

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
-from drawdown.checkpoint import SeenFile
-from drawdown.metastore.records import FileMark
 from drawdown.sources.committed_offsets import SourceProgress
 from drawdown.sources.existing_path import existing_path
-from drawdown.sources.files.new_files import arrivals
+from drawdown.sources.files.new_files import MarksOf, arrivals
+from drawdown.sources.files.notified.arrived import notified
+from drawdown.sources.files.notified.listing import SourceListing
 from drawdown.sources.findings import SourceFinding
-from drawdown.spec import Source
+from drawdown.sources.read_log import ReadLog
 from drawdown.storage import Storage
 from drawdown.values.text import counted
 
@@ -20,13 +21,17 @@ from drawdown.values.text import counted
 def waiting(at: SourceProgress) -> SourceFinding:
     """Return what waits at a source of files; see `file_backlog`. Raises SourceError."""
     existing_path(at.workspace.project, at.pipeline, at.name)
-    seen, marks = at.past.read_files(at.name), at.past.marks(at.workspace.metastore, at.name)
-    return file_backlog(Storage.of_source(at.workspace.project, at.source), at.source, seen, marks)
+    marks_of = partial(at.past.marks, at.workspace.metastore, at.name)
+    found = notified(at)
+    listing = SourceListing(Storage.of_source(at.workspace.project, at.source), at.source, found)
+    finding = file_backlog(listing, at.past.read_log(at.name), marks_of)
+    if found is None or found.names is not None or found.kept is None or at.past.checkpoint is None:
+        return finding
+    # Only a run may note that it has listed all.
+    return replace(finding, reasons=(*finding.reasons, f"all files are listed: {found.why}"))
 
 
-def file_backlog(
-    storage: Storage, source: Source, seen: Sequence[SeenFile], marks: Mapping[str, FileMark]
-) -> SourceFinding:
+def file_backlog(listing: SourceListing, log: ReadLog, marks_of: MarksOf) -> SourceFinding:
     """Count the new files of a source, and read files that were rewritten; see `arrivals` for the arguments.
 
     Files that Spark ignores because of their age are counted separately and are no reason to start.
@@ -34,10 +39,10 @@ def file_backlog(
     Raises:
         RefusedError, SourceError: the listing failed.
     """
-    path = storage.path(source.path or "")
+    path = listing.storage.path(listing.source.path or "")
     now_ms = time.time() * 1_000
     try:
-        found = arrivals(storage, source, seen, marks, now_ms)
+        found = arrivals(listing, log, marks_of, now_ms)
     except FileNotFoundError:
         return SourceFinding((f"{path} does not exist",))
     backlog = {

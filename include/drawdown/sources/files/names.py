@@ -12,6 +12,11 @@ if TYPE_CHECKING:
     from drawdown.spec import Source
 
 
+def is_one_folder(path: str) -> bool:
+    """Whether a path has no wildcards."""
+    return not any(mark in path for mark in "*?[]{}\\")
+
+
 def check_names(source: Source) -> None:
     """Raise a PydanticCustomError for what cannot be held (docs/decisions/0035)."""
     if source.identity != "name":
@@ -21,6 +26,13 @@ def check_names(source: Source) -> None:
             " a batch that is repeated, and a replay, would find other rows under the name",
             "identity",
             do="land new content under a new name; `policy: {rewritten: fail}` stops at a rewritten file",
+        )
+    if source.arrivals is not None and not is_one_folder(source.path or ""):
+        raise problem(
+            "contradiction",
+            "notifications stand for the listing of one folder, not of a pattern",
+            "arrivals",
+            do="name the folder in `path:`, and its files by the option pathGlobFilter",
         )
     if source.order != "name":
         if "names_late" in source.model_fields_set:

@@ -8,18 +8,22 @@ older ones forever. A file that is in the log is not read again, even if it chan
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from drawdown.checkpoint import SeenFile, plain_path
+from drawdown.checkpoint import plain_path
 from drawdown.metastore.records import FileMark
-from drawdown.sources.files.all_files import list_source_files
-from drawdown.sources.files.rising import listed_from
-from drawdown.spec import Source
-from drawdown.storage import FileInfo, Storage
+from drawdown.sources.files.notified.listing import SourceListing
+from drawdown.sources.read_log import ReadLog
+from drawdown.storage import FileInfo
 from drawdown.values.duration import option_ms
 
+MarksOf = Callable[[Collection[str] | None], Mapping[str, FileMark]]
+"""Returns the marks of files by path: of these, or of all."""
+
+# Above that, one query for all is quicker than many for some.
+_FEW = 10_000
 CLOCK_SKEW_MS = 600_000
 """Milliseconds that a file may be ahead of the present: the clocks of writer and driver differ."""
 
@@ -50,28 +54,29 @@ class FileArrivals:
 
 
 def arrivals(
-    storage: Storage,
-    source: Source,
-    seen: Sequence[SeenFile],
-    marks: Mapping[str, FileMark],
+    listing: SourceListing,
+    log: ReadLog,
+    marks_of: MarksOf,
     now_ms: float,
 ) -> FileArrivals:
     """List the files of a source and sort them.
 
     Args:
-        seen: the log's files of committed batches; empty when there is no checkpoint yet.
-        marks: size and time of each file when a batch first read it, by path.
+        log: the files of committed batches; empty when there is no checkpoint yet.
+        marks_of: returns size and time of files when a batch first read them.
 
     Raises:
         FileNotFoundError: a path without wildcards that does not exist.
         RefusedError, SourceError: the listing failed.
     """
-    options = {name.lower(): value for name, value in source.options.items()}
-    after = listed_from(storage, source, seen)
-    listed = list_source_files(storage, source.path or "", options, after)
+    options, settle = listing.options, listing.source.settle
     names_only = str(options.get("filenameonly", False)).lower() == "true"
-    oldest = max((file.timestamp_ms for file in seen), default=0) - _max_age_ms(options)
-    read = {_key(file.path, names_only): file.timestamp_ms for file in seen}
+    listed, after = listing.files(log)
+    _read_until_explained(listed, log, names_only)
+    oldest = log.youngest_ms - _max_age_ms(options)
+    read = {_key(file.path, names_only): file.timestamp_ms for file in log.files}
+    paths = [plain_path(info.path) for info in listed]
+    marks = marks_of(paths if len(paths) <= _FEW else None)
     new, too_old, rewritten = [], [], []
     for info in listed:
         path = plain_path(info.path)
@@ -85,7 +90,7 @@ def arrivals(
             # By name alone, files of the same name in two folders look the same.
             rewritten.append(info)
     tolerated = now_ms + CLOCK_SKEW_MS
-    settle_ms = source.settle.delta.total_seconds() * 1_000 if source.settle else 0
+    settle_ms = settle.delta.total_seconds() * 1_000 if settle else 0
     present = [info.mtime_ms for info in new if info.mtime_ms <= tolerated]
     return FileArrivals(
         new,
@@ -96,6 +101,22 @@ def arrivals(
         int(max(present) + settle_ms) if settle_ms and present else 0,
         after,
     )
+
+
+def _read_until_explained(listed: Sequence[FileInfo], log: ReadLog, names_only: bool) -> None:
+    """Read the log back until each listed file is known to be read, or is younger than all that were read.
+
+    Spark reads in the order of the files' times, so a younger one is in no earlier entry.
+    """
+    while True:
+        read = {_key(file.path, names_only) for file in log.files}
+        youngest_ms = log.youngest_ms
+        if all(
+            info.mtime_ms > youngest_ms or _key(plain_path(info.path), names_only) in read for info in listed
+        ):
+            return
+        if not log.read_more():
+            return
 
 
 def differs(info: FileInfo, mark: FileMark) -> bool:

@@ -16,6 +16,7 @@ from pyspark.sql.types import StructType
 
 from drawdown.errors import DrawdownError, RefusedError, SourceError, SpecError
 from drawdown.sources.files.all_files import list_source_files
+from drawdown.sources.files.notified.spark_arrived import told_arrived
 from drawdown.sources.files.spark_rising import listed_behind
 from drawdown.spark.sentences import spark_sentence
 from drawdown.spec import Pipeline
@@ -48,10 +49,13 @@ def check_partitions(
         )
     given = {option.lower(): value for option, value in source.options.items()}
     after = listed_behind(frame.sparkSession, name)
-    for info in list_source_files(storage, source.path or "", given, after):
-        found = _scheme(info.relative[len(source.path or "") :].rpartition("/")[0])
+    paths = told_arrived(frame.sparkSession, name)
+    if paths is None:
+        paths = [info.path for info in list_source_files(storage, source.path or "", given, after)]
+    for path in paths:
+        found = _scheme(path[len(storage.path(source.path or "")) :].rpartition("/")[0])
         if list(found) != columns:
-            raise _changed(pipeline, name, [columns, found], info.path)
+            raise _changed(pipeline, name, [columns, found], path)
 
 
 def refused_by_spark(pipeline: Pipeline, name: str, cause: PySparkException) -> DrawdownError | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from pyspark.sql.types import StructType
 
@@ -15,8 +16,10 @@ from drawdown.checkpoint import plain_path
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.metastore.records import FileMark
 from drawdown.plan_verdicts import PlanVerdict
-from drawdown.sources.committed_offsets import CommittedOffsets
+from drawdown.sources.committed_offsets import CommittedOffsets, SourceProgress
 from drawdown.sources.files.new_files import FileArrivals, arrivals
+from drawdown.sources.files.notified.arrived import ArrivedFiles, notified
+from drawdown.sources.files.notified.listing import SourceListing
 from drawdown.sources.files.schema_drift import Drift, drift_of
 from drawdown.spec import Pipeline, Source
 from drawdown.storage import FileInfo, Storage
@@ -36,6 +39,7 @@ class FileTrouble:
         aside: paths of files whose rows go to the quarantine.
         columns: the schema's columns and their types, for formats whose files name their columns.
         listed_from: the name behind which the source's files were listed.
+        arrived: what notifications say, of sources that have any.
         looked: paths of files whose columns were compared with the schema.
         refusals: the errors that stop a run.
     """
@@ -45,6 +49,7 @@ class FileTrouble:
     aside: dict[str, list[str]] = field(default_factory=dict)
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
     listed_from: dict[str, str] = field(default_factory=dict)
+    arrived: dict[str, ArrivedFiles] = field(default_factory=dict)
     looked: dict[str, set[str]] = field(default_factory=dict)
     refusals: list[DrawdownError] = field(default_factory=list)
 
@@ -60,11 +65,14 @@ class _Case:
     refused: bool
 
 
-def find_file_trouble(generation: Generation, schema_of: Callable[[str], StructType | None]) -> FileTrouble:
+def find_file_trouble(
+    generation: Generation, schema_of: Callable[[str], StructType | None], by_notifications: bool = True
+) -> FileTrouble:
     """List each file source once, and compare it with what is known of its files.
 
     Args:
         schema_of: returns the columns of a source; None while they are unknown.
+        by_notifications: whether notifications may stand for a listing, as in a run that lists only once.
 
     Raises:
         RefusedError, SourceError: a listing or the checkpoint cannot be read.
@@ -77,16 +85,17 @@ def find_file_trouble(generation: Generation, schema_of: Callable[[str], StructT
             continue
         storage = Storage.of_source(generation.project, source)
         try:
-            files = arrivals(
-                storage,
-                source,
-                past.read_files(name),
-                past.marks(generation.metastore, name),
-                time.time() * 1_000,
-            )
+            at = SourceProgress(generation.workspace, pipeline, name, past)
+            told = notified(at) if by_notifications else None
+            log = past.read_log(name)
+            marks_of = partial(past.marks, generation.metastore, name)
+            files = arrivals(SourceListing(storage, source, told), log, marks_of, time.time() * 1_000)
         except FileNotFoundError:
             continue
         found.listed_from[name] = files.after
+        if told is not None:
+            found.arrived[name] = ArrivedFiles.of(told, files.new, log)
+            found.verdicts += _of_notifications(name, found.arrived[name])
         found.changed[name] = {
             plain_path(info.path): FileMark(info.size, info.mtime_ms) for info in files.rewritten
         }
@@ -100,6 +109,17 @@ def find_file_trouble(generation: Generation, schema_of: Callable[[str], StructT
         for case in cases:
             _tell(found, pipeline, name, case)
     return found
+
+
+def _of_notifications(name: str, arrived: ArrivedFiles) -> Iterator[PlanVerdict]:
+    if arrived.silent:
+        yield PlanVerdict(
+            "warning",
+            "source.notifications",
+            f"source {name}: {arrived.silent}, so its files are listed",
+            do="start the broker, or correct `arrivals:`; listings cost requests, and lose nothing",
+            about=name,
+        )
 
 
 def _of_times(source: Source, files: FileArrivals) -> Iterator[_Case]:

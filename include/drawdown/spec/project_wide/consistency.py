@@ -28,6 +28,7 @@ def conflicts(pipelines: Sequence[Pipeline]) -> dict[str, SpecError]:
         *_tables(pipelines),
         *_assets(pipelines),
         *_cleaned(pipelines),
+        *_commit_groups(pipelines),
         *_replayed(pipelines),
         *_taken_names(pipelines),
     ):
@@ -127,6 +128,27 @@ def _cleaned(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecErr
                         f" {other_name} of {other.name} reads {others} too",
                         where=f"{_file(pipeline)} and {_file(other)}",
                         do="remove cleanSource, or give each source its own folder",
+                    ),
+                )
+
+
+def _commit_groups(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
+    """Two sources with one group would each move the offsets that the other has committed."""
+    first: dict[tuple[str, str], tuple[Pipeline, str]] = {}
+    for pipeline in pipelines:
+        for name, source in pipeline.sources.items():
+            if source.commit_group is None:
+                continue
+            other, other_name = first.setdefault((source.broker, source.commit_group), (pipeline, name))
+            if (other, other_name) != (pipeline, name):
+                yield (
+                    list(dict.fromkeys([other.name, pipeline.name])),
+                    SpecError(
+                        "spec.shared-group",
+                        f"source {other_name} of {other.name} and source {name} of {pipeline.name} both"
+                        f" commit to the consumer group {source.commit_group} of broker {source.broker}",
+                        where=f"{_file(other)} and {_file(pipeline)}",
+                        do="give each source its own `commit_group:`",
                     ),
                 )
 

@@ -29,7 +29,7 @@ _SECRETS = (
 )
 
 # Mappings that hold one secret.
-_SINGLE_SECRETS = (("metrics", "token"),)
+_SINGLE_SECRETS = (("metrics", "token"), ("lineage", "api_key"))
 
 
 def resolve(document: Document, environ: Mapping[str, str]) -> Document:

@@ -45,6 +45,7 @@ def _decision(choice: Choice, by: str | None, why: str) -> Decision:
 
 def _decide(name: str, decision: Decision, batch: int | None, as_json: bool) -> None:
     from drawdown.held.decide import decide
+    from drawdown.observe.lineage.run_events import told_at_its_end
     from drawdown.observe.record import recording
     from drawdown.plan.version_in_use import in_use
     from drawdown.workspace import Workspace
@@ -57,7 +58,7 @@ def _decide(name: str, decision: Decision, batch: int | None, as_json: bool) -> 
         if batch is not None:
             key = _key(workspace.metastore.held_slices(name), name, batch)
             decision = replace(decision, key=key)
-        with recording(workspace, name):
+        with told_at_its_end(workspace, pipeline, decision.run_id), recording(workspace, name):
             decided = decide(workspace, pipeline, decision)
     if as_json:
         return print_json(

@@ -112,6 +112,7 @@ def _end(
     """`said`: why, by whom, and about which rebuild."""
     from drawdown.application import new_run_id
     from drawdown.metastore import this_process
+    from drawdown.observe.lineage.run_events import told_at_its_end
     from drawdown.observe.record import recording
     from drawdown.plan.version_in_use import wanted
     from drawdown.rebuild.publish import RebuildDecision, end_rebuild
@@ -120,8 +121,10 @@ def _end(
     project = load_project()
     why, by, about = said
     asked = RebuildDecision(choice, new_run_id(), this_process(), by or getpass.getuser(), why, about=about)
-    with Workspace.open(project) as workspace, recording(workspace, name):
-        run = end_rebuild(workspace, wanted(project, name), asked)
+    with Workspace.open(project) as workspace:
+        pipeline = wanted(project, name)
+        with told_at_its_end(workspace, pipeline, asked.run_id), recording(workspace, name):
+            run = end_rebuild(workspace, pipeline, asked)
     if as_json:
         return print_json({"run_id": run.run_id, "generation": run.generation, "said": run.stop_reason})
     out().print(f"[green]✓[/] {run.stop_reason}", highlight=False)
