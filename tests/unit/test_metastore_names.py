@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -91,5 +92,5 @@ def test_what_was_recorded_under_the_new_name_gives_way(metastore: Metastore, le
         metastore.figures.note_backlog(name, {"events": {"files": 1}})
     metastore.rename(lease, "visits", ROOTS)
     [kept] = metastore.figures.read()
-    assert (kept.pipeline, kept.content) == ("visits", {"of": lease.pipeline})
+    assert (kept.pipeline, json.loads(kept.content)) == ("visits", {"of": lease.pipeline})
     assert len(metastore.figures.backlogs("visits")) == 1
