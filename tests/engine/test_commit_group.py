@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from confluent_kafka.admin import (
     AclBinding,
     AclOperation,
@@ -29,6 +29,7 @@ from drawdown.workspace import Workspace
 from tests.support.sandbox import Sandbox
 from tests.support.spark import ROOT
 from tests.support.topics import Topic
+from tests.support.waiting import until
 
 SPEC = """
 sources:
@@ -65,9 +66,19 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
     [port] = free_ports(1)
     folder = tmp_path_factory.mktemp("kafka")
     with BrokerWithRights(folder, port, state_dir=ROOT / ".drawdown") as running:
-        # A new broker makes its topic of groups when the first one is asked for, which takes a while.
-        committed(running, "any", "any")
+        # A new broker makes its topic of groups when the first is asked for, and coordinates them only then.
+        until(lambda: coordinates(running), 120)
         yield running
+
+
+def coordinates(broker: KafkaServer) -> bool:
+    try:
+        committed(broker, "any", "any")
+    except KafkaException as error:
+        if error.args[0].code() not in (KafkaError.NOT_COORDINATOR, KafkaError.COORDINATOR_NOT_AVAILABLE):
+            raise
+        return False
+    return True
 
 
 def numbers(*ids: int) -> list[str]:
