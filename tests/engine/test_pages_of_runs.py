@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.fixtures.pages import Ask
 from tests.support.sandbox import Sandbox
@@ -25,6 +28,10 @@ rules:
 expectations:
   - {type: expect_table_row_count_to_be_between, name: at most one hour, kwargs: {min_value: 0, max_value: 1}}
 """
+PRICED = """
+clusters:
+  local: {master: "local[2]", driver_memory: 1g, price: {currency: EUR, core_hour: 400, gb_hour: 50}}
+"""
 TRANSFORM = "SELECT window.start AS hour, count(*) AS rows FROM events GROUP BY window(at, '1 hour')"
 
 
@@ -35,8 +42,9 @@ def row(hour: int, number: int) -> dict[str, object]:
 @pytest.mark.capability("SEE-02")
 @pytest.mark.capability("SEE-03")
 def test_the_pages_say_what_real_runs_recorded(
-    sandbox: Sandbox, as_reader_of: Ask, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, spark: SparkSession, as_reader_of: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    sandbox = Sandbox(tmp_path / "project", spark, more=PRICED)
     monkeypatch.chdir(sandbox.root)
     sandbox.pipeline(
         "hourly", SPEC, transform_sql=TRANSFORM, quality_yaml=QUALITY, out_ddl="hour TIMESTAMP, rows BIGINT"
@@ -44,6 +52,8 @@ def test_the_pages_say_what_real_runs_recorded(
     sandbox.land_json("landing/events/1.json", [row(10, 1), row(10, -1)], mtime=1)
     sandbox.land_json("landing/events/2.json", [row(12, 2)], mtime=2)
     sandbox.run("hourly")
+    [row_of_fleet] = as_reader_of("hourly").get("/fleet?format=json").json()["rows"]
+    assert float(row_of_fleet["cost"]["EUR"]) > 0, "what a run cost is known when its application has ended"
     sandbox.land("landing/events/3.json", '{"at": "2024-01-01T15:00:00Z", "id": 3}\nno json\n', mtime=3)
     sandbox.drain("hourly")
     client = as_reader_of("hourly")
