@@ -5,7 +5,7 @@ PYTHON := .venv/bin/python
 WORKERS := 3
 SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 .DEFAULT_GOAL := help
-.PHONY: help setup demo up env down setup-tests test test-unit test-engine test-faults test-all soak test-conformance conformance capabilities test-airflow test-security test-e2e screenshots docs lint audit lock bench clean
+.PHONY: help setup demo up day env down setup-tests test test-unit test-engine test-faults test-all soak test-conformance conformance capabilities test-airflow test-security test-e2e screenshots docs lint audit lock bench clean
 
 help: ## List the targets
 	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(firstword $(MAKEFILE_LIST)) | expand -t 16
@@ -13,8 +13,10 @@ setup: ## Make the environment: Python packages, Java, jars, class archive (seco
 	@python3 dev/bootstrap.py
 demo: setup ## Run the main job: three days of real flights through real Airflow and Kafka
 	@$(PYTHON) -m dev.demo
-up: setup ## Start Airflow and the broker in the background; print address and login
+up: setup ## Start Airflow and the broker in the background, with a day of flights; print address and login
 	@$(PYTHON) -m dev.services up
+day: setup ## Deliver the next day of flights to what `make up` started, and run the examples
+	@$(PYTHON) -m dev.services day
 env: ## Write .env for docker-compose.yaml from .env.example, with new secrets
 	@PYTHONPATH=include python3 -m dev.deployment_env
 down: ## Stop what `make up` started

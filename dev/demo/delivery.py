@@ -1,6 +1,7 @@
 """Delivers a day: csv files into the landing folder, messages onto Kafka, and a copy of both set aside.
 
-The copy, taken before anything can read it, is all the oracle ever sees.
+The copy, taken before anything can read it, is all the oracle ever sees. Messages go before files, so a day
+whose last file is there is there as a whole.
 """
 
 from __future__ import annotations
@@ -21,20 +22,25 @@ class Delivery:
 
     Attributes:
         storage_root: the pipelines' storage; files go to landing/flights and reference/ inside it.
-        copy: a folder that keeps what was delivered, ``day<N>/flights/*.csv`` and ``day<N>/weather.jsonl``.
         bootstrap_servers: the broker's address.
+        copy: a folder that keeps what was delivered, ``day<N>/flights/*.csv`` and ``day<N>/weather.jsonl``;
+            None: nobody compares.
     """
 
     storage_root: Path
-    copy: Path
     bootstrap_servers: str
+    copy: Path | None = None
+
+    @property
+    def landing(self) -> Path:
+        return self.storage_root / "landing" / "flights"
 
     def prepare(self) -> None:
-        """Create the landing folder and the topic, and deliver the reference tables."""
-        (self.storage_root / "landing" / "flights").mkdir(parents=True)
+        """Create the landing folder and the topic, and deliver the reference tables; all may be there."""
+        self.landing.mkdir(parents=True, exist_ok=True)
         for name, text in reference().items():
+            self._keep(f"reference/{name}.csv", text)
             _move_in(self.storage_root / "reference" / name / f"{name}.csv", text)
-            _move_in(self.copy / "reference" / f"{name}.csv", text)
         self._create_topic()
 
     def deliver(self, day: Day) -> None:
@@ -44,14 +50,22 @@ class Delivery:
             SourceError: the broker did not take the messages.
         """
         for file in day.files:
-            _move_in(self.copy / f"day{day.number}" / "flights" / file.name, file.text)
-            _move_in(self.storage_root / "landing" / "flights" / file.name, file.text)
-        values = "".join(message.value + "\n" for message in day.messages)
-        _move_in(self.copy / f"day{day.number}" / "weather.jsonl", values)
+            self._keep(f"day{day.number}/flights/{file.name}", file.text)
+        self._keep(f"day{day.number}/weather.jsonl", "".join(each.value + "\n" for each in day.messages))
         self._produce(day)
+        for file in day.files:
+            _move_in(self.landing / file.name, file.text)
+
+    def has(self, day: Day) -> bool:
+        """Whether it has been delivered, as a whole."""
+        return (self.landing / day.files[-1].name).exists()
+
+    def _keep(self, name: str, text: str) -> None:
+        if self.copy is not None:
+            _move_in(self.copy / name, text)
 
     def _create_topic(self) -> None:
-        from confluent_kafka import KafkaException
+        from confluent_kafka import KafkaError, KafkaException
         from confluent_kafka.admin import AdminClient
         from confluent_kafka.cimpl import NewTopic
 
@@ -60,6 +74,8 @@ class Delivery:
         try:
             created[TOPIC].result(_PATIENCE_SECONDS)
         except (KafkaException, TimeoutError) as cause:
+            if cause.args and getattr(cause.args[0], "code", int)() == KafkaError.TOPIC_ALREADY_EXISTS:
+                return
             raise self._refused(f"the topic {TOPIC} could not be created: {cause}") from None
 
     def _produce(self, day: Day) -> None:

@@ -89,7 +89,7 @@ class Line:
         """Raises MachineError when it does not start, or its jars are missing."""
         broker = KafkaServer(self.home / "kafka", state_dir=self.root / ".drawdown")
         self.broker = self._processes.enter_context(broker)
-        self.delivery = Delivery(self.storage_root, self.copy, self.broker.bootstrap_servers)
+        self.delivery = Delivery(self.storage_root, self.broker.bootstrap_servers, self.copy)
 
     def start_airflow(self) -> None:
         """Start Airflow with the demo's own storage, metastore and broker; the broker comes first."""

@@ -83,7 +83,7 @@ def print_next(console: Console, line: Line) -> None:
   pipelines      include/pipelines, a folder each; `drawdown init NAME` adds one
   run records    export DRAWDOWN_METASTORE=sqlite:///{home}/metastore.db
                  .venv/bin/drawdown runs
-  Airflow        `make up` keeps one running and prints its address and login
+  Airflow        `make up` keeps one running, with a day of flights; it prints address and login
 """,
         highlight=False,
     )

@@ -101,8 +101,8 @@ class Reader:
 
 
 def _squeezed(text: str) -> str:
-    """The text with single spaces and no empty lines."""
-    lines = (" ".join(line.split()) for line in text.splitlines())
+    """The text with single spaces and no empty lines; the line below a table's head has any length."""
+    lines = (re.sub("─+", "─", " ".join(line.split())) for line in text.splitlines())
     return "".join(f"{line}\n" for line in lines if line)
 
 

@@ -85,7 +85,7 @@ def test_a_second_demo_leaves_the_first_one_alone(running: Line) -> None:
 
 def test_messages_that_no_broker_takes_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "_PATIENCE_SECONDS", 0.2)
-    to = Delivery(tmp_path / "storage", tmp_path / "copy", "127.0.0.1:1")
+    to = Delivery(tmp_path / "storage", "127.0.0.1:1", tmp_path / "copy")
     with pytest.raises(SourceError, match="the topic weather could not be created") as caught:
         to.prepare()
     assert caught.value.id == "demo.broker-refused"
