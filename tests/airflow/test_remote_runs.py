@@ -73,6 +73,7 @@ def of_google(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return executed(tmp_path_factory.mktemp("google"), "dataproc", kinds=("dataproc",))
 
 
+@pytest.mark.full
 @pytest.mark.capability("HOST-12")
 def test_every_emr_cluster_is_terminated_and_tagged(of_aws: Any) -> None:
     emr = {name: each for name, each in of_aws.items() if not name.startswith("serverless_")}
@@ -91,6 +92,7 @@ def test_every_emr_cluster_is_terminated_and_tagged(of_aws: Any) -> None:
     assert emr["of_another_project"]["left"] != "TERMINATED"
 
 
+@pytest.mark.full
 @pytest.mark.capability("HOST-12")
 def test_an_emr_task_fails_with_the_services_reason(of_aws: Any) -> None:
     assert "exit code 1" in of_aws["step_fails"]["job"]
@@ -107,6 +109,7 @@ def test_an_emr_task_fails_with_the_services_reason(of_aws: Any) -> None:
     assert "ThrottlingException" in of_aws["throttled_throughout"]["up"]
 
 
+@pytest.mark.full
 @pytest.mark.capability("HOST-12")
 def test_an_emr_step_that_is_no_longer_waited_for_is_cancelled(of_aws: Any) -> None:
     assert "max attempts" in of_aws["wait_times_out"]["job"]
@@ -115,6 +118,7 @@ def test_an_emr_step_that_is_no_longer_waited_for_is_cancelled(of_aws: Any) -> N
         assert "CancelSteps" in of_aws[name]["calls"], name
 
 
+@pytest.mark.full
 @pytest.mark.capability("HOST-12")
 def test_a_cluster_is_taken_down_by_a_service_that_throttles(of_aws: Any) -> None:
     assert of_aws["down_cannot_ask"]["down"] == "success"
@@ -124,6 +128,7 @@ def test_a_cluster_is_taken_down_by_a_service_that_throttles(of_aws: Any) -> Non
     assert again["down"] == "success"
 
 
+@pytest.mark.full
 @pytest.mark.capability("HOST-12")
 def test_no_job_run_of_emr_serverless_outlives_its_task(of_aws: Any) -> None:
     runs = {name.removeprefix("serverless_"): each for name, each in of_aws.items() if "serverless_" in name}
@@ -151,6 +156,7 @@ def test_no_job_run_of_emr_serverless_outlives_its_task(of_aws: Any) -> None:
         assert run["within"] >= 5
 
 
+@pytest.mark.full
 @pytest.mark.capability("HOST-12")
 def test_doctor_finds_the_cluster_that_a_dead_machine_has_left(
     of_aws: Any, s3: Moto, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -180,6 +186,7 @@ def commands_that_end(answers: list[dict[str, Any]]) -> list[str]:
     return [found["end"] for found in answer["found"]]
 
 
+@pytest.mark.full
 @pytest.mark.capability("HOST-12")
 def test_what_runs_in_the_other_services_is_named_with_the_command_that_ends_it(
     of_aws: Any, of_google: Any, of_kubernetes: Any

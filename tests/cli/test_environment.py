@@ -44,7 +44,8 @@ def _typed(project: Path, line: str, **environment: str) -> subprocess.Completed
         ({"JAVA_TOOL_OPTIONS": "-XX:NoSuchOption"}, "java.options-wrong"),
         ({"PATH": ""}, "spark.no-shell"),
         ({"SPARK_HOME": "/nowhere"}, "spark.home-wrong"),
-        ({"SPARK_SUBMIT_OPTS": "-XX:NoSuchOption"}, "spark.not-started"),
+        # Spark has the JVM ignore options that it does not know.
+        ({"SPARK_SUBMIT_OPTS": "-Xmsmany"}, "spark.not-started"),
     ],
 )
 @pytest.mark.sampled

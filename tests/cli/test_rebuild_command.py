@@ -23,6 +23,8 @@ def commands() -> list[list[str]]:
 
 @pytest.mark.full
 def test_the_commands_of_the_page_do_what_it_says(hourly: Hourly) -> None:
+    with (hourly.root / "include/project.yaml").open("a") as settings:
+        settings.write("samples: all\n")
     hourly.live_version()
     hourly.arrive_and_run(1, EVENTS)
     old, new = sums(EVENTS, "02T09", by_key=False), sums(EVENTS, "02T09")

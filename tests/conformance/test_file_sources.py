@@ -178,7 +178,10 @@ def test_file_name_only_takes_a_known_name_in_another_folder_for_the_same_file(s
     _land(sandbox, 3, folder="landing/b", at=60)
     assert sandbox.run("names").counts.read == 1
     assert out(sandbox) == [1, 2, 3]
-    assert "once a name was seen" in verdicts(sandbox, "names")["source.file-name-only"].what
+    assert (
+        "of several files with one name it reads the first"
+        in verdicts(sandbox, "names")["source.file-name-only"].what
+    )
 
 
 @pytest.mark.conformance("SRC-06")

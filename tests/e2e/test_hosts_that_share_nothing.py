@@ -49,15 +49,16 @@ from drawdown.launch.commands.request import CommandsRequest
 from drawdown.spec import load_project
 from drawdown.spark.session import application_session
 
-project = load_project(Path(sys.argv[1]))
+root, driver = sys.argv[1:3]  # a worker has arguments of its own
+project = load_project(Path(root))
 request = CommandsRequest(project, "hosts", project.clusters["hosts"], "a-run", 2, {})
 
 def place(part):
     import os, pathlib, socket, time
     time.sleep(2)  # so that one executor does not take both parts
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((sys.argv[2], 9))
-        yield probe.getsockname()[0], pathlib.Path(sys.argv[1], "include").exists(), sum(part)
+        probe.connect((driver, 9))
+        yield probe.getsockname()[0], pathlib.Path(root, "include").exists(), sum(part)
 
 with attended(request) as cluster, settings_of(request, cluster) as settings:
     import os

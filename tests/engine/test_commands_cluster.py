@@ -82,6 +82,7 @@ def until_nothing_is_left(sandbox: Sandbox) -> None:
     assert list((sandbox.root / ".drawdown" / "cellar").iterdir()) == []
 
 
+@pytest.mark.full
 def test_the_programs_of_the_docs_start_a_cluster_for_a_run_and_its_cost_is_what_they_bill(
     tmp_path: Path,
 ) -> None:

@@ -14,6 +14,7 @@ from drawdown.plan.preflight import Preflight, preflight
 from drawdown.spec import load_pipeline
 from drawdown.testing.servers.kafka import KafkaServer
 from drawdown.workspace import Workspace
+from tests.support.command_line import drawdown
 from tests.support.landing_bucket import LandingBucket
 from tests.support.notifications import created
 from tests.support.s3_servers import Moto, S3Server, Versitygw
@@ -161,6 +162,24 @@ def test_a_topic_that_cannot_be_read_costs_a_listing_and_a_warning(bucket: Repor
     assert "the checkpoint was rewound" in str(bucket.look().reasons)
     bucket.run("reported")
     assert bucket.ids() == [1, 2, 3, 4]
+
+
+@pytest.mark.full
+def test_behind_a_rewind_every_run_lists_until_one_has_read_all(bucket: ReportingBucket) -> None:
+    for numbers in ((1, 2, 3), (4, 5, 6), (7,)):
+        for number in numbers:
+            bucket.land(f"day=1/{number}", number)
+        bucket.run("reported")
+    done = drawdown(bucket.root, "checkpoint", "rewind", "reported", "--to", "0", "--sink", "--why", "x")
+    assert done.returncode == 0, done.stderr
+    spec = SPEC.format(topic=bucket.topic.name, every="1 day").replace(
+        "    arrivals", "    options: {maxFilesPerTrigger: 1}\n    arrivals"
+    )
+    bounded = f"{spec}drain: {{max_batches: 1}}\n"
+    bucket.pipeline("reported", bounded, transform_sql="SELECT * FROM events")
+    runs = [bucket.run("reported") for _ in range(4)]
+    assert [run.counts.read for run in runs] == [1, 1, 1, 1], "behind the first, the log is as long as before"
+    assert bucket.ids() == [1, 2, 3, 4, 5, 6, 7]
 
 
 class Reporting(Versitygw):

@@ -82,6 +82,7 @@ def drained(sandbox: Sandbox) -> list[str]:
     return [row[2] for row in rows]
 
 
+@pytest.mark.full
 def test_an_executor_without_the_project_imports_its_modules(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,7 +96,6 @@ def test_an_executor_without_the_project_imports_its_modules(
         assert ".zip/money.py" in place
 
 
-@pytest.mark.full
 def test_a_driver_that_is_its_own_executor_imports_them_from_the_same_archive(tmp_path: Path) -> None:
     sandbox = sharing(tmp_path / "project", "local")
     for place in drained(sandbox):
@@ -108,6 +108,8 @@ def test_an_archive_is_named_by_its_content_and_removed_when_it_is_no_longer_use
     (include / "json.py").write_text("raise SystemExit('not the json of Python')")
     (include / "rules" / "__pycache__").mkdir()
     (include / "rules" / "__pycache__" / "x.pyc").write_bytes(b"x")
+    (include / "keys").mkdir()
+    (include / "keys" / "private.pem").write_text("not for executors")
     first = modules(project)
     assert first is not None
     with zipfile.ZipFile(first) as archive:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.support import rebuilds
 from tests.support.command_line import drawdown
+from tests.support.rebuilds import Hourly, event, sums
 from tests.support.recovering import NAME, checkpoint, fix, goes_on_like, land, project, refused, result
 from tests.support.sandbox import Sandbox
 
@@ -92,17 +92,16 @@ def test_rows_that_wait_for_a_decision_move_along(tmp_path: Path, spark: SparkSe
 
 @pytest.mark.fault("F17", "delta")
 @pytest.mark.full
-def test_a_rebuild_moves_along(sandbox: Sandbox) -> None:
-    events = [rebuilds.event("02T06:10", 1), rebuilds.event("02T07:10", 2), rebuilds.event("02T08:10", 4)]
-    rebuilds.live_version(sandbox)
-    rebuilds.land(sandbox, 0, events)
-    sandbox.run(NAME)
-    rebuilds.next_version(sandbox)
-    assert rebuilds.rebuilt(sandbox).counts.read == len(events)
-    old = move(sandbox)
-    checkpoint(sandbox, "move", "--from", str(old))
-    events.append(rebuilds.event("02T09:10", 8))
-    rebuilds.land(sandbox, 1, events[3:])
-    assert rebuilds.rebuilt(sandbox).counts.read == 1
-    rebuilds.end(sandbox, "approve")
-    assert rebuilds.rows(sandbox) == rebuilds.sums(events, until="02T09")
+def test_a_rebuild_moves_along(hourly: Hourly) -> None:
+    events = [event("02T06:10", 1), event("02T07:10", 2), event("02T08:10", 4)]
+    hourly.live_version()
+    hourly.arrive_and_run(0, events)
+    hourly.next_version()
+    assert hourly.rebuilt().counts.read == len(events)
+    old = move(hourly)
+    checkpoint(hourly, "move", "--from", str(old))
+    events.append(event("02T09:10", 8))
+    hourly.arrive(1, events[3:])
+    assert hourly.rebuilt().counts.read == 1
+    hourly.end("approve")
+    assert hourly.rows() == sums(events, until="02T09")

@@ -77,7 +77,7 @@ TROUBLES = {
         Rule(LoseAnswer(), kinds=("PUT",), key="*/offsets/*", times=1),
         Rule(LoseAnswer(), kinds=("PUT",), key="*/commits/*", times=1),
     ],
-    "slower than a time-out": [Rule(Delay(40), kinds=("PUT",), skip=10, times=1)],
+    "slower than a time-out": [Rule(Delay(40), kinds=("PUT",), key="*/offsets/1", times=1)],
 }
 
 
@@ -103,6 +103,14 @@ REFUSALS = {
     "landing is secret": (ACCESS_DENIED, "GET", "*/landing/*.csv", DENIED, "Access Denied"),
     "key ends at the checkpoint": (EXPIRED_TOKEN, "PUT", "*/offsets/1", DENIED, "expired"),
     "throttled for good": (SLOW_DOWN, "PUT", "*/offsets/1", UNREACHABLE, "reduce your request rate"),
+    # It may have arrived, so delta-rs does not put it twice: the next run finds out.
+    "log slower than a time-out": (
+        Delay(40),
+        "PUT",
+        "*/tables/*_delta_log/*1.json",
+        UNREACHABLE,
+        "timed out",
+    ),
     "reset for good": (Reset(10), "PUT", "*/tables/*.parquet", UNREACHABLE, ""),
 }
 

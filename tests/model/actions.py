@@ -38,8 +38,8 @@ from drawdown.errors import DrawdownError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Run
 from drawdown.plan.version_in_use import wanted
+from drawdown.quarantine.request import ReplayRequest
 from drawdown.quarantine.row_states import Choice
-from drawdown.quarantine.spark_replay import ReplayRequest
 from drawdown.spec import load_pipeline
 from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace

@@ -60,6 +60,8 @@ _PAIRS: tuple[Step, ...] = (
 )  # fmt: skip
 """What others do while one is at work."""
 
+_WAITING, _ALONE = {"replay_quarantine"}, {"replay.commit", "table.commit"}
+
 _CLOSED = -1
 """The end of the last day that is closed."""
 _CUT = ("drain", ("before", "run.close"))
@@ -332,7 +334,9 @@ class Machine:
     @of("replays", "backfill")
     def amid_a_replay(self) -> None:
         place = self._one((*OF_A_REPLAY, ("before", "table.commit")))
-        self._do("perhaps_amid", ("backfill", *self._interval()), place, self._one(_PAIRS))
+        # A replay of the quarantine waits until no interval is being replaced: here it would wait for ever.
+        others = [each for each in _PAIRS if each[0] not in _WAITING or place[1] not in _ALONE]
+        self._do("perhaps_amid", ("backfill", *self._interval()), place, self._one(others))
 
     # Quarantine and verdicts
 

@@ -84,7 +84,7 @@ class Model:
         ordered: a slice that is held keeps those behind it back.
         keyed: update mode, with the event time as the key.
         appended: every row that a commit of new rows has brought: what a stream reads, once each.
-        delivered: what the stream downstream has taken of it.
+        delivered: what the stream downstream has taken of it; None: it has not begun.
     """
 
     ordered: bool = True
@@ -95,7 +95,7 @@ class Model:
     shadow: Generation | None = None
     before: Generation | None = None
     appended: Counter[int] = field(default_factory=Counter)
-    delivered: Counter[int] = field(default_factory=Counter)
+    delivered: Counter[int] | None = None
 
     @property
     def reads_at(self) -> str:
@@ -169,6 +169,12 @@ class Model:
         last = {self.landed[each].at: (each, version) for each, version in [*table, *rows]}
         return Counter(last.values())
 
+    def deliver(self) -> None:
+        """To the stream downstream: at first all that the table holds, whatever brought it, then commits."""
+        if self.delivered is None:
+            self.appended = Counter({each: 1 for each, _ in self.live.table})
+        self.delivered = Counter(self.appended)
+
     @property
     def holds(self) -> bool:
         return any(each.held for each in self.live.queue)
@@ -209,16 +215,16 @@ class Model:
 
     # Replays of intervals
 
-    def recomputed(self, start: datetime, end: datetime) -> list[int]:
-        """What a replay of the interval makes, by what was read until the last visible batch."""
-        read = {each for batch in self.live.batches[: self.live.visible + 1] for each in batch}
+    def recomputed(self, start: datetime, end: datetime, visible: int) -> list[int]:
+        """What a replay of the interval makes, by what was read until the batch that was visible last."""
+        read = {each for batch in self.live.batches[: visible + 1] for each in batch}
         # A row of the quarantine that waits in a later batch comes with that.
         waiting = {each for slice_ in self.live.queue for each, _ in slice_.rows}
         rows = [self.landed[each] for each in sorted(read - waiting)]
         return [row.id for row in rows if row.within(start, end) and row.passes(self.fixed)]
 
-    def replay(self, start: datetime, end: datetime) -> None:
-        made = self.recomputed(start, end)
+    def replay(self, start: datetime, end: datetime, visible: int) -> None:
+        made = self.recomputed(start, end, visible)
         self.live.replays.append(f"{start} to {end}")
         kept = {key: n for key, n in self.live.table.items() if not self.landed[key[0]].within(start, end)}
         new = Counter((each, self.live.version) for each in made)
@@ -347,8 +353,8 @@ class Windows(Model):
         """A window as a number: minutes since 1970 of what the time column says."""
         return int(self.time_of(start).timestamp() // 60)
 
-    def replay(self, start: datetime, end: datetime) -> None:
-        seen = self.live.batches[: self.live.visible + 1]
+    def replay(self, start: datetime, end: datetime, visible: int) -> None:
+        seen = self.live.batches[: visible + 1]
         rows = [self.landed[each] for batch in seen for each in batch]
         times = [row.at for row in rows if row.at is not None and row.passes(self.fixed)]
         counts = Counter(window for at in times for window in self.starts_of(at))

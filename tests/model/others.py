@@ -35,7 +35,7 @@ class Others(Ground):
             self.reads = True
         ended = self.actions.drain(name="reader")
         if ended.error is None:
-            self.model.delivered = Counter(self.model.appended)
+            self.model.deliver()
             return ended
         return self._refused(ended, "read_on")
 

@@ -221,6 +221,11 @@ SCENARIOS: tuple[Scenario, ...] = (
         ),
     ),
     Scenario(
+        "a stream that begins behind a swap takes what the swap has brought",
+        "",
+        (ROWS, ("drain",), ("land", ("late", 20)), ("rebuild",), ("approve",), ("drain",), ("read_on",)),
+    ),
+    Scenario(
         "a roll back after the old files were vacuumed",
         "4.3",
         (

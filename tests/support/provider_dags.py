@@ -82,7 +82,8 @@ def context(task: Any) -> dict[str, Any]:
     )
     day = [datetime(2024, 5, day, tzinfo=UTC) for day in (1, 2)]
     run = SimpleNamespace(logical_date=day[0], run_type="manual")
-    return {"ti": ti, "dag_run": run, "data_interval_start": day[0], "data_interval_end": day[1]}
+    interval = {"data_interval_start": day[0], "data_interval_end": day[1]}
+    return {"ti": ti, "dag_run": run, "params": {}, **interval}
 
 
 def _size(workers: int) -> dict[str, Any]:

@@ -50,8 +50,9 @@ def context(task: Any, pushed: dict[str, Any], run: str = RUN, tries: int = 1) -
     dag_run = SimpleNamespace(
         logical_date=day[0], run_type="manual", run_id=run, dag_id=task.dag_id, conf={}, run_after=day[0]
     )
-    return {"ti": ti, "task_instance": ti, "task": task, "dag": task.dag, "dag_run": dag_run, "run_id": run,
-            "data_interval_start": day[0], "data_interval_end": day[1], "logical_date": day[0]}  # fmt: skip
+    return {"ti": ti, "task_instance": ti, "task": task, "dag": task.dag, "dag_run": dag_run,
+            "run_id": run, "params": {}, "data_interval_start": day[0],
+            "data_interval_end": day[1], "logical_date": day[0]}  # fmt: skip
 
 
 def outcome(work: Callable[[], Any]) -> str:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from drawdown.drain.attempt import Attempt
     from drawdown.drain.run_context import RunContext
     from drawdown.quality.audit import GxAuditor
-    from drawdown.quarantine.spark_replay import ReplayRequest
+    from drawdown.quarantine.request import ReplayRequest
 
 
 _AT_ONCE_PER_CORE = 2
@@ -408,6 +408,7 @@ class SparkApplication:
             on_notice=lambda sentence: self._tell(self.watcher.notice, pipeline, sentence),
             on_open=on_open,
             on_planned=partial(self._lineage.planned, run.run_id),
+            on_published=partial(self._lineage.published, pipeline, run.run_id),
             on_query=lambda group: run.job_groups.append(group),
             waiting=run.waiting,
             given_up=lambda: self._lost or run.given_up,

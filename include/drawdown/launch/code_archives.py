@@ -49,8 +49,10 @@ def _files(include: Path) -> Iterator[Path]:
         if name in _NOT_OF_THE_PROJECT or not name.isidentifier():
             continue
         if each.is_dir():
-            below = (file for file in each.rglob("*") if file.is_file())
-            yield from (file for file in below if file.suffix != ".pyc")
+            below = [file for file in each.rglob("*") if file.is_file() and file.suffix != ".pyc"]
+            # A folder of data or keys is not for executors, but what lies beside modules is.
+            if any(file.suffix == ".py" for file in below):
+                yield from below
         elif each.suffix == ".py":
             yield each
 

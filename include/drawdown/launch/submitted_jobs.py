@@ -1,6 +1,7 @@
 """The jobs that Airflow submits to Spark: each file in a project's jobs/ only calls one of these.
 
     spark-submit jobs/drain.py --project FOLDER --pipeline a --pipeline b --origin '{"dag_id": ...}'
+    spark-submit jobs/drain.py --project FOLDER --pipeline NAME --quarantine '{"rules": []}' --origin '{...}'
     spark-submit jobs/replay.py --project FOLDER --pipeline NAME --from TIME --to TIME --origin '{...}'
     spark-submit jobs/rebuild.py --project FOLDER --pipeline NAME --origin '{...}'
 
@@ -22,19 +23,27 @@ from drawdown.credentials import collect
 from drawdown.launch.job import run_job
 from drawdown.launch.loss import explain_loss
 from drawdown.plan.version_in_use import wanted
+from drawdown.quarantine.request import ReplayRequest
 from drawdown.spec import Pipeline, load_pipeline, load_project
 from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace
 
 
 def drain() -> NoReturn:
-    """Drain the pipelines that the command line names in one Spark application."""
+    """Drain the pipelines that the command line names in one Spark application.
+
+    With ``--quarantine``, replay quarantined rows of the one that it names.
+    """
 
     def work(stop: threading.Event) -> int:
         asked = _arguments(several=True)
         project = load_project(asked.project)
         pipelines = [load_pipeline(project, name) for name in asked.pipeline]
         with Workspace.open(project) as workspace:
+            if (rows := asked.quarantine) is not None:
+                origin = asked.origin | {key: rows[key] for key in ("by", "why") if key in rows}
+                application = _application(workspace, pipelines, origin, stop)
+                return exit_code([application.replay_set_aside(pipelines[0], ReplayRequest.of(rows))])
             application = _application(workspace, pipelines, asked.origin, stop)
             application.note_idle = True
             return exit_code(application.drain_all(pipelines))
@@ -75,6 +84,8 @@ def _arguments(*more: str, several: bool = False) -> argparse.Namespace:
     parser.add_argument("--project", type=Path, required=True)
     parser.add_argument("--pipeline", required=True, action="append" if several else "store")
     parser.add_argument("--origin", type=json.loads, default={})
+    if several:
+        parser.add_argument("--quarantine", type=json.loads)
     for name in more:
         parser.add_argument(f"--{name}", required=True)
     return parser.parse_args()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Any
 
 from drawdown.checkpoint import SeenFile, log_offset
@@ -25,6 +26,9 @@ from drawdown.storage import FileInfo, Storage
 from drawdown.values.text import counted
 from drawdown.workspace import Generation
 
+NAMES = 20
+"""Files that a batch's record names: the record of a batch of thousands stays small."""
+
 
 @dataclass
 class BatchFiles:
@@ -36,7 +40,8 @@ class BatchFiles:
         wait: waits this many seconds, or until the run is asked to stop; returns whether it was.
         tell: called with each warning with which the run continues.
         of_batch: by source, the paths of the files of the last batch that was checked.
-        amounts: by source, how many `files` and `bytes` these are.
+        amounts: by source, how many `files` and `bytes` these are, and the `names` of the first NAMES, paths
+            in the storage.
         began_ms: when the query started, milliseconds since 1970 UTC: it then lists the files of a batch that
             was planned before again.
     """
@@ -47,7 +52,7 @@ class BatchFiles:
     wait: Callable[[float], bool]
     tell: Callable[[PlanVerdict], None]
     of_batch: dict[str, list[str]] = field(default_factory=dict)
-    amounts: dict[str, dict[str, int]] = field(default_factory=dict)
+    amounts: dict[str, dict[str, Any]] = field(default_factory=dict)
     began_ms: float = field(default_factory=lambda: time.time() * 1_000)
 
     def look(self, lease: Lease, before: Sequence[Any], now: Sequence[Any], replayed: bool) -> str | None:
@@ -79,7 +84,12 @@ class BatchFiles:
             if not there:
                 continue
             reason = self._settled(source, name, seen, there, replayed)
-            self.amounts[name] = {"files": len(there), "bytes": sum(info.size for info in there.values())}
+            storage = Storage.of_source(self.generation.project, source)
+            self.amounts[name] = {
+                "files": len(there),
+                "bytes": sum(info.size for info in there.values()),
+                "names": [storage.relative(path) for path in islice(there, NAMES)],
+            }
             if reason is None:
                 self._unchanged(lease, name.split("@")[0], source, there)
                 reason = self._columns(name.split("@")[0], source, there)

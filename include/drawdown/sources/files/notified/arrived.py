@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -30,11 +31,13 @@ class Notified:
         why: why all are listed; empty when they are not.
         kept: what the run keeps: before it reads the files of `names`, or behind a listing when all that was
             found is read. None when the topic could not be read: what was kept before stays.
+        forgotten: what is kept before a listing reads anything; None: what was kept before stays.
     """
 
     names: tuple[str, ...] | None
     why: str
     kept: KeptArrivals | None
+    forgotten: KeptArrivals | None = None
 
 
 def notified(at: SourceProgress) -> Notified | None:
@@ -84,7 +87,7 @@ class ArrivedFiles:
     def of(cls, told: Notified, new: Sequence[FileInfo], log: ReadLog) -> ArrivedFiles:
         """Return what follows from notifications, the files that are new, and those that were read."""
         if told.names is None or told.kept is None:
-            return cls(None, behind=told.kept, silent="" if told.kept else told.why)
+            return cls(None, told.forgotten, behind=told.kept, silent="" if told.kept else told.why)
         # By a file that was read, Spark still finds the source's partition folders when nothing is new.
         read = max(log.files, key=lambda file: file.timestamp_ms, default=None)
         known = () if read is None else (FileInfo(read.path, "", 0, read.timestamp_ms),)
@@ -108,8 +111,13 @@ class _Look:
         offsets = {str(number): offset for number, offset in end.end.items()}
         fresh = KeptArrivals(about, offsets, committed, (), now_ms)
         kept = self.kept
-        if kept is None or (why := self._not_enough(kept, fresh, end)):
-            return Notified(None, "its notifications are not known yet" if kept is None else why, fresh)
+        if kept is None:
+            return Notified(None, "its notifications are not known yet", fresh)
+        if why := self._not_enough(kept, fresh, end):
+            # Smaller batches may bring the log back to where it was before all is read that it has forgotten.
+            is_rewound = kept.read_until > committed
+            forgotten = replace(kept, read_until=sys.maxsize) if is_rewound else None
+            return Notified(None, why, fresh, forgotten)
         since = {int(number): offset for number, offset in kept.offsets.items()}
         names = set(kept.waiting)
         for record in topic.read(since, end.end):

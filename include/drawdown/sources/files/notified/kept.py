@@ -22,7 +22,8 @@ class KeptArrivals:
         about: topic, its id and the source's path; of another one nothing is known.
         offsets: next offset by partition, in decimal.
         read_until: the newest entry of the log of seen files when this was noted. A checkpoint that was
-            rewound before it has forgotten files that are in no notification any more.
+            rewound before it has forgotten files that are in no notification any more; every run lists
+            until one has read all.
         waiting: files that were reported and not read yet, relative to the root of the source's storage.
         listed_ms: when all files were listed last, milliseconds since 1970 UTC.
     """
