@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from drawdown.application import SparkApplication
@@ -25,6 +27,8 @@ def test_a_query_goes_from_one_trigger_to_another_and_back(
     words = Words(kafka_sandbox, broker, "trig_04")
     words.send("a", "b")
     assert kafka_sandbox.run("words").counts.read == 2
+    project = kafka_sandbox.root / "include" / "project.yaml"
+    project.write_text(f"{project.read_text()}lineage: {{file: events.jsonl}}\n")
     for number, (trigger, word) in enumerate([("continuous: 1 second", "c"), ("default", "d")]):
         with watching(kafka_sandbox, "words", trigger) as watched:
             words.send(word)
@@ -34,6 +38,9 @@ def test_a_query_goes_from_one_trigger_to_another_and_back(
         assert kafka_sandbox.run("words").counts.read == 1
     # At least once: a word whose epoch was committed comes once.
     assert words.records() == ["A", "B", "C", "CC", "D", "DD"]
+    told = [json.loads(line) for line in (kafka_sandbox.root / "events.jsonl").read_text().splitlines()]
+    watches = [each["eventType"] for each in told if each["job"]["name"] == "words.watch"]
+    assert watches[:3] == ["START", "RUNNING", "COMPLETE"], "also when Spark's own sink writes"
 
     # What it cannot run is refused before anything is touched.
     words.spec(transform=COUNTED, name="counted")

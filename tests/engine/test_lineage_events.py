@@ -19,12 +19,13 @@ from drawdown.cli.commands.decisions.rebuild import approve, rollback
 from drawdown.errors import AuditFailed
 from drawdown.metastore.records import Run
 from drawdown.plan.version_in_use import wanted
-from drawdown.quarantine.spark_replay import ReplayRequest
+from drawdown.quarantine.request import ReplayRequest
 from drawdown.spec import load_pipeline
 from drawdown.workspace import Workspace
 from tests.support.lineage_server import LineageServer, check_event, lineage_server
 from tests.support.replays import replayed
 from tests.support.sandbox import Sandbox
+from tests.support.watching import watching
 
 SPEC = """
 sources:
@@ -205,6 +206,28 @@ def test_without_a_destination_nothing_is_sent_and_columns_are_kept(shop: Sandbo
     assert not (shop.root / ".drawdown" / "lineage").exists()
     kept = json.loads(shop.read("_drawdown/paid/lineage-1/columns.json"))
     assert [each["name"] for each in kept["columns"]] == ["id", "name", "price", "at"]
+
+
+def test_a_watch_names_its_datasets_while_it_runs_and_its_counts_at_its_end(
+    shop: Sandbox, server: LineageServer
+) -> None:
+    _send_to(shop, f"url: '{server.url}'")
+    with watching(shop, "paid") as watched:
+        _arrive(shop, 1, (1, "a", 10.0, "01T10:00"))
+        _until(lambda: len(server.events) == 2, seconds=90)
+        _arrive(shop, 2, (2, "b", 10.0, "01T11:00"))
+        watched.until(lambda: watched.published == 2)
+    _until(lambda: len(server.events) == 3)
+    assert _told(server) == [("paid.watch", each) for each in ("START", "RUNNING", "COMPLETE")]
+    for event in server.events:
+        check_event(event)
+    _, running, done = server.events
+    assert running["run"]["runId"] == done["run"]["runId"]
+    about = _facets(running, "/tables/paid")
+    assert set(about) == {"schema", "columnLineage"}, "it has counted nothing yet"
+    assert about["columnLineage"] == _facets(done, "/tables/paid")["columnLineage"]
+    assert set(_facets(running, "/landing/orders", "inputs")) == {"schema"}
+    assert _facets(done, "/tables/paid")["outputStatistics"]["rowCount"] == 2
 
 
 def test_events_go_to_a_file(shop: Sandbox) -> None:

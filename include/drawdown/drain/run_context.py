@@ -31,6 +31,7 @@ class RunContext:
         on_open: called once the run record exists, with a function that closes the record with an error; it
             works from any thread and uses only the metastore.
         on_planned: called once the query is analysed, before it starts.
+        on_published: called when a run that continues has made rows visible, once or more often.
         on_query: called once the query runs, with its job group.
         waiting: pauses the stuck-run timer inside the block.
         given_up: returns the error if the run was cancelled, else None; the run then ends before its next
@@ -48,6 +49,7 @@ class RunContext:
     on_notice: Callable[[str], None] = lambda sentence: None
     on_open: Callable[[Callable[[DrawdownError], None]], None] = lambda close: None
     on_planned: Callable[[Generation, Query], None] = lambda generation, query: None
+    on_published: Callable[[], None] = lambda: None
     on_query: Callable[[str], None] = lambda group: None
     waiting: Callable[[], AbstractContextManager[None]] = nullcontext
     given_up: Callable[[], DrawdownError | None] = lambda: None

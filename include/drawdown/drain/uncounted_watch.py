@@ -50,9 +50,15 @@ class UncountedWatch(Drain):
         )
         running = self._start(opened)
         progress = self.tally.progress = RunProgress(running, opened.query)
+        files = opened.generation.files
+        before, shown = files.last_commit_batch(), False
         try:
             while not running.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
                 self._look(progress)
+                # Each look lists the checkpoint, so it ends with the first batch.
+                if not shown and files.last_commit_batch() != before:
+                    shown = True
+                    self.context.on_published()
                 if self.context.stop.is_set():
                     break
         finally:

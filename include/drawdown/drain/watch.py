@@ -69,6 +69,8 @@ class Watch(Drain):
                 if verdict.outcome in ("fail", "error"):
                     self._end_between_batches(files, running)
                     raise not_passed(self.pipeline, verdict)
+                if self.tally.published:
+                    self.context.on_published()
         self._end_between_batches(files, running)
         return ASKED_TO_STOP
 

@@ -1,5 +1,7 @@
 """The events of a run: START when it began, COMPLETE, FAIL or ABORT with what it read and made visible.
 
+A run that continues is RUNNING when its first rows are visible: who reads whom is known from then on, the
+counts come with its end.
 An output is named only when its rows are visible to readers, so a slice that is held is in no event until its
 release, a run of its own. Rows that wait in a staging folder are never an output.
 """
@@ -8,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
@@ -16,6 +19,7 @@ from openlineage.client.facet_v2 import job_type_job, lifecycle_state_change_dat
 from drawdown.metastore.operations.runs import DRAIN, REPLAY
 from drawdown.metastore.records import Run as RunRecord
 from drawdown.observe.lineage import facets
+from drawdown.observe.lineage.columns import OutputColumns
 from drawdown.observe.lineage.datasets import DatasetName, inputs_of, output_of, quarantine_of
 from drawdown.observe.lineage.facts import Amount, RunFacts
 from drawdown.observe.lineage.parent import event_run_id, parent_facet
@@ -60,6 +64,25 @@ class EventMaker:
             producer=PRODUCER,
         )
 
+    def running(self, run: RunRecord, pipeline: Pipeline, columns: OutputColumns | None) -> RunEvent:
+        """Return the event for a run that continues and has made its first rows visible."""
+        inputs, output = inputs_of(self.project, pipeline), output_of(self.project, pipeline)
+        return RunEvent(
+            eventTime=datetime.now(UTC).isoformat(),
+            eventType=RunState.RUNNING,
+            run=self._run(run, {}),
+            job=self._job(run),
+            inputs=[
+                InputDataset(each.namespace, each.name, facets=_types(columns, source))
+                for source, names in inputs.items()
+                for each in names
+            ],
+            outputs=[
+                OutputDataset(output.namespace, output.name, facets=self._columns(pipeline, columns)),
+            ],
+            producer=PRODUCER,
+        )
+
     def ended(self, facts: RunFacts) -> RunEvent:
         """Return the event for a run that has ended."""
         run = facts.run
@@ -101,11 +124,10 @@ class EventMaker:
     def _read(self, facts: RunFacts) -> list[InputDataset]:
         if facts.run.kind in _WITHOUT_SOURCES:
             return self._swapped_from(facts)
-        inputs, pipeline, columns = inputs_of(self.project, facts.pipeline), facts.pipeline, facts.columns
+        inputs, pipeline = inputs_of(self.project, facts.pipeline), facts.pipeline
         read: list[InputDataset] = []
         for source, names in inputs.items():
-            types = columns.sources.get(source) if columns is not None else None
-            known = _present({"schema": facets.schema_facet(types) if types else None})
+            known = _types(facts.columns, source)
             # Rows are counted by source: of several topics nobody knows which had them.
             amount = facts.read.get(source) if len(names) == 1 else None
             rules = facets.source_assertions(pipeline, source, facts.rules.get(source, {}))
@@ -138,13 +160,10 @@ class EventMaker:
         return facts.written
 
     def _about_output(self, facts: RunFacts) -> dict[str, Any]:
-        columns, replaced = facts.columns, facts.run.kind in REBUILD_ENDINGS.values()
+        replaced = facts.run.kind in REBUILD_ENDINGS.values()
         replaced = replaced or (facts.pipeline.sink.mode == "complete" and facts.run.kind != REPLAY)
         return {
-            "schema": facets.schema_facet(columns.types) if columns else None,
-            "columnLineage": facets.column_lineage(columns, inputs_of(self.project, facts.pipeline))
-            if columns
-            else None,
+            **self._columns(facts.pipeline, facts.columns),
             "dataQualityAssertions": facets.output_assertions(facts),
             "lifecycleStateChange": lifecycle_state_change_dataset.LifecycleStateChangeDatasetFacet(
                 _LIFECYCLE.OVERWRITE
@@ -152,6 +171,13 @@ class EventMaker:
             if replaced
             else None,
         }
+
+    def _columns(self, pipeline: Pipeline, columns: OutputColumns | None) -> dict[str, Any]:
+        """Return the facets of the output's columns; none before a query was analysed."""
+        if columns is None:
+            return {}
+        lineage = facets.column_lineage(columns, inputs_of(self.project, pipeline))
+        return _present({"schema": facets.schema_facet(columns.types), "columnLineage": lineage})
 
     def _swapped_from(self, facts: RunFacts) -> list[InputDataset]:
         """Return the table of a rebuild that took the live one's place."""
@@ -168,6 +194,12 @@ class EventMaker:
             facets=_present(about),
             outputFacets={"outputStatistics": facets.output_statistics(amount)},
         )
+
+
+def _types(columns: OutputColumns | None, source: str) -> dict[str, Any]:
+    """Return the facets of a source's columns."""
+    types = columns.sources.get(source) if columns is not None else None
+    return {"schema": facets.schema_facet(types)} if types else {}
 
 
 def _present(facets: Mapping[str, Any]) -> dict[str, Any]:

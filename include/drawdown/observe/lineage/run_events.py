@@ -1,4 +1,4 @@
-"""What applications and commands call: a run has begun, its query is known, it has ended.
+"""What applications and commands call: a run has begun, its query is known, it publishes, it has ended.
 
 Nothing here raises, and no run waits: a thread works everything out and another one sends it. When an
 application ends, after all that it published is visible, a server that does not answer gets one more second;
@@ -46,6 +46,7 @@ class RunLineage:
     _tasks: queue.SimpleQueue[Callable[[], None]] = field(default_factory=queue.SimpleQueue)
     _worker: threading.Thread | None = None
     _told: set[str] = field(default_factory=set)
+    _publishing: set[str] = field(default_factory=set)
     _versions: dict[str, Generation] = field(default_factory=dict)
     _known: dict[str, OutputColumns] = field(default_factory=dict)
     _sender: Sender | None = None
@@ -60,6 +61,12 @@ class RunLineage:
         """The query of a run was analysed; its columns are kept beside the checkpoint."""
         self._versions[run_id] = generation
         self._later(partial(self._find_columns, run_id, generation, query))
+
+    def published(self, pipeline: Pipeline, run_id: str) -> None:
+        """A run that continues has made rows visible; only the first time is told."""
+        if run_id not in self._publishing:
+            self._publishing.add(run_id)
+            self._later(partial(self._say_running, pipeline, run_id))
 
     def ended(self, pipeline: Pipeline, run_id: str) -> None:
         """A run has ended, in whatever way, and its lease is released."""
@@ -92,6 +99,14 @@ class RunLineage:
 
         self._known[run_id] = found = output_columns(query)
         keep_columns(generation, found)
+
+    def _say_running(self, pipeline: Pipeline, run_id: str) -> None:
+        if (ready := self._ready()) is not None:
+            maker, sender = ready
+            version = self._versions.get(run_id)
+            if (run := self._run(run_id)) is not None:
+                used = version.pipeline if version is not None else pipeline
+                sender.add(maker.running(run, used, self._known.get(run_id)))
 
     def _say_ended(self, pipeline: Pipeline, run_id: str) -> None:
         version = self._versions.pop(run_id, None)
