@@ -25,15 +25,11 @@ from tests.support.airflow_users import api_of, users
 from tests.support.asked import Request
 from tests.support.asset_events import asset_events
 from tests.support.browser import Browser
-from tests.support.dag_project import DagProject
+from tests.support.dag_project import FAILS_ON_TWO, DagProject
 from tests.support.waiting import until
 
 pytestmark = pytest.mark.timeout(900)
 
-FAILS_ON_TWO = """
-expectations:
-  - {type: expect_column_values_to_not_be_in_set, kwargs: {column: id, value_set: [2, 4, 6]}}
-"""
 RAISES = "select id, cast(raise_error('no such name') as string) as name from events"
 FOLLOWING = """
 schedule: ["asset:{upstream}"]
@@ -61,14 +57,13 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> DagProject:
     (folder / "transform.sql").write_text(RAISES)
     project.pipeline("copies")
     project.pipeline("sealed", "approvers: [grace]")
-    project.pipeline("guarded", "approvers: [grace]", quality=FAILS_ON_TWO)
     return project
 
 
 @pytest.fixture(scope="module")
 def airflow(project: DagProject) -> Iterator[LocalAirflow]:
     with LocalAirflow(project.root, project.root / "airflow", extra_env=users(grace="op")) as started:
-        for name in ("events", "tens", "hundreds", "raises", "copies", "sealed", "guarded"):
+        for name in ("events", "tens", "hundreds", "raises", "copies", "sealed"):
             started.unpause(name)
         yield started
 
@@ -173,39 +168,6 @@ def test_an_answer_after_a_decision_by_command_is_told_so_and_changes_nothing(
     assert project.ids("events") == before == [1, 2, 3, 4]
     assert last_run(project).run_id == "by-command"
     assert decided(airflow)[-1]["extra"]["by"] == "ada", "the asset is told of it all the same"
-
-
-def test_only_an_approver_decides(airflow: LocalAirflow, project: DagProject) -> None:
-    project.land("guarded", 2)
-    drained = airflow.trigger("guarded")
-    airflow.wait("guarded", drained, 400)
-    with Metastore.open(load_project(project.root).metastore_url) as metastore:
-        [held] = metastore.held_slices("guarded")
-    run_id = f"held__guarded__{held.key}"
-    page = f"{airflow.url}/dags/drawdown__decide/runs/{run_id}/tasks/choose/required_actions"
-    for task, begins in (
-        ("drain", "Permanent error, not retried: guarded: audit.fail: the slice of guarded is not published"),
-        ("audit", "audit of guarded: fail"),
-    ):
-        assert_failed_plainly(
-            airflow,
-            "guarded",
-            drained,
-            task,
-            begins,
-            f"Held: 1 row of guarded (batch 0). Answer it under Required Actions: {page}",
-        )
-    request = Request(airflow, "drawdown__decide", run_id, "choose")
-    assert request.opened()["assigned_users"] == [{"id": "grace", "name": "grace"}]
-    with pytest.raises(MachineError, match=r"403.*is not a respondent"):
-        request.answer("release", "I am admin")
-    request.answer("release", "looked at", api_of(airflow, "grace"))
-    assert airflow.wait("drawdown__decide", run_id, 240) == "success"
-    assert project.ids("guarded") == [2]
-    with Metastore.open(load_project(project.root).metastore_url) as metastore:
-        decision, answered = metastore.runs("guarded", limit=2)
-    assert (decision.kind, answered.kind) == ("release", "answer")
-    assert (decision.origin["by"], decision.origin["why"]) == ("grace", "looked at")
 
 
 @pytest.mark.full
@@ -356,33 +318,6 @@ def test_a_rebuild_is_rejected_by_an_approver_and_drains_go_on(
     assert airflow.wait("sealed", airflow.trigger("sealed"), 400) == "success"
     names = DeltaTable(str(table)).to_pyarrow_table().column("name").to_pylist()
     assert sorted(names) == ["event 1", "event 2", "event 3"], "each once, and of the version in use"
-
-
-def test_a_rebuild_that_cannot_be_made_starts_no_spark(airflow: LocalAirflow) -> None:
-    run_id = airflow.trigger("drawdown__rebuild", conf={"pipeline": "stale"})
-    assert airflow.wait("drawdown__rebuild", run_id, 240) == "failed"
-    assert airflow.task_states("drawdown__rebuild", run_id)["rebuild"] == "upstream_failed"
-    assert "rebuild.nothing-live" in airflow.task_log("drawdown__rebuild", run_id, "preflight")
-
-
-def assert_failed_plainly(
-    airflow: LocalAirflow, dag_id: str, run_id: str, task_id: str, begins: str, *holds: str
-) -> None:
-    """The task's last error says what happened, and no stack trace is in its log."""
-    events = [event for event in log_events(airflow, dag_id, run_id, task_id) if "level" in event]
-    assert not [event for event in events if event.get("error_detail")]
-    assert not [event for event in events if "--conf" in event["event"] and event["level"] != "debug"]
-    said, ended = [event["event"] for event in events if event["level"] in ("warning", "error", "critical")]
-    assert ended == "Task exited", "Airflow's own word"
-    assert said.startswith(begins)
-    for text in holds:
-        assert text in said
-
-
-def log_events(airflow: LocalAirflow, dag_id: str, run_id: str, task_id: str) -> list[dict[str, Any]]:
-    path = ("dags", dag_id, "dagRuns", run_id, "taskInstances", task_id, "logs", "1")
-    answer = airflow.api.call("GET", *path, full_content="true") or {"content": []}
-    return [event for event in answer["content"] if isinstance(event, dict)]
 
 
 def compare_again(project: DagProject, name: str, changes: dict[str, Any]) -> dict[str, Any]:

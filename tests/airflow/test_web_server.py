@@ -17,6 +17,7 @@ from urllib.parse import quote
 
 import pytest
 from deltalake import DeltaTable
+from fastapi.routing import APIRoute
 
 from dev.airflow.home import LocalAirflow
 from drawdown.errors import MachineError
@@ -79,30 +80,51 @@ def record_a_failed_run(metastore: Metastore) -> None:
     metastore.release(lease)
 
 
-def page(airflow: LocalAirflow, token: str | None) -> str:
-    address = f"{airflow.url}/drawdown/runs/events/{quote(RUN_ID, safe='')}"
-    request = urllib.request.Request(address, headers={"Authorization": f"Bearer {token}"} if token else {})
-    with urllib.request.urlopen(request, timeout=30) as response:
-        return str(response.read().decode())
+OVER_ALL_DAGS = "/fleet", "/decisions", "/graph"
+"""Pages that show what somebody may read, and nothing to those who may read nothing."""
+RUN_PAGE = f"/runs/events/{quote(RUN_ID, safe='')}"
+
+
+def answered(airflow: LocalAirflow, token: str | None, path: str = RUN_PAGE) -> tuple[int, str]:
+    """The status and the text of a page."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(f"{airflow.url}/drawdown{path}", headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=30) as response:
+            return response.status, response.read().decode()
+    except urllib.error.HTTPError as refused:
+        return refused.code, refused.read().decode()
+
+
+def all_pages() -> list[str]:
+    """Every page of a run, pipeline or fleet, whoever adds it; metrics have a token of their own."""
+    from drawdown.airflow.pages.app import app
+
+    names = {"dag_id": "events", "dag_run_id": quote(RUN_ID, safe=""), "pipeline": "events", "page": "1.html"}
+    routes = [route.path.replace(":path", "") for route in app.routes if isinstance(route, APIRoute)]
+    return [path.format(**names) for path in routes if path != "/metrics"]
 
 
 def test_the_page_shows_the_run_with_all_text_escaped(airflow: LocalAirflow) -> None:
-    text = page(airflow, token_of(airflow, airflow.user))
+    status, text = answered(airflow, token_of(airflow, airflow.user))
+    assert status == 200
     assert READ in text
     assert "source.unreadable" in text
     assert "&lt;script&gt;alert(1)&lt;/script&gt;" in text
     assert not re.search("<script>", text)
 
 
-def test_the_page_is_for_those_who_may_read_the_dag(airflow: LocalAirflow) -> None:
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        page(airflow, None)
-    assert refused.value.code == 401
-    with pytest.raises(urllib.error.HTTPError) as refused:
-        page(airflow, token_of(airflow, "nobody"))
-    assert refused.value.code == 403, "logged in, without a right"
-    assert "1,234" not in refused.value.read().decode()
-    assert READ in page(airflow, token_of(airflow, "reader"))
+@pytest.mark.usefixtures("airflow_home")
+def test_every_page_is_for_those_who_may_read_the_dag(airflow: LocalAirflow) -> None:
+    assert READ in answered(airflow, token_of(airflow, "reader"))[1]
+    nobody = token_of(airflow, "nobody")
+    for path in all_pages():
+        for address in (path, f"{path}?format=json"):
+            assert answered(airflow, None, address)[0] == 401, address
+            status, text = answered(airflow, nobody, address)
+            assert status == (200 if path in OVER_ALL_DAGS else 403), address
+            assert "1,234" not in text, address
+            assert "events" not in text.replace("pointer-events", ""), address
 
 
 def scrape(airflow: LocalAirflow, token: str) -> str:
@@ -205,6 +227,31 @@ def test_a_backfill_by_the_dialog_in_a_browser(
     browser.open("dags", REPLAY, "runs")
     page.get_by_role("table").get_by_text("Success").first.wait_for()
     browser.picture("backfill-runs")
+
+
+@pytest.mark.full
+@pytest.mark.timeout(900)
+def test_the_calendar_starts_a_backfill_of_what_failed(
+    project: DagProject, drained: LocalAirflow, browser: Browser
+) -> None:
+    before = days(project)
+    multiply(project, 1000)
+    origin = {"interval": ["2024-01-02T00:00:00+00:00", "2024-01-03T00:00:00+00:00"]}
+    with open_metastore(project) as metastore:
+        failed = metastore.start_run(Run("days-failed", "days", kind="replay", origin=origin))
+        metastore.finish_run(failed.run_id, "failed")
+    page = browser.page
+    browser.open()
+    page.get_by_role("link", name="Fleet").first.click()
+    inside = page.frame_locator("iframe")
+    inside.get_by_role("link", name="days", exact=True).click()
+    inside.get_by_role("link", name="Calendar").first.click()
+    inside.get_by_role("button", name="Replay 1 interval").click()
+    inside.get_by_text("The backfill has been created.").wait_for()
+    inside.get_by_role("link", name="Look at it in Airflow").click()
+    page.wait_for_url(f"**/dags/{REPLAY}/backfills")
+    assert newest_backfill(drained) == ["success"]
+    assert days(project) == before | computed([2], 1000)
 
 
 def write_days(project: DagProject) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import re
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
@@ -108,6 +110,20 @@ def test_the_page_links_to_airflows_dialog_and_shows_each_day(ask: Ask, records:
     assert "2026-01-05 00:00:00 to 2026-01-06 00:00:00 UTC: no published rows are recorded" in page
     assert "drawdown backfill daily --from 2026-01-05 --to 2026-01-07" in page
     assert "end at or before <strong>2026-01-10 07:00:00" in page
+
+
+def test_the_button_of_a_range_asks_for_a_backfill_as_airflow_takes_it(
+    ask: Ask, records: FleetRecords
+) -> None:
+    from airflow.api_fastapi.core_api.datamodels.backfills import BackfillPostBody
+
+    page = ask("/calendar/daily", "daily").text
+    assert "Replay 2 intervals</button>" in page
+    assert 'data-to="/api/v2/backfills"' in page
+    (body,) = re.findall('data-body="([^"]*)"', page)
+    asked = BackfillPostBody.model_validate_json(html.unescape(body))
+    assert (asked.dag_id, asked.reprocess_behavior) == ("daily__replay", "completed")
+    assert (asked.from_date, asked.to_date) == (day(5), day(6)), "both are starts of intervals"
 
 
 def test_earlier_parts_are_a_link_away(ask: Ask, records: FleetRecords) -> None:

@@ -18,6 +18,12 @@ def rows(text: str) -> list[str]:
     return re.findall(r'<th scope="row"><a [^>]*>([^<]*)</a>', text)
 
 
+def pills(text: str) -> dict[str, int]:
+    """The counts by state at the top."""
+    found = re.findall(r'<li><a class="state [^>]*>(\d+) ([^<]*)</a>', text)
+    return {state: int(count) for count, state in found}
+
+
 @pytest.mark.capability("SEE-01")
 def test_the_worst_is_first_and_each_row_says_why_and_what_to_do(
     fleet: FleetRecords, as_reader_of: Ask
@@ -92,6 +98,8 @@ def test_filters_by_state_owner_tag_and_name(fleet: FleetRecords, as_reader_of: 
         "?text=none": [],
     }.items():
         assert rows(client.get(f"/fleet{query}").text) == expected, query
+    assert pills(client.get("/fleet?state=ok").text) == {"never ran": 1, "ok": 1}
+    assert pills(client.get("/fleet?owner=bob&state=ok").text) == {"never ran": 1}, "of bob's"
 
 
 def test_a_metastore_that_is_away_is_said_on_the_page(fleet: FleetRecords, as_reader_of: Ask) -> None:

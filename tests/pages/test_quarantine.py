@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
 import pytest
-from deltalake import write_deltalake
 
 from drawdown.observe import quarantine_view
 from drawdown.quarantine import newest_rows
@@ -19,8 +16,8 @@ from drawdown.spec import load_pipeline, load_project
 from tests.pages.conftest import Ask
 from tests.support.fleet_records import FleetRecords
 from tests.support.pipeline_history import HOSTILE
+from tests.support.quarantine_rows import set_rows_aside
 
-AT = datetime(2026, 1, 31, 9, 30, tzinfo=UTC)
 RULES = "rules: [{name: small, check: amount < 90, on_fail: quarantine}]\n"
 
 
@@ -33,29 +30,11 @@ def records(fleet: FleetRecords) -> FleetRecords:
     return fleet
 
 
-def set_aside(fleet: FleetRecords, batch: int, *rows: tuple[list[str], str | None, str | None]) -> None:
-    """A batch with these rows: reasons, the record as it came, and its columns as JSON."""
-    table = pa.table(
-        {
-            "source": ["events"] * len(rows),
-            "reasons": pa.array([reasons for reasons, _, _ in rows], pa.list_(pa.string())),
-            "payload": pa.array([payload for _, payload, _ in rows], pa.string()),
-            "parsed": pa.array([parsed for _, _, parsed in rows], pa.string()),
-            "file": [f"/landing/{batch}.json"] * len(rows),
-            "generation": pa.array([1] * len(rows), pa.int32()),
-            "batch_id": pa.array([batch] * len(rows), pa.int64()),
-            "run_id": [f"orders-{batch}"] * len(rows),
-            "set_aside_at": [AT + timedelta(minutes=batch)] * len(rows),
-        }
-    )
-    project = load_project(fleet.root)
-    write_deltalake(quarantine_uri(project, load_pipeline(project, "orders")), table, mode="append")
-
-
 def two_batches(fleet: FleetRecords) -> None:
-    set_aside(fleet, 0, (["small"], None, json.dumps({"amount": 95, "name": "Ada"})))
-    set_aside(
+    set_rows_aside(fleet, "orders", 0, (["small"], None, json.dumps({"amount": 95, "name": "Ada"})))
+    set_rows_aside(
         fleet,
+        "orders",
         1,
         (["small", "late"], None, json.dumps({"amount": 96, "name": HOSTILE})),
         (["malformed"], f"{{broken {HOSTILE}", None),
@@ -85,9 +64,14 @@ def test_rows_are_counted_by_reason_and_filtered_by_reason_and_run(
     of_rule = page(client, "&reason=small")
     assert [row["batch_id"] for row in of_rule["rows"]] == [1, 0]
     assert of_rule["replay"] == "drawdown quarantine replay orders --rule small"
+    assert of_rule["body"]["conf"] == {"quarantine": {"pipeline": "orders", "rules": ["small"]}}
+    assert (of_rule["taken"], of_rule["open"]) == (2, 1)
     of_both = page(client, "&reason=small&run=orders-0")
     assert [row["batch_id"] for row in of_both["rows"]] == [0]
     assert of_both["replay"] == "drawdown quarantine replay orders --rule small --batch 0"
+    assert of_both["body"]["conf"] == {
+        "quarantine": {"pipeline": "orders", "rules": ["small"], "batches": [0]}
+    }
     assert page(client, "&reason=nosuch")["rows"] == []
 
 
@@ -127,7 +111,7 @@ def test_a_large_quarantine_is_read_in_part(
     records: FleetRecords, as_reader_of: Ask, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for batch in range(6):
-        set_aside(records, batch, *[(["small"], f"{batch}/{n}", None) for n in range(10)])
+        set_rows_aside(records, "orders", batch, *[(["small"], f"{batch}/{n}", None) for n in range(10)])
     monkeypatch.setattr(quarantine_view, "LOOKED_AT", 25)
     opened: list[str] = []
     parts = newest_rows.parquet_parts

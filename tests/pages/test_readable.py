@@ -31,6 +31,7 @@ PAGES = (
     f"/runs/orders/{RUN}",
     "/decisions",
     "/quarantine/orders/orders",
+    "/quarantine/sales/sales",
     "/calendar/revenue_by_day",
     "/graph",
     "/dags/unknown",
@@ -121,6 +122,19 @@ def test_a_pipeline_with_a_day_of_runs_fits_a_browser(
         page.get_by_role("img", name=says).first.wait_for()
         if request.config.getoption("--pictures"):
             page.screenshot(path=PICTURES / f"{name}.png", full_page=name == "run-page")
+
+
+def test_a_quarantine_fits_a_browser(chrome: Browser, address: str, request: pytest.FixtureRequest) -> None:
+    with opened(chrome, address) as page:
+        page.goto(f"{address}/quarantine/sales/sales")
+        page.get_by_label("Why").fill("discounts are allowed since January")
+        page.get_by_role("button", name="Replay 7 open rows").click()
+        page.get_by_text("Nothing was started: Not Found").wait_for()  # no Airflow is around these pages
+        page.get_by_role("button", name="Replay 7 open rows").wait_for()
+        page.goto(f"{address}/quarantine/sales/sales?reason=negative")
+        page.get_by_role("button", name="Replay 4 open rows").wait_for()
+        if request.config.getoption("--pictures"):
+            page.screenshot(path=PICTURES / "quarantine-page.png", full_page=True)
 
 
 def test_a_decision_fits_a_browser(chrome: Browser, address: str, request: pytest.FixtureRequest) -> None:

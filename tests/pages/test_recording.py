@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sqlite3
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -11,6 +12,9 @@ import pytest
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Counts, Run
 from drawdown.observe.figures import Seen, look
+from drawdown.observe.record import record, record_backlog
+from drawdown.spec import load_project
+from drawdown.workspace import Workspace
 from tests.support.fleet_records import FleetRecords
 from tests.support.older_release import unpacked
 from tests.support.sandbox import Sandbox
@@ -106,3 +110,22 @@ def test_totals_count_each_run_once_whenever_it_ends(fleet: FleetRecords) -> Non
 def totals(fleet: FleetRecords) -> dict[str, int]:
     [seen] = look(fleet.metastore)
     return seen.figures.totals
+
+
+def test_figures_that_cannot_be_recorded_are_one_line_and_fail_nothing(
+    fleet: FleetRecords, caplog: pytest.LogCaptureFixture
+) -> None:
+    fleet.pipeline("sales")
+    fleet.ran("sales")
+    with Workspace.open(load_project(fleet.root)) as workspace:
+        with sqlite3.connect(fleet.root / "m.db") as other:
+            for table in ("figures", "backlogs"):
+                other.execute(f"ALTER TABLE {table} RENAME TO {table}_of_tomorrow")
+        record(workspace, ["sales"])
+        record_backlog(workspace, "sales", {"events": {"files": 1}})
+    told = [each for each in caplog.records if each.name == "drawdown.observe.record"]
+    assert [each.getMessage().partition(" (")[0] for each in told] == [
+        "not recorded: figures of sales",
+        "not recorded: backlog of sales",
+    ]
+    assert "Traceback" not in caplog.text

@@ -45,8 +45,11 @@ def test_the_page_says_what_each_batch_read_and_what_became_of_it(client: TestCl
             "rows": 100,
             "files": 5,
             "bytes": 5000,
+            "names": ["landing/1.json", HOSTILE],
         }
     ]
+    assert "<li><code>landing/1.json</code></li>" in text
+    assert "<li>and 3 more</li>" in text
     assert "log entry 1 → log entry 2" in text
     assert "start 2.0 s · open 1.0 s · query 10.0 s · audit 3.0 s · publish 0.5 s" in text
 

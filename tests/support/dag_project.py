@@ -30,6 +30,10 @@ sink: {{format: delta, path: tables/{name}, schema: schemas/events.ddl, publish:
 state: {{partitions: 1}}
 {more}
 """
+FAILS_ON_TWO = """
+expectations:
+  - {type: expect_column_values_to_not_be_in_set, kwargs: {column: id, value_set: [2, 4, 6]}}
+"""
 
 
 class DagProject:

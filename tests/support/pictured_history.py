@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import replace
 from datetime import timedelta
@@ -13,6 +14,7 @@ from drawdown.metastore.records import Batch, Counts, Run, Verdict
 from drawdown.metastore.tables import backlogs, runs, verdicts
 from tests.support.fleet_records import TTL, FleetRecords
 from tests.support.pipeline_history import FINGERPRINT, NEWEST_EVENT, USAGE
+from tests.support.quarantine_rows import set_rows_aside
 
 RUNS = 30
 
@@ -47,6 +49,19 @@ def pictured_history(fleet: FleetRecords, name: str) -> None:
     for number in range(RUNS):
         _run(fleet, name, number)
     _spread(fleet, name)
+    _quarantine(fleet, name)
+
+
+def _quarantine(fleet: FleetRecords, name: str) -> None:
+    """Rows of the newest runs that broke a rule, and records that no parser could read."""
+    (fleet.root / "include/pipelines" / name / "quality.yaml").write_text(
+        "rules: [{name: negative, check: amount >= 0, on_fail: quarantine}]\n"
+    )
+    for number, amounts in ((26, (-4, -12)), (28, (-9,)), (29, (-35,))):
+        rows = [(["negative"], None, json.dumps({"id": n, "amount": n})) for n in amounts]
+        broken = (["malformed"], '{"id": 4711, "amount": "12,50', None)
+        set_rows_aside(fleet, name, number * 3, *rows, *([broken] if number != 26 else []))
+    set_rows_aside(fleet, name, 88, (["future"], None, json.dumps({"id": 9, "amount": 80})))
 
 
 def _fingerprint() -> dict[str, Any]:
@@ -130,7 +145,9 @@ def _part(number: int, parts: int, part: int) -> Counts:
 def _batch(run: Run, epoch: int, batch_id: int, counts: Counts) -> Batch:
     of_source = {
         "read": counts.read, "malformed": counts.malformed, "quarantined": counts.quarantined,
-        "fed": counts.fed, "files": 4, "bytes": counts.read * 180, "greatest": NEWEST_EVENT.isoformat(),
+        "fed": counts.fed, "files": 4, "bytes": counts.read * 180,
+        "names": [f"landing/orders/{batch_id:04}-{part}.json" for part in range(4)],
+        "greatest": NEWEST_EVENT.isoformat(),
     }  # fmt: skip
     return Batch(
         run.pipeline, 1, batch_id, run.run_id, epoch,

@@ -104,7 +104,8 @@ def _batch(fleet: FleetRecords, lease: Lease, number: int, run: Run) -> None:
     before = [{"logOffset": number - 1}, None] if number else []
     of_events = {
         "read": 100, "malformed": 4, "future": 0, "quarantined": 6, "fed": 90, "late": 2,
-        "rules": {HOSTILE: 6}, "files": 5, "bytes": 5_000, "greatest": NEWEST_EVENT.isoformat(),
+        "rules": {HOSTILE: 6}, "files": 5, "bytes": 5_000, "names": ["landing/1.json", HOSTILE],
+        "greatest": NEWEST_EVENT.isoformat(),
     }  # fmt: skip
     batch = Batch(
         run.pipeline, 2, number, run.run_id, lease.epoch,

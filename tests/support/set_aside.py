@@ -7,8 +7,8 @@ from typing import Any
 
 from drawdown.application import SparkApplication
 from drawdown.metastore.records import Run
+from drawdown.quarantine.request import ReplayRequest
 from drawdown.quarantine.row_states import Choice, SetAside, set_aside
-from drawdown.quarantine.spark_replay import ReplayRequest
 from drawdown.spec import load_pipeline
 from drawdown.workspace import Workspace
 from tests.support.sandbox import Sandbox

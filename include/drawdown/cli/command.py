@@ -10,12 +10,14 @@ from typing import Any, ClassVar
 
 import typer
 from typer.core import TyperCommand, TyperGroup
-from typer.exceptions import TyperException
 from typer.main import get_command
 
 from drawdown.cli.envelope import request
 from drawdown.cli.screen import answers_apart
 from drawdown.errors import SpecError
+
+_WrongWords: Any = typer.BadParameter.__mro__[2]
+"""The class of all that typer says of wrong words: its name and place differ between typer's versions."""
 
 
 class Command(TyperCommand):
@@ -62,7 +64,7 @@ def _told_as_all_errors(ctx: Any) -> Iterator[None]:
     """What typer says of wrong words, with an id and the way out, instead of typer's frame."""
     try:
         yield
-    except TyperException as wrong:
+    except _WrongWords as wrong:
         message = " ".join(wrong.format_message().replace("Value error, ", "").split()).removesuffix(".")
         where = ctx.command_path
         raise SpecError("cli.usage", message, where=where, do=f"{where} --help") from None

@@ -314,7 +314,8 @@ class MeasuredRun:
 class Batch:
     """One micro-batch: what it read (Spark's offsets per source), what it staged, and its status.
 
-    ``by_source``: counts of each source; of files also how many there were (``files``, ``bytes``).
+    ``by_source``: counts of each source; of files also how many there were (``files``, ``bytes``), and the
+    first of them (``names``, paths in the storage).
     """
 
     pipeline: str

@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from drawdown.quarantine.newest_rows import NewestRows, newest_rows
-from drawdown.quarantine.row_states import MALFORMED, SetAside
+from drawdown.quarantine.row_states import MALFORMED, Choice, SetAside
 from drawdown.spec import Pipeline, load_pipeline
 from drawdown.spec.samples import SampleGate
 from drawdown.workspace import Workspace
@@ -23,7 +23,6 @@ from drawdown.workspace import Workspace
 LOOKED_AT = 1_000
 """Rows that a page looks at: the newest."""
 SHOWN = 50
-_COMMANDS_BATCHES = 20
 
 
 @dataclass(frozen=True)
@@ -63,15 +62,19 @@ class QuarantineView:
     Attributes:
         found: the newest rows, before the filter.
         runs: ids of the runs that set them aside, newest first.
-        taken: how many of them the filter takes; ``shown`` are the first of these.
-        replay: the command that replays what the filter takes; ``drop`` likewise.
+        taken: how many of them the filter takes, ``open`` how many of these wait for a decision; ``shown``
+            are the first.
+        choice: what the filter takes, as replays and drops choose.
+        replay: the command that replays it; ``drop`` likewise.
     """
 
     found: NewestRows
     reasons: Sequence[ReasonCount]
     runs: Sequence[str]
     taken: int
+    open: int
     shown: Sequence[ShownRow]
+    choice: Choice
     replay: str
     drop: str
 
@@ -87,15 +90,18 @@ def quarantine_view(workspace: Workspace, name: str, wanted: RowFilter) -> Quara
     pipeline = load_pipeline(workspace.project, name)
     found = newest_rows(workspace, pipeline, LOOKED_AT)
     taken = [row for row in found.rows if wanted.takes(row)]
-    chosen = _chosen(wanted, taken)
+    choice = _choice(wanted, taken)
+    options = _options(choice)
     return QuarantineView(
         found,
         _reasons([row for row in found.rows if wanted.run in ("", row.run_id)]),
         list(dict.fromkeys(row.run_id for row in found.rows)),
         len(taken),
+        sum(row.state == "open" for row in taken),
         [ShownRow(row, _place(row), _record(pipeline, row)) for row in taken[:SHOWN]],
-        shlex.join(["drawdown", "quarantine", "replay", name, *chosen]),
-        shlex.join(["drawdown", "quarantine", "drop", name, *chosen]) + " --why ...",
+        choice,
+        shlex.join(["drawdown", "quarantine", "replay", name, *options]),
+        shlex.join(["drawdown", "quarantine", "drop", name, *options]) + " --why ...",
     )
 
 
@@ -110,12 +116,16 @@ def _reasons(rows: Sequence[SetAside]) -> list[ReasonCount]:
     return [ReasonCount(each, n, waiting[each], newest.get(each)) for each, n in counts.most_common()]
 
 
-def _chosen(wanted: RowFilter, taken: Sequence[SetAside]) -> list[str]:
-    """The filter as options of the command, which knows batches and no runs."""
+def _choice(wanted: RowFilter, taken: Sequence[SetAside]) -> Choice:
+    """The filter as a choice, which knows batches and no runs."""
     batches = sorted({row.batch_id for row in taken}) if wanted.run else []
+    return Choice(rules=(wanted.reason,) if wanted.reason else (), batches=tuple(batches))
+
+
+def _options(choice: Choice) -> list[str]:
     return [
-        *(("--rule", wanted.reason) if wanted.reason else ()),
-        *(part for batch in batches[:_COMMANDS_BATCHES] for part in ("--batch", str(batch))),
+        *(part for rule in choice.rules for part in ("--rule", rule)),
+        *(part for batch in choice.batches for part in ("--batch", str(batch))),
     ]
 
 

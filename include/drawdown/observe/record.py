@@ -46,12 +46,8 @@ _DRAINED = "drained"
 def record(workspace: Workspace, pipelines: Iterable[str]) -> None:
     """Record the figures of these pipelines as they are now. Raises nothing."""
     for name in pipelines:
-        try:
+        with _harmlessly(f"figures of {name}"):
             _record(workspace, name)
-        except DrawdownError as error:
-            log.warning("the figures of %s were not recorded: %s", name, error.what)
-        except Exception:
-            log.warning("the figures of %s were not recorded", name, exc_info=True)
 
 
 @contextmanager
@@ -65,10 +61,20 @@ def recording(workspace: Workspace, *pipelines: str) -> Iterator[None]:
 
 def record_backlog(workspace: Workspace, pipeline: str, backlog: Mapping[str, Mapping[str, Any]]) -> None:
     """Record what waits at a pipeline's sources, zeros included. Raises nothing."""
-    try:
+    with _harmlessly(f"backlog of {pipeline}"):
         workspace.metastore.figures.note_backlog(pipeline, {name: dict(of) for name, of in backlog.items()})
-    except Exception:
-        log.warning("the backlog of %s was not recorded", pipeline, exc_info=True)
+
+
+@contextmanager
+def _harmlessly(what: str) -> Iterator[None]:
+    """Whatever goes wrong with figures is one line in the log: no run fails because of them."""
+    try:
+        yield
+    except DrawdownError as error:
+        log.warning("not recorded: %s (%s)", what, error.what)
+    except Exception as error:
+        log.warning("not recorded: %s (%s)", what, type(error).__name__)
+        log.debug("recording failed with", exc_info=True)
 
 
 def _record(workspace: Workspace, name: str) -> None:

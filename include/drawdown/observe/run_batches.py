@@ -17,7 +17,11 @@ _LONGEST = 300
 
 @dataclass(frozen=True)
 class SourceRead:
-    """What a batch read of one source: its offsets as texts, rows, and the files of a file source."""
+    """What a batch read of one source: its offsets as texts, rows, and the files of a file source.
+
+    Attributes:
+        names: of the first files, paths in the storage.
+    """
 
     source: str
     before: str
@@ -25,6 +29,7 @@ class SourceRead:
     rows: int | None
     files: int | None
     bytes: int | None
+    names: Sequence[str] = ()
 
 
 @dataclass(frozen=True)
@@ -83,7 +88,13 @@ def _reads(batch: Batch, source_order: Sequence[str]) -> Iterator[SourceRead]:
         before, after = _at(batch.offsets_from, number), _at(batch.offsets_to, number)
         of = batch.by_source.get(name, {})
         yield SourceRead(
-            name, offset_text(before), offset_text(after), of.get("read"), of.get("files"), of.get("bytes")
+            name,
+            offset_text(before),
+            offset_text(after),
+            rows=of.get("read"),
+            files=of.get("files"),
+            bytes=of.get("bytes"),
+            names=of.get("names", ()),
         )
 
 

@@ -30,9 +30,9 @@ from drawdown.layout import scratch_of
 from drawdown.metastore.operations.runs import QUARANTINE_REPLAY
 from drawdown.metastore.records import QuarantineDecision, Run
 from drawdown.publishing.clean_up import clean_up_changes
+from drawdown.quarantine.request import ReplayRequest
 from drawdown.quarantine.row_states import (
     DRIFT,
-    Choice,
     SetAside,
     folder_of,
     forgotten_replays,
@@ -55,20 +55,6 @@ from drawdown.workspace import Workspace
 KIND = QUARANTINE_REPLAY
 _LATE = "_dd_late"
 _FATES = {MALFORMED: "malformed", FUTURE: "future", RULED_OUT: "ruled out", DRIFTED: "drift"}
-
-
-@dataclass(frozen=True)
-class ReplayRequest:
-    """Which rows to replay, and how to patch them.
-
-    Attributes:
-        patch: each ``column = expression``.
-        with_late: also rows that a stateful operator would drop as late.
-    """
-
-    choice: Choice = field(default_factory=Choice)
-    patch: tuple[str, ...] = ()
-    with_late: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ pipelines; it fails when one of them failed, after all were tried. audit runs ev
 `partitions:`, tells which days or hours are complete; ask, after the audit of a
 pipeline with expectations, starts the DAG in which a person decides about a held slice (decide.py).
 A cluster that is started for the run has a task before drain and one after it (tasks/cluster.py).
+With the parameter `quarantine` a run replays quarantined rows of one pipeline (tasks/quarantine_replay.py).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from drawdown.airflow.tasks.decide import AskOperator
 from drawdown.airflow.tasks.drain import DrainOperator
 from drawdown.airflow.tasks.partitions import PartitionsOperator
 from drawdown.airflow.tasks.preflight import PreflightOperator
+from drawdown.airflow.tasks.quarantine_replay import PARAMETER, quarantine_parameter
 from drawdown.spec import Pipeline, Project
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -52,6 +54,7 @@ def drain_dag(project: Project, dag_id: str, pipelines: Sequence[Pipeline]) -> D
         max_active_runs=1,
         allowed_run_types=_RUN_TYPES,
         tags=dag_tags(pipelines=pipelines),
+        params={PARAMETER: quarantine_parameter(names)},
         doc_md=dag_documentation(project, pipelines),
         default_args={"owner": first.owner, **of_tasks(project.tasks_of(first.airflow))},
     )

@@ -12,7 +12,8 @@ from drawdown.airflow.pages.access import ReadableDags
 from drawdown.airflow.pages.frame import answer
 from drawdown.metastore import Metastore
 from drawdown.observe.figures import Seen
-from drawdown.observe.fleet_view import PAGE, Filter, fleet
+from drawdown.observe.filters import Filter
+from drawdown.observe.fleet_view import PAGE, fleet
 from drawdown.observe.next_steps import next_step
 from drawdown.spec import load_project
 from drawdown.values.text import in_utc
@@ -37,7 +38,7 @@ def fleet_page(
             "page": page,
             "pages": max(1, math.ceil(found.found / PAGE)),
             "states": found.states,
-            "choices": {"group": found.groups, "owner": found.owners, "tag": found.tags},
+            "choices": found.choices,
             "wanted": wanted,
             "oldest": found.oldest,
         },

@@ -1,7 +1,7 @@
 """The frame of all pages: templates with all text escaped, the JSON twin of each, headers, and addresses.
 
-A page is HTML without anything from elsewhere, so that it works inside Airflow's frame: styles and one small
-script come from this web server, charts are SVG in the page.
+A page is HTML without anything from elsewhere, so that it works inside Airflow's frame: styles and two small
+scripts come from this web server, charts are SVG in the page.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from drawdown.values.text import in_utc
 HERE = Path(__file__).parent
 HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:;"
-        " form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
+        "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; connect-src 'self';"
+        " img-src 'self' data:; form-action 'self'; base-uri 'none'; frame-ancestors 'self'"
     ),
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "same-origin",

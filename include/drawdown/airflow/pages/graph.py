@@ -10,14 +10,15 @@ from fastapi.responses import Response
 from drawdown.airflow.pages.access import ReadableDags
 from drawdown.airflow.pages.frame import answer
 from drawdown.metastore import Metastore
-from drawdown.observe.graph.view import MOST, Wanted, graph
+from drawdown.observe.filters import Around
+from drawdown.observe.graph.view import MOST, graph
 from drawdown.spec import load_project
 
 router = APIRouter()
 
 
 @router.get("/graph")
-def graph_page(request: Request, dags: ReadableDags, wanted: Annotated[Wanted, Depends()]) -> Response:
+def graph_page(request: Request, dags: ReadableDags, wanted: Annotated[Around, Depends()]) -> Response:
     """Return the pipelines of the DAGs that the user may read, and what they read and write."""
     with Metastore.open(load_project().metastore_url) as metastore:
         found = graph(metastore, dags, wanted)
@@ -28,7 +29,7 @@ def graph_page(request: Request, dags: ReadableDags, wanted: Annotated[Wanted, D
         {
             "title": "Graph",
             "wanted": wanted,
-            "choices": {"group": found.groups, "tag": found.tags},
+            "choices": found.choices,
             "found": found.found,
             "most": MOST,
             "graph": found,

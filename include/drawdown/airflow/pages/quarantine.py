@@ -1,4 +1,4 @@
-"""The page of a quarantine: its newest rows by reason and by run, and the commands that act on them."""
+"""The page of a quarantine: its newest rows by reason and by run, and what replays or drops them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from fastapi.responses import Response
 
 from drawdown.airflow.pages.access import may_read_runs
 from drawdown.airflow.pages.frame import answer
+from drawdown.airflow.tasks.quarantine_replay import PARAMETER
 from drawdown.errors import RefusedError
 from drawdown.observe.dag_pipelines import pipelines_of
 from drawdown.observe.quarantine_view import LOOKED_AT, QuarantineView, RowFilter, ShownRow, quarantine_view
@@ -36,14 +37,14 @@ def quarantine_page(
             content = {**content, "title": pipeline, "replayed": "", "is_own": False}
             return answer(request, "no_pipeline.html", content, status=404)
         try:
-            content["view"] = _content(quarantine_view(workspace, pipeline, wanted))
+            content["view"] = _content(pipeline, quarantine_view(workspace, pipeline, wanted))
         except RefusedError as refusal:
             if refusal.id != "quarantine.none":
                 raise
     return answer(request, "quarantine.html", content)
 
 
-def _content(view: QuarantineView) -> dict[str, Any]:
+def _content(pipeline: str, view: QuarantineView) -> dict[str, Any]:
     return {
         "looked_at": len(view.found.rows),
         "of": view.found.of,
@@ -51,7 +52,9 @@ def _content(view: QuarantineView) -> dict[str, Any]:
         "reasons": view.reasons,
         "runs": view.runs,
         "taken": view.taken,
+        "open": view.open,
         "rows": [_row(each) for each in view.shown],
+        "body": {"logical_date": None, "conf": {PARAMETER: {"pipeline": pipeline, **view.choice.said}}},
         "replay": view.replay,
         "drop": view.drop,
     }

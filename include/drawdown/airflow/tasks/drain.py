@@ -19,6 +19,7 @@ from drawdown.airflow.links import RunRecordLink
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.tasks.cluster import for_run
+from drawdown.airflow.tasks.quarantine_replay import asked_replay
 from drawdown.airflow.tasks.spark_submit_hook import DrainHook
 from drawdown.airflow.tasks.task_failures import WorthRetrying, plainly
 from drawdown.credentials import CREDENTIALS, hand_over
@@ -137,7 +138,7 @@ class JobOperator(SparkSubmitOperator):
 
 
 class DrainOperator(JobOperator):
-    """Submits jobs/drain.py for the pipelines of a DAG."""
+    """Submits jobs/drain.py for the pipelines of a DAG, or for the replay of quarantined rows of one."""
 
     job = "drain"
     drains = True
@@ -145,6 +146,9 @@ class DrainOperator(JobOperator):
 
     @classmethod
     def arguments(cls, pipelines: Sequence[str], context: Context) -> list[str]:
+        asked = asked_replay(context, pipelines)
+        if asked is not None:
+            return ["--pipeline", asked.pipeline, *asked.options]
         return [part for name in pipelines for part in ("--pipeline", name)]
 
 

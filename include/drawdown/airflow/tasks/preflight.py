@@ -15,6 +15,7 @@ from drawdown.airflow.tasks.audit_and_publish import PublishOperator
 from drawdown.airflow.tasks.decide import AskOperator
 from drawdown.airflow.tasks.drain import origin_of
 from drawdown.airflow.tasks.partitions import PartitionsOperator, untold_partitions
+from drawdown.airflow.tasks.quarantine_replay import asked_replay
 from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.application.unstarted import note_unstarted
 from drawdown.credentials import with_logins
@@ -47,7 +48,11 @@ class PreflightOperator(BaseOperator, SkipMixin):
     def execute(self, context: Context) -> dict[str, Any]:
         project = load_project(Path(self.project_root))
         self._end_overdue_clusters(project)
-        looked = {name: self._look(project, name) for name in self.pipelines}
+        asked = asked_replay(context, self.pipelines)
+        if asked is not None:
+            looked = self._look_for_replay(project, asked.pipeline)
+        else:
+            looked = {name: self._look(project, name) for name in self.pipelines}
         found = {name: _as_xcom(answer) for name, answer in looked.items()}
         for name, answer in looked.items():
             self.log.info("%s: %s", name, "; ".join(answer.reasons) or "nothing new")
@@ -107,6 +112,17 @@ class PreflightOperator(BaseOperator, SkipMixin):
                 note_unstarted(metastore, name, origin_of(context), error=error)
         for error in errors.values():
             raise error
+
+    def _look_for_replay(self, project: Project, name: str) -> dict[str, Preflight]:
+        """Return work for the one pipeline. Raises RefusedError ``quarantine.none``."""
+        from drawdown.plan.preflight import Preflight
+        from drawdown.quarantine.row_states import require_table
+
+        pipeline = load_pipeline(project, name)
+        with Workspace.open(with_logins(project, look_up(project, [pipeline]))) as workspace:
+            require_table(workspace, pipeline)
+        looked = {each: Preflight(False, [f"this run replays rows of {name}"]) for each in self.pipelines}
+        return looked | {name: Preflight(True, ["quarantined rows are to be replayed"])}
 
     def _look(self, project: Project, name: str) -> Preflight:
         """Run the preflight of a pipeline; an error counts as work: the drain then says what is wrong."""

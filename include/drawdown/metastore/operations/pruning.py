@@ -22,6 +22,7 @@ from drawdown.metastore.operations.verdicts import published_slices
 from drawdown.metastore.records import UNPUBLISHED, Counts, Lease
 from drawdown.metastore.store import Metastore
 from drawdown.metastore.tables import (
+    announcements,
     applications,
     batches,
     changes,
@@ -38,7 +39,7 @@ NEWEST_RUNS = 100
 """How many runs, and verdicts, of each pipeline are kept at any age."""
 
 STRIPPED = "older than `retention:`: what it said is removed"
-"""Replaces the text of a verdict, and of an error of a run."""
+"""Replaces the text of a verdict, of an error of a run, and of an alert."""
 
 _OF_A_GENERATION = (batches, staged_files, read_files, maxima)
 _Row = Row[*tuple[Any, ...]]
@@ -92,7 +93,8 @@ def prune_records(
 
 
 def strip_values(metastore: Metastore, lease: Lease, age: timedelta, *, dry: bool = False) -> dict[str, int]:
-    """Remove values of rows from older verdicts and errors of runs; return how many changed, by table.
+    """Remove values of rows from older verdicts, errors of runs, and alerts that last; return how many
+    changed, by table.
 
     Outcomes, counts and measures stay, because later audits and pages need them. Verdicts of unpublished
     slices stay unchanged: people decide by them.
@@ -106,6 +108,7 @@ def strip_values(metastore: Metastore, lease: Lease, age: timedelta, *, dry: boo
             old = read_clock(conn) - age
             stripped["verdicts"] = _strip_verdicts(conn, lease.pipeline, old)
             stripped["runs"] = _strip_errors(conn, lease.pipeline, old)
+            stripped["announcements"] = _strip_sentences(conn, lease.pipeline, old)
             if dry:
                 raise _Undo
     except _Undo:
@@ -143,6 +146,13 @@ def _strip_errors(conn: Connection, pipeline: str, old: datetime) -> int:
         bare = {**row.error, "what": STRIPPED}
         conn.execute(update(runs).where(runs.c.run_id == row.run_id).values(error=bare))
     return len(described)
+
+
+def _strip_sentences(conn: Connection, pipeline: str, old: datetime) -> int:
+    """What an alert says comes from the error that it is about."""
+    of = (announcements.c.pipeline == pipeline) & (announcements.c.since < old)
+    said = of & (announcements.c.sentence != STRIPPED)
+    return conn.execute(update(announcements).where(said).values(sentence=STRIPPED)).rowcount
 
 
 def _prune(conn: Connection, pipeline: str, retention: Retention, removed: Counter[str]) -> None:

@@ -4,38 +4,16 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 from drawdown.fleet.standing import WORST_FIRST, State
 from drawdown.metastore import Metastore
 from drawdown.observe.figures import Glance, glance
+from drawdown.observe.filters import Around, Choices
 from drawdown.observe.graph.layout import Edge, Layout, layout
 
 MOST = 60
 """Pipelines on a page: more are not readable."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is looked for; an empty value takes all. ``around``: a pipeline, what feeds it, what it feeds."""
-
-    group: str = ""
-    tag: str = ""
-    text: str = ""
-    around: str = ""
-
-    def takes(self, seen: Glance) -> bool:
-        figures = seen.figures
-        return (
-            self.group in ("", figures.group or "")
-            and (not self.tag or self.tag in figures.tags)
-            and self.text.lower() in figures.pipeline.lower()
-        )
-
-    @property
-    def given(self) -> dict[str, str]:
-        """Return the values that are not empty, by name."""
-        return {f.name: value for f in fields(self) if (value := getattr(self, f.name))}
 
 
 @dataclass(frozen=True)
@@ -57,14 +35,14 @@ class Graph:
     Attributes:
         found: how many pipelines match; at most MOST of them are shown, the worst.
         edges: of nodes, by key.
+        choices: the values that the filters offer, by filter.
     """
 
     nodes: Sequence[Node]
     edges: Sequence[Edge]
     layout: Layout
     found: int
-    groups: Sequence[str]
-    tags: Sequence[str]
+    choices: dict[str, list[str]]
 
     @property
     def pipelines(self) -> list[Node]:
@@ -72,14 +50,16 @@ class Graph:
         return [node for node in self.nodes if node.state is not None]
 
 
-def graph(metastore: Metastore, dags: Collection[str] | None, wanted: Wanted) -> Graph:
+def graph(metastore: Metastore, dags: Collection[str] | None, wanted: Around) -> Graph:
     """Return the graph of the pipelines whose DAG is among these.
 
     Args:
         dags: the ids of the DAGs that may be seen; None: all.
     """
     visible = [seen for seen in glance(metastore) if dags is None or seen.figures.dag_id in dags]
-    taken = [seen for seen in visible if wanted.takes(seen)]
+    taken, choices = [seen for seen in visible if wanted.takes(seen)], Choices()
+    for seen in visible:
+        choices.add(seen)
     if wanted.around:
         near = _around(wanted.around, visible)
         taken = [seen for seen in taken if seen.pipeline in near]
@@ -91,8 +71,7 @@ def graph(metastore: Metastore, dags: Collection[str] | None, wanted: Wanted) ->
         edges,
         layout(list(nodes), edges),
         len(taken),
-        sorted({seen.figures.group for seen in visible if seen.figures.group}),
-        sorted({tag for seen in visible for tag in seen.figures.tags}),
+        choices.offered,
     )
 
 

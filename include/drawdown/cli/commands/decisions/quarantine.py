@@ -24,8 +24,8 @@ from drawdown.values.text import counted
 
 if TYPE_CHECKING:
     from drawdown.application.watcher import Report
+    from drawdown.quarantine.request import ReplayRequest
     from drawdown.quarantine.row_states import Choice, SetAside
-    from drawdown.quarantine.spark_replay import ReplayRequest
     from drawdown.spec import Pipeline
     from drawdown.workspace import Workspace
 
@@ -124,6 +124,7 @@ def replay(
 
     Rows are judged by the rules, schema and options in the pipeline's folder now.
     """
+    from drawdown.quarantine.request import ReplayRequest
     from drawdown.quarantine.row_states import require_table
     from drawdown.workspace import Workspace
 
@@ -132,8 +133,6 @@ def replay(
     project = collect(project, [pipeline])
     with Workspace.open(project) as workspace:
         require_table(workspace, pipeline)  # nobody should wait for Spark to hear it
-    from drawdown.quarantine.spark_replay import ReplayRequest
-
     asked = ReplayRequest(_choice(rules, batches, files), tuple(patch or ()), with_late)
     with Workspace.open(project) as workspace:
         if dry_run:
