@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -23,30 +24,37 @@ FILES = 12
 def kill_everything_of(airflow: LocalAirflow) -> None:
     """Scheduler, its workers and their tasks at once, as when the machine's user is logged out by force."""
     mark = f"AIRFLOW_HOME={airflow.home}\0".encode()
-    sessions: set[int] = set()
-    while _kill_those_of(mark, sessions):
-        pass  # one may have been started while the others were killed
+    # Before the first of them dies: a guard takes its scheduler along, whose session is then unknown.
+    sessions = {os.getsid(pid) for pid in _marked(mark)}
+    assert _workers(sessions)
+    while pids := [*_marked(mark), *_workers(sessions)]:
+        for pid in pids:  # one may have been started while the others were killed
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
 
 
-def _kill_those_of(mark: bytes, sessions: set[int]) -> int:
-    """How many there were; the sessions they were of are added.
-
-    A worker writes its title over its environment, so it is known by its session.
-    """
-    killed = 0
+def _marked(mark: bytes) -> list[int]:
+    """The processes with this in their environment, but for jobs."""
+    found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            pid, command = int(process.name), (process / "cmdline").read_bytes()
-            found = mark in (process / "environ").read_bytes()
-            if b"SparkSubmit" in command or b"submit" in command:
-                continue
-            if found or (command.startswith(b"airflow worker") and os.getsid(pid) in sessions):
-                sessions.add(os.getsid(pid))
-                os.kill(pid, signal.SIGKILL)
-                killed += 1
+            command, environment = (process / "cmdline").read_bytes(), (process / "environ").read_bytes()
         except OSError:
             continue
-    return killed
+        if mark in environment and b"SparkSubmit" not in command and b"submit" not in command:
+            found.append(int(process.name))
+    return found
+
+
+def _workers(sessions: set[int]) -> list[int]:
+    """The workers of these sessions: they write their titles over their environments."""
+    found = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            is_worker = (process / "cmdline").read_bytes().startswith(b"airflow worker")
+            if is_worker and os.getsid(int(process.name)) in sessions:
+                found.append(int(process.name))
+    return found
 
 
 @pytest.mark.fault("F38", "delta")

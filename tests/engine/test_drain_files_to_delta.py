@@ -44,6 +44,20 @@ def test_each_run_continues_where_the_last_stopped(sandbox: Sandbox) -> None:
     assert second.verdict == "pass"
 
 
+@pytest.mark.capability("SEE-03")
+def test_the_record_of_a_batch_names_the_first_of_its_files(sandbox: Sandbox) -> None:
+    sandbox.pipeline("events", SPEC.replace(", maxFilesPerTrigger: 1", ""), **FILES)
+    for number in range(22):
+        row = f"{number},1.5,2024-01-01T00:00:00Z"
+        sandbox.land(f"landing/events/{number:02} of.csv", [HEADER, row], mtime=number + 1)
+    sandbox.run("events")
+    with sandbox.metastore() as metastore:
+        [batch] = [batch for batch in metastore.batches("events", 1) if batch.counts.read]
+    noted = batch.by_source["events"]
+    assert noted["files"] == 22
+    assert noted["names"] == [f"landing/events/{number:02} of.csv" for number in range(20)]
+
+
 def test_a_run_with_nothing_new_does_nothing(sandbox: Sandbox) -> None:
     sandbox.pipeline("events", SPEC, **FILES)
     sandbox.land("landing/events/a.csv", [HEADER, "1,1.5,2024-01-01T00:00:00Z"])

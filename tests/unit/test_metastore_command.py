@@ -62,10 +62,7 @@ def test_an_upgrade_is_told_and_everything_works_again(older: Path) -> None:
     assert CliRunner().invoke(app, ["runs"]).exit_code == 0
 
 
-def test_make_up_upgrades_before_airflow_starts(
-    older: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(services, "ROOT", older.parent)
-    services.upgrade_metastore()
+def test_make_up_upgrades_before_airflow_starts(older: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    services.upgrade_metastore(older.parent)
     assert f"schema {migrations.HEAD} now, it had 0009" in capsys.readouterr().out
     Metastore.open(f"sqlite:///{older}").close()

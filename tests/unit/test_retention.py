@@ -14,7 +14,16 @@ from deltalake import DeltaTable, write_deltalake
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.metastore import Metastore
 from drawdown.metastore.operations.pruning import STRIPPED, strip_values
-from drawdown.metastore.records import Batch, Change, Lease, Outcome, QuarantineDecision, Run, Verdict
+from drawdown.metastore.records import (
+    Announcement,
+    Batch,
+    Change,
+    Lease,
+    Outcome,
+    QuarantineDecision,
+    Run,
+    Verdict,
+)
 from drawdown.plan.table_readers import Readers
 from drawdown.quarantine.row_states import folder_of, set_aside, write_keys
 from drawdown.spec import load_pipeline, load_project
@@ -181,8 +190,9 @@ def test_values_go_from_old_verdicts_and_errors_and_outcomes_stay(tmp_path: Path
     kept = Kept(tmp_path, "{}")
     records_grow_old(kept.store, MONTH)
     kept.judge(7, "warn", publish=True)
+    kept.store.announcements.keep([told("failing", MONTH), told("held", DAY)])
     lease: Lease = kept.store.acquire(NAME, "host pid 1", "upkeep", timedelta(minutes=5))
-    expect = {"verdicts": 2, "runs": 3}
+    expect = {"verdicts": 2, "runs": 3, "announcements": 1}
     assert strip_values(kept.store, lease, 30 * DAY, dry=True) == expect
     assert strip_values(kept.store, lease, 30 * DAY) == expect
     assert strip_values(kept.store, lease, 30 * DAY) == {}
@@ -195,6 +205,14 @@ def test_values_go_from_old_verdicts_and_errors_and_outcomes_stay(tmp_path: Path
         "id 7",
         STRIPPED,
     }
+    assert {each.alert: each.sentence for each in kept.store.announcements.read()} == {
+        "failing": STRIPPED,
+        "held": "id 7",
+    }
+
+
+def told(alert: str, ago: timedelta) -> Announcement:
+    return Announcement(NAME, alert, "ops", datetime.now(UTC) - ago, "id 7")
 
 
 @pytest.mark.parametrize(
