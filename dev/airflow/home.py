@@ -177,11 +177,11 @@ class LocalAirflow:
 
     def task_states(self, dag_id: str, run_id: str) -> dict[str, str | None]:
         """Task id -> state (None: not looked at yet) of a DAG run."""
-        return {task["task_id"]: task["state"] for task in self._tasks(dag_id, run_id)}
+        return {task["task_id"]: task["state"] for task in self.task_instances(dag_id, run_id)}
 
     def task_seconds(self, dag_id: str, run_id: str) -> dict[str, float | None]:
         """Task id -> seconds the task ran (None: not ended or never started)."""
-        return {task["task_id"]: task["duration"] for task in self._tasks(dag_id, run_id)}
+        return {task["task_id"]: task["duration"] for task in self.task_instances(dag_id, run_id)}
 
     def task_log(self, dag_id: str, run_id: str, task_id: str, try_number: int = 1) -> str:
         """The log of one try of a task, one event a line; empty if there is none."""
@@ -189,7 +189,8 @@ class LocalAirflow:
         answer = self.api.call("GET", *path, full_content="true")
         return "\n".join(_as_line(event) for event in (answer or {"content": []})["content"])
 
-    def _tasks(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+    def task_instances(self, dag_id: str, run_id: str) -> list[dict[str, Any]]:
+        """The task instances of a DAG run, as the API has them."""
         answer = self.api.call("GET", "dags", dag_id, "dagRuns", run_id, "taskInstances", limit=100)
         return list((answer or {"task_instances": []})["task_instances"])
 

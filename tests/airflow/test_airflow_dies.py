@@ -11,6 +11,7 @@ import pytest
 
 from dev.airflow.home import LocalAirflow
 from drawdown.metastore import Metastore
+from tests.support.airflow_runs import assert_success
 from tests.support.dag_project import DagProject
 from tests.support.dag_runs import processes_of
 from tests.support.slow import slow_transform
@@ -59,7 +60,8 @@ def _workers(sessions: set[int]) -> list[int]:
 
 @pytest.mark.fault("F38", "delta")
 def test_a_drain_outlives_the_death_of_its_scheduler(tmp_path: Path) -> None:
-    project = DagProject(tmp_path / "project", more="lease_ttl: 5 seconds")
+    # A busy machine's new scheduler may lose tries that it has queued: more are left than that takes.
+    project = DagProject(tmp_path / "project", more="lease_ttl: 5 seconds", retries=10)
     settings = project.root / "include" / "project.yaml"
     settings.write_text(settings.read_text().replace("retry_delay: 2 minutes", "retry_delay: 6 seconds"))
     folder = project.pipeline("events")
@@ -73,7 +75,7 @@ def test_a_drain_outlives_the_death_of_its_scheduler(tmp_path: Path) -> None:
     project.land("events", *range(FILES))
     # A scheduler takes over what a dead one had started, when that one's heartbeats are missing
     quickly = {
-        "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "20",
+        "AIRFLOW__SCHEDULER__SCHEDULER_HEALTH_CHECK_THRESHOLD": "30",
         "AIRFLOW__SCHEDULER__ORPHANED_TASKS_CHECK_INTERVAL": "5",
     }
     airflow = LocalAirflow(project.root, project.root / "airflow", extra_env=quickly)
@@ -91,7 +93,7 @@ def test_a_drain_outlives_the_death_of_its_scheduler(tmp_path: Path) -> None:
         assert 2 <= batches() < FILES
     pace.write_text("0")
     with airflow:
-        assert airflow.wait("events", run_id, 300) == "success"
+        assert_success(airflow, "events", run_id, 300)
     assert project.ids("events") == list(range(FILES))
     with Metastore.open(f"sqlite:///{project.root / 'metastore.db'}") as metastore:
         last, first = metastore.runs("events")

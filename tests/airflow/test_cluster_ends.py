@@ -13,6 +13,7 @@ import pytest
 from dev.airflow.home import LocalAirflow
 from drawdown.metastore import Metastore
 from tests.support import clusters
+from tests.support.airflow_runs import assert_success
 from tests.support.asked import Request
 from tests.support.dag_project import ROOT, DagProject
 from tests.support.dag_runs import processes_of
@@ -142,7 +143,7 @@ def test_after_a_driver_that_was_killed_the_next_run_has_each_row_once(
 
     place.go.touch()
     run_id = place.trigger()
-    assert airflow.wait("halts", run_id, 400) == "success"
+    assert_success(airflow, "halts", run_id, 400)
     assert airflow.task_states("halts", run_id)["cluster_down"] == "success"
     assert project.ids("halts") == [1, 2, 3]
     clusters.until_nothing_is_left(project.root)
@@ -194,14 +195,14 @@ def test_a_replay_and_a_rebuild_have_clusters_too(airflow_of: tuple[DagProject, 
     clusters.transform_only_there(folder, "id", "name", "timestamp'2024-01-01 12:00:00' as at")
     project.land("copies", 1, 2)
     airflow.unpause("copies")
-    assert airflow.wait("copies", airflow.trigger("copies"), 600) == "success"
+    assert_success(airflow, "copies", airflow.trigger("copies"), 600)
 
     airflow.unpause("copies__replay")
     noon = {"logical_date": "2024-01-01T12:00:00Z"}
     run_id = until(lambda: airflow.api.call("POST", "dags", "copies__replay", "dagRuns", body=noon))[
         "dag_run_id"
     ]
-    assert airflow.wait("copies__replay", run_id, 600) == "success"
+    assert_success(airflow, "copies__replay", run_id, 600)
     assert airflow.task_states("copies__replay", run_id)["cluster_down"] == "success"
     clusters.until_nothing_is_left(project.root)
     assert project.ids("copies") == [1, 2]
@@ -212,5 +213,5 @@ def test_a_replay_and_a_rebuild_have_clusters_too(airflow_of: tuple[DagProject, 
     approve, _ = request.opened()["options"]
     clusters.until_nothing_is_left(project.root)
     request.answer(approve, "it is the same")
-    assert airflow.wait("drawdown__rebuild", run_id, 400) == "success"
+    assert_success(airflow, "drawdown__rebuild", run_id, 400)
     assert project.ids("copies") == [1, 2]

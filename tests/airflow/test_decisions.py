@@ -21,6 +21,7 @@ from drawdown.metastore import Metastore, this_process
 from drawdown.metastore.records import Counts, HeldSlice, Run
 from drawdown.spec import load_pipeline, load_project
 from drawdown.workspace import Workspace
+from tests.support.airflow_runs import assert_success
 from tests.support.airflow_users import api_of, users
 from tests.support.asked import Request
 from tests.support.asset_events import asset_events
@@ -116,7 +117,7 @@ def test_a_held_slice_is_released_in_a_browser_and_the_pipelines_behind_it_run(
         answer_in_a_browser(browser, run_id, "release", "looked at")
         until(lambda: airflow.task_states("drawdown__decide", run_id)["decide"] == "up_for_reschedule")
         assert project.ids("events") == []
-    assert airflow.wait("drawdown__decide", run_id, 240) == "success"
+    assert_success(airflow, "drawdown__decide", run_id, 240)
     decide_task = airflow.api.call(
         "GET", "dags", "drawdown__decide", "dagRuns", run_id, "taskInstances", "decide"
     )
@@ -134,7 +135,7 @@ def test_a_held_slice_is_released_in_a_browser_and_the_pipelines_behind_it_run(
 
     for name, rows in (("tens", [10, 20, 30]), ("hundreds", [100, 200, 300])):
         [run_id] = until(lambda name=name: airflow.runs(name))
-        assert airflow.wait(name, run_id, 800) == "success"
+        assert_success(airflow, name, run_id, 800)
         assert project.ids(name) == rows
         run = airflow.api.call("GET", "dags", name, "dagRuns", run_id)
         assert run["run_type"] == "asset_triggered"
@@ -183,7 +184,7 @@ def test_a_discard_is_a_success_that_says_what_was_deleted_by_whom_and_why(
     request.opened()
     before = len(decided(airflow))
     request.answer("discard", "a test order", api_of(airflow, "grace"))
-    assert airflow.wait("drawdown__decide", run_id, 240) == "success"
+    assert_success(airflow, "drawdown__decide", run_id, 240)
     assert airflow.task_states("drawdown__decide", run_id)["decide"] == "success"
     said = r"guarded: 1 row of batch \d+ discarded, by grace: a test order"
     assert re.search(said, airflow.task_log("drawdown__decide", run_id, "decide"))
@@ -230,7 +231,7 @@ def test_a_rebuild_is_approved_by_an_answer_and_the_asset_knows(
     airflow: LocalAirflow, project: DagProject
 ) -> None:
     project.land("copies", 1, 2)
-    assert airflow.wait("copies", airflow.trigger("copies"), 400) == "success"
+    assert_success(airflow, "copies", airflow.trigger("copies"), 400)
     following = shutil.copytree(folder := project.root / "include/pipelines/copies", folder / "next")
     (following / "schemas/events.ddl").write_text("id BIGINT, name STRING, twice BIGINT")
     (following / "transform.sql").write_text("select id, name, id * 2 as twice from events")
@@ -251,7 +252,7 @@ def test_a_rebuild_is_approved_by_an_answer_and_the_asset_knows(
     clear(airflow, "drawdown__rebuild", run_id, "approve")
     request.opened()
     request.answer(approve, "twice is wanted")
-    assert airflow.wait("drawdown__rebuild", run_id, 240) == "success"
+    assert_success(airflow, "drawdown__rebuild", run_id, 240)
     table = DeltaTable(str(project.storage / "tables/copies")).to_pyarrow_table()
     assert sorted(table.column("twice").to_pylist()) == [2, 4]
     with Metastore.open(load_project(project.root).metastore_url) as metastore:
@@ -262,17 +263,17 @@ def test_a_rebuild_is_approved_by_an_answer_and_the_asset_knows(
     assert (event["source_dag_id"], event["extra"]["generation"]) == ("drawdown__rebuild", 2)
 
     clear(airflow, "drawdown__rebuild", run_id, "swap")
-    assert airflow.wait("drawdown__rebuild", run_id, 240) == "success"
+    assert_success(airflow, "drawdown__rebuild", run_id, 240)
     assert airflow.task_states("drawdown__rebuild", run_id)["swap"] == "skipped"
 
     project.land("copies", 3)
     run_id = airflow.trigger("copies")
-    assert airflow.wait("copies", run_id, 400) == "success"
+    assert_success(airflow, "copies", run_id, 400)
     assert project.ids("copies") == [1, 2, 3]
     told = told_of("copies", airflow)
     assert [(event["batch_ids"], event["rows"]) for event in told] == [([0, 1], 2), ([2, 2], 1)]
     clear(airflow, "copies", run_id, "publish")
-    assert airflow.wait("copies", run_id, 240) == "success"
+    assert_success(airflow, "copies", run_id, 240)
     assert airflow.task_states("copies", run_id)["publish"] == "skipped"
     assert told_of("copies", airflow) == told
 
@@ -282,7 +283,7 @@ def test_a_rebuild_is_rejected_by_an_approver_and_drains_go_on(
     airflow: LocalAirflow, project: DagProject
 ) -> None:
     project.land("sealed", 1)
-    assert airflow.wait("sealed", airflow.trigger("sealed"), 400) == "success"
+    assert_success(airflow, "sealed", airflow.trigger("sealed"), 400)
     following = shutil.copytree(folder := project.root / "include/pipelines/sealed", folder / "next")
     spec = following / "pipeline.yaml"
     spec.write_text(spec.read_text().replace("approvers: [grace]", "approvers: [admin]"))
@@ -293,7 +294,7 @@ def test_a_rebuild_is_rejected_by_an_approver_and_drains_go_on(
     asked = request.opened()
     assert asked["assigned_users"] == [{"id": "grace", "name": "grace"}], "what is judged names no judge"
     project.land("sealed", 2)
-    assert airflow.wait("sealed", airflow.trigger("sealed"), 400) == "success", "while the request is open"
+    assert_success(airflow, "sealed", airflow.trigger("sealed"), 400)
     reject = asked["options"][1]
     with pytest.raises(MachineError, match=r"403.*is not a respondent"):
         request.answer(reject, "I am admin")
@@ -302,7 +303,7 @@ def test_a_rebuild_is_rejected_by_an_approver_and_drains_go_on(
         assert shadow is not None, "who may not decide has decided nothing"
 
     request.answer(reject, "names stay as they are", api_of(airflow, "grace"))
-    assert airflow.wait("drawdown__rebuild", run_id, 240) == "success"
+    assert_success(airflow, "drawdown__rebuild", run_id, 240)
     states = airflow.task_states("drawdown__rebuild", run_id)
     assert states == {"preflight": "success", "rebuild": "success", "approve": "success", "swap": "success"}
     with Metastore.open(load_project(project.root).metastore_url) as metastore:
@@ -315,7 +316,7 @@ def test_a_rebuild_is_rejected_by_an_approver_and_drains_go_on(
     assert not [event for event in asset_events(airflow) if event["extra"].get("run_id") == done.run_id]
 
     project.land("sealed", 3)
-    assert airflow.wait("sealed", airflow.trigger("sealed"), 400) == "success"
+    assert_success(airflow, "sealed", airflow.trigger("sealed"), 400)
     names = DeltaTable(str(table)).to_pyarrow_table().column("name").to_pylist()
     assert sorted(names) == ["event 1", "event 2", "event 3"], "each once, and of the version in use"
 

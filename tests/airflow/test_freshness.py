@@ -17,6 +17,7 @@ from drawdown.fleet.standing import standing
 from drawdown.metastore.records import Counts
 from drawdown.spec import load_project
 from drawdown.workspace import Workspace
+from tests.support.airflow_runs import assert_success
 from tests.support.dag_project import DagProject
 from tests.support.fleet_records import FleetRecords
 from tests.support.waiting import until
@@ -140,7 +141,7 @@ def test_a_pipeline_is_stale_while_its_run_hangs(airflow: LocalAirflow) -> None:
     landing = root / "storage/landing/hangs"
     landing.mkdir(parents=True)
     (landing / "1.json").write_text('{"id": 1, "name": "one"}\n')
-    assert airflow.wait("hangs", airflow.trigger("hangs"), 400) == "success"
+    assert_success(airflow, "hangs", airflow.trigger("hangs"), 400)
 
     (root / "include/pipelines/hangs/hang").touch()
     (landing / "2.json").write_text('{"id": 2, "name": "two"}\n')
@@ -160,7 +161,7 @@ def test_a_pipeline_is_stale_while_its_run_hangs(airflow: LocalAirflow) -> None:
     assert airflow.task_states("hangs", hanging)["drain"] == "running", "nothing has ended it"
 
     (root / "include/pipelines/hangs/hang").unlink()
-    assert airflow.wait("hangs", hanging, 400) == "success"
+    assert_success(airflow, "hangs", hanging, 400)
 
 
 def last(workspace: Workspace) -> Any:

@@ -27,6 +27,7 @@ from drawdown.errors import SpecError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, BatchStatus, Counts, Verdict
 from drawdown.spec import load_pipeline, load_project
+from tests.support.airflow_runs import assert_success
 from tests.support.asset_events import asset_events
 from tests.support.dag_project import ROOT, DagProject
 from tests.support.waiting import until
@@ -115,7 +116,7 @@ def test_a_daily_dag_runs_once_for_each_complete_day(airflow: LocalAirflow) -> N
 
 def drained(airflow: LocalAirflow) -> dict[str, str | None]:
     run_id = airflow.trigger(NAME)
-    assert airflow.wait(NAME, run_id, 400) == "success"
+    assert_success(airflow, NAME, run_id, 400)
     return airflow.task_states(NAME, run_id)
 
 

@@ -18,6 +18,7 @@ from drawdown.errors import MachineError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Run
 from drawdown.spec import load_project
+from tests.support.airflow_runs import assert_success
 from tests.support.airflow_users import api_of, users
 from tests.support.asked import Request
 from tests.support.asset_events import asset_events
@@ -59,7 +60,7 @@ def newest(project: DagProject, name: str) -> Run:
 def test_the_page_starts_a_run_that_replays_what_it_shows(
     project: DagProject, airflow: LocalAirflow, browser: Browser
 ) -> None:
-    assert airflow.wait("both", airflow.trigger("both"), 300) == "success"
+    assert_success(airflow, "both", airflow.trigger("both"), 300)
     assert project.ids("events") == [1]
     quality = project.root / "include/pipelines/events/quality.yaml"
     quality.write_text(RULE.replace("id < 5", "id < 9"))
@@ -78,7 +79,7 @@ def test_the_page_starts_a_run_that_replays_what_it_shows(
     page.wait_for_url("**/dags/both/runs/*")
     run_id = list(airflow.runs("both"))[-1]
 
-    assert airflow.wait("both", run_id, 300) == "success"
+    assert_success(airflow, "both", run_id, 300)
     states = airflow.task_states("both", run_id)
     assert {task: states[task] for task in ("drain", "events.audit", "events.publish", "others.audit")} == {
         "drain": "success",
@@ -151,7 +152,7 @@ def test_only_an_approver_decides(airflow: LocalAirflow, project: DagProject) ->
     with pytest.raises(MachineError, match=r"403.*is not a respondent"):
         request.answer("release", "I am admin")
     request.answer("release", "looked at", api_of(airflow, "grace"))
-    assert airflow.wait("drawdown__decide", run_id, 240) == "success"
+    assert_success(airflow, "drawdown__decide", run_id, 240)
     assert project.ids("guarded") == [2]
     with Metastore.open(load_project(project.root).metastore_url) as metastore:
         decision, answered = metastore.runs("guarded", limit=2)

@@ -23,6 +23,7 @@ from dev.airflow.home import LocalAirflow
 from drawdown.errors import MachineError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Counts, Run
+from tests.support.airflow_runs import assert_success
 from tests.support.airflow_users import token_of, users
 from tests.support.alert_receivers import Webhook
 from tests.support.asset_events import asset_events
@@ -66,7 +67,7 @@ def airflow(project: DagProject) -> Iterator[LocalAirflow]:
 def drained(project: DagProject, airflow: LocalAirflow) -> LocalAirflow:
     """The days are in the table, by a run of the pipeline's DAG."""
     airflow.unpause("days")
-    assert airflow.wait("days", airflow.trigger("days"), 400) == "success"
+    assert_success(airflow, "days", airflow.trigger("days"), 400)
     assert days(project) == computed([1, 2, 3, 4], 1)
     return airflow
 
@@ -144,7 +145,7 @@ def test_airflow_itself_records_tells_and_is_scraped(airflow: LocalAirflow) -> N
                 "POST", "connections", body={"connection_id": name, "conn_type": "generic", "password": word}
             )
         run_id = airflow.trigger("drawdown__freshness")
-        assert airflow.wait("drawdown__freshness", run_id, 120) == "success"
+        assert_success(airflow, "drawdown__freshness", run_id, 120)
         [(title, text)] = hook.said
     assert title == "events: failing"
     assert text.endswith(f"\n{airflow.url}/dags/events")

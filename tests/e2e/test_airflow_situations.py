@@ -15,6 +15,7 @@ import pytest
 from dev.airflow.home import LocalAirflow
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Run
+from tests.support.airflow_runs import assert_success
 from tests.support.asset_events import asset_events
 from tests.support.command_line import drawdown
 from tests.support.dag_project import DagProject
@@ -113,7 +114,7 @@ def test_a_succeeded_run_that_is_cleared_changes_nothing(
     tasks = {"dag_run_id": run_id, "task_ids": ["drain"], "include_downstream": True}
     clear = {"dry_run": False, "only_failed": False, **tasks}
     airflow.api.call("POST", "dags", "events", "clearTaskInstances", body=clear)
-    assert airflow.wait("events", run_id, 400) == "success"
+    assert_success(airflow, "events", run_id, 400)
     # Its rows are in the first event of its asset: there is nothing to report again.
     done = {"preflight": "success", "drain": "success", "audit": "success", "publish": "skipped"}
     assert airflow.task_states("events", run_id) == done
@@ -123,7 +124,7 @@ def test_a_succeeded_run_that_is_cleared_changes_nothing(
     assert (again.origin["dag_run_id"], again.origin["try_number"]) == (run_id, 2)
 
     airflow.api.call("POST", "dags", "events", "dagRuns", run_id, "clear", body={"dry_run": False})
-    assert airflow.wait("events", run_id, 400) == "success"
+    assert_success(airflow, "events", run_id, 400)
     assert airflow.task_states("events", run_id) == NOTHING_NEW
     assert runs_of(project, "events") == [again, record]
     assert files_of(project, "events") == before
@@ -152,7 +153,7 @@ def test_a_run_marked_failed_in_the_middle_of_a_drain_leaves_nothing_running_and
 
     gate_of(project).touch()
     following = airflow.trigger("gated")
-    assert airflow.wait("gated", following, 400) == "success"
+    assert_success(airflow, "gated", following, 400)
     assert project.ids("gated") == [1, 2, 3, 4, 5, 6]
     last, ended = runs_of(project, "gated")
     assert (last.state, last.origin["dag_run_id"]) == ("succeeded", following)
@@ -170,7 +171,7 @@ def test_a_paused_dag_catches_up_by_one_run_when_it_is_unpaused(
     assert airflow.runs("yearly") == {}, "it is paused"
     airflow.unpause("yearly")
     [run_id] = until(lambda: airflow.runs("yearly"))
-    assert airflow.wait("yearly", run_id, 400) == "success"
+    assert_success(airflow, "yearly", run_id, 400)
     assert dag_run(airflow, "yearly", run_id)["run_type"] == "scheduled"
     assert project.ids("yearly") == [1, 2, 3, 4]
     following = airflow.api.call("GET", "dags", "yearly")["next_dagrun_run_after"]
