@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter, defaultdict
 from pathlib import Path
 
@@ -20,6 +21,14 @@ def test_no_class_name_is_used_twice() -> None:
             if isinstance(node, ast.ClassDef) and (node.name, name) not in PUBLIC:
                 found[node.name].append(name)
     assert {name: files for name, files in found.items() if len(files) > 1} == {}
+
+
+def test_the_map_of_contributing_has_every_room_and_no_other() -> None:
+    text = (LIBRARY.parents[1] / "CONTRIBUTING.md").read_text()
+    rows = [line.split("|")[1] for line in text.splitlines() if line.startswith("| `")]
+    named = {name.split("/")[0] for row in rows for name in re.findall(r"`([^`]+)`", row)}
+    there = {path.name for path in LIBRARY.iterdir() if path.is_dir() or path.suffix == ".py"}
+    assert named == there - {"__pycache__"}
 
 
 def test_no_two_test_files_outside_packages_have_one_name() -> None:
