@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from drawdown.metastore.records import Counts, Run
     from drawdown.plan.preflight import Preflight
     from drawdown.plan_verdicts import PlanVerdict
-    from drawdown.sinks.token import BatchToken
+    from drawdown.sinks.batch_token import BatchToken
 
 _PUBLIC = {
     "drawdown.api": ("Pipeline", "Project"),
@@ -38,7 +38,7 @@ _PUBLIC = {
     ),
     "drawdown.metastore.records": ("Counts", "Run"),
     "drawdown.plan.preflight": ("Preflight",),
-    "drawdown.sinks.token": ("BatchToken",),
+    "drawdown.sinks.batch_token": ("BatchToken",),
     "drawdown.plan_verdicts": ("PlanVerdict",),
 }  # fmt: skip
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from drawdown.errors import TransformError
-from drawdown.recovery.spark_state import StateReader
+from drawdown.recovery.spark_state_reader import StateReader
 from drawdown.storage import Storage
 from tests.support.refusals import refused
 from tests.support.sandbox import Sandbox

@@ -11,7 +11,7 @@ import pytest
 
 from drawdown.cli.commands.maintenance.state import show
 from drawdown.errors import RefusedError, SourceError, SpecError
-from drawdown.recovery.spark_state import StateReader, refuse_without_state
+from drawdown.recovery.spark_state_reader import StateReader, refuse_without_state
 from drawdown.spec import load_pipeline
 from drawdown.workspace import Generation, Workspace
 from tests.support.command_line import answer

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.quality import gx
+from drawdown.quality import gx_import
 from drawdown.quality.expectations import build_expectations
 from tests.support.quality import pipeline_with
 
@@ -117,7 +117,7 @@ def judged(validator: Any, expectations: list[Any], result_format: str) -> dict[
 def test_the_verdict_on_any_rows_is_that_of_great_expectations_own_engine(
     spark: SparkSession, tmp_path: Path, seed: int, result_format: str
 ) -> None:
-    gx.load()
+    gx_import.load()
     from great_expectations.core.batch import Batch
     from great_expectations.execution_engine.sparkdf_execution_engine import SparkDFExecutionEngine
     from great_expectations.validator.validator import Validator

@@ -11,7 +11,7 @@ from typing import Any, cast
 import pytest
 
 from drawdown.drain.attempt import Attempt
-from drawdown.drain.batch import EPOCH
+from drawdown.drain.batch_step import EPOCH
 from drawdown.drain.drain import Drain, drain
 from drawdown.drain.planning import pending_replays
 from drawdown.drain.run_context import RunContext

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from drawdown.observe.lineage.columns import Origin, OutputColumns, columns, keep_columns
-from drawdown.observe.lineage.spark_columns import output_columns
+from drawdown.observe.lineage.column_lineage import Origin, OutputColumns, columns, keep_columns
+from drawdown.observe.lineage.spark_column_lineage import output_columns
 from drawdown.workspace import Generation, Workspace
 from tests.support.refusals import planned
 from tests.support.sandbox import Sandbox

@@ -14,8 +14,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from drawdown.errors import SpecError, TransformError
-from drawdown.quality import gx
-from drawdown.quarantine.spark_columns import parse_patch
+from drawdown.quality import gx_import
+from drawdown.quarantine.spark_restored_columns import parse_patch
 from drawdown.query.conditions import refuse_wide_conditions
 from drawdown.spark.session import query_session
 from drawdown.spark.sql_gate import asks_a_query, executes, more_than_a_query
@@ -240,7 +240,7 @@ def test_a_condition_computes(session: SparkSession, condition: str) -> None:
 def test_great_expectations_filters_by_no_query_however_it_is_told(
     spark: SparkSession, given: dict[str, object]
 ) -> None:
-    gx.load()
+    gx_import.load()
     from great_expectations.exceptions.exceptions import GreatExpectationsError
 
     from drawdown.quality.one_pass import OnePassEngine

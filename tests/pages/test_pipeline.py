@@ -10,7 +10,7 @@ import pytest
 from fastapi.testclient import TestClient
 from sqlalchemy import Engine, event
 
-from drawdown.observe.lineage.columns import Origin, OutputColumns, keep_columns
+from drawdown.observe.lineage.column_lineage import Origin, OutputColumns, keep_columns
 from drawdown.spec import load_pipeline, load_project
 from drawdown.workspace import Generation, Workspace
 from tests.pages.conftest import Ask

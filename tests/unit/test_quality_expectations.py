@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from drawdown.errors import SpecError
-from drawdown.quality import gx
+from drawdown.quality import gx_import
 from drawdown.quality.common_expectations import EVERYDAY, is_everyday
 from drawdown.quality.expectations import NOT_ON_SPARK, validate_expectations
 from drawdown.spec import Expectation
@@ -126,7 +126,7 @@ def test_expectations_on_other_tables_are_refused() -> None:
 
 
 def test_exactly_the_types_that_spark_cannot_run_are_refused() -> None:
-    gx.load()
+    gx_import.load()
     from great_expectations.exceptions import MetricProviderError
     from great_expectations.execution_engine import SparkDFExecutionEngine
     from great_expectations.expectations.registry import (
@@ -156,7 +156,7 @@ def test_validation_needs_no_spark_session_and_no_network_and_writes_nothing() -
 import sys
 calls = []
 sys.addaudithook(lambda event, args: calls.append(event) if event.startswith("socket.") else None)
-from drawdown.quality import gx
+from drawdown.quality import gx_import
 from drawdown.quality.expectations import NOT_ON_SPARK, validate_expectations
 from tests.support.quality import pipeline_with
 validate_expectations(pipeline_with(

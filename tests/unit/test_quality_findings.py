@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from drawdown.quality import gx
+from drawdown.quality import gx_import
 from drawdown.quality.gx_results import finding
 from drawdown.spec import Expectation
 from drawdown.spec.samples import SampleGate, Samples
@@ -17,7 +17,7 @@ ORIGIN = Expectation(type="expect_column_values_to_be_in_set", kwargs={"column":
 def found(
     result: dict[str, Any], exception_info: dict[str, Any] | None = None, samples: Samples | None = None
 ) -> dict[str, Any]:
-    gx.load()
+    gx_import.load()
     from great_expectations.core import ExpectationValidationResult
 
     return finding(

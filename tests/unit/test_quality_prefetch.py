@@ -16,7 +16,7 @@ def test_an_import_in_the_background_serves_the_audit_that_follows() -> None:
     ran = run("""
 import sys, threading, warnings
 show = warnings.showwarning
-from drawdown.quality.gx import load, prefetch
+from drawdown.quality.gx_import import load, prefetch
 assert "great_expectations" not in sys.modules
 prefetch()
 (importing,) = [t for t in threading.enumerate() if t.name == "great-expectations-import"]
@@ -34,7 +34,7 @@ assert warnings.showwarning is show, "the process's warnings were redirected"
 def test_a_process_that_ends_first_does_not_wait_for_the_import() -> None:
     ran = run("""
 import sys
-from drawdown.quality.gx import prefetch
+from drawdown.quality.gx_import import prefetch
 prefetch()
 sys.exit(3)
 """)
@@ -45,7 +45,7 @@ def test_a_broken_installation_stays_quiet_until_the_audit_asks() -> None:
     ran = run("""
 import sys, threading
 sys.modules["great_expectations"] = None
-from drawdown.quality.gx import load, prefetch
+from drawdown.quality.gx_import import load, prefetch
 prefetch()
 [t.join() for t in threading.enumerate() if t.name == "great-expectations-import"]
 try:

@@ -32,7 +32,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from drawdown.drain.attempt import Attempt
-from drawdown.drain.batch import BatchStep, StopDrain
+from drawdown.drain.batch_step import BatchStep, StopDrain
 from drawdown.drain.failures import UNEXPECTED, of_run
 from drawdown.drain.listener import listener_of, listening
 from drawdown.drain.planning import plan_pipeline
@@ -51,8 +51,8 @@ from drawdown.publishing.commit_groups import tell_commit_groups
 from drawdown.publishing.staging import Staging
 from drawdown.query.carriers import write_carriers
 from drawdown.query.query import Query
+from drawdown.rows.quarantine_replay import plan_their_batch
 from drawdown.rows.quarantine_staging import QUARANTINE_SCHEMA
-from drawdown.rows.replayed import plan_their_batch
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.sinks.stage import SinkStage, sink_for
 from drawdown.sources.committed_offsets import CommittedOffsets
@@ -62,7 +62,7 @@ from drawdown.sources.files.spark_inference import keep_schemas
 from drawdown.sources.files.spark_trouble import FileTrouble
 from drawdown.sources.findings import waiting_text
 from drawdown.sources.kafka.spark_losses import Losses
-from drawdown.spark.batch_function import each_batch
+from drawdown.spark.foreach_batch import each_batch
 from drawdown.spark.job_groups import end_stuck_query
 from drawdown.spark.session import reading_session
 from drawdown.spark.versions import state_formats

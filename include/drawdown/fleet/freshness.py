@@ -7,7 +7,7 @@ something that it has not taken. As long as one of them has not, it is not late.
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import UNPUBLISHED
@@ -16,6 +16,11 @@ from drawdown.spec import Pipeline
 
 _LOOKS = 50
 """Preflights among which the newest one that found nothing is sought."""
+
+
+def is_late(waited: timedelta | None, promise: timedelta | None) -> bool:
+    """Whether readers have waited for longer than `freshness:` says: never if nothing is due or promised."""
+    return waited is not None and promise is not None and waited > promise
 
 
 def counts_from(metastore: Metastore, pipeline: Pipeline) -> datetime | None:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple, get_args
 
 from drawdown.error_registry import error_entries
 from drawdown.errors import RefusedError, SpecError
-from drawdown.fleet.freshness import counts_from
+from drawdown.fleet.freshness import counts_from, is_late
 from drawdown.held.deadlines import Term, terms
 from drawdown.metastore.records import BatchStatus, Lease, Run
 from drawdown.spec import Pipeline, load_pipeline
@@ -134,8 +134,8 @@ class Standing:
 
     @property
     def is_late(self) -> bool:
-        """Whether `freshness:` is broken, as the DAG drawdown__freshness judges it."""
-        return self.promise is not None and self.age is not None and self.age > self.promise
+        """Whether `freshness:` is broken."""
+        return is_late(self.age, self.promise)
 
     @cached_property
     def finding(self) -> Finding:

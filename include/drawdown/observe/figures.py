@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
+from drawdown.fleet.freshness import is_late
 from drawdown.fleet.standing import Basis, Finding, Holder, State, held_by, stale, worst
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import RecordedFigures, SeenLease
@@ -173,9 +174,9 @@ class Glance:
 
     @property
     def is_late(self) -> bool:
-        """Whether `freshness:` is broken, as the DAG drawdown__freshness judges it."""
-        promise, age = self.figures.promise, self.age
-        return promise is not None and age is not None and age.total_seconds() > promise
+        """Whether `freshness:` is broken."""
+        promise = self.figures.promise
+        return is_late(self.age, None if promise is None else timedelta(seconds=promise))
 
     @cached_property
     def finding(self) -> Finding:

@@ -24,7 +24,7 @@ from drawdown.errors import BusyError, DrawdownError
 from drawdown.metastore.records import Outcome
 from drawdown.quality.drift import judge_history
 from drawdown.quality.expectations import build_expectations
-from drawdown.quality.gx import prefetch
+from drawdown.quality.gx_import import prefetch
 from drawdown.quality.gx_results import MAX_SAMPLES, exception_text, finding, first_line
 from drawdown.quality.measures import measure
 from drawdown.quality.outcome import AuditOutcome

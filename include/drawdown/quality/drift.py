@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from drawdown.quality import gx
+from drawdown.quality import gx_import
 from drawdown.quality.expectations import POSITION
 from drawdown.quality.gx_results import exception_text
 from drawdown.quality.json_values import plain
@@ -115,7 +115,7 @@ def _results(
     """Return Great Expectations' results by position, for the measures with bounds."""
     if not bounds:
         return {}
-    gx.load()
+    gx_import.load()
     import pandas as pd
     from great_expectations.execution_engine.pandas_execution_engine import PandasExecutionEngine
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drawdown.errors import SpecError
-from drawdown.quality import gx
+from drawdown.quality import gx_import
 from drawdown.static_checks.places import QUALITY, Places
 from drawdown.values.nearest import did_you_mean
 
@@ -93,7 +93,7 @@ def build_expectations(pipeline: Pipeline) -> list[Expectation]:
     """
     if not pipeline.quality.expectations:
         return []
-    gx.load()
+    gx_import.load()
     places = Places(pipeline)
     return [
         _build(spec, position, _place(places, spec, position))

@@ -1,6 +1,6 @@
 """Runs one Great Expectations validation without a context (it would be process-wide) or progress bars.
 
-Import it after :func:`drawdown.quality.gx.load`.
+Import it after :func:`drawdown.quality.gx_import.load`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ too), and whether a column has no value twice. The values equal those of Great E
 still judges them. Other metrics (quantiles, sets of distinct values, SQL) are computed by the original
 engine, and so is everything if the one pass fails: its error then names the failing expectation.
 
-Import it after :func:`drawdown.quality.gx.load`.
+Import it after :func:`drawdown.quality.gx_import.load`.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ from drawdown.quarantine.row_states import (
     write_keys,
     write_rows,
 )
-from drawdown.quarantine.spark_columns import KEY, SetAsideColumns, parse_patch
-from drawdown.rows.replayed import TAKEN
+from drawdown.quarantine.spark_restored_columns import KEY, SetAsideColumns, parse_patch
+from drawdown.rows.quarantine_replay import TAKEN
 from drawdown.rows.row_fates import DRIFTED, FATE, FED, FUTURE, MALFORMED, RULED_OUT
 from drawdown.sources.reader import read_stream
 from drawdown.sources.spark_columns import SYSTEM_COLUMNS

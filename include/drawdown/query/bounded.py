@@ -24,8 +24,8 @@ from drawdown.query.checks.bounded_way import only_in_a_stream
 from drawdown.query.checks.plan_tree import PlanNode
 from drawdown.query.transforms import run_transform
 from drawdown.sources.reader import read_static
-from drawdown.spark.batch_function import each_batch
 from drawdown.spark.declared_schema import declared, in_declared_order
+from drawdown.spark.foreach_batch import each_batch
 from drawdown.spark.query_failures import from_spark
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage

@@ -17,12 +17,12 @@ from drawdown.metastore.records import QuarantineDecision
 from drawdown.query.carriers import SUFFIX, carried_sources, carrier_files, with_watermark
 from drawdown.query.checks.plan_tree import PlanNode
 from drawdown.query.conditions import refuse_unfit_conditions, refuse_wide_conditions, refused_rule
-from drawdown.query.session_gaps import count_sessionless
+from drawdown.query.rows_without_window import count_sessionless
 from drawdown.query.slice_queries import prepare_queries
 from drawdown.query.state.kept_state import kept_state
 from drawdown.query.state.operators import Operator, stateful_operators
 from drawdown.query.transforms import run_transform
-from drawdown.rows.replayed import add_replayed_rows, is_replayed
+from drawdown.rows.quarantine_replay import add_replayed_rows, is_replayed
 from drawdown.rows.row_fates import OUTPUT_METRICS, Boundary, boundary_name
 from drawdown.sinks.stage import SinkStage
 from drawdown.sources.files.spark_inference import found_schemas

@@ -20,7 +20,7 @@ from drawdown.delta.table import DeltaTableFiles
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import QuarantineDecision
 from drawdown.quarantine.row_states import LATE, SetAside, set_aside, write_rows
-from drawdown.quarantine.spark_columns import KEY, SetAsideColumns, parse_patch
+from drawdown.quarantine.spark_restored_columns import KEY, SetAsideColumns, parse_patch
 from drawdown.replay.publish import decided_rows
 from drawdown.rows.row_fates import EXACT_TIMES, FATE, FED
 from drawdown.sinks.locations import quarantine_uri

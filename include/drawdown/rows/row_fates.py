@@ -318,7 +318,7 @@ class BatchPlan:
         return None if values is None else int(values[0])
 
     def sessionless(self) -> int:
-        """Return the number of rows that computed session gaps left without a session (session_gaps.py)."""
+        """Return the number of rows that computed gaps left without a session (rows_without_window.py)."""
         collected = self._collected()
         return sum(int(collected[name][0]) for name in collected if name.startswith(SESSIONLESS_METRICS))
 

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from drawdown.metastore.records import Checkpoint, StagedFile
-from drawdown.sinks.token import BatchToken
+from drawdown.sinks.batch_token import BatchToken
 from drawdown.spark.declared_schema import declared
 from drawdown.spec import Pipeline
 from drawdown.workspace import Workspace

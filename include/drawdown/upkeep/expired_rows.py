@@ -16,7 +16,7 @@ from drawdown.fault_points import durable
 from drawdown.metastore.records import UNPUBLISHED, Change, QuarantineDecision
 from drawdown.quarantine import other_bytes
 from drawdown.quarantine.row_states import SetAside, folder_of, set_aside
-from drawdown.upkeep.retention import retention_of
+from drawdown.upkeep.record_retention import retention_of
 from drawdown.workspace import Generation, Workspace
 
 

@@ -42,7 +42,7 @@ from drawdown.upkeep.compaction import Compacted, compact
 from drawdown.upkeep.expired_rows import expired, remove_expired
 from drawdown.upkeep.leftovers import leftovers
 from drawdown.upkeep.needed_versions import Needed, oldest_needed
-from drawdown.upkeep.retention import retention_of
+from drawdown.upkeep.record_retention import retention_of
 from drawdown.upkeep.vacuum import unneeded_files
 from drawdown.values.text import counted
 from drawdown.workspace import Generation, Workspace

@@ -22,7 +22,7 @@ from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
 from drawdown.airflow.tasks.figures import RECORD, SEND, AlertsOperator, FiguresOperator
 from drawdown.airflow.tasks.task_failures import plainly
-from drawdown.fleet.freshness import counts_from
+from drawdown.fleet.freshness import counts_from, is_late
 from drawdown.spec import Pipeline, Project, load_pipeline, load_project
 from drawdown.values.dag_ids import FRESHNESS
 from drawdown.values.text import lasting, utc
@@ -66,7 +66,7 @@ class FreshnessOperator(BaseOperator):
             self.log.info("%s has never run: it is not late yet", self.pipeline)
         elif since is None:
             self.log.info("fresh: %s has taken all that came from %s", self.pipeline, _upstream(pipeline))
-        elif now - since > bound.delta:
+        elif is_late(now - since, bound.delta):
             raise AirflowFailException(f"late: {_said(pipeline, since, now)}")
         else:
             self.log.info("fresh: %s", _said(pipeline, since, now))

@@ -19,7 +19,7 @@ from openlineage.client.facet_v2 import job_type_job, lifecycle_state_change_dat
 from drawdown.metastore.operations.runs import DRAIN, REPLAY
 from drawdown.metastore.records import Run as RunRecord
 from drawdown.observe.lineage import facets
-from drawdown.observe.lineage.columns import OutputColumns
+from drawdown.observe.lineage.column_lineage import OutputColumns
 from drawdown.observe.lineage.datasets import DatasetName, inputs_of, output_of, quarantine_of
 from drawdown.observe.lineage.facts import Amount, RunFacts
 from drawdown.observe.lineage.parent import event_run_id, parent_facet

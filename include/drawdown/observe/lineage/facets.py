@@ -19,7 +19,7 @@ from openlineage.client.facet_v2 import (
 )
 
 from drawdown.metastore.records import Run
-from drawdown.observe.lineage.columns import DIRECT, Origin, OutputColumns
+from drawdown.observe.lineage.column_lineage import DIRECT, Origin, OutputColumns
 from drawdown.observe.lineage.datasets import DatasetName
 from drawdown.observe.lineage.facts import Amount, RunFacts
 from drawdown.spec import Pipeline

@@ -8,7 +8,7 @@ from typing import Any
 
 from drawdown.metastore.operations.runs import PUBLISHED
 from drawdown.metastore.records import Batch, Run, StagedTable, Verdict
-from drawdown.observe.lineage.columns import OutputColumns
+from drawdown.observe.lineage.column_lineage import OutputColumns
 from drawdown.spec import Pipeline
 from drawdown.workspace import Workspace
 

@@ -18,7 +18,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from drawdown.metastore.records import Run
-from drawdown.observe.lineage.columns import OutputColumns, columns, keep_columns
+from drawdown.observe.lineage.column_lineage import OutputColumns, columns, keep_columns
 from drawdown.observe.lineage.settings import destination
 from drawdown.spec import Pipeline
 from drawdown.workspace import Generation, Workspace
@@ -95,7 +95,7 @@ class RunLineage:
                 sender.add(maker.started(run, pipeline))
 
     def _find_columns(self, run_id: str, generation: Generation, query: Query) -> None:
-        from drawdown.observe.lineage.spark_columns import output_columns
+        from drawdown.observe.lineage.spark_column_lineage import output_columns
 
         self._known[run_id] = found = output_columns(query)
         keep_columns(generation, found)

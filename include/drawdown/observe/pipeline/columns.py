@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from drawdown.errors import DrawdownError
 from drawdown.metastore.records import Checkpoint
-from drawdown.observe.lineage.columns import DIRECT, Origin, columns
+from drawdown.observe.lineage.column_lineage import DIRECT, Origin, columns
 from drawdown.spec import Pipeline
 from drawdown.workspace import Generation, Workspace
 

@@ -11,12 +11,11 @@ from pathlib import Path
 
 from drawdown.errors import DrawdownError
 from drawdown.spec import Pipeline, load_pipeline, pipeline_names
-from drawdown.spec.reading.secrets import holds_a_secret
+from drawdown.spec.reading.secrets import without_secrets
 from drawdown.workspace import Workspace
 
 MOST = 100_000
 """Characters of a file that are shown."""
-_HIDDEN = "… this line is not shown: it may hold a secret"
 
 
 @dataclass(frozen=True)
@@ -68,8 +67,3 @@ def _files(spec: Pipeline) -> Iterator[WrittenFile]:
         except OSError:
             continue
         yield WrittenFile(name, without_secrets(text[:MOST]))
-
-
-def without_secrets(text: str) -> str:
-    """Return a text without the lines that may hold a secret."""
-    return "\n".join(_HIDDEN if holds_a_secret(line) else line for line in text.splitlines())

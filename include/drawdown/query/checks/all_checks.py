@@ -19,8 +19,8 @@ from drawdown.query.checks.stateful.chains import chains
 from drawdown.query.checks.stateful.deduplication import deduplication
 from drawdown.query.checks.stateful.function_modes import function_modes
 from drawdown.query.checks.stateful.joins import joins
+from drawdown.query.checks.stateful.session_windows import windows
 from drawdown.query.checks.stateful.state_functions import state_functions
-from drawdown.query.checks.stateful.windows import windows
 from drawdown.query.checks.subject import Subject
 from drawdown.query.checks.triggers import triggers
 from drawdown.query.checks.unbounded import unbounded

@@ -102,7 +102,7 @@ def dynamic_gap(node: PlanNode) -> Any | None:
     if node.name != "Filter":
         return None
     below = node.children[0]
-    # Our own node, which counts the rows that the filter drops (session_gaps.py).
+    # Our own node, which counts the rows that the filter drops (rows_without_window.py).
     below = below.children[0] if below.name == "CollectMetrics" else below
     made = (
         [each for each in items(below.java.projectList()) if is_session(each)]

@@ -15,8 +15,8 @@ from pyspark.java_gateway import ensure_callback_server_started
 from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.query.checks.plan_tree import PlanNode, is_watermarked, items
-from drawdown.query.state.column_lineage import ColumnLineage, InputLineage
 from drawdown.query.state.operators import describe_function, streamed_inputs
+from drawdown.query.state.optimised_origins import InputOrigins, OptimisedOrigins
 from drawdown.spark.gateway import jvm_of
 from drawdown.spec.sink import OutputMode
 
@@ -30,7 +30,7 @@ def kept_state(frame: DataFrame, mode: OutputMode) -> list[Kept]:
     analysed = frame._jdf.queryExecution().analyzed()
     fixed = _with_batch_times(session, analysed)
     optimised = PlanNode(session._jsparkSession.sessionState().optimizer().execute(fixed))
-    lineage = ColumnLineage(PlanNode(analysed))
+    origins = OptimisedOrigins(PlanNode(analysed))
     found: list[Kept | None] = []
     for node in optimised.walk():
         if not node.streaming or not all(child.streaming for child in streamed_inputs(node)):
@@ -38,17 +38,17 @@ def kept_state(frame: DataFrame, mode: OutputMode) -> list[Kept]:
         describe = _DESCRIBED.get(node.name)
         if node.name == "GlobalLimit":
             if _keeps_count(node, mode):
-                found.append(_limit(lineage.below(node), node))
+                found.append(_limit(origins.below(node), node))
         elif describe is not None:
-            found.append(describe(session, lineage.below(node), node))
+            found.append(describe(session, origins.below(node), node))
         else:
-            function = describe_function(node, lineage.below(node))
+            function = describe_function(node, origins.below(node))
             if function is not None:
                 found.append({"operator": function})
     return [each for each in found if each is not None]
 
 
-def _aggregate(session: SparkSession, columns: InputLineage, node: PlanNode) -> Kept | None:
+def _aggregate(session: SparkSession, columns: InputOrigins, node: PlanNode) -> Kept | None:
     planned = _planned(_planning(session).PhysicalAggregation, node)
     if planned is None:
         return None
@@ -60,12 +60,12 @@ def _aggregate(session: SparkSession, columns: InputLineage, node: PlanNode) -> 
     }
 
 
-def _deduplicate(session: SparkSession, columns: InputLineage, node: PlanNode) -> Kept:
+def _deduplicate(session: SparkSession, columns: InputOrigins, node: PlanNode) -> Kept:
     within = "within the watermark" if node.name == "DeduplicateWithinWatermark" else "ever"
     return {"operator": f"first {within}", "keys": [columns.typed(each) for each in items(node.java.keys())]}
 
 
-def _join(session: SparkSession, columns: InputLineage, node: PlanNode) -> Kept | None:
+def _join(session: SparkSession, columns: InputOrigins, node: PlanNode) -> Kept | None:
     planned = _planned(_planning(session).ExtractEquiJoinKeys, node)
     if planned is None:
         return None
@@ -118,7 +118,7 @@ def _keeps_count(node: PlanNode, mode: OutputMode) -> bool:
     return mode == "append" or not aggregated
 
 
-def _limit(columns: InputLineage, node: PlanNode) -> Kept:
+def _limit(columns: InputOrigins, node: PlanNode) -> Kept:
     return {"operator": f"the first {columns.of(node.java.limitExpr())} rows ever"}
 
 
@@ -167,7 +167,7 @@ def _planning(session: SparkSession) -> Any:
     return jvm_of(session).org.apache.spark.sql.catalyst.planning
 
 
-_DESCRIBED: Mapping[str, Callable[[SparkSession, InputLineage, PlanNode], Kept | None]] = {
+_DESCRIBED: Mapping[str, Callable[[SparkSession, InputOrigins, PlanNode], Kept | None]] = {
     "Aggregate": _aggregate,
     "Deduplicate": _deduplicate,
     "DeduplicateWithinWatermark": _deduplicate,

@@ -14,8 +14,8 @@ from pyspark.sql.types import StructType
 
 from drawdown.errors import TransformError
 from drawdown.metastore.records import Checkpoint
+from drawdown.sinks.batch_token import BatchToken
 from drawdown.sinks.spark_delivering import DeliveringSink, executed_once
-from drawdown.sinks.token import BatchToken
 from drawdown.spark.sentences import spark_sentence
 from drawdown.spark.user_code import RAISED, line_in, load_module
 

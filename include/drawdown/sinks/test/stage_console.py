@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
+from drawdown.sinks.batch_token import BatchToken
 from drawdown.sinks.spark_delivering import DeliveringSink, executed_once
-from drawdown.sinks.token import BatchToken
 
 _LINE = "-" * 43
 

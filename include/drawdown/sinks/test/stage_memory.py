@@ -10,8 +10,8 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql.types import StructType
 
 from drawdown.metastore.records import Checkpoint
+from drawdown.sinks.batch_token import BatchToken
 from drawdown.sinks.spark_delivering import DeliveringSink
-from drawdown.sinks.token import BatchToken
 from drawdown.spec import Pipeline, Project
 
 # By application, storage root and pipeline: rows by batch id; a repeated batch replaces itself.

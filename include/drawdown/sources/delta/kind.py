@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from drawdown.kinds import ReplayCode, SourceKind
-from drawdown.sources.bound_options import BOUNDS, refuse_two_bounds
+from drawdown.sources.rate_limits import BOUNDS, refuse_two_bounds
 from drawdown.values.model import problem
 from drawdown.values.option_types import FLAG, TEXT, VERSION, WHOLE, OptionType
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from drawdown.kinds import TIME_OPTIONS, ReplayCode, SourceKind
-from drawdown.sources.bound_options import BOUNDS, refuse_two_bounds
 from drawdown.sources.files.cleaned_files import check_archive, cleans
 from drawdown.sources.files.names import check_names
+from drawdown.sources.rate_limits import BOUNDS, refuse_two_bounds
 from drawdown.values.model import problem
 from drawdown.values.option_types import DURATION, FLAG, RATIO, TEXT, WHOLE, OptionType, one_of
 

@@ -1,4 +1,4 @@
-"""Detects secrets in keys and texts of a spec: specs are committed and seen by others."""
+"""Finds and hides secrets in keys and texts of a spec: specs are committed and seen by others."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ _IN_ADDRESS = re.compile(r"://[^/@\s:]*:[^/@\s]+@")
 _PLACES = re.compile(
     r"(?:provider|class|impl|file|path|location|type|endpoint|url|enabled|expiration|name)s?$", re.IGNORECASE
 )
+_HIDDEN = "… this line is not shown: it may hold a secret"
 
 
 def names_a_secret(key: str) -> bool:
@@ -35,3 +36,8 @@ def holds_a_secret(value: Any) -> bool:
     if _IN_ADDRESS.search(value):
         return True
     return any(not _PLACES.search(found["name"] or found["option"]) for found in _ASSIGNED.finditer(value))
+
+
+def without_secrets(text: str) -> str:
+    """Return a text for people to read, without the lines that may hold a secret."""
+    return "\n".join(_HIDDEN if holds_a_secret(line) else line for line in text.splitlines())

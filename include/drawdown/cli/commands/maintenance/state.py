@@ -13,7 +13,7 @@ from drawdown.cli.session import own_session
 from drawdown.spec import load_pipeline, load_project
 
 if TYPE_CHECKING:
-    from drawdown.recovery.spark_state import StateReader
+    from drawdown.recovery.spark_state_reader import StateReader
     from drawdown.spec import Pipeline, Project
 
 _STORES = ("operator", "name", "store", "partitions", "keys", "bytes", "first_batch", "last_batch")
@@ -76,7 +76,7 @@ def _read(
     batch: int | None,
     look: Callable[[StateReader], Sequence[Mapping[str, Any]]],
 ) -> Sequence[Mapping[str, Any]]:
-    from drawdown.recovery.spark_state import StateReader, refuse_without_state
+    from drawdown.recovery.spark_state_reader import StateReader, refuse_without_state
     from drawdown.workspace import Generation, Workspace
 
     with Workspace.open(project) as workspace:

@@ -1,4 +1,4 @@
-"""The lineage of a column of an analysed plan: its expression, down to the columns of the sources.
+"""Where a column of an analysed plan comes from: its expression, down to the columns of the sources.
 
 Plans that keep the same thing in state have the same text, whatever columns are called in between. Spark's
 numbers for expressions, which differ from run to run, are left out.
@@ -21,7 +21,7 @@ _UNITS = ((86_400_000_000, "day"), (3_600_000_000, "hour"), (60_000_000, "minute
 
 
 @dataclass
-class ExpressionLineage:
+class AnalysedOrigins:
     """The columns below one node.
 
     A union has the columns of its first branch, as in Spark.

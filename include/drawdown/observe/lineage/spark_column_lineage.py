@@ -15,7 +15,7 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql.types import StructType
 
-from drawdown.observe.lineage.columns import DIRECT, How, Origin, OutputColumns
+from drawdown.observe.lineage.column_lineage import DIRECT, How, Origin, OutputColumns
 from drawdown.query.query import Query
 from drawdown.rows.row_fates import FATE, SOURCE_PREFIX
 from drawdown.sources.spark_columns import SYSTEM_COLUMNS

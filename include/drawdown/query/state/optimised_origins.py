@@ -1,6 +1,6 @@
 """Where a column of an optimised plan comes from: its expression, down to the columns of the sources.
 
-Unlike expression_lineage.py, which reads the analysed plan, this follows each branch of a union, columns
+Unlike analysed_origins.py, which reads the analysed plan, this follows each branch of a union, columns
 that a generator (``explode``) makes, and columns that the optimiser adds.
 """
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drawdown.query.checks.plan_tree import PlanNode, expr_id, items
-from drawdown.query.state.expression_lineage import in_words
+from drawdown.query.state.analysed_origins import in_words
 from drawdown.rows.row_fates import boundary_name
 
 _NUMBER = re.compile(r"#\d+L?(-T\d+ms)?")
@@ -24,7 +24,7 @@ _Columns = dict[int, str]
 
 
 @dataclass
-class ColumnLineage:
+class OptimisedOrigins:
     """The columns of an optimised plan, by node.
 
     Attributes:
@@ -40,12 +40,12 @@ class ColumnLineage:
         self._windows = dict(_windows(self.analysed))
         self._static = dict(_static_columns(self.analysed))
 
-    def below(self, node: PlanNode) -> InputLineage:
+    def below(self, node: PlanNode) -> InputOrigins:
         """Return the columns that a node works on."""
         columns: _Columns = {}
         for child in node.children:
             columns |= self._columns(child)
-        return InputLineage(columns)
+        return InputOrigins(columns)
 
     def _columns(self, node: PlanNode) -> _Columns:
         known = self._known.get(id(node))
@@ -84,8 +84,8 @@ class ColumnLineage:
 
 
 @dataclass(frozen=True)
-class InputLineage:
-    """The columns that one node works on; with the methods of ExpressionLineage."""
+class InputOrigins:
+    """The columns that one node works on; with the methods of AnalysedOrigins."""
 
     columns: _Columns
 
@@ -117,7 +117,7 @@ class InputLineage:
         return text if expression.nullable() else f"{text} not null"
 
 
-def _defined(node: PlanNode, below: InputLineage) -> Iterator[tuple[int, str]]:
+def _defined(node: PlanNode, below: InputOrigins) -> Iterator[tuple[int, str]]:
     """Yield number and text of each column that a node computes."""
     java = node.java
     if node.name in ("Project", "Aggregate"):
@@ -154,7 +154,7 @@ def _is_unasked(branch: PlanNode) -> bool:
 
 def _windows(analysed: PlanNode) -> Iterator[tuple[int, str]]:
     """Yield windows as the user wrote them, by the number of their column."""
-    lineage = None
+    origins = None
     for node in analysed.walk():
         if node.name not in ("Project", "Expand"):
             continue
@@ -168,8 +168,8 @@ def _windows(analysed: PlanNode) -> Iterator[tuple[int, str]]:
         for number, expression in pairs:
             if "precisetimestampconversion" not in str(expression.toString()):
                 continue
-            lineage = lineage or _Analysed()
-            text = lineage.below(node).of(expression)
+            origins = origins or _Analysed()
+            text = origins.below(node).of(expression)
             if text.startswith(("window(", "session_window(")):
                 yield number, text
 
@@ -186,7 +186,7 @@ def _static_columns(analysed: PlanNode) -> Iterator[tuple[int, str]]:
                     yield expr_id(a), f"{node.java.alias()}.{a.name()}"
 
 
-class _Analysed(ColumnLineage):
+class _Analysed(OptimisedOrigins):
     """The columns of the analysed plan itself."""
 
     def __init__(self) -> None:
