@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from drawdown.cost.bill import Bill
 from drawdown.cost.charges import NO_RUN, charges
 from drawdown.cost.report import by_day, by_pipeline, total
+from drawdown.metastore.application_shares import usages
 from drawdown.metastore.records import ApplicationRecord, RunUsage
-from drawdown.metastore.shares import usages
 from drawdown.spec.clusters.price import GB
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

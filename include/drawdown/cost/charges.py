@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from drawdown.cost.bill import Bill, bill_of
+from drawdown.metastore.application_shares import extra_us, usages
 from drawdown.metastore.columns import microseconds
 from drawdown.metastore.records import ApplicationRecord, RunUsage
-from drawdown.metastore.shares import extra_us, usages
 
 NO_RUN = "(no run)"
 """Stands in for the pipeline's name of an application without a run: another one held the lease."""

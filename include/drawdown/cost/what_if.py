@@ -20,8 +20,8 @@ from statistics import median
 from drawdown.cost.bill import Bill, money
 from drawdown.cost.crossing import LEAST_RUNS
 from drawdown.cost.run_time import RunTime, cores_beside, run_time, samples
+from drawdown.metastore.application_shares import extra_us
 from drawdown.metastore.records import MeasuredRun
-from drawdown.metastore.shares import extra_us
 from drawdown.spec import Cluster, LocalCluster, SizedCluster
 
 SCHEDULES: Mapping[str, int | None] = {

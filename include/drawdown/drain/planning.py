@@ -37,7 +37,7 @@ from drawdown.sources.files.spark_inference import found_schemas
 from drawdown.sources.files.spark_rising import list_from
 from drawdown.sources.files.spark_trouble import FileTrouble, find_file_trouble
 from drawdown.sources.kafka.spark_losses import Losses, find_losses
-from drawdown.sources.spark_columns import schema_of
+from drawdown.sources.spark_system_columns import schema_of
 from drawdown.sources.test.reader import refuse_second_socket
 from drawdown.spark.query_failures import from_spark
 from drawdown.spark.session import query_session

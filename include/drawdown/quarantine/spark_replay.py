@@ -44,7 +44,7 @@ from drawdown.quarantine.spark_restored_columns import KEY, SetAsideColumns, par
 from drawdown.rows.quarantine_replay import TAKEN
 from drawdown.rows.row_fates import DRIFTED, FATE, FED, FUTURE, MALFORMED, RULED_OUT
 from drawdown.sources.reader import read_stream
-from drawdown.sources.spark_columns import SYSTEM_COLUMNS
+from drawdown.sources.spark_system_columns import SYSTEM_COLUMNS
 from drawdown.spark.sentences import spark_sentence
 from drawdown.spec import Pipeline
 from drawdown.spec.query_settings import BATCHES_TO_RETAIN

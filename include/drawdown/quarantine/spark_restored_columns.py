@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from drawdown.errors import SpecError, TransformError
-from drawdown.sources.spark_columns import CORRUPT, ORIGIN, PAYLOAD, options, with_corrupt
+from drawdown.sources.spark_system_columns import CORRUPT, ORIGIN, PAYLOAD, options, with_corrupt
 from drawdown.spark.sentences import spark_sentence
 from drawdown.spark.sql_gate import asks_a_query
 from drawdown.spark.texts import lossy, no_text

@@ -27,7 +27,7 @@ from drawdown.rows.row_fates import OUTPUT_METRICS, Boundary, boundary_name
 from drawdown.sinks.stage import SinkStage
 from drawdown.sources.files.spark_inference import found_schemas
 from drawdown.sources.reader import read_static, read_stream
-from drawdown.sources.spark_columns import SYSTEM_COLUMNS
+from drawdown.sources.spark_system_columns import SYSTEM_COLUMNS
 from drawdown.spark.declared_schema import in_declared_order
 from drawdown.spec import Pipeline, Project
 from drawdown.static_checks.judged_columns import check_judged_columns

@@ -18,7 +18,7 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch
 from drawdown.rows.row_fates import file_path
 from drawdown.sources.replay_basis import ReplayBasis
-from drawdown.sources.spark_columns import ORIGIN
+from drawdown.sources.spark_system_columns import ORIGIN
 from drawdown.spec import Pipeline
 
 ARRIVAL = "_dd_arrival"

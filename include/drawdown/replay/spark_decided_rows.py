@@ -25,7 +25,7 @@ from drawdown.replay.publish import decided_rows
 from drawdown.rows.row_fates import EXACT_TIMES, FATE, FED
 from drawdown.sinks.locations import quarantine_uri
 from drawdown.sources.replay_basis import ReplayBasis, replay_of
-from drawdown.sources.spark_columns import CORRUPT, ORIGIN, SYSTEM_COLUMNS
+from drawdown.sources.spark_system_columns import CORRUPT, ORIGIN, SYSTEM_COLUMNS
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 from drawdown.values.interval import Interval

@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 )
 
 from drawdown.metastore.records import Counts
-from drawdown.sources.spark_columns import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS
+from drawdown.sources.spark_system_columns import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS
 from drawdown.spark.gateway import jvm_of
 from drawdown.spark.texts import no_text
 from drawdown.spec import Rule, Source

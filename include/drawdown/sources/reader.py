@@ -13,7 +13,7 @@ from drawdown.kinds import code_at
 from drawdown.sources.delta.reader import known_table
 from drawdown.sources.existing_path import existing_path
 from drawdown.sources.registry import SOURCES
-from drawdown.sources.spark_columns import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS, options, schema_of
+from drawdown.sources.spark_system_columns import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS, options, schema_of
 from drawdown.spec import Pipeline, Project
 
 __all__ = ["CORRUPT", "ORIGIN", "PAYLOAD", "SYSTEM_COLUMNS", "read_static", "read_stream"]

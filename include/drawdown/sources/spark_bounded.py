@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 
 from drawdown.kinds import code_at
 from drawdown.sources.replay_basis import ReplayBasis, ReplayedSource, replay_of
-from drawdown.sources.spark_columns import CORRUPT
+from drawdown.sources.spark_system_columns import CORRUPT
 from drawdown.spec import Pipeline
 from drawdown.values.interval import Interval
 from drawdown.workspace import Workspace

@@ -9,11 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, func, insert, select, update
 
+from drawdown.metastore.application_shares import requests_of, usages
 from drawdown.metastore.clock import read_clock, store_now
 from drawdown.metastore.columns import microseconds
 from drawdown.metastore.operations.runs import READING
 from drawdown.metastore.records import ApplicationRecord, MeasuredRun, RunUsage
-from drawdown.metastore.shares import requests_of, usages
 from drawdown.metastore.tables import applications, runs
 
 

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 from drawdown.observe.lineage.column_lineage import DIRECT, How, Origin, OutputColumns
 from drawdown.query.query import Query
 from drawdown.rows.row_fates import FATE, SOURCE_PREFIX
-from drawdown.sources.spark_columns import SYSTEM_COLUMNS
+from drawdown.sources.spark_system_columns import SYSTEM_COLUMNS
 
 _OWN = frozenset((*SYSTEM_COLUMNS, FATE))
 # Functions after which the value itself is gone.

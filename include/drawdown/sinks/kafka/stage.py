@@ -15,7 +15,7 @@ from drawdown.errors import DrawdownError, RefusedError, TransformError
 from drawdown.metastore.records import Checkpoint, StagedFile
 from drawdown.sinks.kafka.ledger import KafkaLedger
 from drawdown.sinks.kafka.records import rows_without
-from drawdown.sinks.kafka.spark_columns import refuse_columns
+from drawdown.sinks.kafka.spark_record_columns import refuse_columns
 from drawdown.sinks.spark_staged import StagedFilesSink
 from drawdown.sinks.spark_uncommitted import execute
 from drawdown.spec import Pipeline

@@ -11,7 +11,7 @@ from drawdown.brokers.client import require_broker
 from drawdown.errors import SourceError
 from drawdown.metastore.records import Checkpoint
 from drawdown.sinks.batch_token import BatchToken
-from drawdown.sinks.kafka.spark_columns import refuse_columns
+from drawdown.sinks.kafka.spark_record_columns import refuse_columns
 from drawdown.sinks.spark_delivering import DeliveringSink
 from drawdown.spark.query_failures import from_spark
 from drawdown.spark.session import option_text

@@ -11,7 +11,7 @@ from drawdown.errors import SpecError
 from drawdown.sources.delta.replay import version_to_read
 from drawdown.sources.existing_path import existing_path
 from drawdown.sources.replay_basis import ReplayedSource
-from drawdown.sources.spark_columns import options, with_system_columns
+from drawdown.sources.spark_system_columns import options, with_system_columns
 from drawdown.spark.tables import know_table
 from drawdown.spec import Pipeline, Project
 

@@ -12,7 +12,13 @@ from drawdown.sources.existing_path import existing_path
 from drawdown.sources.files.replay import files_to_read
 from drawdown.sources.files.spark_partitions import check_partitions, refused_by_spark
 from drawdown.sources.replay_basis import ReplayedSource
-from drawdown.sources.spark_columns import CORRUPT, options, schema_of, with_corrupt, with_system_columns
+from drawdown.sources.spark_system_columns import (
+    CORRUPT,
+    options,
+    schema_of,
+    with_corrupt,
+    with_system_columns,
+)
 from drawdown.spec import Pipeline, Project, Source
 from drawdown.storage import Storage
 from drawdown.values.temporary_names import FINISHED_NAMES

@@ -16,7 +16,7 @@ from drawdown.layout import schemas_of
 from drawdown.sources.existing_path import existing_path
 from drawdown.sources.files.kind import whole_options
 from drawdown.sources.files.spark_partitions import refused_by_spark
-from drawdown.sources.spark_columns import CORRUPT, options
+from drawdown.sources.spark_system_columns import CORRUPT, options
 from drawdown.spark.declared_schema import parse_ddl
 from drawdown.spec import Pipeline, Project
 from drawdown.workspace import Generation

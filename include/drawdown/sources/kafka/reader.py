@@ -15,7 +15,7 @@ from drawdown.sources.kafka.options import ONLY_STREAMS, SUBSCRIPTIONS
 from drawdown.sources.kafka.replay import offsets_to_read
 from drawdown.sources.kafka.spark_values import read_value
 from drawdown.sources.replay_basis import ReplayedSource
-from drawdown.sources.spark_columns import CORRUPT, ORIGIN, PAYLOAD, options
+from drawdown.sources.spark_system_columns import CORRUPT, ORIGIN, PAYLOAD, options
 from drawdown.spec import Pipeline, Project, Source
 from drawdown.spec.connections.broker_options import spark_options
 

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from drawdown.errors import MachineError, SpecError
 from drawdown.jvm.installation import how_to_set_up
-from drawdown.sources.spark_columns import CORRUPT, PAYLOAD, schema_of, with_corrupt
+from drawdown.sources.spark_system_columns import CORRUPT, PAYLOAD, schema_of, with_corrupt
 from drawdown.spark.gateway import jvm_of
 from drawdown.spec import Pipeline
 

@@ -6,7 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.datasource import DataSource
 
 from drawdown.errors import TransformError
-from drawdown.sources.spark_columns import options, schema_of, with_system_columns
+from drawdown.sources.spark_system_columns import options, schema_of, with_system_columns
 from drawdown.spark.user_code import RAISED, line_in, load_module, said
 from drawdown.spec import Pipeline, Project
 

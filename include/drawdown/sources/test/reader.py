@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.errors import RefusedError
-from drawdown.sources.spark_columns import options, with_system_columns
+from drawdown.sources.spark_system_columns import options, with_system_columns
 from drawdown.spec import Pipeline, Project
 from drawdown.values.text import counted
 from drawdown.workspace import Generation

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from drawdown.metastore.shares import TimeSpan, apportioned, cpu_shares, time_shares
+from drawdown.metastore.application_shares import TimeSpan, apportioned, cpu_shares, time_shares
 
 MOMENTS = st.integers(0, 10_000)
 SPANS = st.lists(st.tuples(MOMENTS, MOMENTS), min_size=1, max_size=8).map(
