@@ -54,8 +54,9 @@ class SourceKind:
 
     Attributes:
         formats: values of ``format:``.
-        reader: ``(session, project, pipeline, name) -> DataFrame``, a stream with the user's columns and the
-            SYSTEM_COLUMNS of sources/spark_system_columns.py; of a kind with ``infer_schema`` also ``inferred``.
+        reader: ``(session, project, pipeline, name) -> DataFrame``, a stream with the user's columns and
+            the SYSTEM_COLUMNS of sources/spark_system_columns.py; of a kind with ``infer_schema`` also
+            ``inferred``.
         backlog: ``(SourceProgress) -> SourceFinding``, what waits, without Spark (sources/findings.py).
             None: only Spark can find out, so each run starts it.
         title: what its section of docs/pipeline-yaml.md is called.

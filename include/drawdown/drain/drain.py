@@ -7,7 +7,7 @@
     this run's change, which names the folder for its files
  5  record the sources' current end: progress is measured against this backlog
  6  start the query in its own session
- 7  per batch: check the lease, stage, count, note (batch.py)
+ 7  per batch: check the lease, stage, count, note (batch_step.py)
  8  stop when drained, at the bound, or when asked: before the next batch writes
  9  audit the slice: every committed batch that no audit has judged, including those of earlier runs
 10  publish or hold

@@ -1,7 +1,7 @@
 """Open the sources of a spec as DataFrames of one form; each kind of source has its own module.
 
-A streaming frame has the user's columns and the SYSTEM_COLUMNS of spark_columns.py, which rows/row_fates.py
-reads and drops.
+A streaming frame has the user's columns and the SYSTEM_COLUMNS of spark_system_columns.py, which
+rows/row_fates.py reads and drops.
 """
 
 from __future__ import annotations

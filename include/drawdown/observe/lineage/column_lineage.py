@@ -1,6 +1,6 @@
 """From which source columns each output column of a pipeline comes, kept beside the checkpoint.
 
-spark_columns.py finds it out while a run goes on; pages and events read it without Spark.
+spark_column_lineage.py finds it out while a run goes on; pages and events read it without Spark.
 """
 
 from __future__ import annotations
