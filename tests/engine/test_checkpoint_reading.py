@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from drawdown.checkpoint import SINK_FIELDS, CheckpointFiles, FileLog
 from drawdown.errors import RefusedError
 from drawdown.storage import Storage
+from tests.support.checkpoint_queries import write_checkpoints
 
 
 def at(hour: int, minute: int) -> int:
@@ -23,15 +22,10 @@ def at(hour: int, minute: int) -> int:
 
 
 @pytest.fixture(scope="module")
-def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder in which checkpoint_queries.py left its checkpoints: one, late, two, named."""
+def written(tmp_path_factory: pytest.TempPathFactory, spark: SparkSession) -> Path:
+    """The folder with the checkpoints of tests/support/checkpoint_queries.py."""
     root = tmp_path_factory.mktemp("checkpoints")
-    script = Path(__file__).with_name("checkpoint_queries.py")
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable}
-    done = subprocess.run(
-        [sys.executable, str(script), str(root)], capture_output=True, text=True, env=environment, timeout=240
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    write_checkpoints(spark, root)
     return root
 
 

@@ -1,12 +1,8 @@
-"""Streaming queries whose checkpoints test_checkpoint_reading.py reads; runs in a process of its own.
-
-Usage: python checkpoint_queries.py FOLDER
-"""
+"""Streaming queries whose checkpoints test_checkpoint_reading.py reads: one, late, two, named."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -90,23 +86,13 @@ def two_sources(spark: SparkSession, root: Path, name: str, names: tuple[str, st
     drain(both, root, name)
 
 
-def main() -> None:
-    root = Path(sys.argv[1])
-    spark = (
-        SparkSession.builder.master("local[2]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.shuffle.partitions", "2")
-        .config("spark.sql.session.timeZone", "UTC")
-        .getOrCreate()
-    )
-    one_stateful_source(spark, root)
-    late_rows(spark, root)
-    two_sources(spark, root, "two", None)
-    spark.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", "true")
-    spark.conf.set("spark.sql.streaming.offsetLog.formatVersion", "2")
-    two_sources(spark, root, "named", ("flights", "weather"))
-    spark.stop()
-
-
-if __name__ == "__main__":
-    main()
+def write_checkpoints(spark: SparkSession, root: Path) -> None:
+    """Run them all in a session of their own."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    one_stateful_source(session, root)
+    late_rows(session, root)
+    two_sources(session, root, "two", None)
+    session.conf.set("spark.sql.streaming.queryEvolution.enableSourceEvolution", "true")
+    session.conf.set("spark.sql.streaming.offsetLog.formatVersion", "2")
+    two_sources(session, root, "named", ("flights", "weather"))
