@@ -464,6 +464,7 @@ class SparkApplication:
         def lost(what: str) -> None:
             why = self.explain_loss(self.workspace.project, cluster, self.origin)
             self._lost = cluster_lost(cluster, f"{what}: {why}" if why else what)
+            self._meter.spark_ends(root)
 
         own = isinstance(self.workspace.project.clusters[cluster], RunCluster)
         watch = ClusterWatch(root, lost, own=own)

@@ -74,7 +74,7 @@ class Meter:
         self._noting = threading.Lock()
         self._start_us: int | None = None
         self._tasks: TaskTimes | None = None
-        self._seen = Measured()
+        self._seen: Measured | None = None
 
     def application(self) -> str:
         """Return the application's id. It is recorded with the first run: an application without runs leaves
@@ -111,14 +111,19 @@ class Meter:
             self._tasks = task_times(session)
 
     def spark_ends(self, session: SparkSession) -> None:
-        """Read, for the last time, what only Spark knows."""
-        from drawdown.spark.bucket_requests import sent_by_spark
-        from drawdown.spark.executors import executors_of, is_local
+        """Read what only Spark knows. Only the first call counts: after a loss there is less to read."""
+        with self._noting:
+            if self._seen is None:
+                self._seen = self._read(session)
 
-        executors = executors_of(session)
+    def _read(self, session: SparkSession) -> Measured:
+        from drawdown.spark.bucket_requests import sent_by_spark
+        from drawdown.spark.executors import is_local, most_executors_of
+
+        executors = most_executors_of(session)
         tasks = self._tasks.read() if self._tasks else {}
         cores, memory = self._billed(str(session.sparkContext.master)) or (executors.cores, executors.memory)
-        self._seen = Measured(
+        return Measured(
             executor_cores=cores,
             executor_memory=memory,
             executor_us=0 if is_local(session) else sum(tasks.values()),
@@ -150,13 +155,13 @@ class Meter:
         """Record what was used. If that fails, the use is unknown and no run fails."""
         if not self._id:
             return
-        used = self._used()
+        used, seen = self._used(), self._seen or Measured()
         measured = replace(
-            self._seen,
+            seen,
             start_us=self._start_us,
-            cpu_us=used.cpu_us + self._seen.executor_us,
+            cpu_us=used.cpu_us + seen.executor_us,
             peak_bytes=used.peak_bytes,
-            requests=dict(Counter(self._seen.requests) + Counter(_since(self._sent, sent()))),
+            requests=dict(Counter(seen.requests) + Counter(_since(self._sent, sent()))),
         )
         try:
             self._metastore.applications.end(self._id, measured)
