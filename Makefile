@@ -4,6 +4,8 @@ PYTHON := .venv/bin/python
 # the two cores of a small machine: tests of Airflow wait a good part of their time.
 WORKERS := 3
 SHARED := -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+# Tests start hundreds of processes: each would compile the library again where this is set.
+unexport PYTHONDONTWRITEBYTECODE
 .DEFAULT_GOAL := help
 .PHONY: help setup demo up day env down setup-tests test test-unit test-engine test-faults test-all soak test-conformance conformance capabilities test-airflow test-security test-e2e screenshots docs lint audit lock bench clean
 

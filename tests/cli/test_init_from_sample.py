@@ -8,7 +8,11 @@ import deltalake
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from pyspark.sql import SparkSession
 
+from drawdown.application import SparkApplication
+from drawdown.spec import load_pipeline, load_project
+from drawdown.workspace import Workspace
 from tests.cli.test_commands import refused
 from tests.support.command_line import drawdown
 
@@ -24,7 +28,9 @@ EVENTS = """\
 """
 
 
-def test_a_csv_file_becomes_a_tested_pipeline_and_a_run_publishes_its_rows(tmp_path: Path) -> None:
+def test_a_csv_file_becomes_a_tested_pipeline_and_a_run_publishes_its_rows(
+    tmp_path: Path, spark: SparkSession
+) -> None:
     sample = tmp_path / "orders.csv"
     sample.write_text(ORDERS)
     root = tmp_path / "project"
@@ -35,8 +41,10 @@ def test_a_csv_file_becomes_a_tested_pipeline_and_a_run_publishes_its_rows(tmp_p
     assert "✓ orders/first: 1 wave" in made.stdout
     assert "drawdown run orders" in made.stdout.partition("✓ orders/first: 1 wave")[2]
 
-    ran = drawdown(root, "run", "orders")
-    assert ran.returncode == 0, ran.stderr
+    with Workspace.open(load_project(root)) as workspace:
+        orders = load_pipeline(workspace.project, "orders")
+        [report] = SparkApplication(workspace, session=spark).drain_all([orders])
+    assert report.error is None
     rows = deltalake.DeltaTable(str(root / ".drawdown/storage/tables/orders")).to_pyarrow_table()
     assert rows.column("zip").to_pylist() == ["01067", "75001", "01011"]
     assert rows.column("customer_name").to_pylist()[0] == "Müller; Anna"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from drawdown.errors import SpecError
 from drawdown.testing.cases.case_rows import Difference, difference
 
 Compare = Callable[[str], Difference]
@@ -89,3 +90,15 @@ def test_a_wrong_transform_fails(compared: Compare, name: str) -> None:
     right, wrong = WRONG[name]
     assert right in RIGHT
     assert compared(RIGHT.replace(right, wrong))
+
+
+def test_a_value_that_is_none_of_its_type_is_refused_with_its_column(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    expected = tmp_path / "wave1.expected.csv"
+    expected.write_text("id,at,d\n1,,1.5\n2,2024-01-01 10:00:00,ten\n")
+    found = spark.sql("SELECT 1 AS id, TIMESTAMP '2024-01-01 10:00:00' AS at, 1.50BD AS d")
+    with pytest.raises(SpecError) as refused:
+        difference("output", found, expected)
+    assert refused.value.id == "test.wrong-value"
+    assert refused.value.what == "column d: 'ten' is no decimal(3,2)"

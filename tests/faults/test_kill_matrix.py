@@ -120,7 +120,6 @@ def goes_on(kind: str, sandbox: Sandbox, expected: Ended, where: str) -> None:
     "where",
     [
         pytest.param("before query.start", marks=pytest.mark.fault("F01", "delta")),
-        pytest.param("after batch.end 2", marks=pytest.mark.fault("F04", "delta")),
         pytest.param("after commits.note", marks=pytest.mark.fault("F06", "delta")),
         pytest.param("after publish.commit", marks=pytest.mark.fault("F07", "delta")),
     ],

@@ -140,12 +140,17 @@ def _refuse_lost_values(path: Path, text: DataFrame, typed: dict[str, Column], s
     """Refuse a value that does not fit its column's type: it would silently be compared as NULL."""
     from pyspark.sql import functions as F
 
-    for name, column in typed.items():
-        lost = text.where(F.col(f"`{name}`").isNotNull() & column.isNull()).select(f"`{name}`").first()
-        if lost is not None:
+    lost = [
+        F.first(F.when(column.isNull(), F.col(f"`{name}`")), ignorenulls=True)
+        for name, column in typed.items()
+    ]
+    # One job for all columns: most of its time is spent on starting it.
+    [found] = text.select(*lost).collect()
+    for name, value in zip(typed, found, strict=True):
+        if value is not None:
             raise SpecError(
                 "test.wrong-value",
-                f"column {name}: {lost[0]!r} is no {schema[name].dataType.simpleString()}",
+                f"column {name}: {value!r} is no {schema[name].dataType.simpleString()}",
                 where=str(path),
                 do="correct the value; an empty field is NULL",
             )
