@@ -6,6 +6,7 @@ raises nothing (StandaloneSchedulerBackend.disconnected, Spark 4.2.0).
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -18,6 +19,8 @@ from drawdown.processes.ports import answers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+log = logging.getLogger(__name__)
 
 _STANDALONE = "spark://"
 _LOOK_EVERY = 1.0
@@ -74,7 +77,11 @@ class ClusterWatch:
             else:
                 continue
             if not self._over.is_set():
-                self._lost(what)
+                try:
+                    self._lost(what)
+                except Exception as cause:
+                    log.warning("the cluster is lost: %s. Noting it failed: %s", what, cause)
+                # In any case: whoever waits for a job waits until then.
                 end_context(self._session)
             return
 

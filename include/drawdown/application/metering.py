@@ -72,6 +72,7 @@ class Meter:
         self._before = (use_of(self._root) if going_on else None) or _NOTHING
         self._id = ""
         self._noting = threading.Lock()
+        self._reading = threading.Lock()
         self._start_us: int | None = None
         self._tasks: TaskTimes | None = None
         self._seen: Measured | None = None
@@ -112,7 +113,7 @@ class Meter:
 
     def spark_ends(self, session: SparkSession) -> None:
         """Read what only Spark knows. Only the first call counts: after a loss there is less to read."""
-        with self._noting:
+        with self._reading:
             if self._seen is None:
                 self._seen = self._read(session)
 
