@@ -79,9 +79,9 @@ class ClusterWatch:
             if not self._over.is_set():
                 try:
                     self._lost(what)
-                except Exception as cause:
+                except Exception as cause:  # noqa: BLE001 - whatever it is, Spark is stopped
                     log.warning("the cluster is lost: %s. Noting it failed: %s", what, cause)
-                # In any case: whoever waits for a job waits until then.
+                # Whoever waits for a job waits until then.
                 end_context(self._session)
             return
 
