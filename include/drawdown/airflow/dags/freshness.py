@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from airflow.sdk import DAG, BaseOperator, TriggerRule
+from airflow.sdk import DAG, TriggerRule
 from airflow.sdk.exceptions import AirflowFailException
 
 from drawdown.airflow.dag_tags import dag_tags
@@ -21,6 +21,7 @@ from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
 from drawdown.airflow.tasks.figures import RECORD, SEND, AlertsOperator, FiguresOperator
+from drawdown.airflow.tasks.project_operators import PipelineOperator
 from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.fleet.freshness import counts_from, is_late
 from drawdown.spec import Pipeline, Project, load_pipeline, load_project
@@ -44,13 +45,8 @@ after others the time counts from what they published and it has not taken; with
 """
 
 
-class FreshnessOperator(BaseOperator):
+class FreshnessOperator(PipelineOperator):
     """Fails when readers have waited too long for a publish; a pipeline that never ran is not late yet."""
-
-    def __init__(self, *, project_root: str, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.project_root = project_root
-        self.pipeline = pipeline
 
     @plainly
     def execute(self, context: Context) -> None:

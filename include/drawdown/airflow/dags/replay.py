@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, BaseOperator, Param
+from airflow.sdk import DAG, Param
 from airflow.sdk.exceptions import AirflowSkipException
 
 from drawdown.airflow.dag_tags import dag_tags
@@ -24,6 +24,7 @@ from drawdown.airflow.tasks.asset_events import is_reported
 from drawdown.airflow.tasks.audit_and_publish import AuditOperator, RecordOperator
 from drawdown.airflow.tasks.cluster import job_behind
 from drawdown.airflow.tasks.drain import JobOperator
+from drawdown.airflow.tasks.project_operators import PipelineOperator
 from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.credentials import with_logins
 from drawdown.errors import SpecError
@@ -127,13 +128,8 @@ def interval_of(context: Context) -> Interval:
     return Interval(start, end)
 
 
-class ReplayPreflightOperator(BaseOperator):
+class ReplayPreflightOperator(PipelineOperator):
     """Fails with the reason when the interval cannot be replayed, as far as it is known without Spark."""
-
-    def __init__(self, *, project_root: str, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.project_root = project_root
-        self.pipeline = pipeline
 
     @plainly
     def execute(self, context: Context) -> None:

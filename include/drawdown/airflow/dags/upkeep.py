@@ -8,13 +8,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import DAG, BaseOperator
+from airflow.sdk import DAG
 
 from drawdown.airflow.dag_tags import dag_tags
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
+from drawdown.airflow.tasks.project_operators import ProjectOperator
 from drawdown.airflow.tasks.task_failures import WorthRetrying, plainly
 from drawdown.credentials import with_logins
 from drawdown.errors import DrawdownError
@@ -38,12 +39,8 @@ pipeline, a replay or a roll back still has to read.
 """
 
 
-class UpkeepOperator(BaseOperator):
+class UpkeepOperator(ProjectOperator):
     """Tidies up all pipelines, then fails if one of them could not be tidied up or read."""
-
-    def __init__(self, *, project_root: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.project_root = project_root
 
     @plainly
     def execute(self, context: Context) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from drawdown.airflow.held_requests import where_to_decide
@@ -17,6 +16,7 @@ from drawdown.airflow.links import RunRecordLink
 from drawdown.airflow.run_records import Slice, open_metastore, runs_of, verdict_of
 from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.tasks.asset_events import news_of
+from drawdown.airflow.tasks.project_operators import PipelineOperator
 from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.values.text import counted
 
@@ -27,15 +27,10 @@ if TYPE_CHECKING:
     from drawdown.metastore.records import Run
 
 
-class RecordOperator(BaseOperator):
+class RecordOperator(PipelineOperator):
     """Opens the metastore and finds the pipeline's runs: one per try, newest first."""
 
     operator_extra_links = (RunRecordLink(),)
-
-    def __init__(self, *, project_root: str, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.project_root = project_root
-        self.pipeline = pipeline
 
     @plainly
     def execute(self, context: Context) -> dict[str, Any]:

@@ -6,14 +6,14 @@ Their names have a dash, which no pipeline's name has: each pipeline with `fresh
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowFailException
 
 from drawdown.airflow.links import dag_page
 from drawdown.airflow.logins import password_of
 from drawdown.airflow.run_records import open_metastore
+from drawdown.airflow.tasks.project_operators import ProjectOperator
 from drawdown.airflow.tasks.task_failures import WorthRetrying, plainly
 from drawdown.errors import DrawdownError
 from drawdown.spec import Project, load_pipeline, load_project, pipeline_names
@@ -31,12 +31,8 @@ RECORD = "record-figures"
 SEND = "send-alerts"
 
 
-class FiguresOperator(BaseOperator):
+class FiguresOperator(ProjectOperator):
     """Records the figures of all pipelines: pages, metrics and alerts show what was recorded last."""
-
-    def __init__(self, *, project_root: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.project_root = project_root
 
     @plainly
     def execute(self, context: Context) -> None:
@@ -47,15 +43,11 @@ class FiguresOperator(BaseOperator):
             record(Workspace(project, metastore), pipeline_names(project))
 
 
-class AlertsOperator(BaseOperator):
+class AlertsOperator(ProjectOperator):
     """Tells the targets of `alert_targets:` what has changed; fails while one of them cannot be reached.
 
     It runs whatever became of `record-figures`, and fails with it: Airflow judges a run by its last tasks.
     """
-
-    def __init__(self, *, project_root: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.project_root = project_root
 
     @plainly
     def execute(self, context: Context) -> None:

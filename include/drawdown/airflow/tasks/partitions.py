@@ -14,12 +14,12 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from airflow.sdk import BaseOperator
 from airflow.sdk.exceptions import AirflowSkipException
 
 from drawdown.airflow.logins import look_up
 from drawdown.airflow.schedules import asset_of_partitions
 from drawdown.airflow.tasks.asset_events import AssetEvent, AssetEvents, newest_first
+from drawdown.airflow.tasks.project_operators import PipelineOperator
 from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.credentials import with_logins
 from drawdown.publishing.settled import finished_until, settled_batch
@@ -115,17 +115,12 @@ def _told(events: Iterable[AssetEvent]) -> datetime | None:
     return next((datetime.fromisoformat(str(end)) for end in ends), None)
 
 
-class PartitionsOperator(BaseOperator):
+class PartitionsOperator(PipelineOperator):
     """Sends an event with a partition key for each day or hour that is newly complete; else it is skipped.
 
     Its inlet and its outlet must be `asset_of_partitions`. Its trigger rule is NONE_FAILED: a decision about
     a held slice may have completed one, although `publish` has nothing to report.
     """
-
-    def __init__(self, *, project_root: str, pipeline: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.project_root = project_root
-        self.pipeline = pipeline
 
     @plainly
     def execute(self, context: Context) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from airflow.sdk import AssetAlias, BaseOperator
+from airflow.sdk import AssetAlias
 from airflow.sdk.exceptions import AirflowFailException, AirflowSkipException
 
 from drawdown.airflow.documentation import rebuild_body
@@ -21,6 +21,7 @@ from drawdown.airflow.schedules import asset_of
 from drawdown.airflow.tasks.answers import Answer, kept
 from drawdown.airflow.tasks.asset_events import is_reported
 from drawdown.airflow.tasks.drain import JobOperator
+from drawdown.airflow.tasks.project_operators import ProjectOperator
 from drawdown.airflow.tasks.reasoned_request import ReasonedRequest
 from drawdown.airflow.tasks.rescheduled import RescheduledOperator
 from drawdown.airflow.tasks.task_failures import plainly
@@ -48,12 +49,8 @@ PIPELINE = "pipeline"
 """The parameter of the DAG: the pipeline to rebuild."""
 
 
-class RebuildPreflightOperator(BaseOperator):
+class RebuildPreflightOperator(ProjectOperator):
     """Fails with the reason when a rebuild cannot be made, as far as that is known without Spark."""
-
-    def __init__(self, *, project_root: str, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.project_root = project_root
 
     @plainly
     def execute(self, context: Context) -> None:
