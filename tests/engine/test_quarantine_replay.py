@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from drawdown.errors import RefusedError, SpecError, TransformError
+from drawdown.errors import DrawdownError, RefusedError, SpecError, TransformError
+from drawdown.metastore.records import UNPUBLISHED
+from tests.support.armed import armed
 from tests.support.sandbox import Sandbox
 from tests.support.set_aside import CORRECTED, NAME, STRICT, closed, fill, land, replay, states, write
 from tests.support.two_streams import WATERMARK, arrive, joining, spec
@@ -33,6 +35,46 @@ def test_rows_that_a_fixed_rule_lets_pass_are_in_the_live_window_once(hourly: Sa
     assert closed(hourly) == [(10, 4, 24)]
     with hourly.metastore() as metastore:
         assert sum(each.counts.replayed for each in metastore.runs(NAME)) == 2
+
+
+def unpublished(sandbox: Sandbox) -> set[str]:
+    with sandbox.metastore() as metastore:
+        return {batch.status for batch in metastore.batches(NAME, 1, UNPUBLISHED)}
+
+
+@pytest.mark.parametrize(
+    ("step", "left"), [("before verdict.note", "committed"), ("before publish.commit", "passed")]
+)
+def test_the_next_replay_publishes_what_one_that_failed_behind_its_batch_has_left(
+    hourly: Sandbox, step: str, left: str
+) -> None:
+    write(hourly, CORRECTED)
+    land(hourly, "c", "3,2024-01-01T11:30:00Z,1")
+    with armed(f"fail {step}"), pytest.raises(DrawdownError):
+        replay(hourly)
+    assert states(hourly)["95"] == "replayed"
+    assert unpublished(hourly) == {left}
+    assert closed(hourly) == []
+    again = replay(hourly)
+    assert (again.state, again.counts.replayed) == ("succeeded", 0)
+    assert unpublished(hourly) == set()
+    assert closed(hourly) == [(10, 4, 24)]
+
+
+def test_a_retried_task_of_a_dag_run_completes_what_its_first_try_has_begun(hourly: Sandbox) -> None:
+    write(hourly, CORRECTED)
+    land(hourly, "c", "3,2024-01-01T11:30:00Z,1")
+    with armed("fail after batch.note 3"), pytest.raises(DrawdownError):
+        replay(hourly, dag_run_id="manual__1")
+    # Spark has committed the batch of the rows, and died in a later one.
+    assert states(hourly)["95"] == "replaying"
+    with pytest.raises(RefusedError) as refused:
+        replay(hourly, dag_run_id="manual__2")
+    assert refused.value.id == "quarantine.unfinished"
+    again = replay(hourly, dag_run_id="manual__1")
+    assert (again.state, again.counts.replayed) == ("succeeded", 0)
+    assert unpublished(hourly) == set()
+    assert closed(hourly) == [(10, 4, 24)]
 
 
 def test_a_patch_fixes_a_record_that_could_not_be_parsed(hourly: Sandbox) -> None:

@@ -13,10 +13,9 @@ import pytest
 from deltalake import DeltaTable
 from pyspark.sql import SparkSession
 
-from drawdown import fault_points
 from drawdown.errors import DrawdownError, RefusedError
-from drawdown.fault_points import FAULT
 from drawdown.metastore.records import Run
+from tests.support.armed import armed
 from tests.support.rebuilds import FIRST, NAME, SECOND, THIRD, Hourly, sums
 from tests.support.recovering import keep, put_back
 
@@ -55,21 +54,6 @@ def at(kept: Kept) -> Callable[[str, str], Hourly]:
         return hourly
 
     return found
-
-
-class armed:
-    """A fault in this process."""
-
-    def __init__(self, fault: str) -> None:
-        self.patch, self.fault = pytest.MonkeyPatch(), fault
-
-    def __enter__(self) -> None:
-        self.patch.setenv(FAULT, self.fault)
-        fault_points._armed.cache_clear()
-
-    def __exit__(self, *_: object) -> None:
-        self.patch.undo()
-        fault_points._armed.cache_clear()
 
 
 def files(hourly: Hourly, path: str, generation: int) -> list[Path]:

@@ -63,12 +63,19 @@ def land(sandbox: Sandbox, name: str, *rows: str) -> None:
 
 
 def replay(
-    sandbox: Sandbox, name: str = NAME, *, patch: tuple[str, ...] = (), with_late: bool = False, **choice: Any
+    sandbox: Sandbox,
+    name: str = NAME,
+    *,
+    patch: tuple[str, ...] = (),
+    with_late: bool = False,
+    dag_run_id: str = "",
+    **choice: Any,
 ) -> Run:
-    """As the command does; raises its error."""
+    """As the command does, or a run of the pipeline's DAG; raises its error."""
     project = sandbox.project
     with sandbox.metastore() as metastore:
-        application = SparkApplication(Workspace(project, metastore), session=sandbox.spark)
+        origin = {"dag_run_id": dag_run_id} if dag_run_id else {}
+        application = SparkApplication(Workspace(project, metastore), session=sandbox.spark, origin=origin)
         asked = ReplayRequest(Choice(**choice), patch, with_late)
         report = application.replay_set_aside(load_pipeline(project, name), asked)
     if report.error is not None:

@@ -28,7 +28,7 @@ from drawdown.errors import RefusedError, SpecError, TransformError
 from drawdown.fault_points import durable
 from drawdown.layout import scratch_of
 from drawdown.metastore.operations.runs import QUARANTINE_REPLAY
-from drawdown.metastore.records import QuarantineDecision, Run
+from drawdown.metastore.records import BatchStatus, QuarantineDecision, Run
 from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.quarantine.request import ReplayRequest
 from drawdown.quarantine.row_states import (
@@ -53,6 +53,8 @@ from drawdown.values.text import counted
 from drawdown.workspace import Workspace
 
 KIND = QUARANTINE_REPLAY
+_LEFT: tuple[BatchStatus, ...] = ("staged", "committed", "passed")
+"""Of batches that a run has left without a decision or a publish."""
 _LATE = "_dd_late"
 _FATES = {MALFORMED: "malformed", FUTURE: "future", RULED_OUT: "ruled out", DRIFTED: "drift"}
 
@@ -133,6 +135,9 @@ class QuarantineReplay(Drain):
                 f"an earlier replay died: only its rows are replayed now: {counted(rows, 'row')}"
             )
             return super().run()
+        if self._decided_in_an_earlier_try(plan):
+            self.context.on_notice("an earlier try has replayed the rows: this one completes what it left")
+            return super().run()
         batch_id = self._next_batch(plan)
         # No interval replay may commit meanwhile: it would also include rows that are judged here.
         turn = f"{self.pipeline.name}#replay"
@@ -145,11 +150,24 @@ class QuarantineReplay(Drain):
             self.origin |= {"rows": len(judged.taken), "left": dict(judged.left)}
             self.workspace.metastore.update_run(self.context.run_id, origin=self.origin)
             self.context.on_notice(judged.said)
-            if not judged.taken:
+            if judged.taken:
+                self._note(plan, batch_id, folder, judged)
+            else:
                 self.workspace.storage.delete(folder)
-                return self.finish("succeeded", stop_reason=f"nothing to replay: {judged.said}")
-            self._note(plan, batch_id, folder, judged)
-        return super().run()
+        # A replay that died behind its batch has left a slice to audit and to publish.
+        if judged.taken or plan.generation.batches(_LEFT):
+            return super().run()
+        return self.finish("succeeded", stop_reason=f"nothing to replay: {judged.said}")
+
+    def _decided_in_an_earlier_try(self, plan: PipelinePlan) -> bool:
+        """Whether this run of the DAG has recorded which rows it replays: a retried task asks once only."""
+        dag_run = self.origin.get("dag_run_id")
+        return dag_run is not None and any(
+            each.kind == "replay"
+            and each.generation == plan.generation.number
+            and each.origin.get("dag_run_id") == dag_run
+            for each in self.workspace.metastore.decisions(self.pipeline.name)
+        )
 
     def _next_batch(self, plan: PipelinePlan) -> int:
         """Return the batch that takes the rows; no earlier attempt may have fixed its rows."""
