@@ -1,6 +1,6 @@
 """Brings the database of a local Airflow up to date: tables and the capacity pool, in one process.
 
-``python -m dev.airflow.database SLOTS``, run in the environment of airflow_environment.py.
+``python -m dev.airflow.database SLOTS``, run in the environment of environment.py.
 Airflow reads its settings when it is imported, so this cannot happen in the process that asks for it;
 and ``airflow db migrate`` followed by ``airflow pools set`` would pay for that import twice.
 """

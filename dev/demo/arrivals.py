@@ -30,7 +30,7 @@ class Arrivals:
     @property
     def wanted(self) -> bool:
         """Whether the examples are there and nothing has ever arrived for them."""
-        return not self._refusal() and not self._delivery.landing.exists()
+        return not self._refusal() and not any(self._delivery.has(day) for day in days())
 
     def next(self, airflow: LocalAirflow) -> Day | None:
         """Deliver the next day and start a run of the examples; None: all have been delivered.

@@ -110,7 +110,7 @@ def test_a_replay_before_the_first_run_is_refused_before_spark(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("asked", "says"),
     [
-        ({}, "'pipeline' is a required property"),
+        ({"rules": ["small"]}, "'pipeline' is a dependency of 'rules'"),
         ({"pipeline": "nosuch"}, "'nosuch' is not one of"),
         ({"pipeline": "events", "rule": ["small"]}, "'rule' was unexpected"),
         ({"pipeline": "events", "batches": ["one"]}, "'one' is not of type 'integer'"),

@@ -102,3 +102,15 @@ def test_a_value_that_is_none_of_its_type_is_refused_with_its_column(
         difference("output", found, expected)
     assert refused.value.id == "test.wrong-value"
     assert refused.value.what == "column d: 'ten' is no decimal(3,2)"
+
+
+@pytest.mark.parametrize("text", ["", "{}\n{}\n"])
+def test_a_jsonl_without_columns_expects_rows_without_columns(
+    spark: SparkSession, tmp_path: Path, text: str
+) -> None:
+    expected = tmp_path / "wave1.expected.jsonl"
+    expected.write_text(text)
+    rows = len(text.splitlines())
+    found = spark.range(rows)
+    assert not difference("output", found, expected)
+    assert difference("output", spark.range(rows + 1), expected)

@@ -115,7 +115,7 @@ REFUSALS = {
 }
 
 
-@pytest.mark.full
+@pytest.mark.sampled
 @pytest.mark.parametrize(("effect", "kind", "key", "id", "said"), list(REFUSALS.values()), ids=list(REFUSALS))
 def test_a_run_that_cannot_go_on_says_why_and_the_next_one_does(
     sandbox: BucketSandbox,

@@ -87,6 +87,7 @@ def test_a_replay_above_makes_days_stale_until_they_are_replayed(ask: Ask, recor
     assert newest["intervals"] == 2
     assert newest["in_airflow"] == (
         "airflow backfill create --dag-id daily__replay --from-date 2026-01-02 --to-date 2026-01-03"
+        " --reprocess-behavior completed"
     )
     replayed(records, "daily", day(2), day(4))
     assert fates(ask, "daily", "raw")[2] == "replayed"

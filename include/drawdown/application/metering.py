@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 import uuid
 from collections import Counter
 from collections.abc import Mapping
@@ -76,6 +77,7 @@ class Meter:
         self._start_us: int | None = None
         self._tasks: TaskTimes | None = None
         self._seen: Measured | None = None
+        self._since = time.time()
 
     def application(self) -> str:
         """Return the application's id. It is recorded with the first run: an application without runs leaves
@@ -121,7 +123,7 @@ class Meter:
         from drawdown.spark.bucket_requests import sent_by_spark
         from drawdown.spark.executors import is_local, most_executors_of
 
-        executors = most_executors_of(session)
+        executors = most_executors_of(session, self._since)
         tasks = self._tasks.read() if self._tasks else {}
         cores, memory = self._billed(str(session.sparkContext.master)) or (executors.cores, executors.memory)
         return Measured(

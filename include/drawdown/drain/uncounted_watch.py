@@ -48,10 +48,10 @@ class UncountedWatch(Drain):
             " written twice after a stop"
             + (", and it needs a core per partition" if self.trigger.kind == "continuous" else "")
         )
-        running = self._start(opened)
-        progress = self.tally.progress = RunProgress(running, opened.query)
         files = opened.generation.files
         before, shown = files.last_commit_batch(), False
+        running = self._start(opened)
+        progress = self.tally.progress = RunProgress(running, opened.query)
         try:
             while not running.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
                 self._look(progress)

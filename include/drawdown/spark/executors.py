@@ -25,15 +25,20 @@ def executors_of(session: SparkSession) -> Executors:
     return _sum(_listed(session, alive=True), session)
 
 
-def most_executors_of(session: SparkSession) -> Executors:
+def most_executors_of(session: SparkSession, since: float) -> Executors:
     """Return the most executors that there were at one time, dead ones included: those that were lost with
-    their cluster, or were given back before the end, were paid for too."""
-    listed = _listed(session, alive=False)
+    their cluster, or were given back before the end, were paid for too.
+
+    Args:
+        since: seconds since 1970; what went before is not counted.
+    """
+    begin = since * 1_000
+    listed = [each for each in _listed(session, alive=False) if each.removed > begin]
     # The number can only have grown when one was added.
     return max(
         (
             _sum([each for each in listed if each.added <= at < each.removed], session)
-            for at in {each.added for each in listed}
+            for at in {max(each.added, begin) for each in listed}
         ),
         key=lambda found: found.cores,
         default=Executors(),

@@ -2,7 +2,7 @@
 
 1  skip while a run is active, and after a crashed run until the next drain has reconciled it
 2  prune the checkpoint, its snapshots and kept copies (`drawdown checkpoint prune`)
-3  remove rows of the quarantine, and values in verdicts, that are older than `retention:`
+3  remove rows of the quarantine, and values in verdicts, errors and alerts, that are older than `retention:`
 4  compact the output and the quarantine, if there are enough small files
 5  remove files of both that are no longer needed
 6  prune the metastore

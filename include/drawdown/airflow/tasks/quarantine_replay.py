@@ -28,14 +28,15 @@ def quarantine_parameter(pipelines: Sequence[str]) -> Param:
         None,
         type=["null", "object"],
         title="Replay quarantined rows",
-        description="Leave it empty for a drain. `{}` replays all open rows that pass now; the page"
-        " Quarantine fills it in.",
+        # Airflow's dialog shows an empty value as {}: that is a drain, too.
+        description="Leave it empty for a drain; the page Quarantine fills it in."
+        ' `{"pipeline": NAME}` replays all open rows of a pipeline that pass now.',
         properties={
             "pipeline": {"enum": list(pipelines)},
             **SCHEMA,
             "why": {"type": "string", "description": "The reason, for the run record."},
         },
-        required=["pipeline"] if of_group else [],
+        dependentRequired={key: ["pipeline"] for key in (*SCHEMA, "why")} if of_group else {},
         additionalProperties=False,
     )
 
@@ -51,7 +52,7 @@ class AskedReplay:
 def asked_replay(context: Context, pipelines: Sequence[str]) -> AskedReplay | None:
     """Return the replay that the DAG run asks for; None for a drain."""
     asked: dict[str, Any] | None = context["params"].get(PARAMETER)
-    if asked is None:
+    if not asked:
         return None
     name = str(asked.get("pipeline") or pipelines[0])
     by = context["dag_run"].triggering_user_name

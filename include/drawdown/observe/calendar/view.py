@@ -144,7 +144,10 @@ def commands(pipeline: str, interval: Interval, last: datetime) -> tuple[str, st
     start, end, latest = (_short(at) for at in (interval.start, interval.end, last))
     here = shlex.join(["drawdown", "backfill", pipeline, "--from", start, "--to", end])
     dates = ["--from-date", start, "--to-date", latest]
-    return here, shlex.join(["airflow", "backfill", "create", "--dag-id", replay_dag_id(pipeline), *dates])
+    # As the page's button: else Airflow leaves out the dates that have a run.
+    again = ["--reprocess-behavior", "completed"]
+    dag = ["--dag-id", replay_dag_id(pipeline)]
+    return here, shlex.join(["airflow", "backfill", "create", *dag, *dates, *again])
 
 
 def _short(at: datetime) -> str:

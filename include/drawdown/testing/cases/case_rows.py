@@ -144,6 +144,8 @@ def _refuse_lost_values(path: Path, text: DataFrame, typed: dict[str, Column], s
         F.first(F.when(column.isNull(), F.col(f"`{name}`")), ignorenulls=True)
         for name, column in typed.items()
     ]
+    if not lost:  # an empty jsonl names no column
+        return
     # One job for all columns: most of its time is spent on starting it.
     [found] = text.select(*lost).collect()
     for name, value in zip(typed, found, strict=True):

@@ -64,7 +64,19 @@ def notified(at: SourceProgress) -> Notified | None:
         why = f"the broker of topic {arrivals.topic} stopped in the middle of it"
     except NoTopicError:
         why = f"the broker has no topic {arrivals.topic}"
-    return Notified(None, why, None)
+    return Notified(None, why, None, None if kept is None else _of_rewound(kept, _committed(at)))
+
+
+def _committed(at: SourceProgress) -> int:
+    return int((at.past.offset(at.name) or {}).get("logOffset", -1))
+
+
+def _of_rewound(kept: KeptArrivals, committed: int) -> KeptArrivals | None:
+    """What is kept behind a rewind until all is read; None when there was none.
+
+    Smaller batches may bring the log back to where it was before all is read that it has forgotten.
+    """
+    return replace(kept, read_until=sys.maxsize) if kept.read_until > committed else None
 
 
 @dataclass(frozen=True)
@@ -107,17 +119,14 @@ class _Look:
         # Before anything is listed: a file that the listing misses is reported behind these offsets.
         end = topic.now()
         about = {"topic": self.arrivals.topic, "id": end.id, "path": self.progress.source.path or ""}
-        committed = (self.progress.past.offset(self.progress.name) or {}).get("logOffset", -1)
+        committed = _committed(self.progress)
         offsets = {str(number): offset for number, offset in end.end.items()}
         fresh = KeptArrivals(about, offsets, committed, (), now_ms)
         kept = self.kept
         if kept is None:
             return Notified(None, "its notifications are not known yet", fresh)
         if why := self._not_enough(kept, fresh, end):
-            # Smaller batches may bring the log back to where it was before all is read that it has forgotten.
-            is_rewound = kept.read_until > committed
-            forgotten = replace(kept, read_until=sys.maxsize) if is_rewound else None
-            return Notified(None, why, fresh, forgotten)
+            return Notified(None, why, fresh, _of_rewound(kept, committed))
         since = {int(number): offset for number, offset in kept.offsets.items()}
         names = set(kept.waiting)
         for record in topic.read(since, end.end):
