@@ -165,20 +165,25 @@ def test_a_topic_that_cannot_be_read_costs_a_listing_and_a_warning(bucket: Repor
 
 
 @pytest.mark.full
-def test_behind_a_rewind_every_run_lists_until_one_has_read_all(bucket: ReportingBucket) -> None:
+@pytest.mark.parametrize("topics", [[""] * 4, ["nowhere", "nowhere", "", ""]], ids=["read", "away"])
+def test_behind_a_rewind_every_run_lists_until_one_has_read_all(
+    bucket: ReportingBucket, topics: list[str]
+) -> None:
     for numbers in ((1, 2, 3), (4, 5, 6), (7,)):
         for number in numbers:
             bucket.land(f"day=1/{number}", number)
         bucket.run("reported")
     done = drawdown(bucket.root, "checkpoint", "rewind", "reported", "--to", "0", "--sink", "--why", "x")
     assert done.returncode == 0, done.stderr
-    spec = SPEC.format(topic=bucket.topic.name, every="1 day").replace(
-        "    arrivals", "    options: {maxFilesPerTrigger: 1}\n    arrivals"
-    )
-    bounded = f"{spec}drain: {{max_batches: 1}}\n"
-    bucket.pipeline("reported", bounded, transform_sql="SELECT * FROM events")
-    runs = [bucket.run("reported") for _ in range(4)]
-    assert [run.counts.read for run in runs] == [1, 1, 1, 1], "behind the first, the log is as long as before"
+    read = []
+    for topic in topics:
+        spec = SPEC.format(topic=topic or bucket.topic.name, every="1 day").replace(
+            "    arrivals", "    options: {maxFilesPerTrigger: 1}\n    arrivals"
+        )
+        bounded = f"{spec}drain: {{max_batches: 1}}\n"
+        bucket.pipeline("reported", bounded, transform_sql="SELECT * FROM events")
+        read.append(bucket.run("reported").counts.read)
+    assert read == [1, 1, 1, 1], "behind the first, the log is as long as before"
     assert bucket.ids() == [1, 2, 3, 4, 5, 6, 7]
 
 
