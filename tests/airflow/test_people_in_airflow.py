@@ -13,6 +13,7 @@ from playwright.sync_api import expect
 
 from dev.airflow.home import LocalAirflow
 from drawdown.airflow.tasks.preflight import PreflightOperator
+from drawdown.airflow.tasks.quarantine_replay import asked_replay
 from drawdown.airflow.tasks.task_failures import TaskFailed
 from drawdown.errors import MachineError
 from drawdown.metastore import Metastore
@@ -105,6 +106,12 @@ def test_a_replay_before_the_first_run_is_refused_before_spark(tmp_path: Path) -
     with pytest.raises(TaskFailed, match=r"quarantine\.none"):
         preflight.execute(context)
     assert not (project.storage / "tables").exists()
+
+
+@pytest.mark.parametrize("asked", [None, {}])
+def test_what_airflows_dialog_sends_for_an_empty_field_is_a_drain(asked: dict[str, object] | None) -> None:
+    context: Any = {"params": {"quarantine": asked}}
+    assert asked_replay(context, ["events"]) is None
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,9 @@ def test_rows_are_counted_by_reason_and_filtered_by_reason_and_run(
         "quarantine": {"pipeline": "orders", "rules": ["small"], "batches": [0]}
     }
     assert page(client, "&reason=nosuch")["rows"] == []
+    text = client.get("/quarantine/orders/orders?reason=nosuch").text
+    assert "No row matches." in text
+    assert "drawdown quarantine" not in text, "without a reason or a batch it would take all rows"
 
 
 @pytest.mark.capability("SEE-04")
@@ -126,7 +129,9 @@ def test_a_large_quarantine_is_read_in_part(
     assert len(opened) == 3, "files of 10 rows"
     assert (found["looked_at"], found["of"], found["is_all"]) == (25, 60, False)
     assert {row["batch_id"] for row in found["rows"]} == {5, 4, 3}
-    assert "The newest 25 of 60 rows" in client.get("/quarantine/orders/orders").text
+    text = client.get("/quarantine/orders/orders").text
+    assert "The newest 25 of 60 rows" in text
+    assert "Replay all open rows<" in text, "how many there are is not known"
 
 
 def test_a_quarantine_without_rows_and_another_dag_say_so(records: FleetRecords, as_reader_of: Ask) -> None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from drawdown.checkpoint import CheckpointFiles
 from drawdown.drain.drain import ASKED_TO_STOP, Drain, Opened
 from drawdown.drain.progress import RunProgress
-from drawdown.errors import RefusedError
+from drawdown.errors import DrawdownError, RefusedError
 from drawdown.query.query import plain_output
 from drawdown.spark.session import option_text
 from drawdown.spec.connections.broker_options import spark_options
@@ -56,7 +57,7 @@ class UncountedWatch(Drain):
             while not running.awaitTermination(_POLL_SECONDS):  # type: ignore[arg-type]
                 self._look(progress)
                 # Each look lists the checkpoint, so it ends with the first batch.
-                if not shown and files.last_commit_batch() != before:
+                if not shown and _last_commit(files, before) != before:
                     shown = True
                     self.context.on_published()
                 if self.context.stop.is_set():
@@ -95,3 +96,11 @@ class UncountedWatch(Drain):
             if sink.topic is not None:
                 writer = writer.option("topic", sink.topic)
         return writer
+
+
+def _last_commit(files: CheckpointFiles, unknown: int | None) -> int | None:
+    """Return the last committed batch, or `unknown`: what only others want to know ends no watch."""
+    try:
+        return files.last_commit_batch()
+    except DrawdownError:
+        return unknown
