@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from drawdown.quarantine.newest_rows import NewestRows, newest_rows
-from drawdown.quarantine.row_states import DRIFT, MALFORMED, Choice, SetAside
+from drawdown.quarantine.row_states import MALFORMED, Choice, SetAside
 from drawdown.spec import Pipeline, load_pipeline
 from drawdown.spec.samples import SampleGate
 from drawdown.workspace import Workspace
@@ -97,7 +97,7 @@ def quarantine_view(workspace: Workspace, name: str, wanted: RowFilter) -> Quara
         _reasons([row for row in found.rows if wanted.run in ("", row.run_id)]),
         list(dict.fromkeys(row.run_id for row in found.rows)),
         len(taken),
-        sum(_is_asked(choice, row) for row in found.rows),
+        sum(choice.replays(row) for row in found.rows),
         [ShownRow(row, _place(row), _record(pipeline, row)) for row in taken[:SHOWN]],
         choice,
         shlex.join(["drawdown", "quarantine", "replay", name, *options]),
@@ -120,11 +120,6 @@ def _choice(wanted: RowFilter, taken: Sequence[SetAside]) -> Choice:
     """The filter as a choice, which knows batches and no runs."""
     batches = sorted({row.batch_id for row in taken}) if wanted.run else []
     return Choice(rules=(wanted.reason,) if wanted.reason else (), batches=tuple(batches))
-
-
-def _is_asked(choice: Choice, row: SetAside) -> bool:
-    """As the replay itself chooses: rows of a drifted file only by that reason."""
-    return row.state == "open" and choice.fits(row) and (DRIFT in choice.rules or DRIFT not in row.reasons)
 
 
 def _options(choice: Choice) -> list[str]:

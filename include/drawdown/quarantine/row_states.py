@@ -119,6 +119,14 @@ class Choice:
             and (not self.states or row.state in self.states)
         )
 
+    def replays(self, row: SetAside) -> bool:
+        """Whether a replay of this selection asks for a row.
+
+        A file with drifted columns was read with the wrong ones: its rows are replayed only if the reason is
+        named.
+        """
+        return row.state == "open" and self.fits(row) and (DRIFT in self.rules or DRIFT not in row.reasons)
+
     @property
     def said(self) -> dict[str, Any]:
         """Return the selection for the run record."""

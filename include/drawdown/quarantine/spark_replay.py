@@ -1,8 +1,10 @@
 """Replay of a quarantine: rows that now pass go through the live transform, once (decision 0011).
 
- 1  take the lease; complete a replay that died, if there is one, and do nothing else
+ 1  take the lease; complete a replay that died, or that an earlier try of the task has begun, and do nothing
+    else
  2  refuse if the next batch was already attempted: its rows are fixed
- 3  judge the open rows again, with patches, by the current boundary, rules and watermark
+ 3  judge the open rows again, with patches, by the current boundary, rules and watermark; if none passes,
+    drain only if an earlier run has left rows to audit or to publish
  4  record, in one fenced transaction, which rows go into which batch: from here on they are not open
  5  plan that batch and drain: it is executed with them, audited and published like any other
 
@@ -239,10 +241,7 @@ def _judge(
     storage = workspace.storage
     rows = set_aside(workspace, pipeline)
     chosen = [row for row in rows if row.state == "open" and asked.choice.fits(row)]
-    # A file with drifted columns was read with the wrong ones: its rows are replayed only if the reason is
-    # named.
-    drifted = DRIFT not in asked.choice.rules
-    skipped = [row for row in chosen if drifted and DRIFT in row.reasons]
+    skipped = [row for row in chosen if not asked.choice.replays(row)]
     left: Counter[str] = Counter({DRIFT: len(skipped)} if skipped else {})
     patch = parse_patch(query.session, asked.patch)
     schemas = {
@@ -254,7 +253,7 @@ def _judge(
     _refuse_unknown(patch, {column for schema in schemas.values() for column in schema.names})
     feeds, taken = {}, []
     for name, schema in schemas.items():
-        own = [row for row in chosen if row.source == name and not (drifted and DRIFT in row.reasons)]
+        own = [row for row in chosen if row.source == name and asked.choice.replays(row)]
         if not own:
             continue
         kept = query.session.read.parquet(
