@@ -82,8 +82,10 @@ class Cellar:
         return CommandsRequest(project, "cellar", profile, KEY, 2, {"dag_id": "flights"})
 
     def recorded(self) -> StartedCluster | None:
+        """The newest record of the run, if there is one."""
         with self.sandbox.metastore() as metastore:
-            return metastore.clusters.read(KEY)
+            found = metastore.clusters.of_key(KEY)
+        return found[-1] if found else None
 
     def guards(self) -> list[int]:
         """Process ids of the guards of this project."""

@@ -60,7 +60,8 @@ def older(store_url: str) -> Run:
             for column in ("notices", "application", "usage", "request", "phases"):
                 conn.execute(text(f"ALTER TABLE runs DROP COLUMN {column}"))
             conn.execute(text("ALTER TABLE leases DROP COLUMN process"))
-            for table in ("applications", "changes", "clusters", "figures", "backlogs", "announcements"):
+            later = ("applications", "changes", "clusters", "cluster_instances", "figures", "backlogs")
+            for table in (*later, "announcements"):
                 conn.execute(text(f"DROP TABLE {table}"))
             conn.execute(text("ALTER TABLE verdicts DROP COLUMN measures"))
             for column in ("state", "rebuild"):

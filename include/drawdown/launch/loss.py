@@ -43,7 +43,7 @@ def _asked(project: Project, key: str) -> str:
     """Ask the profile's `alive`, for a short time: the run has to end."""
     try:
         with Metastore.open(project.metastore_url) as metastore:
-            found = metastore.clusters.read(key)
+            found = metastore.clusters.live(key)
         if found is None:
             return "it was taken down"
         why = Programs(project, found).why_not_alive(_ALIVE_WITHIN)

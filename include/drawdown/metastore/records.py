@@ -192,24 +192,39 @@ class ApplicationRecord:
     peak_bytes: int | None = None
 
 
+ClusterState = Literal["starting", "up", "ending", "unknown"]
+"""`unknown`: a `down` has failed, so it is not known whether machines still run."""
+
+
 @dataclass(frozen=True, slots=True)
 class StartedCluster:
-    """A cluster that commands of the project started for a run, and that their `down` has not ended yet.
+    """One cluster that commands of the project started, and that no `down` has ended with success yet.
 
-    ``cluster_key``: the run's key; ``profile``: its name; ``down``: the program, from the project root;
-    ``cores`` and ``memory`` (Spark's notation): of each worker; ``until``: when it is to be gone at the
-    latest; ``answer``: what `up` answered, None until it has.
+    ``instance``: made for each start, so that nobody takes it for another one; ``cluster_key``: the run's key;
+    ``name``: as the programs know it; ``profile``: its name; ``down``: the program, from the project root;
+    ``cores`` and ``memory`` (Spark's notation): of each worker; ``up_by``: until then a call of `up` may go on;
+    ``deadline``: when it is to be gone at the latest, which nothing changes; ``answer``: what `up` answered,
+    None until it has; ``tries``: how often `down` was called; ``next_try_at``: when it is called again, None
+    while the cluster is used.
     """
 
+    instance: str
     cluster_key: str
+    name: str
     profile: str
     down: str
     workers: int
     cores: int
     memory: str
     asked_by: dict[str, Any]
-    until: datetime
+    begun_at: datetime
+    up_by: datetime
+    deadline: datetime
+    state: ClusterState = "starting"
     answer: dict[str, Any] | None = None
+    tries: int = 0
+    next_try_at: datetime | None = None
+    last_error: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -204,7 +204,7 @@ changes = Table(
     Index("ix_changes_pipeline_state", "pipeline", "state"),
 )
 
-clusters = Table(
+older_clusters = Table(
     "clusters",
     metadata,
     Column("cluster_key", Text, primary_key=True),
@@ -216,6 +216,30 @@ clusters = Table(
     Column("asked_by", JsonText, nullable=False),
     Column("until", UtcTime, nullable=False),
     Column("answer", JsonText),
+)
+"""Of programs before schema 0016, which may go on beside this one."""
+
+clusters = Table(
+    "cluster_instances",
+    metadata,
+    Column("instance", Text, primary_key=True),
+    Column("cluster_key", Text, nullable=False),
+    Column("name", Text, nullable=False),
+    Column("profile", Text, nullable=False),
+    Column("down", Text, nullable=False),
+    Column("workers", Integer, nullable=False),
+    Column("cores", Integer, nullable=False),
+    Column("memory", Text, nullable=False),
+    Column("asked_by", JsonText, nullable=False),
+    Column("begun_at", UtcTime, nullable=False),
+    Column("up_by", UtcTime, nullable=False),
+    Column("deadline", UtcTime, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("answer", JsonText),
+    Column("tries", Integer, nullable=False),
+    Column("next_try_at", UtcTime),
+    Column("last_error", FreeText),
+    Index("ix_cluster_instances_cluster_key", "cluster_key"),
 )
 
 figures = Table(

@@ -74,8 +74,10 @@ class UpkeepOperator(ProjectOperator):
             record(Workspace(project, metastore), [each.name for each in pipelines])
             for left in removed_pipelines(Workspace(project, metastore)):
                 self.log.warning("%s", left)
-            for sentence in end_overdue(project, metastore):
-                self.log.warning("%s", sentence)
+            for ended in end_overdue(project, metastore):
+                self.log.warning("%s", ended.sentence)
+                if not ended.gone:
+                    broken.append(ended.sentence)
         others = (*tidy_machine(project, dry=False), *reap(project), *remove_left_uploads(project, dry=False))
         for sentence in others:
             self.log.info("%s", sentence)

@@ -14,9 +14,9 @@ from airflow.providers.google.cloud.operators.dataproc import (
 from google.cloud.dataproc_v1 import ClusterConfig, Job
 
 from drawdown.airflow.links import RunRecordLink
-from drawdown.airflow.remote.remote_job import DOWN_AGAIN, JobSpec, as_failures, ends
+from drawdown.airflow.remote.remote_job import JobSpec, as_failures, ends
 from drawdown.airflow.tasks.cluster import DOWN, LAST, UP, JobTasks
-from drawdown.airflow.tasks.cluster_down import TakesDown
+from drawdown.airflow.tasks.cluster_down import DOWN_AGAIN, TakesDown
 from drawdown.launch.remote_requests.dataproc import cluster_config, job
 from drawdown.spec import DataprocCluster
 

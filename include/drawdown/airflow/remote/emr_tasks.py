@@ -16,9 +16,9 @@ from airflow.sdk.exceptions import AirflowFailException
 from botocore.exceptions import ParamValidationError
 
 from drawdown.airflow.links import RunRecordLink
-from drawdown.airflow.remote.remote_job import DELAY, DOWN_AGAIN, JobSpec, as_failures, ends
+from drawdown.airflow.remote.remote_job import DELAY, JobSpec, as_failures, ends
 from drawdown.airflow.tasks.cluster import DOWN, LAST, UP, JobTasks
-from drawdown.airflow.tasks.cluster_down import TakesDown
+from drawdown.airflow.tasks.cluster_down import DOWN_AGAIN, TakesDown
 from drawdown.airflow.tasks.task_failures import WorthRetrying
 from drawdown.errors import MachineError
 from drawdown.launch.remote_requests.emr import LIVE, job_flow, step

@@ -11,7 +11,6 @@ import logging
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -36,9 +35,6 @@ _EXTRAS = {"kubernetes": "kubernetes", "emr": "amazon", "emr-serverless": "amazo
 
 DELAY = 15
 """Seconds between two requests for the state of a job."""
-
-DOWN_AGAIN: dict[str, Any] = {"retries": 3, "retry_delay": timedelta(minutes=1)}
-"""Of the task that takes a cluster down: a service that throttles it has ended nothing."""
 
 
 @dataclass(frozen=True)

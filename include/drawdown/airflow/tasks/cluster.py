@@ -18,9 +18,9 @@ from airflow.sdk import DAG, BaseHook, BaseOperator
 from airflow.sdk.exceptions import AirflowNotFoundException
 
 from drawdown.airflow.task_arguments import of_job
-from drawdown.airflow.tasks.cluster_down import TakesDown
+from drawdown.airflow.tasks.cluster_down import DOWN_AGAIN, TakesDown
 from drawdown.airflow.tasks.task_failures import WorthRetrying, plainly
-from drawdown.errors import DrawdownError, SpecError
+from drawdown.errors import DrawdownError, MachineError, SpecError
 from drawdown.launch.commands import cluster as commands
 from drawdown.launch.commands.request import ALIVE_WITHIN, MASTER_WITHIN, CommandsRequest
 from drawdown.launch.connection import SparkConnection
@@ -118,7 +118,8 @@ def _standing_for(job: JobOperator, profile: RunCluster, dag: DAG) -> JobTasks:
         dag=dag,
         **LAST,
     )
-    return JobTasks(job, up, ClusterDownOperator(task_id=DOWN, project_root=job.project_root, dag=dag))
+    down = ClusterDownOperator(task_id=DOWN, project_root=job.project_root, dag=dag, **DOWN_AGAIN)
+    return JobTasks(job, up, down)
 
 
 def _up_within(profile: RunCluster) -> timedelta:
@@ -186,7 +187,7 @@ class ClusterUpOperator(BaseOperator):
         cluster = commands.spin_up(request)
         answer = cluster.answer or {}
         self.log.info("The master is %s", answer.get("master"))
-        until = cluster.until.timestamp()
+        until = cluster.deadline.timestamp()
         return {"master": answer.get("master"), "workers": cluster.workers, "until": until}
 
     def on_kill(self) -> None:
@@ -199,7 +200,10 @@ class ClusterUpOperator(BaseOperator):
 
 
 class ClusterDownOperator(TakesDown):
-    """Ends the cluster of a run, and waits until none of its processes is left."""
+    """Ends the clusters of a run, and waits until none of their processes is left.
+
+    A `down` that fails is called again by the next tries, and later by `drawdown__freshness`.
+    """
 
     def __init__(self, *, project_root: str, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -208,9 +212,12 @@ class ClusterDownOperator(TakesDown):
     @plainly
     def execute(self, context: Context) -> None:
         project, key = load_project(Path(self.project_root)), key_of(context)
-        there = shut_down(project, key)
-        if any(isinstance(profile, CommandsCluster) for profile in project.clusters.values()):
+        try:
+            there = shut_down(project, key)
+            # A record may be left of a profile that is no longer in project.yaml.
             there = commands.shut_down(project, key) or there
+        except MachineError as error:
+            raise WorthRetrying(str(error)) from None
         self.log.info("The cluster has ended" if there else "The cluster had ended before")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import BaseOperator
@@ -9,6 +10,10 @@ from airflow.sdk.exceptions import AirflowFailException
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
+
+
+DOWN_AGAIN: dict[str, Any] = {"retries": 3, "retry_delay": timedelta(minutes=1)}
+"""Arguments of such a task: a service that throttles, or a `down` that fails, has ended nothing."""
 
 
 class TakesDown(BaseOperator):

@@ -47,7 +47,7 @@ class PreflightOperator(BaseOperator, SkipMixin):
     @plainly
     def execute(self, context: Context) -> dict[str, Any]:
         project = load_project(Path(self.project_root))
-        self._end_overdue_clusters(project)
+        self._name_red_clusters(project)
         asked = asked_replay(context, self.pipelines)
         if asked is not None:
             looked = self._look_for_replay(project, asked.pipeline)
@@ -67,14 +67,14 @@ class PreflightOperator(BaseOperator, SkipMixin):
             self.skip(context["ti"], [task for task in after if task.task_id not in watching])
         return found
 
-    def _end_overdue_clusters(self, project: Project) -> None:
-        """End clusters that a dead run has left; whatever goes wrong with it is no error of this run."""
-        from drawdown.launch.commands.reaper import end_overdue
+    def _name_red_clusters(self, project: Project) -> None:
+        """Log clusters that are not known to be gone; `drawdown__freshness` ends them, no preflight waits."""
+        from drawdown.launch.commands.reaper import red
 
         try:
             with Metastore.open(project.metastore_url) as metastore:
-                for sentence in end_overdue(project, metastore):
-                    self.log.warning("%s", sentence)
+                for cluster, why in red(metastore):
+                    self.log.warning("cluster %s of %s %s", cluster.name, cluster.cluster_key, why)
         except DrawdownError as error:
             self.log.debug("overdue clusters were not looked for: %s", error)
 

@@ -116,16 +116,15 @@ def clusters(project: Project) -> Iterator[Check]:
 
 
 def started_clusters(project: Project) -> Iterator[Check]:
-    """Find clusters of `kind: commands` that are past their deadline."""
-    from drawdown.launch.commands.reaper import overdue
+    """Find clusters of `kind: commands` that no run needs and that are not known to be gone."""
+    from drawdown.launch.commands.reaper import red
     from drawdown.metastore import Metastore
 
     with suppress(DrawdownError), Metastore.open(project.metastore_url) as metastore:
-        for cluster in overdue(metastore):
-            what = (
-                f"the cluster of {cluster.cluster_key} ({cluster.profile}) is past its deadline: its machines"
-            )
-            yield Check("clusters", "warn", f"{what} may still be paid for", "drawdown upkeep --all")
+        for cluster, why in red(metastore):
+            about = f"the cluster {cluster.name} of {cluster.cluster_key} ({cluster.profile})"
+            what = f"{about} {why}: its machines may still be paid for"
+            yield Check("clusters", "fail", what, f"drawdown clusters end {cluster.name}")
 
 
 def temporary_files(project: Project) -> Iterator[Check]:

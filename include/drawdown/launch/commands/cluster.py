@@ -1,4 +1,7 @@
-"""Start a cluster by the project's programs for one run, find it by its key, describe it to Spark, end it."""
+"""Start a cluster by the project's programs for one run, find it, describe it to Spark, end it.
+
+A run has one cluster that is used: a new one of the same run is another instance, and replaces the one before.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,8 @@ from drawdown.errors import DrawdownError, MachineError, SpecError
 from drawdown.jvm.home import machine_root
 from drawdown.jvm.jars import CONNECTORS, jar_paths
 from drawdown.launch.commands.answer import UpAnswer
-from drawdown.launch.commands.guard import KEEP, take_down
-from drawdown.launch.commands.reaper import end_overdue
+from drawdown.launch.commands.guard import KEEP, given_up
+from drawdown.launch.commands.life import end, to_end
 from drawdown.launch.commands.request import CommandsRequest, Programs, require_programs
 from drawdown.launch.connection import sent_along
 from drawdown.launch.settings import Settings, conf_of
@@ -66,32 +69,37 @@ def attended(request: CommandsRequest) -> Iterator[StartedCluster]:
 
 
 def shut_down(project: Project, key: str) -> bool:
-    """End the cluster of a key; return whether there was one.
+    """End all clusters of a run that are not known to be gone; return whether there were any.
 
     Raises:
         MachineError: ``cluster.down-failed``.
         SpecError: ``cluster.command``.
     """
+    failed: list[DrawdownError] = []
     with Metastore.open(project.metastore_url) as metastore:
-        cluster = metastore.clusters.read(key)
-        if cluster is None:
-            return False
-        take_down(Programs(project, cluster), metastore)
-    return True
+        found = metastore.clusters.of_key(key)
+        for cluster in found:
+            try:
+                end(metastore.clusters, cluster, Programs(project, cluster))
+            except DrawdownError as error:
+                failed.append(error)
+    if failed:
+        raise failed[0]
+    return bool(found)
 
 
 def standing(project: Project, key: str) -> StartedCluster | None:
     """Return the cluster that an earlier task started for the run.
 
-    None when there is none, and when `alive` says that it is not well: then `down` is called first.
+    None when there is none, and when `alive` says that it is not well: then its guard calls `down`.
     """
     with Metastore.open(project.metastore_url) as metastore:
-        cluster = metastore.clusters.read(key)
-    if cluster is None or cluster.answer is None:
-        return None
-    if Programs(project, cluster).why_not_alive():
-        shut_down(project, key)
-        return None
+        cluster = metastore.clusters.live(key)
+        if cluster is None or cluster.answer is None:
+            return None
+        if Programs(project, cluster).why_not_alive():
+            metastore.clusters.change(cluster.instance, to_end)
+            return None
     return cluster
 
 
@@ -146,10 +154,10 @@ def _start(request: CommandsRequest) -> tuple[StartedCluster, subprocess.Popen[b
     # Check for missing jars before anything is started.
     jar_paths(machine_root(project.root) / ".drawdown", CONNECTORS)
     with Metastore.open(project.metastore_url) as metastore:
-        end_overdue(project, metastore)
-        metastore.clusters.begin(request.record(metastore.now()))
+        begun = request.record(metastore.now())
+        metastore.clusters.begin(begun, request.replaces)
     guard = subprocess.Popen(
-        [sys.executable, "-m", "drawdown.launch.commands.guard", str(project.root), request.key],
+        [sys.executable, "-m", "drawdown.launch.commands.guard", str(project.root), begun.instance],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,
@@ -159,8 +167,9 @@ def _start(request: CommandsRequest) -> tuple[StartedCluster, subprocess.Popen[b
         guard.wait()
         _raise_up(_heard(guard))
         with Metastore.open(project.metastore_url) as metastore:
-            cluster = metastore.clusters.read(request.key)
-        assert cluster is not None
+            cluster = metastore.clusters.read(begun.instance)
+        if cluster is None or cluster.state != "up":
+            raise given_up(begun)
         return cluster, guard
     except BaseException:
         assert guard.stdin is not None
@@ -184,7 +193,7 @@ def _raise_up(said: dict[str, Any]) -> None:
             "cluster.up-failed",
             "the process that called `up` ended without an answer",
             where="a cluster of kind commands",
-            do="look at the machine's log: was it killed? the next preflight after the deadline calls `down`",
+            do="look at the machine's log: was it killed? `down` is called after the deadline by drawdown__freshness",
         )
     error = _error(said["kind"], said["error"])
     if said["down"] is not None:

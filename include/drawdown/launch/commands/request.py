@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from typing import Any
 
 from drawdown.errors import MachineError
 from drawdown.launch.commands.answer import UpAnswer
+from drawdown.launch.commands.life import to_end
 from drawdown.launch.commands.program import Program, executable, program
-from drawdown.launch.remote_requests.request import name_of
 from drawdown.metastore.records import StartedCluster
 from drawdown.processes.ports import answers
 from drawdown.spec import CommandsCluster, Project
@@ -22,8 +25,8 @@ ALIVE_WITHIN = 30.0
 MASTER_WITHIN = 30.0
 """Seconds within which the master has to accept a connection once `up` has ended."""
 
-_DOWN_WITHIN = 300.0
-"""Seconds that `down` may take if its profile is no longer in project.yaml."""
+_DOWN_WITHIN = timedelta(minutes=5)
+"""Time that `down` may take if its profile is no longer in project.yaml."""
 
 
 def require_programs(project: Project, profile: CommandsCluster) -> None:
@@ -38,7 +41,7 @@ class CommandsRequest:
 
     Attributes:
         name: of the profile.
-        key: the run's key: the programs are called with the same one every time.
+        key: the run's key; each try has an instance of its own.
         by: who requested the run, for the record.
     """
 
@@ -50,12 +53,49 @@ class CommandsRequest:
     by: Mapping[str, Any]
 
     def record(self, now: datetime) -> StartedCluster:
-        """Return the record of the cluster, before it is started."""
-        profile = self.profile
+        """Return the record of a new cluster, before it is started: no other one is ever taken for it."""
+        profile, instance = self.profile, secrets.token_hex(6)
         return StartedCluster(
-            self.key, self.name, profile.down, self.workers, profile.worker_cores, profile.worker_memory,
-            dict(self.by), now + profile.ttl.delta,
-        )  # fmt: skip
+            instance=instance,
+            cluster_key=self.key,
+            name=_name(self.key, self.project.storage_root, instance),
+            profile=self.name,
+            down=profile.down,
+            workers=self.workers,
+            cores=profile.worker_cores,
+            memory=profile.worker_memory,
+            asked_by=dict(self.by),
+            begun_at=now,
+            up_by=now + profile.up_within.delta + timedelta(seconds=ALIVE_WITHIN + MASTER_WITHIN),
+            deadline=now + profile.ttl.delta,
+        )
+
+    def replaces(self, other: StartedCluster, now: datetime) -> StartedCluster:
+        """Return what becomes of another cluster of this run: it is to end.
+
+        Raises:
+            MachineError: ``cluster.up-failed``; it is that of a later try, and this one has come back too late.
+        """
+        if other.state in ("starting", "up") and _is_of_a_later_try(other.asked_by, self.by):
+            raise MachineError(
+                "cluster.up-failed",
+                f"a later try of this task has started {other.name}, so this one starts no cluster",
+                where=f"cluster {self.name} of {self.key}",
+                do="nothing: look at the later try",
+            )
+        return to_end(other, now)
+
+
+def _is_of_a_later_try(by: Mapping[str, Any], mine: Mapping[str, Any]) -> bool:
+    if any(by.get(each) is None or by[each] != mine.get(each) for each in ("dag_run_id", "task_id")):
+        return False
+    return int(by.get("try_number", 0)) > int(mine.get("try_number", 0))
+
+
+def _name(key: str, storage_root: str, instance: str) -> str:
+    """Return a name for machines and tags: a part of the run, of the deployment, and the whole instance."""
+    readable = re.sub(r"[^a-z0-9]+", "-", key.lower())[:16].strip("-")
+    return f"drawdown-{readable}-{sha256(storage_root.encode()).hexdigest()[:5]}-{instance}"
 
 
 @dataclass(frozen=True)
@@ -105,16 +145,20 @@ class Programs:
 
     def down(self) -> None:
         """End the cluster. Raises MachineError ``cluster.down-failed``, SpecError ``cluster.command``."""
-        profile = self._profile
-        within = _DOWN_WITHIN if profile is None else profile.down_within.delta.total_seconds()
-        said = self._program("down", self.cluster.down).call(within)
+        said = self._program("down", self.cluster.down).call(self.down_within.total_seconds())
         if said.why:
             raise MachineError(
                 "cluster.down-failed",
                 f"`down` {said.why}; the machines of {self.cluster.cluster_key} may still run",
                 where=f"{self.cluster.down} of cluster {self.cluster.profile}",
-                do="correct it: the next preflight calls it again, and so does `drawdown upkeep --all`",
+                do="correct it: it is called again after a pause, by `drawdown clusters end` at once;"
+                f" if you see that they are gone: drawdown clusters gone {self.cluster.name}",
             )
+
+    @property
+    def down_within(self) -> timedelta:
+        """Return how long `down` may take."""
+        return _DOWN_WITHIN if self._profile is None else self._profile.down_within.delta
 
     @property
     def _profile(self) -> CommandsCluster | None:
@@ -125,9 +169,10 @@ class Programs:
         cluster, profile = self.cluster, self._profile
         about = {
             "DRAWDOWN_CLUSTER_RUN": cluster.cluster_key,
-            "DRAWDOWN_CLUSTER_NAME": name_of(cluster.cluster_key),
+            "DRAWDOWN_CLUSTER_INSTANCE": cluster.instance,
+            "DRAWDOWN_CLUSTER_NAME": cluster.name,
             "DRAWDOWN_CLUSTER_PROFILE": cluster.profile,
-            "DRAWDOWN_CLUSTER_DEADLINE": cluster.until.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "DRAWDOWN_CLUSTER_DEADLINE": cluster.deadline.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "DRAWDOWN_WORKERS": str(cluster.workers),
             "DRAWDOWN_WORKER_CORES": str(cluster.cores),
             "DRAWDOWN_WORKER_MEMORY": cluster.memory,

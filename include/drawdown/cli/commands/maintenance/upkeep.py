@@ -48,7 +48,8 @@ def upkeep(
             record(workspace, [each.pipeline for each in found])
         removed = removed_pipelines(workspace) if every else []
         overdue = end_overdue(project, workspace.metastore) if every and not dry_run else []
-    here = [*tidy_machine(project, dry=dry_run), *reap(project, dry=dry_run), *overdue] if every else []
+    here = [*tidy_machine(project, dry=dry_run), *reap(project, dry=dry_run)] if every else []
+    here += [each.sentence for each in overdue]
     here += remove_left_uploads(project, dry=dry_run) if every else []
     if as_json:
         left = [asdict(each) for each in removed]
