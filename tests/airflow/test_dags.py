@@ -88,7 +88,7 @@ def test_one_dag_looks_how_old_the_data_are_whatever_becomes_of_their_runs(proje
     project.pipeline("people", "freshness: 1 day\ngroup: others")
     project.pipeline("events")
     dag = only_dag(project, "drawdown__freshness")
-    shared = {"record-figures": {"send-alerts"}, "send-alerts": set()}
+    shared = {"record-figures": {"send-alerts"}, "send-alerts": set(), "end-overdue-clusters": set()}
     assert downstream(dag) == {**shared, "places": set(), "people": set()}
     assert dag.get_task("places").owner == "ada"
     assert (dag.schedule, dag.catchup, dag.max_active_runs) == ("*/10 * * * *", False, 1)
@@ -99,7 +99,7 @@ def test_the_tasks_for_all_pipelines_take_no_pipelines_name(project: DagProject)
     for name in ("record_figures", "send_alerts", "figures", "alerts"):
         project.pipeline(name, "freshness: 1 day")
     dag = only_dag(project, "drawdown__freshness")
-    assert len(dag.tasks) == 6
+    assert len(dag.tasks) == 7
 
 
 def serialised(root: Path) -> dict[str, str]:

@@ -385,6 +385,101 @@ def test_another_machine_calls_down_again_until_it_has_succeeded(cellar: Cellar)
     assert cellar.recorded() is None
 
 
+STANDS = 'mkdir -p {account}; touch {account}/$DRAWDOWN_CLUSTER_NAME'
+GOES = 'rm -f {account}/$DRAWDOWN_CLUSTER_NAME'
+STARTS = """
+from pathlib import Path
+from drawdown.launch.commands.cluster import spin_up
+from tests.support.cellar import Cellar, KEY
+from drawdown.launch.commands.request import CommandsRequest
+from drawdown.spec import load_project
+project = load_project(Path({root!r}))
+spin_up(CommandsRequest(project, "cellar", project.clusters["cellar"], KEY, 2, {{}}))
+"""
+
+
+@pytest.mark.capability("SAFE-09")
+def test_a_late_down_of_a_killed_try_leaves_the_cluster_of_the_next_try_known(cellar: Cellar) -> None:
+    """Its guard takes minutes, and ends after the second try has started: the second is still taken down."""
+    account, go = cellar.root / "account", cellar.root / "go"
+    with listening() as port:
+        waits = f"until [ -e {go} ]; do sleep 0.1; done"
+        cellar.let(
+            up=f"{STANDS.format(account=account)}; touch {cellar.root}/began; sleep 600",
+            down=f"touch {cellar.root}/ending; {waits}; {GOES.format(account=account)}",
+        )
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+        program = STARTS.format(root=str(cellar.root))
+        starter = subprocess.Popen([sys.executable, "-c", program], cwd=cellar.root, env=environment)
+        until((cellar.root / "began").exists, 60)
+        starter.kill()
+        starter.wait()
+        until((cellar.root / "ending").exists, 60)
+        [first] = account.iterdir()
+
+        cellar.let(up=f"{STANDS.format(account=account)}; {prints(port)}")
+        second = spin_up(cellar.request())
+        assert second.name != first.name
+        go.touch()
+        until(lambda: len(cellar.guards()) == 1, 60)
+        assert [each.name for each in account.iterdir()] == [second.name]
+        assert standing(cellar.sandbox.project, KEY) == second
+        assert shut_down(cellar.sandbox.project, KEY)
+    assert list(account.iterdir()) == []
+    assert cellar.recorded() is None
+
+
+@pytest.mark.capability("SAFE-10")
+def test_two_deployments_in_one_account_do_not_end_each_other_s_clusters(tmp_path: Path) -> None:
+    account = tmp_path / "account"
+    staging, prod = Cellar(tmp_path / "staging"), Cellar(tmp_path / "prod")
+    with listening() as port:
+        for each in (staging, prod):
+            each.let(up=f"{STANDS.format(account=account)}; {prints(port)}", down=GOES.format(account=account))
+        spin_up(prod.request())
+        spin_up(staging.request())
+        assert shut_down(staging.sandbox.project, KEY)
+        left = prod.recorded()
+        assert left is not None
+        assert [each.name for each in account.iterdir()] == [left.name]
+        assert shut_down(prod.sandbox.project, KEY)
+    assert list(account.iterdir()) == []
+
+
+@pytest.mark.capability("SAFE-09")
+def test_overdue_clusters_are_ended_side_by_side_and_no_preflight_waits_for_them(tmp_path: Path) -> None:
+    from drawdown.airflow.tasks.preflight import PreflightOperator
+
+    cellar = Cellar(tmp_path / "project")
+    began = cellar.root / "began"
+    cellar.let(
+        down=f"mkdir -p {began}; touch {began}/$DRAWDOWN_CLUSTER_INSTANCE;"
+        f" until [ $(ls {began} | wc -l) = 3 ]; do sleep 0.1; done"
+    )
+    with cellar.sandbox.metastore() as metastore:
+        for number in range(3):
+            request = replace(cellar.request(), key=KEY, by={"task_id": f"{number}"})
+            record = request.record(metastore.now() - timedelta(hours=9))
+            metastore.clusters.begin(record, lambda other, now: other)
+        preflight = PreflightOperator(task_id="preflight", project_root=str(cellar.root), pipelines=[])
+        preflight._name_red_clusters(cellar.sandbox.project)
+        assert cellar.calls() == []
+        ended = end_overdue(cellar.sandbox.project, metastore)
+    assert [each.gone for each in ended] == [True] * 3, ended
+
+
+@pytest.mark.capability("SAFE-09")
+def test_a_try_that_comes_back_late_starts_nothing_beside_the_next_one(cellar: Cellar) -> None:
+    by = {"dag_run_id": "r", "task_id": "cluster_up"}
+    with listening() as port:
+        cellar.let(up=prints(port))
+        second = spin_up(replace(cellar.request(), by={**by, "try_number": 2}))
+        with pytest.raises(MachineError, match="a later try of this task has started"):
+            spin_up(replace(cellar.request(), by={**by, "try_number": 1}))
+        assert standing(cellar.sandbox.project, KEY) == second
+        shut_down(cellar.sandbox.project, KEY)
+
+
 def due(metastore: Metastore, cluster: StartedCluster) -> None:
     """Let the pause after a `down` that failed be over."""
     metastore.clusters.change(cluster.instance, lambda found, now: replace(found, next_try_at=now))

@@ -21,10 +21,11 @@ from typing import Any, cast
 import pytest
 
 from drawdown.errors import DrawdownError, MachineError
+from drawdown.fleet.started_clusters import LATE, red_clusters, why_red
 from drawdown.launch.commands import life
 from drawdown.launch.commands.answer import UpAnswer
 from drawdown.launch.commands.guard import ClusterGuard, ReconnectingStore
-from drawdown.launch.commands.reaper import overdue, red
+from drawdown.launch.commands.reaper import overdue
 from drawdown.launch.commands.request import CommandsRequest, Programs
 from drawdown.metastore import Metastore
 from drawdown.metastore.operations import clusters as operations
@@ -320,7 +321,7 @@ class World:
             self.away = not self.away
         elif what == "preflight":
             before = self.downs
-            red(deployment.metastore)
+            red_clusters(deployment.metastore)
             if self.downs != before:
                 raise Wrong("a preflight has called `down`")
         self.check()
@@ -337,8 +338,8 @@ class World:
             found = store.read(machine.cluster.instance)
             if found is None and not self.is_starting(machine):
                 raise Wrong(f"{name} stands, and nobody knows it")
-            if found is not None and self.now > found.deadline + life.LATE and found.state != "ending":
-                if not life.why_red(found, self.now):
+            if found is not None and self.now > found.deadline + LATE and found.state != "ending":
+                if not why_red(found, self.now):
                     raise Wrong(f"{name} is past its deadline, and nobody is told")
 
     def is_starting(self, machine: Machine) -> bool:
@@ -352,7 +353,7 @@ class World:
         self.chance = cast(random.Random, _Calm())
         for actor in [each for each in self.actors if each.of]:
             self.end(actor)
-        self.pass_time(TTL + life.LATE)
+        self.pass_time(TTL + LATE)
         self.pass_time(life.LONGEST_PAUSE + WITHIN + 6 * LOOKS_EVERY)
         if self.machines:
             raise Wrong(f"{sorted(self.machines)} stand past their ttl and one pause")

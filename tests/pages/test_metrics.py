@@ -19,7 +19,7 @@ from prometheus_client.parser import text_string_to_metric_families
 import drawdown.observe
 from drawdown.airflow.pages.app import app
 from drawdown.metastore.records import Counts
-from drawdown.observe.metrics import FAMILIES
+from drawdown.observe.metrics import CLUSTERS, FAMILIES
 from drawdown.processes.ports import free_ports
 from tests.support.fleet_records import FleetRecords
 from tests.support.prometheus import prometheus, promtool
@@ -74,7 +74,7 @@ def test_every_figure_is_a_metric_and_zeros_are_said(fleet: FleetRecords) -> Non
     status, text = ask()
     assert status == 200
     found = samples(text)
-    assert {name for name, _ in found} <= {family.name for family in FAMILIES}
+    assert {name for name, _ in found} <= {CLUSTERS, *(family.name for family in FAMILIES)}
     fine, kept = "pipeline=fine", "pipeline=kept"
     assert found["drawdown_state", f"{fine},state=ok"] == 1
     assert found["drawdown_state", f"{fine},state=held"] == 0
@@ -186,6 +186,10 @@ def _series(name: str, value: str, **labels: str) -> dict[str, str]:
 
 
 FIRES = {
+    "DrawdownClusterNotGone": (
+        [_series("drawdown_clusters", "2x200", state="not known to be gone")],
+        "2 cluster(s) that no run needs are not known to be gone: their machines may be paid for",
+    ),
     "DrawdownFailing": ([_series("drawdown_state", "1x200", state="failed")], "p fails"),
     "DrawdownHeld": (
         [_series("drawdown_held_slices", "2x200")],
@@ -249,8 +253,9 @@ def test_each_shipped_rule_fires_when_it_should_and_is_quiet_otherwise(tmp_path:
     tests = []
     for alert, (series, summary) in FIRES.items():
         source = {"source": "s"} if alert in ("DrawdownLagging", "DrawdownRetentionAtRisk") else {}
+        whose = {} if alert == "DrawdownClusterNotGone" else {"pipeline": "p"}
         fired = {
-            "exp_labels": {"pipeline": "p", **source, "severity": rules[alert]["labels"]["severity"]},
+            "exp_labels": {**whose, **source, "severity": rules[alert]["labels"]["severity"]},
             "exp_annotations": {
                 "summary": summary,
                 "do": re.sub(r"{{ .labels.pipeline }}", "p", rules[alert]["annotations"]["do"]),

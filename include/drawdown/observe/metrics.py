@@ -5,6 +5,7 @@ Each name stands once, in FAMILIES. A value that is not known is left out; zeros
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
@@ -16,6 +17,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from drawdown.fleet.standing import WORST_FIRST
+from drawdown.fleet.started_clusters import red_clusters
+from drawdown.metastore import Metastore
 from drawdown.observe.figures import Seen
 
 CONTENT_TYPE: str = CONTENT_TYPE_PLAIN_0_0_4
@@ -216,11 +219,31 @@ FAMILIES = (
 )
 
 
+CLUSTERS = "drawdown_clusters"
+"""The one metric that is of no pipeline."""
+
+STATES = ("starting", "up", "ending", "not known to be gone")
+
+
+def clusters_by_state(metastore: Metastore) -> dict[str, int]:
+    """Return how many clusters of `kind: commands` there are in each of STATES."""
+    red = {each.record.instance for each in red_clusters(metastore)}
+    found = metastore.clusters.standing()
+    states = Counter(STATES[-1] if each.instance in red else each.state for each in found)
+    return {state: states[state] for state in STATES}
+
+
 class _Fleet(Collector):
-    def __init__(self, seen: Sequence[Seen]) -> None:
+    def __init__(self, seen: Sequence[Seen], clusters: Mapping[str, int]) -> None:
         self._seen = seen
+        self._clusters = clusters
 
     def collect(self) -> Iterable[Metric]:
+        help = "Clusters of kind commands that are recorded, by state."
+        metric = GaugeMetricFamily(CLUSTERS, help, labels=["state"])
+        for state, count in self._clusters.items():
+            metric.add_metric([state], count)
+        yield metric
         for family in FAMILIES:
             kind = CounterMetricFamily if family.counts else GaugeMetricFamily
             metric = kind(family.name, family.help, labels=["pipeline", *family.labels])
@@ -230,8 +253,8 @@ class _Fleet(Collector):
             yield metric
 
 
-def metrics_text(seen: Sequence[Seen]) -> bytes:
-    """Return the metrics of these pipelines, as text of CONTENT_TYPE."""
+def metrics_text(seen: Sequence[Seen], clusters: Mapping[str, int]) -> bytes:
+    """Return the metrics of these pipelines, and of clusters by state, as text of CONTENT_TYPE."""
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Fleet(seen))
+    registry.register(_Fleet(seen, clusters))
     return generate_latest(registry)

@@ -21,6 +21,7 @@ from drawdown.airflow.run_records import open_metastore
 from drawdown.airflow.schedules import by_the_clock
 from drawdown.airflow.task_arguments import of_tasks
 from drawdown.airflow.tasks.figures import RECORD, SEND, AlertsOperator, FiguresOperator
+from drawdown.airflow.tasks.overdue_clusters import END, EndOverdueOperator
 from drawdown.airflow.tasks.project_operators import PipelineOperator
 from drawdown.airflow.tasks.task_failures import plainly
 from drawdown.fleet.freshness import counts_from, is_late
@@ -35,7 +36,8 @@ if TYPE_CHECKING:
 _DOC = """
 ### Freshness
 `record-figures` records how all pipelines stand, for the pages, the metrics and the alerts; `send-alerts`
-tells the targets of `alert_targets:` what has changed.
+tells the targets of `alert_targets:` what has changed. `end-overdue-clusters` calls `down` of clusters that no
+run has taken down, and fails while one of them is not known to be gone.
 
 One task for each pipeline with `freshness:`. It fails while nothing has been published for longer than that,
 whatever the reason: nothing arrived, slices are held, the drain failed, hangs or is paused. For one that runs
@@ -104,6 +106,7 @@ def freshness_dag(project: Project, pipelines: Iterable[Pipeline]) -> DAG:
         dag=dag,
     )
     alerts.set_upstream(figures)
+    EndOverdueOperator(task_id=END, project_root=str(project.root), **shared, dag=dag)
     for pipeline in pipelines:
         if pipeline.freshness is not None:
             FreshnessOperator(

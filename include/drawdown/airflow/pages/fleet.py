@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends, Request
@@ -10,6 +11,7 @@ from fastapi.responses import Response
 
 from drawdown.airflow.pages.access import ReadableDags
 from drawdown.airflow.pages.frame import answer
+from drawdown.fleet.started_clusters import RedCluster, red_clusters
 from drawdown.metastore import Metastore
 from drawdown.observe.figures import Seen
 from drawdown.observe.filters import Filter
@@ -28,11 +30,13 @@ def fleet_page(
     """Return the pipelines of the DAGs that the user may read."""
     with Metastore.open(load_project().metastore_url) as metastore:
         found = fleet(metastore, dags, wanted, page)
+        red = [each for each in red_clusters(metastore) if _may_see(dags, each)]
     return answer(
         request,
         "fleet.html",
         {
             "title": "Fleet",
+            "red": [{"why": each.sentence, "command": each.do} for each in red],
             "rows": [_row(seen) for seen in found.shown],
             "found": found.found,
             "page": page,
@@ -43,6 +47,12 @@ def fleet_page(
             "oldest": found.oldest,
         },
     )
+
+
+def _may_see(dags: Collection[str] | None, cluster: RedCluster) -> bool:
+    """Whether a cluster is of a DAG that the user may read; that of a command is of none."""
+    dag_id = cluster.record.asked_by.get("dag_id")
+    return dags is None or dag_id is None or dag_id in dags
 
 
 def _row(seen: Seen) -> dict[str, Any]:

@@ -39,14 +39,14 @@ def metrics(authorization: Annotated[str, Header()] = "") -> Response:
     if not _is_right(authorization, token):
         return _said(_REFUSED, 401, {"WWW-Authenticate": 'Bearer realm="drawdown"'})
     # Without a token no page needs it: the library is imported when it is used first.
-    from drawdown.observe.metrics import CONTENT_TYPE, metrics_text
+    from drawdown.observe.metrics import CONTENT_TYPE, clusters_by_state, metrics_text
 
     try:
         with Metastore.open(project.metastore_url) as metastore:
-            seen = look(metastore)
+            seen, clusters = look(metastore), clusters_by_state(metastore)
     except DrawdownError as error:
         return _said(f"{error}\n", 503)
-    return Response(metrics_text(seen), headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
+    return Response(metrics_text(seen, clusters), headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
 
 
 def _token(project: Project) -> SecretStr | None:

@@ -17,7 +17,7 @@ from drawdown.airflow.tasks.project_operators import ProjectOperator
 from drawdown.airflow.tasks.task_failures import WorthRetrying, plainly
 from drawdown.errors import DrawdownError
 from drawdown.spec import Project, load_pipeline, load_project, pipeline_names
-from drawdown.values.dag_ids import DECIDE, REBUILD
+from drawdown.values.dag_ids import DECIDE, FRESHNESS, REBUILD
 from drawdown.workspace import Workspace
 
 if TYPE_CHECKING:
@@ -89,9 +89,13 @@ def _target(project: Project, name: str) -> AlertReceiver | DrawdownError:
 
 
 def _link(project: Project) -> Link:
+    from drawdown.observe.alerts.clusters import CLUSTER
+
     def link(about: Announcement) -> str:
         if about.alert == "held":
             return dag_page(DECIDE)
+        if about.alert == CLUSTER:
+            return dag_page(FRESHNESS)
         if about.alert == "rebuild":
             return dag_page(REBUILD)
         try:

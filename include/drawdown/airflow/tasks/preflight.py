@@ -69,12 +69,12 @@ class PreflightOperator(BaseOperator, SkipMixin):
 
     def _name_red_clusters(self, project: Project) -> None:
         """Log clusters that are not known to be gone; `drawdown__freshness` ends them, no preflight waits."""
-        from drawdown.launch.commands.reaper import red
+        from drawdown.fleet.started_clusters import red_clusters
 
         try:
             with Metastore.open(project.metastore_url) as metastore:
-                for cluster, why in red(metastore):
-                    self.log.warning("cluster %s of %s %s", cluster.name, cluster.cluster_key, why)
+                for cluster in red_clusters(metastore):
+                    self.log.warning("%s", cluster.sentence)
         except DrawdownError as error:
             self.log.debug("overdue clusters were not looked for: %s", error)
 

@@ -117,14 +117,13 @@ def clusters(project: Project) -> Iterator[Check]:
 
 def started_clusters(project: Project) -> Iterator[Check]:
     """Find clusters of `kind: commands` that no run needs and that are not known to be gone."""
-    from drawdown.launch.commands.reaper import red
+    from drawdown.fleet.started_clusters import red_clusters
     from drawdown.metastore import Metastore
 
     with suppress(DrawdownError), Metastore.open(project.metastore_url) as metastore:
-        for cluster, why in red(metastore):
-            about = f"the cluster {cluster.name} of {cluster.cluster_key} ({cluster.profile})"
-            what = f"{about} {why}: its machines may still be paid for"
-            yield Check("clusters", "fail", what, f"drawdown clusters end {cluster.name}")
+        for cluster in red_clusters(metastore):
+            what = f"the {cluster.sentence}: its machines may still be paid for"
+            yield Check("clusters", "fail", what, cluster.do)
 
 
 def temporary_files(project: Project) -> Iterator[Check]:

@@ -17,11 +17,9 @@ from datetime import datetime, timedelta
 from typing import Protocol
 
 from drawdown.errors import DrawdownError
+from drawdown.fleet.started_clusters import LATE
 from drawdown.metastore.operations.clusters import Transition
 from drawdown.metastore.records import StartedCluster
-
-LATE = timedelta(seconds=60)
-"""Time past its deadline that a cluster's own guard gets to end it before others do."""
 
 FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=30), timedelta(minutes=15)
 """Between a `down` that failed and the next: doubled each time, up to the longest."""
@@ -59,17 +57,6 @@ def is_due(cluster: StartedCluster, now: datetime, late: timedelta = LATE) -> bo
     if cluster.state in _LIVE:
         return now >= cluster.deadline + late
     return cluster.next_try_at is None or now >= cluster.next_try_at
-
-
-def why_red(cluster: StartedCluster, now: datetime) -> str:
-    """Return why machines may be paid for that no run needs; empty while all is as it should be."""
-    if cluster.state == "unknown":
-        called = "once" if cluster.tries == 1 else f"{cluster.tries} times"
-        return f"is not known to be gone: `down` was called {called}; {cluster.last_error}"
-    if cluster.state in _LIVE:
-        return "is past its deadline" if now >= cluster.deadline + LATE else ""
-    late = cluster.next_try_at is not None and now >= cluster.next_try_at + LATE
-    return "is not known to be gone: whoever called `down` has not said how it ended" if late else ""
 
 
 def to_end(cluster: StartedCluster, now: datetime) -> StartedCluster:

@@ -10,7 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from drawdown.errors import DrawdownError
-from drawdown.launch.commands.life import LATE, end, is_due, why_red
+from drawdown.fleet.started_clusters import LATE
+from drawdown.launch.commands.life import end, is_due
 from drawdown.launch.commands.request import Programs
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import StartedCluster
@@ -26,13 +27,6 @@ class Ended:
 
     sentence: str
     gone: bool
-
-
-def red(metastore: Metastore) -> list[tuple[StartedCluster, str]]:
-    """Return the clusters whose machines may be paid for although no run needs them, and why."""
-    now = metastore.now()
-    found = [(each, why_red(each, now)) for each in metastore.clusters.standing()]
-    return [(each, why) for each, why in found if why]
 
 
 def overdue(metastore: Metastore) -> list[StartedCluster]:

@@ -6,7 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from drawdown.errors import SpecError
+from drawdown.fleet.started_clusters import red_clusters
 from drawdown.metastore.records import Announcement
+from drawdown.observe.alerts.clusters import CLUSTER, changes_of_clusters
 from drawdown.observe.alerts.conditions import alerts_now
 from drawdown.observe.figures import Seen, look
 from drawdown.spec import Pipeline, Project, iter_pipelines, pipeline_names
@@ -41,7 +43,9 @@ def note_changes(workspace: Workspace) -> list[Announcement]:
     found = _changes(
         seen, known, lambda name: (settings[name], settings[name].targets(project.alert_targets))
     )
-    store.keep(found.kept)
+    targets = project.alerts.targets(project.alert_targets)
+    red, now = red_clusters(workspace.metastore), workspace.metastore.now()
+    store.keep([*found.kept, *changes_of_clusters(red, known.values(), targets, now)])
     store.forget(found.forgotten)
     return [each for each in store.read() if each.told_at is None or each.ended_at is not None]
 
@@ -69,7 +73,7 @@ def _changes(
             for target in targets:
                 changed = _changed(seen, alert, sentence, target, known.get((seen.pipeline, alert, target)))
                 changes.kept.extend(changed)
-    changes.forgotten.extend(key for key in known if key not in wanted_keys)
+    changes.forgotten.extend(key for key in known if key not in wanted_keys and key[1] != CLUSTER)
     return changes
 
 
