@@ -76,7 +76,7 @@ def test_a_little_disk_and_a_cluster_that_nobody_will_end(tmp_path: Path) -> Non
     with small_disk(tmp_path / "disk"):
         made = sandbox(tmp_path / "disk" / "project")
         made.storage.joinpath("landing/events/1.json").unlink()
-        folder = ClusterFolder.of(made.project.state_dir, "events.manual")
+        folder = ClusterFolder.of(made.project.state_dir, "events.manual", "0a1b2c3d")
         os.close(folder.make())
         folder.write(ClusterRecord(1, 1, "512m", until=1.0, asked_by={}))
         daemon = subprocess.Popen(["sleep", "1000"], env={**os.environ, MARK: str(folder.path)})

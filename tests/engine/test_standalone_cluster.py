@@ -25,13 +25,14 @@ from tests.support.sandbox import Sandbox
 from tests.support.waiting import until
 
 KEY = "flights.scheduled__2024-01-01T00:00:00+00:00"
+INSTANCE = "0a1b2c3d"
 
 
 def ask(workers: int = 1, ttl: str = "1 hour", host: str = "127.0.0.1") -> Ask:
     profile = StandaloneCluster(
         kind="standalone", host=host, workers=workers, worker_memory="512m", ttl=Duration.parse(ttl)
     )
-    return Ask(KEY, profile, workers, {"dag_id": "flights"})
+    return Ask(KEY, profile, workers, {"dag_id": "flights"}, INSTANCE)
 
 
 @pytest.fixture
@@ -43,7 +44,7 @@ def project(tmp_path: Path) -> Iterator[Project]:
 
 @pytest.fixture
 def folder(project: Project) -> ClusterFolder:
-    return ClusterFolder.of(project.state_dir, KEY)
+    return ClusterFolder.of(project.state_dir, KEY, INSTANCE)
 
 
 def test_it_stands_until_it_is_taken_down_and_lets_in_only_who_has_its_secret(
@@ -93,7 +94,7 @@ def test_on_a_network_its_connections_are_encrypted_and_its_pages_ask_for_a_toke
     cluster = spin_up(project, ask(host=address))
     assert cluster.master.startswith(f"spark://{address}:")
     profile = ask(host=address).profile
-    settings = settings_of(project, profile, KEY, cluster)
+    settings = settings_of(project, profile, cluster)
     assert settings.conf["spark.driver.host"] == settings.conf["spark.driver.bindAddress"] == address
     private = folder.properties.read_text()
     assert "spark.network.crypto.enabled true" in private

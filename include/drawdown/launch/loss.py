@@ -23,7 +23,7 @@ def explain_loss(project: Project, cluster: str, origin: Mapping[str, Any]) -> s
     """Return a sentence about the cluster of the run with this origin; empty when nothing is known."""
     profile, key = project.clusters.get(cluster), key_of_origin(origin)
     if isinstance(profile, StandaloneCluster):
-        return _last_words(ClusterFolder.of(project.state_dir, key).log)
+        return _last_words(ClusterFolder.newest_log(project.state_dir, key))
     return _asked(project, key) if isinstance(profile, CommandsCluster) else ""
 
 
@@ -52,7 +52,9 @@ def _asked(project: Project, key: str) -> str:
     return f"`alive` {why}" if why else "`alive` says that the cluster is well"
 
 
-def _last_words(log: Path) -> str:
+def _last_words(log: Path | None) -> str:
+    if log is None:
+        return ""
     with suppress(OSError):
         said = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(SAYS)]
         if said:

@@ -96,10 +96,10 @@ def on_cluster(project: Project, name: str, run: ClusterRequest) -> Iterator[Set
     elif not isinstance(profile, StandaloneCluster):
         yield Settings(submit_conf(project, profile))
     elif (cluster := standing(project, run.key)) is not None:
-        yield _sized(settings_of(project, profile, run.key, cluster), cluster)
+        yield _sized(settings_of(project, profile, cluster), cluster)
     else:
         with attended(project, run.ask(profile)) as cluster:
-            yield _sized(settings_of(project, profile, run.key, cluster), cluster)
+            yield _sized(settings_of(project, profile, cluster), cluster)
 
 
 @contextmanager

@@ -28,7 +28,7 @@ from drawdown.launch.loss import dag_run_key
 from drawdown.launch.profile import ClusterRequest, size_of
 from drawdown.launch.remote_requests.request import refuse_unreachable
 from drawdown.launch.sizing import Backlogs, waiting_for
-from drawdown.launch.standalone.cluster import Ask, shut_down, spin_up
+from drawdown.launch.standalone.cluster import Ask, give_up, shut_down, spin_up
 from drawdown.launch.standalone.supervisor import STARTS_WITHIN
 from drawdown.spec import (
     CommandsCluster,
@@ -157,7 +157,7 @@ class ClusterUpOperator(BaseOperator):
         self.pipelines = pipelines
         self.cluster = cluster
         self.drains = drains
-        self._key = ""
+        self._ask: Ask | None = None
 
     @plainly
     def execute(self, context: Context) -> dict[str, Any] | None:
@@ -177,7 +177,7 @@ class ClusterUpOperator(BaseOperator):
             raise WorthRetrying(str(error)) from None
 
     def _here(self, project: Project, ask: Ask) -> dict[str, Any]:
-        self._key = ask.key
+        self._ask = ask
         self.log.info("Spinning up %s", size_of(ask))
         cluster = spin_up(project, ask)
         return {"master": cluster.master, "workers": cluster.workers, "until": cluster.until}
@@ -191,12 +191,12 @@ class ClusterUpOperator(BaseOperator):
         return {"master": answer.get("master"), "workers": cluster.workers, "until": until}
 
     def on_kill(self) -> None:
-        """End a cluster of this machine; whatever waits for it then sees that it has ended.
+        """End the cluster that this try has started; whatever waits for it then sees that it has ended.
 
         A guard calls `down` of a commands profile: it may take longer than a killed task has.
         """
-        if self._key:
-            shut_down(load_project(Path(self.project_root)), self._key)
+        if self._ask is not None:
+            give_up(load_project(Path(self.project_root)), self._ask)
 
 
 class ClusterDownOperator(TakesDown):

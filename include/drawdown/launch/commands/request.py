@@ -15,6 +15,7 @@ from drawdown.errors import MachineError
 from drawdown.launch.commands.answer import UpAnswer
 from drawdown.launch.commands.life import to_end
 from drawdown.launch.commands.program import Program, executable, program
+from drawdown.launch.later_try import is_of_a_later_try
 from drawdown.metastore.records import StartedCluster
 from drawdown.processes.ports import answers
 from drawdown.spec import CommandsCluster, Project
@@ -76,7 +77,7 @@ class CommandsRequest:
         Raises:
             MachineError: ``cluster.up-failed``; it is that of a later try, and this one has come back too late.
         """
-        if other.state in ("starting", "up") and _is_of_a_later_try(other.asked_by, self.by):
+        if other.state in ("starting", "up") and is_of_a_later_try(other.asked_by, self.by):
             raise MachineError(
                 "cluster.up-failed",
                 f"a later try of this task has started {other.name}, so this one starts no cluster",
@@ -84,12 +85,6 @@ class CommandsRequest:
                 do="nothing: look at the later try",
             )
         return to_end(other, now)
-
-
-def _is_of_a_later_try(by: Mapping[str, Any], mine: Mapping[str, Any]) -> bool:
-    if any(by.get(each) is None or by[each] != mine.get(each) for each in ("dag_run_id", "task_id")):
-        return False
-    return int(by.get("try_number", 0)) > int(mine.get("try_number", 0))
 
 
 def _name(key: str, storage_root: str, instance: str) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import secrets
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any
 
 from drawdown.errors import MachineError
@@ -16,12 +17,14 @@ from drawdown.jvm.class_archive import driver_class_path, java_options
 from drawdown.jvm.home import machine_root
 from drawdown.jvm.spark_home import spark_home
 from drawdown.launch.environment import for_spark, passed_by
+from drawdown.launch.later_try import is_of_a_later_try
 from drawdown.launch.settings import ON_THIS_MACHINE, Settings, conf_of
-from drawdown.launch.standalone.cluster_folder import MARK, ClusterFolder, ClusterRecord
+from drawdown.launch.standalone.cluster_folder import MARK, ClusterFolder, ClusterRecord, clusters_dir
 from drawdown.launch.standalone.private_settings import write_private_settings
 from drawdown.launch.standalone.reaper import reap
 from drawdown.launch.standalone.supervisor import KEEP
 from drawdown.processes.background import last_lines
+from drawdown.processes.identity import this_view
 from drawdown.processes.ports import free_ports
 from drawdown.spec import Project, StandaloneCluster
 
@@ -37,14 +40,16 @@ class Ask:
     """Which run needs a cluster, and of which size.
 
     Attributes:
-        key: identifies the cluster: there is one per key.
+        key: of the run; a new cluster of the same run replaces the one before.
         by: who requested the run, for the record.
+        instance: of this cluster alone.
     """
 
     key: str
     profile: StandaloneCluster
     workers: int
     by: Mapping[str, Any]
+    instance: str = field(default_factory=lambda: secrets.token_hex(4))
 
 
 def spin_up(project: Project, ask: Ask) -> ClusterRecord:
@@ -77,24 +82,36 @@ def attended(project: Project, ask: Ask) -> Iterator[ClusterRecord]:
 
 
 def shut_down(project: Project, key: str) -> bool:
-    """End the cluster of a key and wait until none of its processes is left; return whether there was one."""
-    return ClusterFolder.of(project.state_dir, key).end()
+    """End all clusters of a run and wait until none of their processes is left; return whether there were any.
+
+    Raises:
+        MachineError: ``cluster.elsewhere``.
+    """
+    return any([folder.end() for folder in ClusterFolder.all_of(project.state_dir, key)])
+
+
+def give_up(project: Project, ask: Ask) -> None:
+    """End the cluster of this request and no other one, which a later try may have started."""
+    ClusterFolder.of(project.state_dir, ask.key, ask.instance).end()
 
 
 def standing(project: Project, key: str) -> ClusterRecord | None:
-    """Return the cluster of a key; None when there is none, or it is not up."""
-    folder = ClusterFolder.of(project.state_dir, key)
-    record = folder.record()
-    return record if record is not None and record.master and folder.is_kept() else None
+    """Return the run's cluster on this machine; None when there is none, or it is not up."""
+    for folder in reversed(ClusterFolder.all_of(project.state_dir, key)):
+        record = folder.record()
+        if record is not None and record.is_here and record.master and folder.is_kept():
+            return record
+    return None
 
 
-def settings_of(project: Project, profile: StandaloneCluster, key: str, cluster: ClusterRecord) -> Settings:
+def settings_of(project: Project, profile: StandaloneCluster, cluster: ClusterRecord) -> Settings:
     """Return an application's settings for a cluster: one executor per worker, with all its resources.
 
     Raises:
         MachineError: ``jars.missing``.
     """
-    folder, root = ClusterFolder.of(project.state_dir, key), machine_root(project.root)
+    there = clusters_dir(project.state_dir) / cluster.folder
+    folder, root = ClusterFolder(there), machine_root(project.root)
     conf = {
         "spark.master": cluster.master,
         **ON_THIS_MACHINE,
@@ -116,14 +133,31 @@ def _start(project: Project, ask: Ask) -> tuple[ClusterRecord, IO[bytes]]:
     driver_class_path(machine_root(project.root))
     _require_address(ask.profile.host)
     reap(project)
-    shut_down(project, ask.key)
-    folder = ClusterFolder.of(project.state_dir, ask.key)
+    _replace(project, ask)
+    folder = ClusterFolder.of(project.state_dir, ask.key, ask.instance)
     held = _begin(project, folder, ask)
     try:
         return _when_up(folder), held
     except BaseException:
         _give_up(project, ask, held)
         raise
+
+
+def _replace(project: Project, ask: Ask) -> None:
+    """End clusters of earlier tries; one on another machine is asked to, and nobody waits for it."""
+    for folder in ClusterFolder.all_of(project.state_dir, ask.key):
+        record = folder.record()
+        if record is not None and is_of_a_later_try(record.asked_by, ask.by):
+            raise MachineError(
+                "cluster.not-up",
+                f"a later try of this task has started {record.folder}, so this one starts no cluster",
+                where=str(folder.path),
+                do="nothing: look at the later try",
+            )
+        if record is None or record.is_here:
+            folder.end()
+        else:
+            folder.ask()
 
 
 def _require_address(host: str) -> None:
@@ -152,6 +186,8 @@ def _begin(project: Project, folder: ClusterFolder, ask: Ask) -> IO[bytes]:
                 until,
                 dict(ask.by),
                 host=profile.host,
+                view=this_view(),
+                folder=folder.path.name,
             )
         )
         with folder.log.open("ab") as log:
@@ -193,7 +229,7 @@ def _when_up(folder: ClusterFolder) -> ClusterRecord:
 def _give_up(project: Project, ask: Ask, held: IO[bytes]) -> None:
     with suppress(BrokenPipeError):
         held.close()
-    shut_down(project, ask.key)
+    give_up(project, ask)
 
 
 def _environment(project: Project, folder: ClusterFolder, host: str) -> dict[str, str]:

@@ -7,7 +7,6 @@ the machine.
 from __future__ import annotations
 
 import os
-import platform
 import time
 from pathlib import Path
 
@@ -17,6 +16,9 @@ from drawdown.spec import Project
 
 _LATE = 60.0
 """Seconds past its time that a supervisor gets to end its cluster."""
+
+_ELSEWHERE = 86_400.0
+"""The same of one on another machine, whose clock may be another, and whose suspended supervisor comes back."""
 
 _BEING_MADE = 60.0
 """Seconds during which a folder without a record may still be in creation."""
@@ -58,8 +60,10 @@ def _reaped(folder: ClusterFolder) -> str:
     except FileNotFoundError:
         return ""
     try:
-        why = _why(folder, age, kept=lock is None)
-        if why and lock is None:
+        why, record = _why(folder, age, kept=lock is None), folder.record()
+        if why and record is not None and not record.is_of_this_kernel:
+            folder.remove()
+        elif why and lock is None:
             folder.end()
         elif why:
             kill_marked(MARK, str(folder.path))
@@ -71,7 +75,7 @@ def _reaped(folder: ClusterFolder) -> str:
 
 
 def _why(folder: ClusterFolder, age: float, *, kept: bool) -> str:
-    """Return why a cluster of this machine is abandoned; empty when it is not.
+    """Return why a cluster is abandoned; empty when it is not, or when another machine has to say.
 
     Args:
         age: seconds since the folder changed.
@@ -80,11 +84,13 @@ def _why(folder: ClusterFolder, age: float, *, kept: bool) -> str:
     record = folder.record()
     if record is None:
         return "" if kept or age < _BEING_MADE else "had lost its supervisor"
-    if record.machine != platform.node():
-        return ""
+    over = time.time() >= record.until + _LATE
+    if not record.is_of_this_kernel:
+        # Another machine, or this one before its last start: no cluster lives longer, whosever it was.
+        return "was past its time" if over and time.time() >= record.until + _ELSEWHERE else ""
     if not kept:
         return "had lost its supervisor"
-    return "was past its time" if time.time() >= record.until + _LATE else ""
+    return "was past its time" if over and record.is_here else ""
 
 
 def _age(folder: ClusterFolder) -> float:

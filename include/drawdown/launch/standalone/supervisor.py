@@ -6,7 +6,7 @@ cluster.py starts it in its own session, with the folder's lock. In order:
 2. start the workers, and wait until the master has all of them;
 3. write the master's address into the record: only now can others use the cluster;
 4. start each worker that dies again, up to three times, then go on with the others;
-5. wait until it is asked to end (SIGTERM), its time is up, the master or the last worker dies, or the process
+5. wait until it is asked to end (SIGTERM, or a file that another machine has written), its time is up, the master or the last worker dies, or the process
    that started it is gone: standard input is a pipe from that process, and ends without the word KEEP;
 6. kill all descendants and remove the folder; the log stays unless it was asked to end.
 
@@ -31,10 +31,11 @@ from pathlib import Path
 from typing import Any
 
 from drawdown.jvm.spark_home import spark_home
-from drawdown.launch.standalone.cluster_folder import ClusterFolder, ClusterRecord
+from drawdown.launch.standalone.cluster_folder import ASKED_EVERY, ClusterFolder, ClusterRecord
 from drawdown.launch.standalone.page_token import KEY, token
 from drawdown.launch.standalone.private_settings import private_setting
 from drawdown.processes.descendants import adopt_orphans, end_with_parent, kill_descendants, reap, wakeup_on
+from drawdown.processes.identity import started
 from drawdown.processes.ports import free_ports
 
 KEEP = b"keep\n"
@@ -136,12 +137,14 @@ class ClusterSupervisor:
     def _look(self) -> None:
         """Wait a moment for an event. Raises _Over when it ends the cluster."""
         left = self._ends_at - time.monotonic()
-        wait = max(left, 0) if self._starts_until is None else _LOOK_EVERY
+        wait = min(max(left, 0), ASKED_EVERY) if self._starts_until is None else _LOOK_EVERY
         ready = {key.fd for key, _ in self._selector.select(wait)}
         if self._wakeup in ready and set(os.read(self._wakeup, 4096)) & set(_END_SIGNALS):
             raise _Over("asked to end", expected=True)
         if 0 in ready:
             self._hear()
+        if self._folder.asked.exists():
+            raise _Over("asked to end by another machine", expected=True)
         for pid, code in reap().items():
             if pid == self._master:
                 raise _Over(f"the master ended with exit code {code}")
@@ -190,7 +193,7 @@ def main(arguments: list[str]) -> int:
     if os.fork():
         # The supervisor may outlive its starter, whose resource use must not include the supervisor's.
         os._exit(0)
-    record = folder.note(keeper=os.getpid())
+    record = folder.note(keeper=os.getpid(), keeper_started=started(os.getpid()))
     adopt_orphans()
     expected = ClusterSupervisor(folder, record).keep()
     if expected:
