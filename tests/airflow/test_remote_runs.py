@@ -90,6 +90,9 @@ def test_every_emr_cluster_is_terminated_and_tagged(of_aws: Any) -> None:
     assert len(emr["sigkill"]["states"]) == 2
     assert len(emr["answer_lost"]["states"]) == 2
     assert emr["of_another_project"]["left"] != "TERMINATED"
+    assert emr["first_comes_back"]["kill"] == "success"
+    assert not emr["first_comes_back"]["left"].startswith("TERMINAT")
+    assert len(emr["first_comes_back"]["states"]) == 2
 
 
 @pytest.mark.full
@@ -211,7 +214,9 @@ def test_every_dataproc_cluster_is_deleted_and_labelled(of_google: Any) -> None:
     assert "ZONE_RESOURCE_POOL_EXHAUSTED" in of_google["no_capacity"]["up"]
     assert "quota" in of_google["quota"]["up"]
     assert "Not found" in of_google["cluster_gone"]["job"]
-    assert of_google["tried_again"]["second"] == "success"
+    again = of_google["tried_again"]
+    assert again["second"] == "success"
+    assert again["left_after_the_late_kill"], "a first try that comes back deletes nothing of the second's"
     [labels] = of_google["runs"]["labels"]
     assert deadline_of(labels["drawdown-deadline"]) is not None
 

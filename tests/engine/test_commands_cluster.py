@@ -9,7 +9,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -17,12 +17,21 @@ import pytest
 from drawdown.errors import DrawdownError, MachineError, SpecError
 from drawdown.launch.commands.cluster import attended, settings_of, shut_down, spin_up, standing
 from drawdown.launch.commands.reaper import end_overdue
-from drawdown.launch.commands.request import CommandsRequest
+from drawdown.launch.commands.request import CommandsRequest, Programs
 from drawdown.launch.loss import explain_loss
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import StartedCluster
 from drawdown.testing.servers.postgres import PostgresServer
-from tests.support.cellar import KEY, PROFILE, SECRET, Cellar, listening, of_the_docs, prints
+from tests.support.cellar import (
+    KEY,
+    PROFILE,
+    SECRET,
+    Cellar,
+    listening,
+    of_the_docs,
+    prints,
+    state_of,
+)
 from tests.support.clock import clock_ahead
 from tests.support.command_line import CommandLine, drawdown
 from tests.support.sandbox import Sandbox, multiset
@@ -61,7 +70,7 @@ def counting(root: Path, workers: int = 1, seconds: float = 0.0) -> Sandbox:
 
 def daemons(root: Path) -> list[int]:
     """Process ids of all that the programs of the docs have started for a project."""
-    mark = f"{root}/.drawdown/cellar/".encode()
+    mark = f"{state_of(root)}/".encode()
     found = []
     for process in Path("/proc").glob("[0-9]*"):
         try:
@@ -74,7 +83,7 @@ def daemons(root: Path) -> list[int]:
 
 def pids(root: Path) -> dict[str, str]:
     """What the programs of the docs have written down: the process of each daemon."""
-    found = (root / ".drawdown" / "cellar").glob("*/*.pid")
+    found = state_of(root).glob("*/*.pid")
     return {file.stem: file.read_text() for file in found}
 
 
@@ -82,7 +91,7 @@ def until_nothing_is_left(sandbox: Sandbox) -> None:
     until(lambda: not daemons(sandbox.root), 120)
     with sandbox.metastore() as metastore:
         until(lambda: not metastore.clusters.standing(), 60)
-    assert list((sandbox.root / ".drawdown" / "cellar").iterdir()) == []
+    assert list(state_of(sandbox.root).iterdir()) == []
 
 
 @pytest.mark.full
@@ -120,7 +129,7 @@ def test_a_killed_command_and_a_lost_master_leave_nothing_and_the_next_run_goes_
         sandbox.land_json(f"landing/events/{file}.json", ROWS[:12], mtime=file + 1)
     with CommandLine(sandbox.root, "run", "counts") as command:
         command.until(lambda line: "counts: batch 1:" in line)
-        [folder] = (sandbox.root / ".drawdown" / "cellar").iterdir()
+        [folder] = state_of(sandbox.root).iterdir()
         os.kill(int((folder / "master.pid").read_text()), signal.SIGKILL)
         killed = time.monotonic()
         assert command.ended(300) == 8, "".join(command.said)
@@ -146,12 +155,39 @@ def test_up_of_the_docs_finds_the_cluster_that_it_has_started(tmp_path: Path) ->
         first = spin_up(request)
         before = pids(sandbox.root)
         assert len(before) == 2
+        again = Programs(project, first).up(lambda: False)
+        assert (again.model_dump(), pids(sandbox.root)) == (first.answer, before)
+        assert standing(project, KEY) == first
         second = spin_up(request)
-        assert (second.answer, pids(sandbox.root)) == (first.answer, before)
         assert standing(project, KEY) == second
+        until(lambda: [each.name for each in state_of(sandbox.root).iterdir()] == [second.name], 120)
     finally:
         shut_down(project, KEY)
     until_nothing_is_left(sandbox)
+
+
+def test_down_of_the_docs_fails_when_it_cannot_know_and_ends_no_other_process(cellar: Cellar) -> None:
+    """Its notes were moved away or are another host's, or the number in them is another process's by now."""
+    of_the_docs(cellar.root)
+    down = Programs(cellar.sandbox.project, cellar.request().record(datetime.now(UTC)))
+    state = state_of(cellar.root)
+    with pytest.raises(MachineError, match="is this another host, or was it moved"):
+        down.down()
+    home = state / down.cluster.name
+    state.mkdir(parents=True)
+    down.down()
+    home.mkdir()
+    (home / "host").write_text("elsewhere\n")
+    with pytest.raises(MachineError, match="the cluster is on elsewhere"):
+        down.down()
+    assert home.exists()
+    (home / "host").write_text(f"{os.uname().nodename}\n")
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as other:
+        (home / "master.pid").write_text(f"{other.pid}\n")
+        down.down()
+        assert other.poll() is None
+        other.kill()
+    assert not home.exists()
 
 
 @pytest.mark.full
@@ -299,7 +335,7 @@ import time
 from pathlib import Path
 from drawdown.launch.commands.cluster import attended
 from tests.support.cellar import KEY
-from drawdown.launch.commands.request import CommandsRequest
+from drawdown.launch.commands.request import CommandsRequest, Programs
 from drawdown.spec import load_project
 project = load_project(Path({str(cellar.root)!r}))
 with attended(CommandsRequest(project, "cellar", project.clusters["cellar"], KEY, 2, {{}})):
@@ -375,7 +411,9 @@ def test_another_machine_calls_down_again_until_it_has_succeeded(cellar: Cellar)
         assert end_overdue(project, metastore) == [], "not before the pause is over"
         due(metastore, cluster)
         [said] = end_overdue(project, metastore)
-        assert "is not ended: `down` ended with exit code 5: the cloud is away; the machines of" in said.sentence
+        assert (
+            "is not ended: `down` ended with exit code 5: the cloud is away; the machines of" in said.sentence
+        )
         assert not said.gone
         cellar.let(down="exit 0")
         due(metastore, cluster)
@@ -385,13 +423,13 @@ def test_another_machine_calls_down_again_until_it_has_succeeded(cellar: Cellar)
     assert cellar.recorded() is None
 
 
-STANDS = 'mkdir -p {account}; touch {account}/$DRAWDOWN_CLUSTER_NAME'
-GOES = 'rm -f {account}/$DRAWDOWN_CLUSTER_NAME'
+STANDS = "mkdir -p {account}; touch {account}/$DRAWDOWN_CLUSTER_NAME"
+GOES = "rm -f {account}/$DRAWDOWN_CLUSTER_NAME"
 STARTS = """
 from pathlib import Path
 from drawdown.launch.commands.cluster import spin_up
 from tests.support.cellar import Cellar, KEY
-from drawdown.launch.commands.request import CommandsRequest
+from drawdown.launch.commands.request import CommandsRequest, Programs
 from drawdown.spec import load_project
 project = load_project(Path({root!r}))
 spin_up(CommandsRequest(project, "cellar", project.clusters["cellar"], KEY, 2, {{}}))
@@ -435,7 +473,9 @@ def test_two_deployments_in_one_account_do_not_end_each_other_s_clusters(tmp_pat
     staging, prod = Cellar(tmp_path / "staging"), Cellar(tmp_path / "prod")
     with listening() as port:
         for each in (staging, prod):
-            each.let(up=f"{STANDS.format(account=account)}; {prints(port)}", down=GOES.format(account=account))
+            each.let(
+                up=f"{STANDS.format(account=account)}; {prints(port)}", down=GOES.format(account=account)
+            )
         spin_up(prod.request())
         spin_up(staging.request())
         assert shut_down(staging.sandbox.project, KEY)

@@ -1,11 +1,12 @@
-"""A walk through the life of clusters: the real records, guard and steps of `down`, over machines that are told.
+"""A walk through the life of clusters: the real records, guard and steps of `down`, over machines that are
+told.
 
-Two deployments with the same DAG ids share one account. Whoever acts is a generator that stops between any two
-effects that last, so the walk may go on with another one there, kill it, or lose its host. Time is the walk's:
-whoever lives takes a step at least every ten minutes, unless its host is suspended.
+Two deployments with the same DAG ids share one account. Whoever acts is a generator that stops between any
+two effects that last, so the walk may go on with another one there, kill it, or lose its host. Time is the
+walk's: whoever lives takes a step at least every ten minutes, unless its host is suspended.
 
-One thing is left to the machines' own deadline (docs/clusters.md): a host that is suspended in `up` for longer
-than `up_within`, comes back, and is killed before its guard has asked about its record.
+One thing is left to the machines' own deadline (docs/clusters.md): a host that is suspended in `up` for
+longer than `up_within`, comes back, and is killed before its guard has asked about its record.
 """
 
 from __future__ import annotations
@@ -31,7 +32,6 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.operations import clusters as operations
 from drawdown.metastore.records import StartedCluster
 from drawdown.spec import CommandsCluster
-from drawdown.values.duration import Duration
 
 TTL, WITHIN = timedelta(hours=4), timedelta(minutes=5)
 LOOKS_EVERY = timedelta(minutes=10)
@@ -338,9 +338,9 @@ class World:
             found = store.read(machine.cluster.instance)
             if found is None and not self.is_starting(machine):
                 raise Wrong(f"{name} stands, and nobody knows it")
-            if found is not None and self.now > found.deadline + LATE and found.state != "ending":
-                if not why_red(found, self.now):
-                    raise Wrong(f"{name} is past its deadline, and nobody is told")
+            over = found is not None and self.now > found.deadline + LATE and found.state != "ending"
+            if found is not None and over and not why_red(found, self.now):
+                raise Wrong(f"{name} is past its deadline, and nobody is told")
 
     def is_starting(self, machine: Machine) -> bool:
         """Whether its guard has come back, late, and is about to ask about the record."""

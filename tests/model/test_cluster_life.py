@@ -1,4 +1,4 @@
-"""No machine stands past its time, none is ended that another run uses: any order, any death, two deployments."""
+"""No machine stands past its time, none is ended that another uses: any order, any death, two deployments."""
 
 from __future__ import annotations
 
@@ -56,7 +56,9 @@ def test_it_finds_what_was_wrong_before(
     elif wrong == "never again":
         late = timedelta(days=10)
         monkeypatch.setattr(
-            life, "_failed", lambda why: lambda found, now: replace(found, state="ending", next_try_at=now + late)
+            life,
+            "_failed",
+            lambda why: lambda found, now: replace(found, state="ending", next_try_at=now + late),
         )
         says = "stand past their ttl"
     else:

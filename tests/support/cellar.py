@@ -32,14 +32,19 @@ SECRET = "hcloud-5f0e-4711"
 
 
 def of_the_docs(root: Path) -> dict[str, Path]:
-    """Write the three programs that docs/clusters.md shows."""
+    """Write the three programs that docs/clusters.md shows, but with their state in the test's folder."""
+    texts = {
+        name: re.findall(rf"`clusters/{name}`:\n\n```bash\n(.*?)```", DOCS.read_text(), re.DOTALL)[0]
+        for name in PROGRAMS
+    }
     return written(
-        root,
-        {
-            name: re.findall(rf"`clusters/{name}`:\n\n```bash\n(.*?)```", DOCS.read_text(), re.DOTALL)[0]
-            for name in PROGRAMS
-        },
+        root, {name: text.replace("$HOME/.local/state", f"{root}/state") for name, text in texts.items()}
     )
+
+
+def state_of(root: Path) -> Path:
+    """Where these programs keep a folder for each cluster."""
+    return root / "state" / "drawdown-cellar"
 
 
 def written(root: Path, texts: Mapping[str, str]) -> dict[str, Path]:

@@ -108,10 +108,11 @@ class Dataproc:
     def list(self, asked: Any, rpc: Any) -> Any:
         """As the API describes filters: ``labels.KEY = VALUE``, where ``*`` stands for every value."""
         field, _, value = asked.filter.partition(" = ")
-        assert value == "*", asked.filter
         key = field.removeprefix("labels.")
         return self.v1.ListClustersResponse(
-            clusters=[each for each in self.left.values() if key in each.labels]
+            clusters=[
+                each for each in self.left.values() if key in each.labels and value in ("*", each.labels[key])
+            ]
         )
 
     def delete(self, asked: Any, rpc: Any) -> Any:
@@ -159,7 +160,12 @@ def scenarios(dags: dict[str, Any]) -> Iterator[tuple[str, Any]]:
         run, pushed = f"manual__{name}", dict[str, Any]()
         said = {"up": outcome(partial(up.execute, context(up, pushed, run)))}
         if name == "tried_again":
-            said["second"] = outcome(partial(up.execute, context(up, pushed, run)))
+            said["first_cluster"] = up.cluster_name
+            said["second"] = outcome(partial(up.execute, context(up, pushed, run, 2)))
+            second, up.cluster_name = up.cluster_name, said["first_cluster"]
+            said["late_kill"] = outcome(up.on_kill)
+            up.cluster_name = second
+            said["left_after_the_late_kill"] = list(service.left) == [second]
         if name == "killed":
             said["kill"] = outcome(up.on_kill)
         elif said["up"] == "success":

@@ -13,6 +13,7 @@ from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
+from drawdown.launch.remote_requests.request import is_of_run
 from tests.support import cloud_emr_serverless
 from tests.support.provider_runs import context, outcome
 from tests.support.recorded_api import Answer, RecordedApi
@@ -57,7 +58,7 @@ class Tasks:
         )
         for task in (self.up, self.job, self.down):
             task.__dict__.pop("hook", None)
-        self.up._job_flow_id, self.up._run_name = None, ""
+        self.up._job_flow_id, self.up._cluster_name = None, ""
         self.job.waiter_delay, self.job.waiter_max_attempts = 1, 3
         self.pushed: dict[str, Any] = {}
         self.run, self.tries = run, 0
@@ -124,6 +125,17 @@ def killed_while_asking(tasks: Tasks, api: RecordedApi) -> dict[str, str]:
     tasks.goes_up()
     tasks.up._job_flow_id = tasks.id = None
     return {"second": tasks.goes_up(), "down": tasks.goes_down()}
+
+
+def first_comes_back(tasks: Tasks, api: RecordedApi) -> dict[str, str]:
+    """The first try, on a host that was cut off, is told to end once the second try has a cluster."""
+    tasks.goes_up()
+    first, tasks.id = tasks.up._cluster_name, None
+    second = tasks.goes_up()
+    tasks.up._cluster_name, name = first, tasks.up._cluster_name
+    kill = outcome(tasks.up.on_kill)
+    tasks.up._cluster_name = name
+    return {"second": second, "kill": kill, "left": running(api, tasks.id), "down": tasks.goes_down()}
 
 
 def lost_id(tasks: Tasks, api: RecordedApi) -> dict[str, str]:
@@ -228,6 +240,7 @@ EMR: dict[str, Do] = {
     "down_cannot_ask": down_cannot_ask,
     "down_throttled": down_again,
     "sigkill": killed_while_asking,
+    "first_comes_back": first_comes_back,
     "lost_id": lost_id,
     "sigterm": killed_by_a_signal,
     "of_another_project": of_another_project,
@@ -258,8 +271,8 @@ def emr(name: str, dag: Any, moto: str, work: Do) -> dict[str, Any]:
         said = work(tasks, api)
         asked = list(api.calls)
     emr = client(moto)
-    ours = (tasks.up.job_flow_overrides or {}).get("Name")
-    found = [each["Id"] for each in emr.list_clusters()["Clusters"] if each["Name"] == ours]
+    ours = tasks.up.work.name(context(tasks.up, {}, tasks.run))
+    found = [each["Id"] for each in emr.list_clusters()["Clusters"] if is_of_run(each["Name"], ours)]
     clusters = [emr.describe_cluster(ClusterId=each)["Cluster"] for each in found]
     return {
         **said,

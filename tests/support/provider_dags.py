@@ -100,7 +100,7 @@ def asked(dag: Any) -> dict[str, Any]:
     kind = dag.dag_id.removesuffix("__replay")
     if kind == "kubernetes":
         order = job.work.order(context(job))
-        return {"application": created(spark_application(order, job.profile), order.name)}
+        return {"application": created(spark_application(order, job.profile), order.run_name)}
     if kind == "emr_serverless":
         order = job.work.order(context(job))
         request = {
@@ -123,7 +123,7 @@ def asked(dag: Any) -> dict[str, Any]:
         return {"flow": flow, "step": step, "errors": errors, "of": str(job.job_flow_id)}
     from google.cloud.dataproc_v1 import ClusterConfig, Job
 
-    config, run = dataproc.cluster_config(size, up.profile), dataproc.job(order)
+    config, run = dataproc.cluster_config(size, up.profile), dataproc.job(order, order.name)
     ClusterConfig(config)
     Job(run)
     assert down.region == up.region

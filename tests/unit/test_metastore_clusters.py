@@ -15,7 +15,8 @@ from drawdown.metastore.tables import VERSION_TABLE
 
 pytestmark = pytest.mark.capability("SAFE-09")
 
-OLD = "INSERT INTO clusters VALUES (:key, 'cellar', 'clusters/down', 2, 1, '600m', '{\"dag_id\": \"a\"}', :until, :answer)"
+OLD = """INSERT INTO clusters
+VALUES (:key, 'cellar', 'clusters/down', 2, 1, '600m', '{"dag_id": "a"}', :until, :answer)"""
 
 
 def record(metastore: Metastore, instance: str, key: str = "a.run") -> StartedCluster:

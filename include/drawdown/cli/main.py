@@ -61,7 +61,9 @@ class Drawdown(LazyGroup):
         "state": Verb("maintenance.state", "state", "Read the state of a pipeline."),
         "checkpoint": Verb("maintenance.checkpoint", "app", "Show and verify a checkpoint; ways back."),
         "metastore": Verb("maintenance.metastore", "app", "Bring the metastore to this version's schema."),
-        "clusters": Verb("maintenance.clusters", "app", "Clusters of kind commands: list, end, say they are gone."),
+        "clusters": Verb(
+            "maintenance.clusters", "app", "Clusters of kind commands: list, end, say they are gone."
+        ),
         "release": Verb("decisions.decide", "release", "Publish a held slice as it is."),
         "discard": Verb("decisions.decide", "discard", "Drop a held slice."),
         "rename": Verb("maintenance.rename", "rename", "Keep everything of a pipeline under its new name."),

@@ -1,4 +1,4 @@
-"""Whether a cluster is of a later try of the same task: an earlier one that comes back must not replace it."""
+"""Whether a cluster is of a later try of the same task: an earlier one that comes back must leave it."""
 
 from __future__ import annotations
 

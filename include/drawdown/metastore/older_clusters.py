@@ -1,4 +1,4 @@
-"""Records of clusters as programs before schema 0016 wrote them, by the key of a run: taken over as instances."""
+"""Records of clusters as programs before schema 0016 wrote them, by the key of a run, made instances."""
 
 from __future__ import annotations
 

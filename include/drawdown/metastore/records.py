@@ -200,12 +200,12 @@ ClusterState = Literal["starting", "up", "ending", "unknown"]
 class StartedCluster:
     """One cluster that commands of the project started, and that no `down` has ended with success yet.
 
-    ``instance``: made for each start, so that nobody takes it for another one; ``cluster_key``: the run's key;
-    ``name``: as the programs know it; ``profile``: its name; ``down``: the program, from the project root;
-    ``cores`` and ``memory`` (Spark's notation): of each worker; ``up_by``: until then a call of `up` may go on;
-    ``deadline``: when it is to be gone at the latest, which nothing changes; ``answer``: what `up` answered,
-    None until it has; ``tries``: how often `down` was called; ``next_try_at``: when it is called again, None
-    while the cluster is used.
+    ``instance``: made for each start, so that nobody takes it for another one; ``cluster_key``: the run's
+    key; ``name``: as the programs know it; ``profile``: its name; ``down``: the program, from the project
+    root; ``cores`` and ``memory`` (Spark's notation): of each worker; ``up_by``: until then a call of `up`
+    may go on; ``deadline``: when it is to be gone at the latest, which nothing changes; ``answer``: what `up`
+    answered, None until it has; ``tries``: how often `down` was called; ``next_try_at``: when it is called
+    again, None while the cluster is used.
     """
 
     instance: str

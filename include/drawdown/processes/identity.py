@@ -1,4 +1,4 @@
-"""Which process and which machine something recorded is about: numbers and names alone are used again (Linux)."""
+"""Which process and machine a record is about: numbers and names alone are used again (Linux)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def this_kernel() -> str:
 
 @cache
 def this_view() -> str:
-    """Return what identifies this start of the machine and its process ids, which containers have of their own."""
+    """Return what identifies this start of the machine and its process ids, which a container may own."""
     return f"{this_kernel()} {(_PROC / 'self/ns/pid').readlink()}"
 
 

@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 _DOC = """
 ### Freshness
 `record-figures` records how all pipelines stand, for the pages, the metrics and the alerts; `send-alerts`
-tells the targets of `alert_targets:` what has changed. `end-overdue-clusters` calls `down` of clusters that no
-run has taken down, and fails while one of them is not known to be gone.
+tells the targets of `alert_targets:` what has changed. `end-overdue-clusters` calls `down` of clusters that
+no run has taken down, and fails while one of them is not known to be gone.
 
 One task for each pipeline with `freshness:`. It fails while nothing has been published for longer than that,
 whatever the reason: nothing arrived, slices are held, the drain failed, hangs or is paused. For one that runs

@@ -46,7 +46,9 @@ def metrics(authorization: Annotated[str, Header()] = "") -> Response:
             seen, clusters = look(metastore), clusters_by_state(metastore)
     except DrawdownError as error:
         return _said(f"{error}\n", 503)
-    return Response(metrics_text(seen, clusters), headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
+    return Response(
+        metrics_text(seen, clusters), headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"}
+    )
 
 
 def _token(project: Project) -> SecretStr | None:

@@ -18,16 +18,17 @@ from drawdown.airflow.remote.remote_job import JobSpec, as_failures, ends
 from drawdown.airflow.tasks.cluster import DOWN, LAST, UP, JobTasks
 from drawdown.airflow.tasks.cluster_down import DOWN_AGAIN, TakesDown
 from drawdown.launch.remote_requests.dataproc import cluster_config, job
+from drawdown.launch.remote_requests.request import RUN_TAG
 from drawdown.spec import DataprocCluster
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
-_SIZE = "size"
+_SIZE, _CLUSTER = "size", "cluster"
 
 
 def tasks(work: JobSpec, profile: DataprocCluster, about: dict[str, Any]) -> JobTasks:
-    """Return the tasks; the cluster's name follows from the run, so that later tries find it again."""
+    """Return the tasks; each try creates a cluster of its own name, and the later tasks are told which."""
     service: dict[str, Any] = {
         "gcp_conn_id": profile.connection,
         "project_id": profile.project_id,
@@ -48,7 +49,7 @@ def tasks(work: JobSpec, profile: DataprocCluster, about: dict[str, Any]) -> Job
 
 
 class ClusterOperator(DataprocCreateClusterOperator):
-    """Creates the cluster of a run, sized by its backlog, or waits for one that an earlier try has begun."""
+    """Creates the cluster of a run, sized by its backlog, after what an earlier try has left was deleted."""
 
     template_fields = ()
 
@@ -64,6 +65,10 @@ class ClusterOperator(DataprocCreateClusterOperator):
         with as_failures(ValueError, TypeError):
             ClusterConfig(self.cluster_config)
         context["ti"].xcom_push(_SIZE, asdict(order.size))
+        context["ti"].xcom_push(_CLUSTER, order.name)
+        if context["ti"].try_number > 1:
+            for name in filter(order.is_of_an_earlier_try, clusters_of(self, order.run_name)):
+                self._delete(name)
         try:
             made: dict[str, Any] = super().execute(context)
         except Exception:
@@ -73,12 +78,13 @@ class ClusterOperator(DataprocCreateClusterOperator):
         return made
 
     def on_kill(self) -> None:
-        """Delete what was begun."""
+        """Delete what this try has begun, and nothing else."""
         if self.cluster_name:
-            hook = DataprocHook(gcp_conn_id=self.gcp_conn_id)
-            hook.delete_cluster(
-                project_id=self.project_id, region=self.region, cluster_name=self.cluster_name
-            )
+            self._delete(self.cluster_name)
+
+    def _delete(self, name: str) -> None:
+        hook = DataprocHook(gcp_conn_id=self.gcp_conn_id)
+        hook.delete_cluster(project_id=self.project_id, region=self.region, cluster_name=name)
 
 
 class SubmitOperator(DataprocSubmitJobOperator):
@@ -92,15 +98,15 @@ class SubmitOperator(DataprocSubmitJobOperator):
         self.work = work
 
     def execute(self, context: Context) -> Any:
-        order = self.work.order(context, context["ti"].xcom_pull(task_ids=UP, key=_SIZE))
-        self.job = job(order)
+        pulled = {key: context["ti"].xcom_pull(task_ids=UP, key=key) for key in (_SIZE, _CLUSTER)}
+        self.job = job(self.work.order(context, pulled[_SIZE]), pulled[_CLUSTER])
         with as_failures(ValueError, TypeError):
             Job(self.job)
         return super().execute(context)
 
 
 class DeleteOperator(TakesDown, DataprocDeleteClusterOperator):
-    """Ends the cluster of a run, and waits until it is gone."""
+    """Ends the clusters of a run, of whichever try, and waits until they are gone."""
 
     template_fields = ()
 
@@ -109,5 +115,15 @@ class DeleteOperator(TakesDown, DataprocDeleteClusterOperator):
         self.work = work
 
     def execute(self, context: Context) -> None:
-        self.cluster_name = self.work.name(context)
-        super().execute(context)
+        for name in clusters_of(self, self.work.name(context)):
+            self.cluster_name = name
+            super().execute(context)
+
+
+def clusters_of(service: ClusterOperator | DeleteOperator, run: str) -> list[str]:
+    """Return the names of a run's clusters that are not being deleted already."""
+    hook = DataprocHook(gcp_conn_id=service.gcp_conn_id)
+    found = hook.list_clusters(
+        region=service.region, project_id=service.project_id, filter_=f"labels.{RUN_TAG} = {run}"
+    )
+    return [each.cluster_name for each in found if each.status.state.name != "DELETING"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from math import ceil
 from typing import TYPE_CHECKING, Any
 
@@ -60,7 +61,7 @@ class JobRunOperator(EmrServerlessStartJobOperator):
         order = self.work.order(context)
         self.name, self.job_driver, self.config = order.name, job_driver(order), about_run(order)
         if context["ti"].try_number > 1:
-            self._cancel_all()  # What an earlier try has left.
+            self._cancel_all(order.is_of_an_earlier_try)
         try:
             with as_failures(ParamValidationError):
                 return super().execute(context, event)
@@ -76,19 +77,19 @@ class JobRunOperator(EmrServerlessStartJobOperator):
             raise
 
     def on_kill(self) -> None:
-        """Cancel the job run, whose id is not known while it is being requested."""
+        """Cancel the job run of this try alone, whose id is not known while it is being requested."""
         try:
             super().on_kill()
         finally:
             if self.name:
-                self._cancel_all()
+                self._cancel_all(lambda name: name == self.name)
 
-    def _cancel_all(self) -> None:
-        """Cancel the job runs of this run's name."""
+    def _cancel_all(self, is_meant: Callable[[str], bool]) -> None:
+        """Cancel the job runs whose names are meant."""
         serverless = self.hook.conn
         pages = serverless.get_paginator("list_job_runs").paginate(
             applicationId=self.application_id, states=LIVE
         )
-        for run in [run for page in pages for run in page["jobRuns"] if run.get("name") == self.name]:
+        for run in [run for page in pages for run in page["jobRuns"] if is_meant(str(run.get("name")))]:
             self.log.info("Cancelling %s", run["id"])
             serverless.cancel_job_run(applicationId=self.application_id, jobRunId=run["id"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,7 @@ from drawdown.airflow.tasks.cluster_down import DOWN_AGAIN, TakesDown
 from drawdown.airflow.tasks.task_failures import WorthRetrying
 from drawdown.errors import MachineError
 from drawdown.launch.remote_requests.emr import LIVE, job_flow, step
+from drawdown.launch.remote_requests.request import is_of_run
 from drawdown.spec import EmrCluster
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ class JobFlowOperator(EmrCreateJobFlowOperator):
     template_fields = ()
     # The stock operator sets it only once there is a cluster, but reads it when the task is killed.
     _job_flow_id: str | None = None
-    _run_name = ""
+    _cluster_name = ""
 
     def __init__(self, *, work: JobSpec, profile: EmrCluster, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -77,9 +79,9 @@ class JobFlowOperator(EmrCreateJobFlowOperator):
         order = self.work.order(context)
         self.job_flow_overrides = job_flow(order, self.profile)
         context["ti"].xcom_push(_SIZE, asdict(order.size))
-        self._run_name = order.name
+        self._cluster_name = order.name
         if context["ti"].try_number > 1:
-            end_all(self.hook, order.name)  # What an earlier try has left.
+            end_all(self.hook, order.is_of_an_earlier_try)
         try:
             with as_failures(ParamValidationError):
                 return super().execute(context)
@@ -91,9 +93,9 @@ class JobFlowOperator(EmrCreateJobFlowOperator):
             raise
 
     def on_kill(self) -> None:
-        """End the cluster, whose id is not known while it is being requested."""
-        if self._run_name:
-            end_all(self.hook, self._run_name)
+        """End the cluster of this try alone, whose id is not known while it is being requested."""
+        if self._cluster_name:
+            end_all(self.hook, lambda name: name == self._cluster_name)
 
 
 class StepOperator(EmrAddStepsOperator):
@@ -159,13 +161,14 @@ class TerminateOperator(TakesDown, EmrTerminateJobFlowOperator):
     def execute(self, context: Context) -> None:
         if self.job_flow_id:
             self.hook.conn.terminate_job_flows(JobFlowIds=[self.job_flow_id])
-        end_all(self.hook, self.work.name(context))
+        run = self.work.name(context)
+        end_all(self.hook, lambda name: is_of_run(name, run))
 
 
-def end_all(hook: EmrHook, name: str) -> None:
-    """End the clusters of a name that still run."""
+def end_all(hook: EmrHook, is_meant: Callable[[str], bool]) -> None:
+    """End the clusters that still run and whose names are meant."""
     pages = hook.conn.get_paginator("list_clusters").paginate(ClusterStates=LIVE)
-    found = [each["Id"] for page in pages for each in page["Clusters"] if each["Name"] == name]
+    found = [each["Id"] for page in pages for each in page["Clusters"] if is_meant(each["Name"])]
     if found:
         hook.log.info("Ending %s", found)
         hook.conn.terminate_job_flows(JobFlowIds=found)

@@ -44,7 +44,8 @@ class SparkApplicationOperator(SparkKubernetesOperator):
 
     def execute(self, context: Context) -> Any:
         order = self.work.order(context)
-        self.name, self.template_spec = order.name, spark_application(order, self.profile)
+        # The stock operator adds a random part for each try, so this name is never ended for another's.
+        self.name, self.template_spec = order.run_name, spark_application(order, self.profile)
         try:
             return super().execute(context)
         except Exception:

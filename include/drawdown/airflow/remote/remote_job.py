@@ -21,7 +21,12 @@ from drawdown.airflow.lineage_parent import lineage_parent
 from drawdown.airflow.tasks.cluster import JobTasks, for_run, key_of
 from drawdown.airflow.tasks.drain import JobOperator, origin_of
 from drawdown.errors import DrawdownError, SpecError
-from drawdown.launch.remote_requests.request import JobRequest, name_of, refuse_unreachable
+from drawdown.launch.remote_requests.request import (
+    JobRequest,
+    name_of,
+    new_instance,
+    refuse_unreachable,
+)
 from drawdown.launch.sizing import Size
 from drawdown.spec import RemoteCluster, load_pipeline, load_project
 
@@ -52,7 +57,7 @@ class JobSpec:
     storage: str
 
     def name(self, context: Context) -> str:
-        """Return the name of whatever is created for this run: that of its `order`."""
+        """Return the name of this run, by which all that its tries have created is found."""
         return name_of(key_of(context), self.storage)
 
     def order(self, context: Context, up: Mapping[str, Any] | None = None) -> JobRequest:
@@ -79,7 +84,8 @@ class JobSpec:
             arguments += ["--origin", json.dumps(origin_of(context) | lineage_parent(project, context))]
             size = run.size(profile) if up is None else Size(**up)
             log.info("%s", size)
-            return JobRequest(project, profile, size, self.kind.job, tuple(arguments), run.key)
+            instance = new_instance(context["ti"].try_number)
+            return JobRequest(project, profile, size, self.kind.job, tuple(arguments), run.key, instance)
 
 
 def wired(work: JobSpec, profile: RemoteCluster, about: dict[str, Any]) -> JobTasks:

@@ -1,6 +1,7 @@
 """Start a cluster by the project's programs for one run, find it, describe it to Spark, end it.
 
-A run has one cluster that is used: a new one of the same run is another instance, and replaces the one before.
+A run has one cluster that is used: a new one of the same run is another instance, and replaces the one
+before.
 """
 
 from __future__ import annotations
@@ -193,7 +194,8 @@ def _raise_up(said: dict[str, Any]) -> None:
             "cluster.up-failed",
             "the process that called `up` ended without an answer",
             where="a cluster of kind commands",
-            do="look at the machine's log: was it killed? `down` is called after the deadline by drawdown__freshness",
+            do="look at the machine's log: was it killed? `down` is called after the deadline by"
+            " drawdown__freshness",
         )
     error = _error(said["kind"], said["error"])
     if said["down"] is not None:

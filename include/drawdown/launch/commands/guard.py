@@ -4,9 +4,9 @@ cluster.py starts it in a session of its own, once the metastore knows the clust
 
 1. call `up`, and `alive`; when that fails, or the starter goes away meanwhile: step 4;
 2. answer on standard output: a line of JSON;
-3. wait until the starter is gone, the deadline is reached, the record says that the cluster is to end, or it is
-   removed. The starter's end is that of standard input, a pipe; if it sends the word KEEP before, the cluster
-   goes on without it;
+3. wait until the starter is gone, the deadline is reached, the record says that the cluster is to end, or it
+   is removed. The starter's end is that of standard input, a pipe; if it sends the word KEEP before, the
+   cluster goes on without it;
 4. call `down`, note how it ended, and answer by another line. If `down` has failed it is called again, with a
    growing pause, until it has ended well, by this process or another one: see life.py;
 5. while the metastore is away, as it is for a host that was cut off, no other process learns that the cluster

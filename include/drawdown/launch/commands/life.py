@@ -4,9 +4,9 @@
        └──── `up` failed, or its starter is gone ──────────────────────────────────────────────▶ ending
     ending ──`down` ended well──▶ no record         ending ──`down` failed──▶ unknown ──`down` again──▶ …
 
-Each function is one step between two transactions, for the guard, the tasks and `end_overdue` alike. A record is
-there before its machines are, and goes only after a `down` of this instance that ended well, or when a person
-says that they are gone. Nothing changes `deadline`.
+Each function is one step between two transactions, for the guard, the tasks and `end_overdue` alike. A
+record is there before its machines are, and goes only after a `down` of this instance that ended well, or
+when a person says that they are gone. Nothing changes `deadline`.
 """
 
 from __future__ import annotations

@@ -75,7 +75,8 @@ class CommandsRequest:
         """Return what becomes of another cluster of this run: it is to end.
 
         Raises:
-            MachineError: ``cluster.up-failed``; it is that of a later try, and this one has come back too late.
+            MachineError: ``cluster.up-failed``; it is that of a later try, and this one has come back too
+            late.
         """
         if other.state in ("starting", "up") and is_of_a_later_try(other.asked_by, self.by):
             raise MachineError(

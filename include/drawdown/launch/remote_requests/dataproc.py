@@ -21,10 +21,14 @@ def cluster_config(order: JobRequest, profile: DataprocCluster) -> dict[str, Any
     return joined(profile.cluster_config, ours)
 
 
-def job(order: JobRequest) -> dict[str, Any]:
-    """Return a dataproc_v1.Job: a program, started by the cluster's Spark, submits with this project's."""
+def job(order: JobRequest, cluster: str) -> dict[str, Any]:
+    """Return a dataproc_v1.Job: a program, started by the cluster's Spark, submits with this project's.
+
+    Args:
+        cluster: the name of the run's cluster, which another task has created.
+    """
     return {
-        "placement": {"cluster_name": order.name},
+        "placement": {"cluster_name": cluster},
         "pyspark_job": {
             "main_python_file_uri": f"file://{order.profile.home}/jobs/launch.py",
             "args": order.launched,

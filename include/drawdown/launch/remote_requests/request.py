@@ -7,6 +7,7 @@ and uploads none. Secrets are in the environment there (docs/clusters.md), never
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -20,7 +21,7 @@ from drawdown.launch.settings import LOGGING, logging, of_every_driver, with_pro
 from drawdown.launch.sizing import Size
 from drawdown.spec import Pipeline, Project, RemoteCluster
 
-RUN_TAG, DEADLINE_TAG = "drawdown-run", "drawdown-deadline"
+RUN_TAG, INSTANCE_TAG, DEADLINE_TAG = "drawdown-run", "drawdown-instance", "drawdown-deadline"
 """Tags (labels) of everything that a request creates: by them `drawdown doctor` finds what was left over."""
 
 _DEADLINE = "%Y%m%dt%H%M%Sz"
@@ -28,6 +29,8 @@ _DEADLINE = "%Y%m%dt%H%M%Sz"
 
 _BESIDE_THE_JOB = timedelta(hours=1)
 """Time to start, and to wait for a slot in the pool."""
+
+_MOST_TRIES = 255
 
 _LOGGING = PurePosixPath(*LOGGING.parts[-4:])
 """Path below `home`."""
@@ -42,6 +45,7 @@ class JobRequest:
         job: name of a file in `jobs`.
         arguments: the job's arguments, without `--project`.
         key: the run's key.
+        instance: of the try that requests it, see `new_instance`.
     """
 
     project: Project
@@ -50,14 +54,25 @@ class JobRequest:
     job: str
     arguments: tuple[str, ...]
     key: str
+    instance: str
 
     @property
     def workers(self) -> int:
         return self.size.workers
 
     @property
-    def name(self) -> str:
+    def run_name(self) -> str:
+        """Return the run's name, the same for every try."""
         return name_of(self.key, self.project.storage_root)
+
+    @property
+    def name(self) -> str:
+        """Return the name of what this try creates: nothing else in the account ever has it."""
+        return f"{self.run_name}-{self.instance}"
+
+    def is_of_an_earlier_try(self, name: str) -> bool:
+        """Whether something with this name was created for the same run by a try before this one."""
+        return is_of_run(name, self.run_name) and _try_of(name, self.run_name) < int(self.instance[:2], 16)
 
     @property
     def longest(self) -> timedelta:
@@ -68,9 +83,13 @@ class JobRequest:
 
     @property
     def tags(self) -> dict[str, str]:
-        """Return the run's name and the time at which nothing of it may be left."""
+        """Return the run's name, the try's instance, and the time at which nothing of it may be left."""
         deadline = datetime.now(UTC) + self.longest
-        return {RUN_TAG: self.name, DEADLINE_TAG: deadline.strftime(_DEADLINE)}
+        return {
+            RUN_TAG: self.run_name,
+            INSTANCE_TAG: self.instance,
+            DEADLINE_TAG: deadline.strftime(_DEADLINE),
+        }
 
     @property
     def application(self) -> str:
@@ -112,7 +131,7 @@ class JobRequest:
 
 
 def name_of(key: str, of: str = "") -> str:
-    """Return a name for a run's resources, the same for every try: at most 44 letters, digits, hyphens.
+    """Return a name for a run, the same for every try: at most 44 letters, digits, hyphens.
 
     Args:
         of: the project's storage root: runs of two projects can have the same key in the same account, and
@@ -120,6 +139,20 @@ def name_of(key: str, of: str = "") -> str:
     """
     readable = re.sub(r"[^a-z0-9]+", "-", key.lower())[:24].strip("-")
     return f"drawdown-{readable}-{sha256(f'{key}{of}'.encode()).hexdigest()[:10]}"
+
+
+def new_instance(try_number: int) -> str:
+    """Return what tells a try's resources from those of others: the try, and a random part."""
+    return f"{min(try_number, _MOST_TRIES):02x}{secrets.token_hex(2)}"
+
+
+def is_of_run(name: str, run_name: str) -> bool:
+    """Whether something was created for a run, by whichever try; older versions wrote no instance."""
+    return name == run_name or re.fullmatch(rf"{re.escape(run_name)}-[0-9a-f]{{6}}", name) is not None
+
+
+def _try_of(name: str, run_name: str) -> int:
+    return 0 if name == run_name else int(name.removeprefix(f"{run_name}-")[:2], 16)
 
 
 def deadline_of(tag: str) -> datetime | None:

@@ -82,12 +82,14 @@ def attended(project: Project, ask: Ask) -> Iterator[ClusterRecord]:
 
 
 def shut_down(project: Project, key: str) -> bool:
-    """End all clusters of a run and wait until none of their processes is left; return whether there were any.
+    """End all clusters of a run and wait until none of their processes is left; return whether there were
+    any.
 
     Raises:
         MachineError: ``cluster.elsewhere``.
     """
-    return any([folder.end() for folder in ClusterFolder.all_of(project.state_dir, key)])
+    ended = [folder.end() for folder in ClusterFolder.all_of(project.state_dir, key)]
+    return any(ended)
 
 
 def give_up(project: Project, ask: Ask) -> None:

@@ -7,8 +7,9 @@
     asked                       another machine wants the cluster to end
     work, scratch               files of workers and executors
 
-The state folder may be one that machines share. Process ids and locks mean something only on the machine of the
-cluster, which the record names: from any other one a cluster is neither signalled nor removed, but asked to end.
+The state folder may be one that machines share. Process ids and locks mean something only on the machine of
+the cluster, which the record names: from any other one a cluster is neither signalled nor removed, but asked
+to end.
 """
 
 from __future__ import annotations
@@ -222,8 +223,8 @@ class ClusterFolder:
                 "cluster.elsewhere",
                 f"the cluster is on the machine {record.machine}, and has not ended since it was asked to",
                 where=str(self.path),
-                do="look at that machine: if it was started again since, nothing is left; else the cluster ends at its"
-                " `ttl` at the latest",
+                do="look at that machine: if it was started again since, nothing is left; else the cluster"
+                " ends at its `ttl` at the latest",
             )
 
     def ask(self) -> None:

@@ -18,7 +18,7 @@ _LATE = 60.0
 """Seconds past its time that a supervisor gets to end its cluster."""
 
 _ELSEWHERE = 86_400.0
-"""The same of one on another machine, whose clock may be another, and whose suspended supervisor comes back."""
+"""The same on another machine, whose clock may differ, and whose suspended supervisor may come back."""
 
 _BEING_MADE = 60.0
 """Seconds during which a folder without a record may still be in creation."""

@@ -6,8 +6,9 @@ cluster.py starts it in its own session, with the folder's lock. In order:
 2. start the workers, and wait until the master has all of them;
 3. write the master's address into the record: only now can others use the cluster;
 4. start each worker that dies again, up to three times, then go on with the others;
-5. wait until it is asked to end (SIGTERM, or a file that another machine has written), its time is up, the master or the last worker dies, or the process
-   that started it is gone: standard input is a pipe from that process, and ends without the word KEEP;
+5. wait until it is asked to end (SIGTERM, or a file that another machine has written), its time is up, the
+   master or the last worker dies, or the process that started it is gone: standard input is a pipe from that
+   process, and ends without the word KEEP;
 6. kill all descendants and remove the folder; the log stays unless it was asked to end.
 
 The daemons die with the supervisor (PR_SET_PDEATHSIG), and executors when they lose their worker. So at most

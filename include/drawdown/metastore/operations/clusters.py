@@ -1,9 +1,9 @@
 """Clusters that commands of the project start: recorded before `up` is called, removed after `down`.
 
 So a cluster whose run died, with its machine or without, is found by every other machine. A record is that of
-one instance: whoever removes or changes it cannot meet the cluster of another try. What may become of a record
-says drawdown.launch.commands.life; here it is read, changed and written in one transaction, by the clock of
-the metastore.
+one instance: whoever removes or changes it cannot meet the cluster of another try. What may become of a
+record says drawdown.launch.commands.life; here it is read, changed and written in one transaction, by the
+clock of the metastore.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What has changed of clusters that are not known to be gone, for all targets of the project.
 
-They are announced by their name in place of a pipeline's, and as the alert `cluster`, which no `when:` leaves out:
-somebody pays for them.
+They are announced by their name in place of a pipeline's, and as the alert `cluster`, which no `when:`
+leaves out: somebody pays for them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ def changes_of_clusters(
     red: Sequence[RedCluster], known: Iterable[Announcement], targets: Sequence[str], now: datetime
 ) -> list[Announcement]:
     """Return the announcements that are new, that are over, or that have come back."""
-    said = {each.record.name: f"{each.sentence}: its machines may still be paid for: {each.do}" for each in red}
+    said = {
+        each.record.name: f"{each.sentence}: its machines may still be paid for: {each.do}" for each in red
+    }
     before = {each.key: each for each in known if each.alert == CLUSTER}
     kept = []
     for name, sentence in said.items():

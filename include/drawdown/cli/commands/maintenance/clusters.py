@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from drawdown.cli.arguments import Json
+from drawdown.cli.arguments import Json, Wide
 from drawdown.cli.command import Commands
 from drawdown.cli.confirm import confirm
 from drawdown.cli.screen import out, print_json
@@ -25,10 +25,10 @@ ClusterName = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
 
 
 @app.callback(invoke_without_command=True)
-def clusters(context: typer.Context, as_json: Json = False) -> None:
+def clusters(context: typer.Context, wide: Wide = False, as_json: Json = False) -> None:
     """List the clusters of `kind: commands` that are recorded, and which of them are not known to be gone."""
     if context.invoked_subcommand is not None:
-        return
+        return None
     from drawdown.fleet.started_clusters import why_red
     from drawdown.metastore import Metastore
 
@@ -39,10 +39,11 @@ def clusters(context: typer.Context, as_json: Json = False) -> None:
         return print_json({"clusters": [_values(each, why) for each, why in found]})
     if not found:
         return out().print("no cluster of kind commands is recorded")
-    out().print(_table(found))
+    out().print(_table(found, wide=wide))
     for each, why in found:
         if why:
             out().print(f"{each.name} {why}", markup=False, soft_wrap=True)
+    return None
 
 
 @app.command()
@@ -83,7 +84,9 @@ def gone(
     with Metastore.open(project.metastore_url) as metastore:
         cluster = _named(metastore, name)
         if not yes:
-            question = f"Are all machines of {cluster.name} ({cluster.profile}) gone? Nothing looks for them again."
+            question = (
+                f"Are all machines of {cluster.name} ({cluster.profile}) gone? Nothing looks for them again."
+            )
             confirm(question, "clusters.unasked", f"drawdown clusters gone {name} --yes")
         metastore.clusters.change(cluster.instance, lambda found, now: None)
     if as_json:
@@ -101,7 +104,7 @@ def _named(metastore: Metastore, name: str) -> StartedCluster:
     )
 
 
-def _table(found: list[tuple[StartedCluster, str]]) -> Listing:
+def _table(found: list[tuple[StartedCluster, str]], *, wide: bool) -> Listing:
     from drawdown.cli.shown.listing import Heading, listing, plain
     from drawdown.values.text import utc
 
@@ -124,7 +127,7 @@ def _table(found: list[tuple[StartedCluster, str]]) -> Listing:
         ]
         for each, why in found
     ]
-    return listing(columns, rows, title="clusters")
+    return listing(columns, rows, wide=wide, title="clusters")
 
 
 def _values(cluster: StartedCluster, why: str) -> dict[str, Any]:
