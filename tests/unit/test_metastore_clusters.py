@@ -78,3 +78,5 @@ def test_what_the_release_before_records_later_and_does_not_end_is_taken_over(me
     assert [each.cluster_key for each in metastore.clusters.standing()] == ["late"]
     metastore.clusters.adopt(late)
     assert len(metastore.clusters.standing()) == 1
+    metastore.clusters.adopt(late, "in time")
+    assert len(metastore.clusters.of_key("in time")) == 1, "by the end of its own run"

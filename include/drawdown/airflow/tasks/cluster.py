@@ -19,7 +19,7 @@ from airflow.sdk.exceptions import AirflowNotFoundException
 
 from drawdown.airflow.task_arguments import of_job
 from drawdown.airflow.tasks.cluster_down import DOWN_AGAIN, TakesDown
-from drawdown.airflow.tasks.task_failures import WorthRetrying, plainly
+from drawdown.airflow.tasks.task_failures import NoRetryOfPermanent, WorthRetrying, plainly
 from drawdown.errors import DrawdownError, MachineError, SpecError
 from drawdown.launch.commands import cluster as commands
 from drawdown.launch.commands.request import ALIVE_WITHIN, MASTER_WITHIN, CommandsRequest
@@ -118,7 +118,8 @@ def _standing_for(job: JobOperator, profile: RunCluster, dag: DAG) -> JobTasks:
         dag=dag,
         **LAST,
     )
-    down = ClusterDownOperator(task_id=DOWN, project_root=job.project_root, dag=dag, **DOWN_AGAIN)
+    again = {**DOWN_AGAIN, "retry_policy": NoRetryOfPermanent()}
+    down = ClusterDownOperator(task_id=DOWN, project_root=job.project_root, dag=dag, **again)
     return JobTasks(job, up, down)
 
 
@@ -214,8 +215,8 @@ class ClusterDownOperator(TakesDown):
         project, key = load_project(Path(self.project_root)), key_of(context)
         try:
             there = shut_down(project, key)
-            # A record may be left of a profile that is no longer in project.yaml.
-            there = commands.shut_down(project, key) or there
+            if any(isinstance(profile, CommandsCluster) for profile in project.clusters.values()):
+                there = commands.shut_down(project, key) or there
         except MachineError as error:
             raise WorthRetrying(str(error)) from None
         self.log.info("The cluster has ended" if there else "The cluster had ended before")

@@ -20,6 +20,7 @@ from typing import Any
 
 from drawdown import errors
 from drawdown.errors import DrawdownError, MachineError, SpecError
+from drawdown.fleet.started_clusters import LATE
 from drawdown.jvm.home import machine_root
 from drawdown.jvm.jars import CONNECTORS, jar_paths
 from drawdown.launch.commands.answer import UpAnswer
@@ -78,6 +79,7 @@ def shut_down(project: Project, key: str) -> bool:
     """
     failed: list[DrawdownError] = []
     with Metastore.open(project.metastore_url) as metastore:
+        metastore.clusters.adopt(LATE, key)
         found = metastore.clusters.of_key(key)
         for cluster in found:
             try:

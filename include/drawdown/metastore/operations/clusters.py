@@ -57,13 +57,20 @@ class Clusters:
             _write(conn, found[0], after)
             return after
 
-    def adopt(self, late: timedelta) -> None:
-        """Take over what a program before schema 0016 recorded and has not ended, so long after its time."""
+    def adopt(self, late: timedelta, key: str | None = None) -> None:
+        """Take over what a program before schema 0016 recorded and has not ended.
+
+        Args:
+            late: how long past its time.
+            key: of the run whose cluster is taken over whatever its time is.
+        """
         if not self._any_older():
             return
         with self._writer.begin() as conn:
-            overdue = older_clusters.c.until <= read_clock(conn) - late
-            for row in conn.execute(select(older_clusters).where(overdue)).mappings().all():
+            mine = older_clusters.c.until <= read_clock(conn) - late
+            if key is not None:
+                mine = older_clusters.c.cluster_key == key
+            for row in conn.execute(select(older_clusters).where(mine)).mappings().all():
                 conn.execute(delete(older_clusters).where(older_clusters.c.cluster_key == row["cluster_key"]))
                 taken = as_instance(row)
                 conn.execute(delete(clusters).where(clusters.c.instance == taken["instance"]))
