@@ -350,7 +350,7 @@ class World:
         """Nothing more happens: after the longest life and one pause nothing may stand, nor be recorded."""
         self.away = False
         self.suspended.clear()
-        self.chance = cast(random.Random, _Calm())
+        self.chance = cast(random.Random, Calm())
         for actor in [each for each in self.actors if each.of]:
             self.end(actor)
         self.pass_time(TTL + LATE)
@@ -362,7 +362,7 @@ class World:
                 raise Wrong(f"recorded for ever: {left}")
 
 
-class _Calm:
+class Calm:
     """Chance, when nothing goes wrong any more."""
 
     def choice(self, values: list[Any]) -> Any:

@@ -72,7 +72,7 @@ class Clusters:
                 mine = older_clusters.c.cluster_key == key
             for row in conn.execute(select(older_clusters).where(mine)).mappings().all():
                 conn.execute(delete(older_clusters).where(older_clusters.c.cluster_key == row["cluster_key"]))
-                taken = as_instance(row)
+                taken = as_instance(dict(row))
                 conn.execute(delete(clusters).where(clusters.c.instance == taken["instance"]))
                 conn.execute(insert(clusters).values(**taken))
 

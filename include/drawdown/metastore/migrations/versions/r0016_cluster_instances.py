@@ -33,6 +33,6 @@ def upgrade() -> None:
     op.create_index("ix_cluster_instances_cluster_key", "cluster_instances", ["cluster_key"])
     conn = op.get_bind()
     for row in conn.execute(sa.text("SELECT * FROM clusters")).mappings().all():
-        conn.execute(sa.insert(made).values(**as_instance(row)))
+        conn.execute(sa.insert(made).values(**as_instance(dict(row))))
     # The table stays: programs of the release before go on with it (operations/clusters.py adopts from it).
     conn.execute(sa.text("DELETE FROM clusters"))
