@@ -71,7 +71,7 @@ class Actor:
 
     what: str
     host: int
-    steps: Iterator[None]
+    steps: Iterator[bool | None]
     of: tuple[str, int] | None = None
     pipe: Pipe | None = None
     after_waking: int = 0
@@ -158,7 +158,9 @@ class World:
 
     # Who acts.
 
-    def started(self, deployment: Deployment, run: str, task: str, pipe: Pipe, host: int) -> Generator[None]:
+    def started(
+        self, deployment: Deployment, run: str, task: str, pipe: Pipe, host: int
+    ) -> Generator[bool | None]:
         """A task that starts a cluster, up to the answer of its guard."""
         number = self.tries[deployment.name, run]
         by = {"dag_id": "flights", "dag_run_id": run, "task_id": task, "try_number": number}
@@ -178,13 +180,13 @@ class World:
         while not pipe.heard:
             yield
 
-    def cluster_up(self, deployment: Deployment, run: str, pipe: Pipe, host: int) -> Generator[None]:
+    def cluster_up(self, deployment: Deployment, run: str, pipe: Pipe, host: int) -> Generator[bool | None]:
         yield from self.started(deployment, run, "cluster_up", pipe, host)
         if "up" in pipe.heard[0]:
             pipe.kept = True
             self.begin("drain", deployment, run)
 
-    def drain(self, deployment: Deployment, run: str, pipe: Pipe, host: int) -> Generator[None]:
+    def drain(self, deployment: Deployment, run: str, pipe: Pipe, host: int) -> Generator[bool | None]:
         cluster = deployment.metastore.clusters.live(f"flights.{run}")
         if cluster is None or cluster.answer is None:
             yield from self.started(deployment, run, "drain", pipe, host)
@@ -201,7 +203,7 @@ class World:
         finally:
             machine.users.discard(id(pipe))
 
-    def cluster_down(self, deployment: Deployment, run: str) -> Generator[None]:
+    def cluster_down(self, deployment: Deployment, run: str) -> Generator[bool | None]:
         found = deployment.metastore.clusters.of_key(f"flights.{run}")
         for cluster in found:
             yield
@@ -211,7 +213,7 @@ class World:
             except DrawdownError:
                 pass
 
-    def look(self, deployment: Deployment) -> Generator[None]:
+    def look(self, deployment: Deployment) -> Generator[bool | None]:
         """`end_overdue_clusters` of drawdown__freshness."""
         for cluster in overdue(deployment.metastore):
             yield

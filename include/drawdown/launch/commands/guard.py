@@ -100,8 +100,8 @@ class ClusterGuard:
         self._look_at = 0.0
         self._ends_at = 0.0
 
-    def steps(self) -> Generator[None]:
-        """Guard the cluster; a step ends where a process may be killed, or has to wait a moment."""
+    def steps(self) -> Generator[bool]:
+        """Guard the cluster; a step ends where a process may be killed. Yields whether to wait a moment."""
         cluster, now = self._store.read(self._instance)
         if cluster is None:
             return
@@ -109,7 +109,7 @@ class ClusterGuard:
         try:
             cluster = yield from self._brought_up(cluster)
         except DrawdownError as error:
-            yield
+            yield False
             down = yield from self._end(cluster)
             self._starter.hear({"error": error.as_dict(), "kind": type(error).__name__, "down": _of(down)})
             yield from self._until_gone(cluster)
@@ -121,25 +121,25 @@ class ClusterGuard:
             self._starter.hear({"down": _of(down)})
         yield from self._until_gone(cluster)
 
-    def _brought_up(self, cluster: StartedCluster) -> Generator[None, None, StartedCluster]:
+    def _brought_up(self, cluster: StartedCluster) -> Generator[bool, None, StartedCluster]:
         """Call `up` and note its answer; return the record."""
         if cluster.state != "starting":
             raise given_up(cluster)
         programs = self._programs_of(cluster)
         answer: UpAnswer = programs.up(self._starter.must_end)
-        yield
+        yield False
         noted = self._store.change(self._instance, came_up(answer.model_dump()))
         if noted is None or noted.state != "up":
             raise given_up(cluster)
-        yield
+        yield False
         if why := self._programs_of(noted).why_not_alive():
             raise not_alive(noted, why)
         return noted
 
-    def _while_used(self) -> Generator[None]:
+    def _while_used(self) -> Generator[bool]:
         """Wait until the cluster has to end, or has ended."""
         while not self._starter.must_end():
-            yield
+            yield True
             # A metastore that is away is no reason to end a cluster before its deadline.
             with suppress(DrawdownError):
                 if self._may_look():
@@ -164,7 +164,7 @@ class ClusterGuard:
             return found is not None and not is_due(found, now, timedelta())
         return False
 
-    def _until_gone(self, cluster: StartedCluster) -> Generator[None]:
+    def _until_gone(self, cluster: StartedCluster) -> Generator[bool]:
         """Call `down` whenever it is due, until the record is gone."""
         look_at = 0.0
         while True:
@@ -181,11 +181,11 @@ class ClusterGuard:
                     yield from self._unnoted(cluster)
                     if self._seconds() > self._ends_at:
                         return  # Others see it by its deadline.
-            yield
+            yield True
 
     def _end(
         self, cluster: StartedCluster, *, only_if_due: bool = False
-    ) -> Generator[None, None, DrawdownError | None]:
+    ) -> Generator[bool, None, DrawdownError | None]:
         """Call `down` once and note it; return what failed."""
         programs = self._programs_of(cluster)
         try:
@@ -200,10 +200,10 @@ class ClusterGuard:
             return error
         return None
 
-    def _unnoted(self, cluster: StartedCluster) -> Generator[None]:
+    def _unnoted(self, cluster: StartedCluster) -> Generator[bool]:
         with suppress(DrawdownError):
             self._programs_of(cluster).down()
-        yield
+        yield False
 
 
 class PipedStarter:
@@ -266,8 +266,9 @@ def main(arguments: list[str]) -> int:
     guard = ClusterGuard(
         ReconnectingStore(project), arguments[1], lambda cluster: Programs(project, cluster), PipedStarter()
     )
-    for _ in guard.steps():
-        time.sleep(_LOOK_EVERY)
+    for waits in guard.steps():
+        if waits:
+            time.sleep(_LOOK_EVERY)
     return 0
 
 

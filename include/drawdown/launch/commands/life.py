@@ -80,10 +80,11 @@ def ending(
     *,
     only_if_due: bool = False,
     up_has_ended: bool = False,
-) -> Iterator[None]:
+) -> Iterator[bool]:
     """Call `down` once and record how it ended, with a step between any two effects that last.
 
-    Whoever is killed in the middle leaves a record that is due again, when this call must have ended.
+    Whoever is killed in the middle leaves a record that is due again, when this call must have ended. No step
+    has to wait.
 
     Args:
         only_if_due: do nothing if another has just called it, or is calling it now.
@@ -95,14 +96,14 @@ def ending(
     """
     if not _begins(store, cluster, downs.down_within, only_if_due=only_if_due):
         return
-    yield
+    yield False
     try:
         downs.down()
     except DrawdownError as error:
-        yield
+        yield False
         store.change(cluster.instance, _failed(error.what))
         raise
-    yield
+    yield False
     store.change(cluster.instance, _succeeded(up_has_ended=up_has_ended))
 
 
