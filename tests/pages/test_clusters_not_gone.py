@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
@@ -20,7 +19,7 @@ from drawdown.metastore.records import StartedCluster
 from drawdown.observe.alerts.clusters import changes_of_clusters
 from tests.pages.conftest import Ask
 from tests.support.cellar import PROFILE, written
-from tests.support.command_line import drawdown
+from tests.support.command_line import answer, drawdown
 from tests.support.fleet_records import FleetRecords
 
 pytestmark = pytest.mark.capability("SAFE-09")
@@ -96,9 +95,9 @@ def test_the_project_s_dag_calls_down_again_and_fails_until_it_has_succeeded(pro
 
 
 def test_the_command_lists_ends_and_takes_a_persons_word(project: FleetRecords) -> None:
-    listed = json.loads(drawdown(project.root, "clusters", "--json").stdout)["clusters"]
+    listed = answer(drawdown(project.root, "clusters", "list", "--json").stdout)["clusters"]
     assert [(each["name"], each["state"]) for each in listed] == [(NAME, "not known to be gone")]
-    assert NAME in drawdown(project.root, "clusters").stdout.replace("\n", "")
+    assert NAME in drawdown(project.root, "clusters", "list").stdout.replace("\n", "")
     ended = drawdown(project.root, "clusters", "end", NAME)
     assert ended.returncode == 8
     assert "is not ended: `down` ended with exit code 7" in ended.stdout
@@ -106,4 +105,4 @@ def test_the_command_lists_ends_and_takes_a_persons_word(project: FleetRecords) 
     assert "clusters.unknown" in drawdown(project.root, "clusters", "gone", "other", "--yes").stderr
     assert drawdown(project.root, "clusters", "gone", NAME, "--yes").returncode == 0
     assert project.metastore.clusters.standing() == []
-    assert "no cluster" in drawdown(project.root, "clusters").stdout
+    assert "no cluster" in drawdown(project.root, "clusters", "list").stdout

@@ -45,7 +45,7 @@ class ClusterStore(Protocol):
 
 def pause_after(tries: int) -> timedelta:
     """Return how long nobody calls `down` again after so many calls."""
-    return min(FIRST_PAUSE * 2 ** max(0, min(tries - 1, 16)), LONGEST_PAUSE)
+    return min(FIRST_PAUSE * (1 << max(0, min(tries - 1, 16))), LONGEST_PAUSE)
 
 
 def is_due(cluster: StartedCluster, now: datetime, late: timedelta = LATE) -> bool:

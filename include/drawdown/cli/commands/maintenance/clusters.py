@@ -19,16 +19,21 @@ if TYPE_CHECKING:
     from drawdown.metastore import Metastore
     from drawdown.metastore.records import StartedCluster
 
-app = Commands(help="Clusters of `kind: commands` that are recorded (docs/clusters.md).")
+app = Commands(
+    help="Clusters of `kind: commands` that are recorded (docs/clusters.md).", no_args_is_help=True
+)
 
 ClusterName = Annotated[str, typer.Argument(metavar="NAME", show_default=False)]
 
 
-@app.callback(invoke_without_command=True)
-def clusters(context: typer.Context, wide: Wide = False, as_json: Json = False) -> None:
+@app.callback()
+def clusters() -> None:
+    """Clusters of `kind: commands` that are recorded (docs/clusters.md)."""
+
+
+@app.command("list")
+def listed(wide: Wide = False, as_json: Json = False) -> None:
     """List the clusters of `kind: commands` that are recorded, and which of them are not known to be gone."""
-    if context.invoked_subcommand is not None:
-        return None
     from drawdown.fleet.started_clusters import why_red
     from drawdown.metastore import Metastore
 
@@ -100,7 +105,10 @@ def _named(metastore: Metastore, name: str) -> StartedCluster:
         if name in (each.name, each.instance):
             return each
     raise SpecError(
-        "clusters.unknown", f"no cluster {name!r} is recorded", where="the metastore", do="drawdown clusters"
+        "clusters.unknown",
+        f"no cluster {name!r} is recorded",
+        where="the metastore",
+        do="drawdown clusters list",
     )
 
 
