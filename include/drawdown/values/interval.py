@@ -107,7 +107,7 @@ def _moment(text: str) -> datetime:
     except ValueError:
         raise SpecError(
             "replay.interval",
-            f"{text!r} is not a time",
+            f"{text[:60]!r} is not a time",
             do="write a date or a time in UTC, for example 2013-01-01 or 2013-01-01T06:00:00Z",
         ) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
