@@ -33,6 +33,7 @@ from drawdown.launch.commands.reaper import LATE
 from drawdown.launch.commands.request import Programs
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import StartedCluster
+from drawdown.processes.closed import close_to_others
 from drawdown.spec import load_project
 
 KEEP = b"keep\n"
@@ -185,6 +186,8 @@ def _say(what: dict[str, Any]) -> None:
 
 def main(arguments: list[str]) -> int:
     """Run the guard of one cluster."""
+    # It has its task's whole environment, for the secrets of the project's programs.
+    close_to_others()
     if os.fork():
         # It may outlive its starter, whose resource use must not include its own.
         os._exit(0)
