@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
+import pwd
 import sys
 from pathlib import Path
 
-SOMEBODY = 54_321
-"""A user without a name."""
+_SOMEBODY = "nobody"
 _DROPPED = ["--no-new-privs", "--bounding-set=-all", "--inh-caps=-all"]
 
 
 def user() -> int:
     """Return the user that `command` runs programs as."""
-    return SOMEBODY if os.geteuid() == 0 and _is_open(_interpreter()) else os.geteuid()
+    return pwd.getpwnam(_SOMEBODY).pw_uid if os.geteuid() == 0 and _is_open(_interpreter()) else os.geteuid()
 
 
 def command(*words: str) -> list[str]:
@@ -26,6 +26,11 @@ def command(*words: str) -> list[str]:
         return [*words]
     ids = [f"--reuid={user()}", f"--regid={user()}", "--clear-groups"] if user() else []
     return ["setpriv", *ids, *_DROPPED, *words]
+
+
+def as_the_same_user(*words: str) -> list[str]:
+    """Return a command line that runs this one as the user of the tests, without capabilities."""
+    return ["setpriv", *_DROPPED, *words] if os.geteuid() == 0 else [*words]
 
 
 def _interpreter() -> Path:
