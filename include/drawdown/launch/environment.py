@@ -19,7 +19,7 @@ from drawdown.spec.reading.secrets import names_a_secret
 PASSED = "DRAWDOWN_PASSED_ENVIRONMENT"
 """The project's names and patterns, comma-separated, for a process that has not read project.yaml."""
 
-_NEEDED = (
+ALWAYS = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "HOSTNAME", "PWD", "TERM",
     "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "TMP", "TEMP",
     "JAVA_HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "LD_LIBRARY_PATH", "LD_PRELOAD", "MALLOC_ARENA_MAX",
@@ -83,7 +83,7 @@ def for_spark(environment: Mapping[str, str], passed: Iterable[str] | None = Non
 
 
 def _is_needed(name: str) -> bool:
-    return name in _NEEDED or (_is_one_of(name, _NEEDED) and not names_a_secret(name))
+    return name in ALWAYS or (_is_one_of(name, ALWAYS) and not names_a_secret(name))
 
 
 def _is_one_of(name: str, patterns: Iterable[str]) -> bool:
