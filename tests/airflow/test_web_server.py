@@ -109,15 +109,15 @@ def all_pages() -> list[str]:
 
 
 @pytest.mark.capability("SAFE-06")
-def test_no_part_of_airflow_shows_its_keys_to_its_users_other_processes(drained: LocalAirflow) -> None:
-    key = drained.environment["AIRFLOW__CORE__FERNET_KEY"]
+def test_no_part_of_airflow_shows_its_keys_to_its_users_other_processes(airflow: LocalAirflow) -> None:
+    key = airflow.environment["AIRFLOW__CORE__FERNET_KEY"]
     look = [sys.executable, processes_with.__file__]
     seen, exist = (
         subprocess.run(command, input=key, capture_output=True, text=True, check=True).stdout.split()
         for command in (unprivileged.as_the_same_user(*look), look)
     )
     assert seen == []
-    assert os.geteuid() != 0 or len(exist) >= len(drained.starts), "root sees the components"
+    assert os.geteuid() != 0 or len(exist) >= len(airflow.starts), "root sees the components"
 
 
 def test_the_page_shows_the_run_with_all_text_escaped(airflow: LocalAirflow) -> None:
