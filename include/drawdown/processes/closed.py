@@ -21,4 +21,4 @@ def close_to_others() -> bool:
     """Close this process and what it forks; return whether that is possible here (Linux)."""
     if sys.platform != "linux":
         return False
-    return ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) == 0
+    return bool(ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0) == 0)
