@@ -6,7 +6,7 @@ import json
 import random
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from urllib.parse import quote_from_bytes
 
@@ -14,6 +14,7 @@ import pytest
 from fastapi.dependencies.utils import get_flat_dependant
 from fastapi.routing import APIRoute
 from fastapi.testclient import TestClient
+from pendulum import instance
 from sqlalchemy import Engine, event
 
 from drawdown.airflow.pages.app import app
@@ -201,3 +202,15 @@ def _headers(chance: random.Random) -> dict[str, bytes]:
         "accept": chance.choice((b"text/html", b"application/json", b"", b"*/*", b"application/json;q=\xff")),
         "authorization": chance.choice((b"", b"Bearer x", b"Bearer \xff\xfe", b"Basic", b"bearer", b" ")),
     }
+
+
+@pytest.mark.parametrize("length", [timedelta(minutes=5), timedelta(days=1), timedelta(days=36_500)])
+def test_a_replay_can_be_triggered_for_any_date(airflow_home: None, length: timedelta) -> None:
+    """Airflow's api-server asks the timetable, whatever date somebody gives."""
+    from drawdown.airflow.replay_timetable import ReplayTimetable
+
+    timetable = ReplayTimetable(length)
+    for at in (datetime.min, datetime(1, 12, 31), datetime(2026, 1, 31, 12), datetime.max):
+        found = timetable.infer_manual_data_interval(instance(at.replace(tzinfo=UTC)))
+        assert found.end - found.start == length
+        assert at.year != 2026 or found.start <= instance(at.replace(tzinfo=UTC)) < found.end
