@@ -8,10 +8,14 @@ RUN apt-get update \
     && apt-get install --yes --no-install-recommends openjdk-17-jre-headless tini curl \
     && rm -rf /var/lib/apt/lists/*
 
+# A program that its user may run but not read is closed to that user's other processes (execve(2)). These two get
+# a service's whole environment, in the container whose drivers run the code of pipelines.
+RUN chmod 0711 "$(command -v tini)" "$(command -v curl)"
+
 # A named volume takes owner and mode from the folder it covers.
 RUN groupadd --gid 50000 drawdown \
     && useradd --uid 50000 --gid 50000 --create-home drawdown \
-    && install -d -o drawdown -g drawdown -m 0700 /var/lib/drawdown/airflow /var/lib/drawdown/storage /var/lib/drawdown/spark
+    && install -d -o drawdown -g drawdown -m 0700 /var/lib/drawdown/airflow /var/lib/drawdown/login /var/lib/drawdown/storage /var/lib/drawdown/spark
 
 WORKDIR /opt/drawdown
 # What `make setup` does, before the pipelines come in: a change of theirs makes no new environment.

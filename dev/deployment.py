@@ -27,6 +27,7 @@ def main() -> int:
     """Prepare everything; return 0 or the exit code of the error, which is printed without a trace."""
     try:
         write_password(Path(_wanted(LOGINS_FILE)), _wanted(LOGIN))
+        _remove_former_logins()
         Metastore.upgrade(load_project().metastore_url)
     except DrawdownError as error:
         print(error, file=sys.stderr)
@@ -41,6 +42,11 @@ def write_password(file: Path, password: str) -> None:
     with os.fdopen(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as stream:
         json.dump({USER: password}, stream)
     aside.replace(file)
+
+
+def _remove_former_logins() -> None:
+    """Remove the file of deployments of before, which the scheduler's volume has, too."""
+    Path(os.environ["AIRFLOW_HOME"], "passwords.json").unlink(missing_ok=True)
 
 
 def _wanted(variable: str) -> str:

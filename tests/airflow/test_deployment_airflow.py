@@ -75,7 +75,9 @@ def initialised(
         "/opt/drawdown/": f"{ROOT}/",
         "/var/lib/drawdown/": f"{folder}/",
     }
-    (folder / "airflow").mkdir(mode=0o700)
+    for name in ("airflow", "login"):
+        (folder / name).mkdir(mode=0o700)
+    (folder / "airflow" / "passwords.json").write_text("of a deployment of before")
     native = Native(folder, secrets, moved)
     done = native.run("airflow-init")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -86,7 +88,8 @@ def initialised(
 def test_init_makes_both_databases_the_pool_and_a_private_login(
     initialised: Initialised, secrets: dict[str, str]
 ) -> None:
-    logins = initialised.folder / "airflow" / "passwords.json"
+    assert not (initialised.folder / "airflow" / "passwords.json").exists()
+    logins = initialised.folder / "login" / "passwords.json"
     assert logins.stat().st_mode & 0o777 == 0o600
     assert json.loads(logins.read_text()) == {"admin": secrets["AIRFLOW_ADMIN_PASSWORD"]}
     told = initialised.native.environment("airflow-init")

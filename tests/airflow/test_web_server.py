@@ -5,6 +5,7 @@ by the REST API, by Airflow's own command, and by its dialog in a browser.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from dev.airflow.home import LocalAirflow
 from drawdown.errors import MachineError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Counts, Run
+from tests.support import processes_with, unprivileged
 from tests.support.airflow_runs import assert_success
 from tests.support.airflow_users import token_of, users
 from tests.support.alert_receivers import Webhook
@@ -104,6 +106,18 @@ def all_pages() -> list[str]:
     names = {"dag_id": "events", "dag_run_id": quote(RUN_ID, safe=""), "pipeline": "events", "page": "1.html"}
     routes = [route.path.replace(":path", "") for route in app.routes if isinstance(route, APIRoute)]
     return [path.format(**names) for path in routes if path != "/metrics"]
+
+
+@pytest.mark.capability("SAFE-06")
+def test_no_part_of_airflow_shows_its_keys_to_its_users_other_processes(airflow: LocalAirflow) -> None:
+    key = airflow.environment["AIRFLOW__CORE__FERNET_KEY"]
+    look = [sys.executable, processes_with.__file__]
+    seen, exist = (
+        subprocess.run(command, input=key, capture_output=True, text=True, check=True).stdout.split()
+        for command in (unprivileged.as_the_same_user(*look), look)
+    )
+    assert seen == []
+    assert os.geteuid() != 0 or len(exist) >= len(airflow.starts), "root sees the components"
 
 
 def test_the_page_shows_the_run_with_all_text_escaped(airflow: LocalAirflow) -> None:

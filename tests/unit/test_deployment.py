@@ -8,7 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import pwd
 import re
+import shutil
+import subprocess
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -18,6 +22,7 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from dev.airflow.environment import airflow_environment
+from dev.deployment import LOGINS_FILE as LOGINS
 from drawdown.jvm.jars import BROKER, read_lock
 from drawdown.jvm.spark_home import spark_home
 from tests.support.compose import FILE, ROOT, example, resolved, unresolved, variables_of
@@ -219,8 +224,8 @@ def test_airflow_is_told_all_that_the_local_one_is_told(
     ours = [name for name in local if name.startswith(("AIRFLOW", "DRAWDOWN", "PYSPARK"))]
     for service in AIRFLOW:
         told = SERVICES[service]["environment"]
-        missing = [n for n in ours if n not in told and n not in in_the_image and not only_there.match(n)]
-        assert missing == []
+        missing = {n for n in ours if n not in told and n not in in_the_image and not only_there.match(n)}
+        assert missing <= {LOGINS}
         for same in (
             *("CORE__EXECUTOR", "CORE__PARALLELISM", "CORE__HOSTNAME_CALLABLE", "CORE__LOAD_EXAMPLES"),
             *("CORE__SIMPLE_AUTH_MANAGER_USERS", "API__WORKERS"),
@@ -293,6 +298,45 @@ def test_the_image_does_not_run_as_root_and_holds_no_secret() -> None:
     after = lines[lines.index("USER 50000:50000") + 1 :]
     assert all(line.startswith(("ENTRYPOINT [", "CMD [")) for line in after)
     assert not re.search(r"PASSWORD|SECRET|FERNET", DOCKERFILE)
+
+
+@pytest.mark.capability("SAFE-06")
+def test_the_login_of_airflow_is_where_no_driver_is() -> None:
+    with_login = {
+        name
+        for name, each in SERVICES.items()
+        if any("login:" in volume for volume in each.get("volumes", []))
+    }
+    assert with_login == {"airflow-init", "airflow-apiserver"}
+    told = {name for name in SERVICES if LOGINS in SERVICES[name].get("environment", {})}
+    assert told == with_login
+    assert SERVICES["airflow-apiserver"]["environment"][LOGINS].startswith("/var/lib/drawdown/login/")
+
+
+@pytest.mark.capability("SAFE-06")
+def test_a_program_that_its_user_cannot_read_shows_its_environment_to_nobody(tmp_path: Path) -> None:
+    """As the image makes tini, which is process 1 of each container and has all of Airflow's keys."""
+    assert 'chmod 0711 "$(command -v tini)" "$(command -v curl)"' in DOCKERFILE
+    program = Path(tempfile.mkdtemp(dir="/tmp")) / "sleep"
+    program.parent.chmod(0o755)
+    shutil.copy(shutil.which("sleep") or "", program)
+    try:
+        assert _sees_environment_of(program, 0o755)
+        assert not _sees_environment_of(program, 0o711 if os.geteuid() == 0 else 0o111)
+    finally:
+        shutil.rmtree(program.parent)
+
+
+def _sees_environment_of(program: Path, mode: int) -> bool:
+    """Whether a process sees the environment of another one of its user that runs this program."""
+    program.chmod(mode)
+    user = pwd.getpwnam("nobody").pw_uid if os.geteuid() == 0 else os.geteuid()
+    with subprocess.Popen([program, "60"], env={"KEY": "canary"}, user=user) as running:
+        seen = subprocess.run(
+            ["cat", f"/proc/{running.pid}/environ"], capture_output=True, user=user, check=False
+        )
+        running.kill()
+    return b"canary" in seen.stdout
 
 
 def test_the_base_is_the_only_argument_of_the_build() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from drawdown.errors import SpecError
-from drawdown.launch.environment import PASSED, for_spark, passed_by
+from drawdown.launch.environment import ALWAYS, PASSED, for_spark, passed_by
 from drawdown.spec import Project, load_project
 
 TASK = {
@@ -31,6 +31,38 @@ NEEDED = {"PATH", "LC_ALL", "JAVA_HOME", "SPARK_LOCAL_DIRS", "DRAWDOWN_PROJECT"}
 def test_what_spark_needs_and_the_project_names_is_passed_on() -> None:
     assert set(for_spark(TASK, [])) == NEEDED
     assert set(for_spark(TASK, ["KAFKA_PASSWORD", "AWS_*"])) == {*NEEDED, "KAFKA_PASSWORD", "AWS_REGION"}
+
+
+@pytest.mark.capability("SAFE-06")
+def test_a_pattern_of_ours_takes_no_secret_and_the_projects_own_do() -> None:
+    secrets = {"HADOOP_CREDSTORE_PASSWORD": "s", "SPARK_AUTH_SECRET": "s", "DRAWDOWN_METRICS_TOKEN": "s"}
+    assert set(for_spark({**TASK, **secrets}, [])) == NEEDED
+    assert set(for_spark({**TASK, **secrets}, ["SPARK_AUTH_SECRET"])) == {*NEEDED, "SPARK_AUTH_SECRET"}
+    assert set(for_spark({**TASK, "DRAWDOWN_CREDENTIALS": "a file"}, [])) == {*NEEDED, "DRAWDOWN_CREDENTIALS"}
+
+
+@pytest.mark.capability("SAFE-06")
+@pytest.mark.parametrize(
+    ("lineage", "reached"),
+    [("", True), ("lineage: {namespace: n}", True), ("lineage: {url: 'https://l.example'}", False),
+     ("lineage: {file: l.jsonl}", False)],
+)  # fmt: skip
+def test_the_key_of_lineage_reaches_drivers_that_send_with_it(
+    tmp_path: Path, lineage: str, reached: bool
+) -> None:
+    project = _project(tmp_path, f"storage_root: storage\nmetastore: sqlite:///m.db\n{lineage}\n")
+    names = ["OPENLINEAGE_API_KEY", "OPENLINEAGE__TRANSPORT__AUTH", "OPENLINEAGE_CONFIG", "OPENLINEAGE_URL"]
+    environment = {**dict.fromkeys(names, "canary"), "OPENLINEAGE_NAMESPACE": "n"}
+    found = for_spark(environment, passed_by(project))
+    assert found.pop("OPENLINEAGE_NAMESPACE") == "n"
+    assert set(found) == (set(names) if reached else set())
+
+
+@pytest.mark.capability("SAFE-06")
+def test_the_page_lists_what_reaches_a_driver() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "security.md").read_text()
+    section = page.partition("## What a driver has in its environment")[2].partition("\n## ")[0]
+    assert {name for name in (*ALWAYS, "OPENLINEAGE_*") if f"`{name}`" not in section} == set()
 
 
 def test_a_process_that_has_not_read_the_project_is_told_the_names() -> None:

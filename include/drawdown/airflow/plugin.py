@@ -1,5 +1,6 @@
 """The Airflow plugin: the pages, their places in Airflow's own, the timetable of replays.
 
+Every component of Airflow imports it, so it also closes them to the drivers that run as the same user.
 plugins/drawdown_plugin.py loads it.
 """
 
@@ -11,6 +12,11 @@ from airflow.plugins_manager import AirflowPlugin
 
 from drawdown.airflow.links import PAGE_PREFIX, page_root
 from drawdown.airflow.replay_timetable import ReplayTimetable
+from drawdown.processes.closed import close_to_others
+
+# Airflow closes the supervisor of a task, and the task, by itself. The scheduler, the dag-processor, the
+# triggerer and the api-server hold the same keys, and each loads its plugins when it starts.
+close_to_others()
 
 
 class _Pages:

@@ -6,7 +6,9 @@ from datetime import timedelta
 
 from airflow.timetables.base import DagRunInfo, DataInterval, TimeRestriction
 from airflow.timetables.interval import DeltaDataIntervalTimetable
-from pendulum import DateTime, duration
+from pendulum import DateTime, duration, instance
+
+from drawdown.values.moments import clamped
 
 
 class ReplayTimetable(DeltaDataIntervalTimetable):
@@ -37,8 +39,12 @@ class ReplayTimetable(DeltaDataIntervalTimetable):
         )
 
     def infer_manual_data_interval(self, run_after: DateTime) -> DataInterval:
-        """Return the interval that contains the logical date of a manual run."""
-        start = self._whole(run_after)
+        """Return the interval that contains the logical date of a manual run.
+
+        For a date near an end of the calendar, where there is no such interval, it is another one: the run
+        then says that it cannot be replayed, and the api-server, which asks for it, does not fail.
+        """
+        start = self._whole(instance(clamped(run_after)))
         return DataInterval(start=start, end=start + self.length)
 
     def _align_to_next(self, current: DateTime) -> DateTime:

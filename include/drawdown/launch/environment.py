@@ -3,7 +3,8 @@
 The task that starts them has Airflow's own keys and passwords in its environment, and a driver runs the
 code of pipelines. So it only gets what Java, Spark, Python and the locale need, Drawdown's own variables,
 what project.yaml refers to (``${NAME}``) and what the project passes on (``pass_environment:``). A bucket
-without a key in project.yaml is reached by the machine's own, so then a driver gets that, too.
+without a key in project.yaml is reached by the machine's own, so then a driver gets that, too. And a driver
+sends the events of lineage: it gets what OpenLineage's client reads, unless project.yaml says where to.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from fnmatch import fnmatchcase
 
 from drawdown.spec import Project
 from drawdown.spec.reading.environment import AIRFLOWS_OWN
+from drawdown.spec.reading.secrets import names_a_secret
 
 PASSED = "DRAWDOWN_PASSED_ENVIRONMENT"
 """The project's names and patterns, comma-separated, for a process that has not read project.yaml."""
 
-_NEEDED = (
+ALWAYS = (
     "PATH", "HOME", "USER", "LOGNAME", "SHELL", "HOSTNAME", "PWD", "TERM",
     "LANG", "LANGUAGE", "LC_*", "TZ", "TMPDIR", "TMP", "TEMP",
     "JAVA_HOME", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS", "LD_LIBRARY_PATH", "LD_PRELOAD", "MALLOC_ARENA_MAX",
@@ -25,8 +27,14 @@ _NEEDED = (
     "PYTHON*", "VIRTUAL_ENV", "ARROW_*", "OMP_NUM_THREADS",
     "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy",
     "SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE",
-    "DRAWDOWN_*", "OPENLINEAGE_*",
+    "HADOOP_TOKEN_FILE_LOCATION", "DRAWDOWN_*", "DRAWDOWN_CREDENTIALS",
+    "OPENLINEAGE_NAMESPACE", "OPENLINEAGE_DISABLED", "OPENLINEAGE_PARENT_ID", "OPENLINEAGE_ROOT_PARENT_ID",
+    "OPENLINEAGE__FACETS*", "OPENLINEAGE__FILTERS*", "OPENLINEAGE__TAGS*",
 )  # fmt: skip
+"""Always passed on. A pattern takes no name that says it holds a secret (HADOOP_CREDSTORE_PASSWORD): the
+project names those that it needs."""
+
+_OF_LINEAGE = ("OPENLINEAGE_*",)
 
 _OF_AMAZON = (
     "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_REGION", "AWS_DEFAULT_REGION",
@@ -50,6 +58,8 @@ def passed_by(project: Project) -> tuple[str, ...]:
         names |= {*_OF_AMAZON}
     if any(address.startswith("gs") for address in keyless):
         names |= {*_OF_GOOGLE}
+    if not (project.lineage.url or project.lineage.file):
+        names |= {*_OF_LINEAGE}
     return tuple(sorted(names))
 
 
@@ -64,12 +74,16 @@ def for_spark(environment: Mapping[str, str], passed: Iterable[str] | None = Non
     if passed is None:
         said = environment.get(PASSED)
         passed = ["*"] if said is None else said.split(",")
-    patterns = (*_NEEDED, *passed)
+    asked = [*passed]
     return {
         name: value
         for name, value in environment.items()
-        if _is_one_of(name, patterns) and not name.startswith(AIRFLOWS_OWN)
+        if (_is_needed(name) or _is_one_of(name, asked)) and not name.startswith(AIRFLOWS_OWN)
     }
+
+
+def _is_needed(name: str) -> bool:
+    return name in ALWAYS or (_is_one_of(name, ALWAYS) and not names_a_secret(name))
 
 
 def _is_one_of(name: str, patterns: Iterable[str]) -> bool:

@@ -12,6 +12,10 @@ from drawdown.spec import Cluster, LocalCluster, Project
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_WITH_A_SECRET = {"spark.authenticate": "true"}
+"""Other users of the machine reach the driver's ports. For a local master, Spark makes the secret itself, in
+the JVM (SecurityManager.initializeAuth of Spark 4.2), so it is in no file, environment or command line."""
+
 
 def submit_conf(project: Project, cluster: Cluster) -> dict[str, str]:
     """Return settings for spark-submit's ``--conf`` or a session builder, including ``spark.master``.
@@ -23,7 +27,8 @@ def submit_conf(project: Project, cluster: Cluster) -> dict[str, str]:
         MachineError: ``jars.missing``.
     """
     master = cluster.master if isinstance(cluster, LocalCluster) else LocalCluster().master
-    return conf_of(project, cluster, {"spark.master": master, **ON_THIS_MACHINE})
+    ours = {"spark.master": master, **ON_THIS_MACHINE, **_WITH_A_SECRET}
+    return conf_of(project, cluster, ours)
 
 
 def local_profile(project: Project) -> Cluster:

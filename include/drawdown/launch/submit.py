@@ -27,6 +27,7 @@ import time
 from pathlib import Path
 
 from drawdown.launch import submit_guard
+from drawdown.processes.closed import close_to_others
 from drawdown.processes.descendants import adopt_orphans, descendants, kill_descendants, reap
 from drawdown.processes.scratch import Scratch, remove_left_over
 from drawdown.stop_pipe import stop_grace
@@ -36,6 +37,8 @@ RUN_FOLDER = "DRAWDOWN_RUN_FOLDER"
 
 def main(arguments: list[str]) -> int:
     """Run spark-submit with these arguments; return its exit code (128 + n for signal n)."""
+    # A stock SparkSubmitOperator gives its whole environment, Airflow's keys included.
+    close_to_others()
     folder = Path(os.environ.get(RUN_FOLDER) or tempfile.mkdtemp(prefix="drawdown-submit-"))
     remove_left_over()
     scratch = Scratch.make()

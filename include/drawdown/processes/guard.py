@@ -24,6 +24,7 @@ from collections import defaultdict
 from pathlib import Path
 
 PR_SET_PDEATHSIG = 1
+PR_SET_DUMPABLE = 4
 PR_SET_CHILD_SUBREAPER = 36
 ASKED_AGAIN = 3.0
 """Seconds between SIGTERM to every descendant and SIGKILL."""
@@ -35,6 +36,8 @@ def main(arguments: list[str]) -> int:
     """Run the command until one of the three ends; return the command's exit code (128 + n for signal n)."""
     grace, owner, command = float(arguments[0]), arguments[1] == "OWNER", arguments[2:]
     LIBC.prctl(PR_SET_CHILD_SUBREAPER, 1)
+    # As closed.py does, which cannot be imported here: the command's environment may hold Airflow's keys.
+    LIBC.prctl(PR_SET_DUMPABLE, 0, 0, 0, 0)
     wakeup = wakeup_on(signal.SIGTERM, signal.SIGINT, signal.SIGCHLD)
     child = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, start_new_session=True, preexec_fn=end_with_parent

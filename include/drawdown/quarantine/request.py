@@ -6,10 +6,12 @@ drain's DAG, and of ``origin`` in the run record.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from drawdown.errors import SpecError
 from drawdown.quarantine.row_states import Choice
 
 _TEXTS = {"type": "array", "items": {"type": "string", "minLength": 1}}
@@ -21,6 +23,23 @@ SCHEMA: Mapping[str, Any] = {
     "with_late": {"type": "boolean", "description": "Include rows behind the watermark."},
 }
 """The JSON Schema of each key."""
+
+
+LONGEST = 100_000
+"""Characters of a request as an argument of a command; Linux takes 131,071 bytes."""
+
+
+def as_argument(values: Mapping[str, Any]) -> str:
+    """Return a request as the job's argument. Raises SpecError ``quarantine.patch`` if it is too long."""
+    text = json.dumps(dict(values))
+    if len(text) > LONGEST:
+        raise SpecError(
+            "quarantine.patch",
+            f"the request has {len(text):,} characters, and a job takes {LONGEST:,}",
+            where="the parameter `quarantine` of the DAG run",
+            do="ask for fewer rules, files and patches at once, or for all open rows",
+        )
+    return text
 
 
 @dataclass(frozen=True)

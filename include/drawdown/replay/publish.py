@@ -11,7 +11,7 @@ import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from drawdown.changes.protocol import NewRows, transaction_id
 from drawdown.errors import RefusedError
@@ -26,6 +26,7 @@ from drawdown.sources.replay_basis import ReplayBasis, ReplayedSource, replay_of
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
 from drawdown.values.interval import Interval
+from drawdown.values.moments import of_statistics
 from drawdown.workspace import Workspace
 
 # Delta cuts times in statistics to milliseconds.
@@ -223,9 +224,4 @@ def _may_hold(file: StagedFile, column: str, interval: Interval) -> bool:
     least, most = (stats.get(which, {}).get(column) for which in ("minValues", "maxValues"))
     if least is None or most is None:
         return True
-    return _utc(least) < interval.end and _utc(most) + _CUT >= interval.start
-
-
-def _utc(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return of_statistics(least) < interval.end and of_statistics(most) + _CUT >= interval.start

@@ -27,7 +27,7 @@ _PART = rf"[0-9]{{1,9}} +(?:{'|'.join(_UNITS)})s?"
 _DURATION = re.compile(rf"{_PART}(?: +{_PART})*")
 _LONGEST = 36_500 * _UNITS["day"]
 # Spark's JavaUtils.timeStringAs; a number alone is milliseconds.
-_OPTION = re.compile(r"\s*(\d+)\s*(us|ms|s|m|min|h|d)?\s*", re.IGNORECASE)
+_OPTION = re.compile(r"\s*(\d{1,18})\s*(us|ms|s|m|min|h|d)?\s*", re.IGNORECASE | re.ASCII)
 _OPTION_MS = {"us": 0.001, "ms": 1, "s": 1_000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 

@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from drawdown.errors import SpecError
+from drawdown.values.moments import BOUNDS, EARLIEST, LATEST
 
 _DAY = timedelta(days=1)
+MOST_PARTS = 100_000
+"""Into how many parts an interval is divided at most: 11 years of hours."""
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -33,9 +36,21 @@ class Interval:
 
     @classmethod
     def parse(cls, start: str, end: str) -> Interval:
-        """Parse ISO 8601 text; a time without a zone is UTC. Raises SpecError like the class, or for invalid
+        """Parse ISO 8601 text; a time without a zone is UTC. Raises SpecError like `between`, or for invalid
         text."""
-        return cls(_moment(start), _moment(end))
+        return cls.between(_moment(start), _moment(end))
+
+    @classmethod
+    def between(cls, start: datetime, end: datetime) -> Interval:
+        """Return the interval that somebody asks for. Raises SpecError like the class, or beyond `BOUNDS`."""
+        for at in (start, end):
+            if not EARLIEST <= at <= LATEST:
+                raise SpecError(
+                    "replay.interval",
+                    f"an interval can lie between {BOUNDS}, and {at.isoformat()} does not",
+                    do="correct the start or the end",
+                )
+        return cls(start, end)
 
     def __str__(self) -> str:
         return f"{shown(self.start)} to {shown(self.end)}"
@@ -50,7 +65,17 @@ class Interval:
         return Interval(self.start - back, self.end + ahead)
 
     def parts(self, length: timedelta) -> Iterator[Interval]:
-        """Yield consecutive parts of this length; the last one ends with the interval."""
+        """Yield consecutive parts of this length; the last one ends with the interval.
+
+        Raises:
+            SpecError: ``replay.interval``: more than `MOST_PARTS`.
+        """
+        if (self.end - self.start) / length > MOST_PARTS:
+            raise SpecError(
+                "replay.interval",
+                f"{self} has more than {MOST_PARTS:,} parts of {length}",
+                do="give longer intervals, or an end that is nearer to the start",
+            )
         start = self.start
         while start < self.end:
             end = min(start + length, self.end)
@@ -82,7 +107,7 @@ def _moment(text: str) -> datetime:
     except ValueError:
         raise SpecError(
             "replay.interval",
-            f"{text!r} is not a time",
+            f"{text[:60]!r} is not a time",
             do="write a date or a time in UTC, for example 2013-01-01 or 2013-01-01T06:00:00Z",
         ) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)

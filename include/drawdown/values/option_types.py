@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+# ASCII: Java reads no other digits.
+_FLAGS = re.IGNORECASE | re.DOTALL | re.ASCII
+
 
 @dataclass(frozen=True)
 class OptionType:
@@ -26,7 +29,7 @@ class OptionType:
 
     def takes(self, value: object) -> bool:
         """Whether Spark can read the value."""
-        return re.fullmatch(self.pattern, str(value).strip(), re.IGNORECASE | re.DOTALL) is not None
+        return re.fullmatch(self.pattern, str(value).strip(), _FLAGS) is not None
 
 
 def one_of(*words: str) -> OptionType:
@@ -37,8 +40,8 @@ def one_of(*words: str) -> OptionType:
 TEXT = OptionType("text", ".*", "text")
 FLAG = OptionType("true or false", "true|false", "true")
 WHOLE = OptionType("a whole number", r"-?\d{1,18}", "20")
-COUNT = OptionType("a whole number from 1", r"0*[1-9]\d{0,17}", "20")
-RATIO = OptionType("a number from 0 to 1", r"0?\.\d+|0(\.\d*)?|1(\.0*)?", "0.3")
-SIZE = OptionType("a size, for example 100m", r"[1-9]\d*([kmgtp]?b|[kmgtp])?", "100m")
-DURATION = OptionType("a time, for example 7d or 12h", r"\d+\s*(us|ms|s|m|min|h|d)?", "12h")
+COUNT = OptionType("a whole number from 1", r"0{0,18}[1-9]\d{0,17}", "20")
+RATIO = OptionType("a number from 0 to 1", r"0?\.\d{1,18}|0(\.\d{0,18})?|1(\.0{0,18})?", "0.3")
+SIZE = OptionType("a size, for example 100m", r"[1-9]\d{0,17}([kmgtp]?b|[kmgtp])?", "100m")
+DURATION = OptionType("a time, for example 7d or 12h", r"\d{1,18}\s{0,9}(us|ms|s|m|min|h|d)?", "12h")
 VERSION = OptionType("a whole number or latest", r"\d{1,18}|latest", "12")

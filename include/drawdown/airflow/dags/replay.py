@@ -125,7 +125,7 @@ def interval_of(context: Context) -> Interval:
             "this run has no data interval: it was triggered without a logical date",
             do="trigger it with a logical date in the interval, or make a backfill",
         )
-    return Interval(start, end)
+    return Interval.between(start, end)
 
 
 class ReplayPreflightOperator(PipelineOperator):

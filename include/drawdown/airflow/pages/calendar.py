@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from datetime import UTC, datetime
 from typing import Any
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.responses import Response
 
 from drawdown.airflow.pages.access import ReadableDags, may_read_runs
-from drawdown.airflow.pages.frame import answer
+from drawdown.airflow.pages.frame import answer, lasting
+from drawdown.airflow.pages.parameters import Moment
+from drawdown.observe.calendar.grid import SHORTEST
 from drawdown.observe.calendar.view import calendar
 from drawdown.observe.dag_pipelines import pipelines_of
 from drawdown.observe.pipeline.written import written
@@ -23,7 +24,7 @@ router = APIRouter()
 
 @router.get("/calendar/{dag_id}", dependencies=[Depends(may_read_runs)])
 def calendar_page(
-    request: Request, dag_id: str, dags: ReadableDags, pipeline: str = "", until: datetime | None = None
+    request: Request, dag_id: str, dags: ReadableDags, pipeline: str = "", until: Moment = None
 ) -> Response:
     """Return the calendar of a pipeline of a DAG: of a group the one that is asked for, or the first."""
     with Workspace.open(load_project()) as workspace:
@@ -41,13 +42,11 @@ def calendar_page(
             "names": names,
             "problem": folder.problem,
             "calendar": None,
+            "too_short": None,
         }
-        if folder.spec is not None and folder.spec.replay is not None:
-            content["calendar"] = asdict(calendar(workspace, folder.spec, dags, _utc(until)))
+        replay = folder.spec.replay if folder.spec is not None else None
+        if replay is not None and replay.interval.delta < SHORTEST:
+            content["too_short"] = f"{replay.interval} is shorter than {lasting(SHORTEST)}"
+        elif folder.spec is not None and replay is not None:
+            content["calendar"] = asdict(calendar(workspace, folder.spec, dags, until))
     return answer(request, "calendar.html", content)
-
-
-def _utc(at: datetime | None) -> datetime | None:
-    if at is None:
-        return None
-    return at.astimezone(UTC) if at.tzinfo else at.replace(tzinfo=UTC)

@@ -13,6 +13,7 @@ from fastapi.responses import Response
 from drawdown.airflow.held_requests import request_id
 from drawdown.airflow.pages.access import ReadableDags
 from drawdown.airflow.pages.frame import answer
+from drawdown.airflow.pages.parameters import PageNumber
 from drawdown.metastore.records import Run
 from drawdown.observe.decisions_view import (
     PAGE,
@@ -31,7 +32,9 @@ router = APIRouter()
 
 
 @router.get("/decisions")
-def decisions_page(request: Request, dags: ReadableDags, pipeline: str = "", page: int = 1) -> Response:
+def decisions_page(
+    request: Request, dags: ReadableDags, pipeline: str = "", page: PageNumber = 1
+) -> Response:
     """Return what waits for a decision, of the DAGs that the user may read."""
     with Workspace.open(load_project()) as workspace:
         found = decisions(workspace, glance(workspace.metastore), dags, pipeline, page)

@@ -11,6 +11,7 @@ from fastapi.responses import Response
 
 from drawdown.airflow.pages.access import ReadableDags
 from drawdown.airflow.pages.frame import answer
+from drawdown.airflow.pages.parameters import PageNumber
 from drawdown.fleet.started_clusters import RedCluster, red_clusters
 from drawdown.metastore import Metastore
 from drawdown.observe.figures import Seen
@@ -25,7 +26,7 @@ router = APIRouter()
 
 @router.get("/fleet")
 def fleet_page(
-    request: Request, dags: ReadableDags, wanted: Annotated[Filter, Depends()], page: int = 1
+    request: Request, dags: ReadableDags, wanted: Annotated[Filter, Depends()], page: PageNumber = 1
 ) -> Response:
     """Return the pipelines of the DAGs that the user may read."""
     with Metastore.open(load_project().metastore_url) as metastore:

@@ -10,6 +10,7 @@ from fastapi.responses import Response
 
 from drawdown.airflow.pages.access import may_read_runs
 from drawdown.airflow.pages.frame import answer
+from drawdown.airflow.pages.parameters import Count
 from drawdown.airflow.pages.plots import Chart, Series
 from drawdown.observe.dag_pipelines import pipelines_of
 from drawdown.observe.next_steps import next_step
@@ -26,7 +27,7 @@ _PHASES = ("start", "open", "query", "audit", "publish")
 
 
 @router.get("/dags/{dag_id}", dependencies=[Depends(may_read_runs)])
-def pipeline_page(request: Request, dag_id: str, pipeline: str = "", runs: int = CHOICES[0]) -> Response:
+def pipeline_page(request: Request, dag_id: str, pipeline: str = "", runs: Count = CHOICES[0]) -> Response:
     """Return the page of one pipeline of a DAG: of a group the one that is asked for, or the first."""
     with Workspace.open(load_project()) as workspace:
         names = pipelines_of(workspace, dag_id)

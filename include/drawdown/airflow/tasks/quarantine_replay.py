@@ -6,14 +6,13 @@ audit, publish with the asset event, and the request about a slice that is held.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from airflow.sdk import Param
 
-from drawdown.quarantine.request import SCHEMA
+from drawdown.quarantine.request import SCHEMA, as_argument
 
 if TYPE_CHECKING:
     from airflow.sdk import Context
@@ -57,4 +56,4 @@ def asked_replay(context: Context, pipelines: Sequence[str]) -> AskedReplay | No
     name = str(asked.get("pipeline") or pipelines[0])
     by = context["dag_run"].triggering_user_name
     about = {"why": asked.get("why", ""), **({"by": by} if by else {})}
-    return AskedReplay(name, ("--quarantine", json.dumps({**asked, **about, "pipeline": name})))
+    return AskedReplay(name, ("--quarantine", as_argument({**asked, **about, "pipeline": name})))

@@ -6,6 +6,7 @@ provider checks names of binaries only when they come from a connection's extra.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ from typing import Any
 from airflow.providers.apache.spark.hooks.spark_submit import SparkSubmitHook
 
 from drawdown.airflow.tasks.job_output import JobOutput
+from drawdown.launch.environment import for_spark
 from drawdown.launch.settings import Settings
 
 LONGEST_WAIT = 4.0
@@ -30,6 +32,17 @@ class DrainHook(SparkSubmitHook):
         # On YARN, `env_vars` would become --conf options.
         self._env = environment
         self.output = JobOutput(lambda level, line: self.log.log(level, "%s", line))
+
+    def submit(self, application: str = "", **kwargs: Any) -> str | None:
+        """Submit with the part of the task's environment that a driver gets.
+
+        The stock method adds `self._env` to all of it, and Airflow's keys would then be in the environment of
+        the front and its guard, which every process of the same user can read.
+        """
+        ours = self._env or {}
+        given = {**os.environ, **{name: str(value) for name, value in ours.items()}}
+        self._env = None
+        return super().submit(application, env=for_spark(given), **kwargs)
 
     @property
     def exit_code(self) -> int | None:

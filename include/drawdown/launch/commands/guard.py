@@ -36,6 +36,7 @@ from drawdown.launch.commands.request import Programs
 from drawdown.metastore import Metastore
 from drawdown.metastore.operations.clusters import Transition
 from drawdown.metastore.records import StartedCluster
+from drawdown.processes.closed import close_to_others
 from drawdown.spec import Project, load_project
 
 KEEP = b"keep\n"
@@ -259,6 +260,8 @@ def _of(error: DrawdownError | None) -> dict[str, str] | None:
 
 def main(arguments: list[str]) -> int:
     """Run the guard of one cluster."""
+    # It has its task's whole environment, for the secrets of the project's programs.
+    close_to_others()
     if os.fork():
         # It may outlive its starter, whose resource use must not include its own.
         os._exit(0)

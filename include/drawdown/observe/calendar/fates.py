@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Literal, get_args
 
 from drawdown.metastore.records import RecordedReplay
 from drawdown.values.interval import Interval
+from drawdown.values.moments import of_statistics
 from drawdown.values.text import counted, in_utc
 
 Fate = Literal["stale", "failed", "replaying", "replayed", "published", "nothing", "unrecorded", "open"]
@@ -100,9 +101,4 @@ def _span(action: Mapping[str, Any], column: str) -> Span | None:
     if least is None or most is None:
         return None
     # Delta cuts times in statistics to milliseconds.
-    return _utc(least), _utc(most) + timedelta(milliseconds=1)
-
-
-def _utc(text: str) -> datetime:
-    found = datetime.fromisoformat(text)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
+    return of_statistics(least), of_statistics(most) + timedelta(milliseconds=1)

@@ -12,6 +12,8 @@ from drawdown.values.interval import EPOCH, Interval
 Unit = Literal["hour", "day", "month", "year"]
 _ROWS: dict[Unit, int] = {"hour": 24, "day": 31, "month": 13, "year": 10}
 """How many rows a page shows."""
+SHORTEST = timedelta(minutes=1)
+"""Of shorter intervals, a day has more than a page can show."""
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from itertools import groupby
 
 from drawdown.metastore.records import Batch, Checkpoint
@@ -15,6 +15,7 @@ from drawdown.observe.figures import glance
 from drawdown.spec import Pipeline
 from drawdown.values.dag_ids import replay_dag_id
 from drawdown.values.interval import Interval, shown
+from drawdown.values.moments import clamped, of_statistics
 from drawdown.workspace import Workspace
 
 _BATCHES = 300
@@ -98,7 +99,7 @@ def calendar(
     known = _known(workspace, spec, dags)
     seen = [*(end for _, end in known.published), *(each.end for each in known.replays)]
     last = max(seen, default=now)
-    grid = Grid(length, min(until or last, now))
+    grid = Grid(length, clamped(min(until or last, now)))
     rows = list(_rows(grid, known.within(grid.start, grid.end)))
     cells = [cell for row in rows for cell in row.cells]
     fates = [cell.fate for cell in cells]
@@ -208,7 +209,7 @@ def _by_watermark(batches: Sequence[Batch]) -> list[Span]:
     """Without statistics of files: what the newest batches have passed."""
     times = [each.watermark for each in batches if each.watermark is not None]
     times += [
-        datetime.fromisoformat(of["greatest"]).astimezone(UTC)
+        of_statistics(of["greatest"])
         for each in batches
         for of in each.by_source.values()
         if of.get("greatest")
