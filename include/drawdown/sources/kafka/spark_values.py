@@ -18,6 +18,7 @@ from drawdown.jvm.installation import how_to_set_up
 from drawdown.sources.spark_system_columns import CORRUPT, PAYLOAD, schema_of, with_corrupt
 from drawdown.spark.gateway import jvm_of
 from drawdown.spec import Pipeline
+from drawdown.values.json_text import read_json
 
 # PERMISSIVE whatever the policy: the boundary counts malformed values and applies the policy.
 _PERMISSIVE = {"mode": "PERMISSIVE"}
@@ -89,7 +90,7 @@ def _avro(pipeline: Pipeline, name: str) -> Value:
 def _avro_schema(pipeline: Pipeline, name: str) -> dict[str, Any]:
     source = pipeline.sources[name]
     try:
-        schema = json.loads(source.schema_ddl or "")
+        schema = read_json(source.schema_ddl or "")
     except ValueError as cause:
         schema, said = None, str(cause)
     else:
