@@ -29,7 +29,7 @@ def test_a_document_of_thousands_of_levels_is_a_value_error(text: str) -> None:
 
 @pytest.mark.parametrize(
     "value",
-    ["[" * 300, [[1]] * 1_000, {"a \\\" [[[": ["{" * 500]}, ["\\", "[" * 300], 1, None],
+    ["[" * 300, [[1]] * 1_000, {'a \\" [[[': ["{" * 500]}, ["\\", "[" * 300], 1, None],
 )
 def test_brackets_in_strings_and_side_by_side_do_not_nest(value: object) -> None:
     for text in (json.dumps(value), f"\ufeff{json.dumps(value)}"):

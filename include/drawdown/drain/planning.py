@@ -115,7 +115,7 @@ def plan_pipeline(
     trouble = trouble or FileTrouble()
     list_from(session, workspace.project, pipeline, trouble.listed_from)
     tell_arrived(session, generation, trouble.arrived)
-    first = FirstBatch(late_before, trouble.aside, tuple(replays))
+    first = FirstBatch(late_before, trouble.aside, tuple(replays), trouble.unread)
     query = built.of(lambda: build_query(session, generation, sink, first))
     fingerprint = {
         **spec_fingerprint(pipeline),

@@ -53,15 +53,15 @@ def read_value(session: SparkSession, pipeline: Pipeline, name: str) -> Value:
         return _avro(pipeline, name)
     schema = schema_of(pipeline, name)
     assert schema is not None  # the spec has one: Source._check_kafka
-    return _text(pipeline.sources[name].value, schema)
+    return _text(pipeline.sources[name].value, schema, pipeline.bounds_of(name).nesting)
 
 
-def _text(format: str, schema: StructType) -> Value:
+def _text(format: str, schema: StructType, nesting: int) -> Value:
     text = F.col("value").cast("string")
     parsing = {**_PERMISSIVE, "columnNameOfCorruptRecord": CORRUPT}
     full = with_corrupt(schema)
     if format == "json":
-        parsed = F.from_json(text, full, parsing)
+        parsed = F.from_json(text, full, {**parsing, "maxNestingDepth": str(nesting)})
     else:
         ddl = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in full.fields)
         parsed = F.from_csv(text, ddl, parsing)

@@ -1,0 +1,132 @@
+"""A file that could end Spark's JVM is named and never opened; the others of its batch are read."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from drawdown.errors import RefusedError, SpecError
+from drawdown.sources.files.set_aside import read_set_aside
+from drawdown.storage import Storage
+from tests.support.refusals import refused
+from tests.support.sandbox import Sandbox
+from tests.support.verdicts import verdicts
+
+pytestmark = pytest.mark.capability("SAFE-07")
+
+SPEC = """
+sources:
+  rows:
+    format: FORMAT
+    path: landing/rows
+    SCHEMA
+    options: {OPTIONS}
+    limits: {record: 256k}
+    policy: {oversized: POLICY}
+transform: transform.sql
+sink: {format: delta, path: tables/out, schema: out.ddl, time_column: at}
+replay: {interval: 1 day, lookback: 1 day}
+state: {partitions: 2}
+"""
+FILES = {
+    "out_ddl": "id STRING, at TIMESTAMP",
+    "transform_sql": "SELECT id, TIMESTAMP'2026-01-01 12:00:00' AS at FROM rows",
+}
+FORMATS = {
+    "json": ("", '{{"id": "{}"}}\n', "id"),
+    "csv": ("header: false", "{}\n", "id"),
+    "text": ("", "{}\n", ""),
+    "xml": ("rowTag: r", "<r><id>{}</id></r>\n", "id"),
+}
+
+
+def _spec(sandbox: Sandbox, format: str, policy: str = "aside", schema: str = 'schema: "id STRING"') -> None:
+    spec = SPEC.replace("FORMAT", format).replace("POLICY", policy).replace("OPTIONS", FORMATS[format][0])
+    spec = spec.replace("    SCHEMA\n", "" if format == "text" else f"    {schema}\n")
+    files = {**FILES}
+    if format == "text":
+        files["transform_sql"] = files["transform_sql"].replace("SELECT id", "SELECT value AS id")
+    sandbox.pipeline("bombed", spec, **files)
+
+
+def _land(sandbox: Sandbox, format: str, name: str, *ids: str) -> Path:
+    folder = sandbox.storage / "landing/rows"
+    folder.mkdir(parents=True, exist_ok=True)
+    content = "".join(FORMATS[format][1].format(each) for each in ids).encode()
+    target = folder / name
+    target.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    return target
+
+
+@pytest.mark.sampled
+@pytest.mark.parametrize("format", list(FORMATS))
+def test_a_bomb_is_named_and_the_other_files_of_its_batch_are_read(
+    tmp_path: Path, spark: SparkSession, format: str
+) -> None:
+    sandbox = Sandbox(tmp_path, spark)
+    _spec(sandbox, format, policy="fail")
+    _land(sandbox, format, "1", "one")
+    _land(sandbox, format, "2 +%.gz", "two", "x" * 5_000_000)
+    _land(sandbox, format, "3", "three", "y" * 300_000)
+    error = refused(sandbox, "bombed", "source.oversized", RefusedError)
+    assert "2 +%.gz" in error.what
+
+    _spec(sandbox, format)
+    assert "2 +%.gz" in verdicts(sandbox, "bombed")["source.oversized"].what
+    run = sandbox.run("bombed")
+    assert {notice["id"] for notice in run.notices} == {"source.oversized"}
+    assert (run.counts.read, run.counts.balanced) == (1, True)
+    assert [row[0] for row in sandbox.delta("tables/out")] == ["one"]
+    aside = read_set_aside(Storage.of(sandbox.project), "bombed", "rows")
+    assert {each.rpartition("/")[2] for each in aside} == {"2 +%.gz", "3"}
+
+    _land(sandbox, format, "4", "four")
+    assert sandbox.run("bombed").notices == []
+    assert sorted(row[0] for row in sandbox.delta("tables/out")) == ["four", "one"]
+
+
+def test_a_first_run_infers_its_schema_without_the_bomb(tmp_path: Path, spark: SparkSession) -> None:
+    sandbox = Sandbox(tmp_path, spark)
+    _spec(sandbox, "json", schema="infer_schema: true")
+    _land(sandbox, "json", "1[a]", "one")
+    (sandbox.storage / "landing/rows/2").write_text(json.dumps({"id": "x" * 300_000, "more": 1}) + "\n")
+    sandbox.run("bombed")
+    assert [row[0] for row in sandbox.delta("tables/out")] == ["one"]
+    kept = Storage.of(sandbox.project).read_bytes("_drawdown/bombed/schema-1/rows.ddl")
+    assert kept.decode().split() == ["id", "STRING"]
+
+
+def test_a_deep_record_is_malformed_and_the_file_is_read(tmp_path: Path, spark: SparkSession) -> None:
+    sandbox = Sandbox(tmp_path, spark)
+    _spec(sandbox, "json")
+    deep = '{"id": "deep", "more": ' + "[" * 5_000 + "]" * 5_000 + "}"
+    sandbox.land("landing/rows/1", ['{"id": "one"}', deep, '{"id": "two"}'])
+    run = sandbox.run("bombed")
+    assert (run.counts.read, run.counts.malformed, run.counts.balanced) == (3, 1, True)
+
+
+@pytest.mark.parametrize(
+    ("format", "limits", "said"),
+    [
+        ("xml", "nesting: 3", "nothing at a xml source is measured by it"),
+        ("text", "columns: 3", "its limits: record, expansion"),
+        ("json", "record: 0k", "limits"),
+    ],
+)
+def test_a_limit_that_measures_nothing_is_refused(
+    tmp_path: Path, format: str, limits: str, said: str
+) -> None:
+    sandbox = Sandbox(tmp_path)
+    with pytest.raises(SpecError) as refusal:
+        sandbox.pipeline(
+            "bombed",
+            SPEC.replace("FORMAT", format).replace("POLICY", "aside").replace("OPTIONS", FORMATS[format][0])
+            .replace("SCHEMA", "" if format == "text" else 'schema: "id STRING"')
+            .replace("record: 256k", limits),
+            **FILES,
+        )  # fmt: skip
+    assert said in str(refusal.value)
