@@ -1,4 +1,4 @@
-"""Text that suppliers of data write is read as JSON of ordinary depth, or is a ValueError; never an unknown end."""
+"""Text that suppliers of data write is read as JSON of ordinary depth, or is a ValueError."""
 
 import json
 from pathlib import Path
@@ -47,7 +47,8 @@ def test_the_columns_of_a_file_are_compared_without_its_deep_record(tmp_path: Pa
     info = storage.info("a.json")
     assert info is not None
     drift = drift_of(storage, Source(format="json", path="x", schema="id INT"), info, {"id": "int"})
-    assert drift is not None and drift.what == "it has more columns: other"
+    assert drift is not None
+    assert drift.what == "it has more columns: other"
 
 
 def test_a_sample_of_thousands_of_levels_is_refused(tmp_path: Path) -> None:

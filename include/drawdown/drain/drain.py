@@ -40,6 +40,7 @@ from drawdown.drain.planning import plan_pipeline
 from drawdown.drain.progress import RunProgress
 from drawdown.drain.reconcile import clean_up_crashed_runs, reconcile
 from drawdown.drain.slice import SliceAuditor, not_passed
+from drawdown.drain.suspect_files import SuspectFiles
 from drawdown.errors import DrawdownError, SourceError, TransformError
 from drawdown.fault_points import durable
 from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
@@ -253,6 +254,9 @@ class Drain:
 
     def _drain(self, opened: Opened) -> str:
         generation, query, started = opened.generation, opened.query, time.monotonic()
+        SuspectFiles(
+            reading_session(self.attempt.root), generation, query, opened.trouble, self._note_read, self._tell
+        ).read()
         write_carriers(generation, self.context.run_id)
         plan_their_batch(generation, query.replays)
         step = BatchStep(
@@ -363,6 +367,11 @@ class Drain:
             if aside:
                 self.heartbeat.check()
                 set_aside(generation.storage, generation.pipeline.name, name, aside)
+
+    def _note_read(self, notice: dict[str, Any] | None) -> None:
+        """Record which files are read alone now, see SuspectFiles."""
+        notices = [*self.tally.notices, *([notice] if notice else [])]
+        self.workspace.metastore.update_run(self.context.run_id, notices=notices)
 
     def _note_looked_at(self, generation: Generation) -> None:
         """A changed spec that fits is noted with its first batch; until one comes, no run need look again."""

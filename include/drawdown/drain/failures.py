@@ -7,6 +7,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from drawdown.errors import BusyError, DrawdownError, MachineError, RefusedError, TransformError
+from drawdown.plan.deaths import JVM_GONE
 from drawdown.recovery.repair.advice import copy_back, torn_state
 from drawdown.spark.full_disks import full_disk
 from drawdown.spark.gateway import is_cut_off
@@ -81,11 +82,12 @@ def _other_writer(workspace: Workspace, pipeline: Pipeline) -> BusyError:
 def without_spark(pipeline: Pipeline) -> MachineError:
     """Return the error for a JVM that was killed or exited during the run."""
     return MachineError(
-        "spark.gone",
+        JVM_GONE,
         "Spark's JVM ended during the run; it may have run out of memory",
         where=f"pipeline {pipeline.name}",
-        do="run again: an interrupted batch is replayed; if it happens again, check the machine's log or"
-        " raise `driver_memory` of the cluster in include/project.yaml",
+        do="run again: an interrupted batch is replayed, alone, and a file that ends the JVM is named; if it"
+        " happens again, check the machine's log or raise `driver_memory` of the cluster in"
+        " include/project.yaml",
     )
 
 

@@ -68,12 +68,29 @@ def read_replayed_files(session: SparkSession, of: ReplayedSource, inferred: Str
     Raises:
         RefusedError, SourceError: as `files_to_read`. SpecError: the schema does not parse.
     """
-    source, storage, paths = of.source, of.storage, files_to_read(of)
+    return read_some_files(session, of.workspace.project, of.pipeline, of.name, files_to_read(of), inferred)
+
+
+def read_some_files(
+    session: SparkSession,
+    project: Project,
+    pipeline: Pipeline,
+    name: str,
+    paths: Sequence[str],
+    inferred: StructType | None,
+) -> DataFrame:
+    """Return the rows of these files of a source as a batch, with the columns of `read_files`.
+
+    Raises:
+        SpecError: the schema does not parse.
+    """
+    source = pipeline.sources[name]
+    storage = Storage.of_source(project, source)
     text = StructType([StructField("value", StringType())])
-    schema = inferred or schema_of(of.pipeline, of.name) or text
+    schema = inferred or schema_of(pipeline, name) or text
     if not paths:
         return with_system_columns(session.createDataFrame([], schema))
-    reader = session.read.format(source.format).options(**_options(storage, of.pipeline, of.name))
+    reader = session.read.format(source.format).options(**_options(storage, pipeline, name))
     reader = reader.schema(_read_as(source, schema) or schema)
     if not any(mark in str(source.path) for mark in "*?[{"):
         # Partition folders are those below it, as in FileStreamSource (optionsWithPartitionBasePath).
