@@ -9,10 +9,16 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from drawdown.errors import RefusedError, SpecError
+from drawdown.application import new_run_id
+from drawdown.errors import RefusedError, SourceError, SpecError
+from drawdown.metastore import this_process
+from drawdown.quarantine.whole_file import FileDecision, decide_file
 from drawdown.sources.files.set_aside import read_set_aside
+from drawdown.spec import load_pipeline
 from drawdown.storage import Storage
+from drawdown.workspace import Workspace
 from tests.support.refusals import refused
+from tests.support.replays import replayed
 from tests.support.sandbox import Sandbox
 from tests.support.verdicts import verdicts
 
@@ -107,6 +113,42 @@ def test_a_deep_record_is_malformed_and_the_file_is_read(tmp_path: Path, spark: 
     sandbox.land("landing/rows/1", ['{"id": "one"}', deep, '{"id": "two"}'])
     run = sandbox.run("bombed")
     assert (run.counts.read, run.counts.malformed, run.counts.balanced) == (3, 1, True)
+
+
+def test_a_file_that_is_set_aside_leaves_its_planned_batch_and_no_replay_reads_it(
+    tmp_path: Path, spark: SparkSession
+) -> None:
+    sandbox = Sandbox(tmp_path, spark)
+    _spec(sandbox, "json")
+    _land(sandbox, "json", "1", "one")
+    torn = _land(sandbox, "json", "2.gz", "two")
+    torn.write_bytes(torn.read_bytes()[:-12] + b"torn")
+    assert "2.gz" in refused(sandbox, "bombed", "source.unreadable-file", SourceError).what
+    planned = (sandbox.storage / "_drawdown/bombed/checkpoint-1/offsets/0").read_bytes()
+
+    with pytest.raises(RefusedError) as unknown:
+        _decide(sandbox, "landing/rows/3.gz")
+    assert unknown.value.id == "quarantine.no-file"
+    assert _decide(sandbox, str(torn)) == ("rows", "landing/rows/2.gz")
+    run = sandbox.run("bombed")
+    assert (run.counts.read, [notice["id"] for notice in run.notices]) == (1, ["source.oversized"])
+    assert "torn, says ada" in run.notices[0]["what"]
+    assert (sandbox.storage / "_drawdown/bombed/checkpoint-1/offsets/0").read_bytes() == planned
+    assert replayed(sandbox, "2026-01-01", "2026-01-02", "bombed").counts.read == 1
+
+    torn.write_bytes(gzip.compress(b'{"id": "two"}\n'))
+    _decide(sandbox, "landing/rows/2.gz", back=True)
+    assert replayed(sandbox, "2026-01-01", "2026-01-02", "bombed").counts.read == 2
+    assert sorted(row[0] for row in sandbox.delta("tables/out")) == ["one", "two"]
+    with sandbox.metastore() as metastore:
+        decided = [run for run in metastore.runs("bombed") if run.kind == "quarantine-file"]
+        assert [run.origin["why"] for run in decided] == ["torn", "torn"]
+
+
+def _decide(sandbox: Sandbox, path: str, back: bool = False) -> tuple[str, str]:
+    with Workspace.open(sandbox.project) as workspace:
+        asked = FileDecision(path, new_run_id(), this_process(), "ada", "torn", back)
+        return decide_file(workspace, load_pipeline(sandbox.project, "bombed"), asked)
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,7 @@ def _line(megabytes: int) -> bytes:
     return gzip.compress(b"x" * (megabytes << 20) + b"\n", 6)
 
 
+@pytest.mark.full
 def test_neighbours_of_a_bomb_are_published_and_the_bomb_is_named_and_set_aside(tmp_path: Path) -> None:
     both = Neighbours(tmp_path)
     both.land("bombed", "2.gz", _line(300))
