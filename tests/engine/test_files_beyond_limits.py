@@ -16,10 +16,12 @@ from drawdown.quarantine.whole_file import FileDecision, decide_file
 from drawdown.sources.files.set_aside import read_set_aside
 from drawdown.spec import load_pipeline
 from drawdown.storage import Storage
+from drawdown.testing.servers.kafka import KafkaServer
 from drawdown.workspace import Workspace
 from tests.support.refusals import refused
 from tests.support.replays import replayed
 from tests.support.sandbox import Sandbox
+from tests.support.topics import Topic
 from tests.support.verdicts import verdicts
 
 pytestmark = pytest.mark.capability("SAFE-07")
@@ -106,6 +108,33 @@ def test_a_first_run_infers_its_schema_without_the_bomb(tmp_path: Path, spark: S
     assert kept.decode().split() == ["id", "STRING"]
 
 
+@pytest.mark.full
+def test_state_is_kept_over_a_run_that_sets_a_file_aside(tmp_path: Path, spark: SparkSession) -> None:
+    sandbox = Sandbox(tmp_path, spark)
+    sandbox.pipeline(
+        "bombed",
+        """
+        sources:
+          rows:
+            {format: json, path: landing/rows, schema: "id STRING, at TIMESTAMP", limits: {record: 256k},
+             watermark: {column: at, delay: 1 hour, late: keep}}
+        transform: transform.sql
+        sink: {format: delta, path: tables/out, schema: out.ddl, mode: update, keys: [id]}
+        state: {partitions: 2}
+        """,
+        out_ddl="id STRING, n BIGINT",
+        transform_sql="SELECT id, count(*) AS n FROM rows GROUP BY id",
+    )
+    at = "2026-01-01T00:00:00Z"
+    for name in ("1", "2", "3"):
+        sandbox.land_json(f"landing/rows/{name}", [{"id": "a", "at": at}])
+        if name == "2":
+            sandbox.land_json("landing/rows/bomb", [{"id": "x" * 300_000, "at": at}])
+        run = sandbox.run("bombed")
+        assert [notice["id"] for notice in run.notices] == ["source.oversized"] * (name == "2")
+    assert sandbox.delta("tables/out") == [("a", 3)]
+
+
 def test_a_deep_record_is_malformed_and_the_file_is_read(tmp_path: Path, spark: SparkSession) -> None:
     sandbox = Sandbox(tmp_path, spark)
     _spec(sandbox, "json")
@@ -123,7 +152,9 @@ def test_a_file_that_is_set_aside_leaves_its_planned_batch_and_no_replay_reads_i
     _land(sandbox, "json", "1", "one")
     torn = _land(sandbox, "json", "2.gz", "two")
     torn.write_bytes(torn.read_bytes()[:-12] + b"torn")
-    assert "2.gz" in refused(sandbox, "bombed", "source.unreadable-file", SourceError).what
+    error = sandbox.drain("bombed")[0].error
+    assert isinstance(error, SourceError)
+    assert (error.id, str(torn) in error.what) == ("source.unreadable-file", True)
     planned = (sandbox.storage / "_drawdown/bombed/checkpoint-1/offsets/0").read_bytes()
 
     with pytest.raises(RefusedError) as unknown:
@@ -172,3 +203,42 @@ def test_a_limit_that_measures_nothing_is_refused(
             **FILES,
         )  # fmt: skip
     assert said in str(refusal.value)
+
+
+KAFKA = """
+sources:
+  values:
+    format: kafka
+    value: VALUE
+    SCHEMA
+    options: {subscribe: VALUE_bombs}
+    limits: {LIMITS}
+transform: transform.sql
+sink: {format: delta, path: tables/VALUE, schema: out.ddl}
+state: {partitions: 2}
+"""
+
+
+@pytest.mark.parametrize("value", ["json", pytest.param("string", marks=pytest.mark.full)])
+def test_values_that_are_too_long_or_too_deep_are_malformed(
+    kafka_sandbox: Sandbox, broker: KafkaServer, value: str
+) -> None:
+    spec = KAFKA.replace("VALUE", value)
+    spec = spec.replace("SCHEMA", 'schema: "id STRING"' if value == "json" else "malformed: quarantine")
+    spec = spec.replace("LIMITS", "record: 64k, nesting: 10" if value == "json" else "record: 64k")
+    kafka_sandbox.pipeline(
+        "bombed",
+        spec,
+        out_ddl="id STRING",
+        transform_sql=f"SELECT {'id' if value == 'json' else 'value AS id'} FROM values",
+    )
+    topic = Topic(broker, f"{value}_bombs")
+    deep = '{"id": "deep", "more": ' + "[" * 20 + "]" * 20 + "}"
+    topic.write(['{"id": "one"}', json.dumps({"id": "x" * 100_000}), deep, None])
+    run = kafka_sandbox.run("bombed")
+    assert run.counts.balanced
+    if value == "json":
+        assert (run.counts.read, run.counts.malformed, run.counts.fed) == (4, 3, 1)
+        assert kafka_sandbox.delta("tables/json") == [("one",)]
+    else:
+        assert (run.counts.read, run.counts.malformed) == (4, 1)
