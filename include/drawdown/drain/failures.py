@@ -10,7 +10,7 @@ from drawdown.errors import BusyError, DrawdownError, MachineError, RefusedError
 from drawdown.plan.deaths import JVM_GONE
 from drawdown.recovery.repair.advice import copy_back, torn_state
 from drawdown.spark.full_disks import full_disk
-from drawdown.spark.gateway import is_cut_off
+from drawdown.spark.gateway import is_cut_off, is_stopping
 from drawdown.spark.query_failures import FAILED, from_spark
 from drawdown.spark.sentences import root_sentence
 from drawdown.spark.session import spark_is_gone
@@ -41,6 +41,9 @@ def of_run(root: SparkSession, workspace: Workspace, pipeline: Pipeline, cause: 
         said_by_spark = from_spark(pipeline, cause)
         if said_by_spark.id in OF_A_BUCKET:
             return said_by_spark
+        # A JVM that ends stops Spark first, which fails every query as if it were its own fault.
+        if said_by_spark.id == FAILED and is_stopping(root):
+            return without_spark(pipeline)
         # A torn checkpoint file is a likelier reason than the one Spark gives.
         generation = Generation.of(workspace, pipeline)
         return torn_state(generation) or _unless_unreadable(generation, cause, said_by_spark)

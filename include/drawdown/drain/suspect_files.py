@@ -69,12 +69,17 @@ class SuspectFiles:
                 self._read_alone(source, paths[at : at + size])
             count += len(paths)
         self.note(None)
+        read = (
+            f"{counted(count, 'file')} of its next batch could be read alone"
+            if count
+            else "it reads no files"
+        )
         self.tell(
             PlanVerdict(
                 "warning",
                 "spark.suspect",
-                f"the last run of {pipeline.name} ended Spark's JVM: {counted(count, 'file')} of the next"
-                " batch could be read alone, so that it is the query, its state or another source",
+                f"the last run of {pipeline.name} ended Spark's JVM: {read}, so it is the query, its state or"
+                " another source",
                 do="if it ends again: raise `driver_memory` of the cluster, bound the batch"
                 " (`maxFilesPerTrigger`, `maxOffsetsPerTrigger`), or look at the transform",
                 about=pipeline.name,
