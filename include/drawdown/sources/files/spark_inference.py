@@ -84,6 +84,8 @@ def _inferred(
     given = {key: value for key, value in options(source).items() if key in known}
     if source.format == "csv":
         given["inferSchema"] = "true"
+    if source.format == "json":
+        given = {"maxNestingDepth": str(pipeline.bounds_of(name).nesting), **given}
     if source.is_parsed:
         given["columnNameOfCorruptRecord"] = CORRUPT
     try:
