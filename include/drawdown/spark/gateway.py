@@ -29,8 +29,8 @@ def is_cut_off(cause: BaseException) -> bool:
 def is_stopping(session: SparkSession) -> bool:
     """Whether the JVM of a session is gone, or ends: it first stops Spark, which fails what is under way."""
     try:
-        return bool(jvm_of(session).org.apache.spark.SparkContext.getActive().isEmpty())
-    except (Py4JError, OSError):
+        return bool(session.sparkContext._jsc.sc().isStopped())
+    except (AttributeError, Py4JError, OSError):
         return True
 
 
