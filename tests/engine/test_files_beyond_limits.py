@@ -97,6 +97,7 @@ def test_a_bomb_is_named_and_the_other_files_of_its_batch_are_read(
     assert sorted(row[0] for row in sandbox.delta("tables/out")) == ["four", "one"]
 
 
+@pytest.mark.full
 def test_a_first_run_infers_its_schema_without_the_bomb(tmp_path: Path, spark: SparkSession) -> None:
     sandbox = Sandbox(tmp_path, spark)
     _spec(sandbox, "json", schema="infer_schema: true")
@@ -135,6 +136,7 @@ def test_state_is_kept_over_a_run_that_sets_a_file_aside(tmp_path: Path, spark: 
     assert sandbox.delta("tables/out") == [("a", 3)]
 
 
+@pytest.mark.full
 def test_a_deep_record_is_malformed_and_the_file_is_read(tmp_path: Path, spark: SparkSession) -> None:
     sandbox = Sandbox(tmp_path, spark)
     _spec(sandbox, "json")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 from pathlib import Path
 
 import pytest
@@ -61,8 +62,25 @@ class Neighbours:
 
 
 def _line(megabytes: int) -> bytes:
-    """One line of so many megabytes, in a gzip of some kilobytes for each."""
-    return gzip.compress(b"x" * (megabytes << 20) + b"\n", 6)
+    """One line of so many megabytes, in a gzip of a kilobyte for each."""
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb") as file:
+        for _ in range(megabytes):
+            file.write(b"x" * (1 << 20))
+        file.write(b"\n")
+    return packed.getvalue()
+
+
+@pytest.mark.full
+def test_a_line_of_900_megabytes_is_set_aside_by_the_limits_that_hold_without_any(tmp_path: Path) -> None:
+    both = Neighbours(tmp_path)
+    bomb = both.land("calm", "2.gz", _line(900))
+    assert bomb.stat().st_size < 1_000_000
+    both.land("calm", "3.txt", b"two\n")
+    ran = drawdown(tmp_path, "run", "calm", "bombed", timeout=600)
+    assert ran.returncode == 0, ran.stderr
+    assert "source.oversized" in ran.stderr
+    assert both.rows("calm") == ["one", "two"]
 
 
 @pytest.mark.full
