@@ -7,6 +7,7 @@ Paths are relative to the storage root, with forward slashes.
                          schema-<generation>/<source>.ddl   columns that the first run has inferred
                          lineage-<generation>/columns.json  from which source columns each output column comes
                          arrivals-<generation>/<source>.json  how far notifications were read
+                         set-aside/<source>.json            files that no run reads
                          staged/                            rows that wait for a publish
                          replays/<interval>/                rows of a replay that wait for its commit
                          quarantine/<decision>/             rows of the quarantine that go into a batch
@@ -71,6 +72,11 @@ def generation_folders(pipeline: str, generation: int) -> tuple[str, ...]:
     """Return the folders that belong to one generation only."""
     kept = checkpoint_of, carriers_of, schemas_of, column_lineage_of, arrivals_of
     return tuple(each(pipeline, generation) for each in kept)
+
+
+def set_aside_of(pipeline: str) -> str:
+    """Return the folder that names, for each source, the files that no run reads."""
+    return f"{home_of(pipeline)}/set-aside"
 
 
 def staged_of(pipeline: str) -> str:

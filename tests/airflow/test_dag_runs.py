@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import signal
 import time
@@ -60,6 +61,40 @@ def test_in_a_group_one_failing_audit_holds_only_its_own_rows(runs: Runs) -> Non
     assert runs.project.ids("good") == [1, 3]
     assert "Permanent error, not retried: bad: audit.fail" in runs.log.read_text()
     assert "audit of bad: fail" in runs.log.read_text()
+
+
+@pytest.mark.full
+@pytest.mark.capability("SAFE-07")
+def test_in_a_group_only_the_one_that_ends_the_jvm_fails(tmp_path: Path, home: Path) -> None:
+    small = 'clusters: {local: {kind: local, master: "local[2]", driver_memory: 512m}}'
+    runs = Runs(DagProject(tmp_path / "project", small, retries=0), home)
+    runs.project.pipeline("calm", "group: both")
+    runs.project.land("calm", *range(1, 61))
+    folder = runs.project.pipeline("bombed", "group: both")
+    spec = folder / "pipeline.yaml"
+    high = "path: landing/bombed\n    limits: {record: 4g, expansion: 100000}"
+    spec.write_text(spec.read_text().replace("path: landing/bombed", high))
+    runs.project.land("bombed", 1)
+    bomb = runs.project.storage / "landing/bombed/2.json.gz"
+    bomb.write_bytes(gzip.compress(b'{"id": 2, "name": "' + b"x" * (300 << 20) + b'"}\n', 6))
+
+    runs.start("both").wait(900)
+    log = runs.log.read_text()
+    assert runs.states("both") == {
+        "preflight": "success",
+        "drain": "failed",
+        "bombed.audit": "failed",
+        "bombed.publish": "upstream_failed",
+        "calm.audit": "success",
+        "calm.publish": "success",
+    }, log[-4000:]
+    assert runs.project.ids("calm") == list(range(1, 61))
+    assert "Traceback" not in log
+    # Whether it was alone already depends on who was under way when the JVM ended.
+    assert "spark.gone" in log or "source.ends-spark: " in log
+    runs.start("both").wait(900)
+    assert "landing/bombed/2.json.gz (" in runs.log.read_text()
+    assert "source.ends-spark: " in runs.log.read_text()
 
 
 def test_a_missing_folder_fails_the_preflight_and_starts_no_spark(runs: Runs) -> None:

@@ -144,6 +144,21 @@ def test_the_data_have_other_columns(sandbox: Sandbox, page: Page) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.capability("SAFE-07")
+def test_a_file_ends_spark(sandbox: Sandbox, page: Page) -> None:
+    look, aside = page["A file ends Spark"]
+    sales(sandbox, SPEC.replace("SOURCE", CSV.replace(", maxFilesPerTrigger: 1", "")))
+    arrive(sandbox, 0)
+    torn = sandbox.land("landing/sales/2.gz", "no gzip, which Spark cannot read either", mtime=3)
+    error = sandbox.drain(NAME)[0].error
+    assert error is not None
+    assert str(torn) in error.what
+    typed(sandbox, look)
+    typed(sandbox, aside)
+    assert ids(sandbox) == [0, 100]
+
+
+@pytest.mark.full
 def test_records_of_a_topic_are_gone(kafka_sandbox: Sandbox, page: Page, broker: KafkaServer) -> None:
     look, go_on = page["Records of a topic are gone"]
     sandbox = kafka_sandbox

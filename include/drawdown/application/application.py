@@ -20,6 +20,7 @@ from drawdown.application.cluster_watch import ClusterWatch, cluster_lost
 from drawdown.application.metering import Meter
 from drawdown.application.scheduler import PipelineTask, Scheduler, Slots
 from drawdown.application.size import chosen_size
+from drawdown.application.suspects import in_turns
 from drawdown.application.unstarted import new_run_id, note_unstarted
 from drawdown.application.watcher import Report, Watcher
 from drawdown.errors import BusyError, DrawdownError
@@ -27,6 +28,7 @@ from drawdown.metastore import this_process
 from drawdown.metastore.records import Batch, Run, Verdict
 from drawdown.observe.lineage.run_events import RunLineage
 from drawdown.observe.record import record, record_backlog
+from drawdown.plan.deaths import DEAD
 from drawdown.plan.downstream import offers_downstream
 from drawdown.plan.preflight import Preflight, preflight
 from drawdown.plan.reachable_brokers import require_sink_broker, require_source_brokers
@@ -107,10 +109,20 @@ class SparkApplication:
                 new_run_id,
                 failed=self._failed,
             )
-            reports = turns.take(pipelines)
+            reports = self._take_turns(turns, pipelines)
             for turn in turns.abandoned:
                 self._end_lease(turn)
         return reports
+
+    def _take_turns(self, turns: Scheduler[Report], pipelines: Sequence[Pipeline]) -> list[Report]:
+        """Drain those together that nothing is known against, then each suspect alone (suspects.py)."""
+        came: dict[str, Report] = {}
+        for together in in_turns(self.workspace.metastore, pipelines):
+            came |= {report.pipeline: report for report in turns.take(together)}
+            if any(report.error is not None and report.error.id in DEAD for report in came.values()):
+                # Nothing can run in this JVM: what has not begun has no death of its own.
+                break
+        return [came[each.name] for each in in_dependency_order(pipelines) if each.name in came]
 
     def _drain(self, turn: PipelineTask, session: Callable[[], SparkSession]) -> Report:
         pipeline = turn.pipeline

@@ -6,13 +6,13 @@ MetadataVersionUtil (Spark 4.2).
 
 from __future__ import annotations
 
-import json
 import re
 from typing import Any
 
 from drawdown.errors import RefusedError
 from drawdown.layout import owner_of
 from drawdown.storage import Storage
+from drawdown.values.json_text import read_json
 
 _VERSION = re.compile(r"v([1-9][0-9]*)")
 _BATCH_FILE = re.compile(r"[0-9]+")
@@ -85,7 +85,7 @@ def parse_object(storage: Storage, path: str, text: str) -> dict[str, Any]:
 def parse_json(storage: Storage, path: str, text: str) -> Any:
     """Parse a line that must be JSON (RefusedError ``checkpoint.torn`` otherwise)."""
     try:
-        return json.loads(text)
+        return read_json(text)
     except ValueError as error:
         raise torn(storage, path, f"the line {text[:40]!r} is not JSON") from error
 

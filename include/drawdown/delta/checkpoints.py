@@ -6,11 +6,11 @@ run opens its table a dozen times. delta-rs writes a checkpoint only every hundr
 
 from __future__ import annotations
 
-import json
 import logging
 
 from drawdown.errors import SourceError
 from drawdown.storage import Storage, object_options
+from drawdown.values.json_text import read_json
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +37,6 @@ def shorten_log(uri: str, version: int) -> None:
 def _last_checkpoint(uri: str) -> int:
     """Return the version of the newest checkpoint; 0, as of a log without one, when nothing says it."""
     try:
-        return int(json.loads(Storage(uri).read_bytes(_NEWEST))["version"])
+        return int(read_json(Storage(uri).read_bytes(_NEWEST))["version"])
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return 0

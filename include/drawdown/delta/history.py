@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any
@@ -11,6 +10,7 @@ from drawdown.delta.table import DeltaTableFiles, commit_properties
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import Change
 from drawdown.storage import Storage, object_options
+from drawdown.values.json_text import read_json
 from drawdown.values.text import counted
 
 
@@ -122,7 +122,7 @@ class DeltaHistory:
             number, _, suffix = info.name.partition(".")
             if suffix == "json" and number.isdigit() and int(number) > version:
                 lines = self._storage.read_bytes(info.relative).splitlines()
-                yield from ((int(number), json.loads(line)) for line in lines)
+                yield from ((int(number), read_json(line)) for line in lines)
 
     def _reading(self) -> AbstractContextManager[None]:
         return self._files.reaching(

@@ -5,7 +5,6 @@ Source: Delta's transaction log protocol: an entry has one action per line, with
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
@@ -13,6 +12,7 @@ from urllib.parse import unquote
 
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.storage import FileInfo, Storage
+from drawdown.values.json_text import read_json
 
 _NAMING = ("add", "cdc")
 
@@ -83,7 +83,7 @@ class TableLog:
 
     def _named_in(self, entry: FileInfo) -> Iterator[str]:
         for line in self._storage.read_bytes(entry.relative).splitlines():
-            action: dict[str, Any] = json.loads(line)
+            action: dict[str, Any] = read_json(line)
             yield from (unquote(action[kind]["path"]) for kind in _NAMING if kind in action)
 
     def _absolute(self, path: str) -> str:

@@ -24,13 +24,14 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
 
 from pyspark.errors import PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
+from drawdown.checkpoint import plain_path
 from drawdown.drain.attempt import Attempt
 from drawdown.drain.batch_step import BatchStep, StopDrain
 from drawdown.drain.failures import UNEXPECTED, of_run
@@ -39,6 +40,7 @@ from drawdown.drain.planning import plan_pipeline
 from drawdown.drain.progress import RunProgress
 from drawdown.drain.reconcile import clean_up_crashed_runs, reconcile
 from drawdown.drain.slice import SliceAuditor, not_passed
+from drawdown.drain.suspect_files import SuspectFiles
 from drawdown.errors import DrawdownError, SourceError, TransformError
 from drawdown.fault_points import durable
 from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
@@ -57,6 +59,7 @@ from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.sinks.stage import SinkStage, sink_for
 from drawdown.sources.committed_offsets import CommittedOffsets
 from drawdown.sources.files.notified.kept import KeptArrivals, keep
+from drawdown.sources.files.set_aside import SetAsideFile, set_aside
 from drawdown.sources.files.spark_batch_files import BatchFiles
 from drawdown.sources.files.spark_inference import keep_schemas
 from drawdown.sources.files.spark_trouble import FileTrouble
@@ -220,6 +223,7 @@ class Drain:
         keep_schemas(plan.generation, query.inferred)
         found = plan.generation.checkpoint
         self._keep_arrivals(plan.generation, {n: each.before for n, each in plan.trouble.arrived.items()})
+        self._keep_set_aside(plan.generation, plan.trouble)
         if found is not None:
             reconcile(plan.generation, self.heartbeat.lease)
         identity = self.sink.bind(self.sink.declared_schema() or query.schema, found)
@@ -250,6 +254,9 @@ class Drain:
 
     def _drain(self, opened: Opened) -> str:
         generation, query, started = opened.generation, opened.query, time.monotonic()
+        SuspectFiles(
+            reading_session(self.attempt.root), generation, query, opened.trouble, self._note_read, self._tell
+        ).read()
         write_carriers(generation, self.context.run_id)
         plan_their_batch(generation, query.replays)
         step = BatchStep(
@@ -345,6 +352,26 @@ class Drain:
         if found:
             self.heartbeat.check()
             keep(generation.storage, generation.pipeline.name, generation.number, found)
+
+    def _keep_set_aside(self, generation: Generation, trouble: FileTrouble) -> None:
+        """Keep the names of files that no batch reads, before one that would have read them is committed."""
+        at = datetime.now(UTC).isoformat(timespec="seconds")
+        for name, found in trouble.beyond.items():
+            aside = [
+                SetAsideFile(
+                    info.relative, info.size, info.mtime_ms, why, f"run {self.heartbeat.lease.run_id}", at
+                )
+                for info, why in found
+                if plain_path(info.path) in trouble.unread.get(name, ())
+            ]
+            if aside:
+                self.heartbeat.check()
+                set_aside(generation.storage, generation.pipeline.name, name, aside)
+
+    def _note_read(self, notice: dict[str, Any] | None) -> None:
+        """Record which files are read alone now, see SuspectFiles."""
+        notices = [*self.tally.notices, *([notice] if notice else [])]
+        self.workspace.metastore.update_run(self.context.run_id, notices=notices)
 
     def _note_looked_at(self, generation: Generation) -> None:
         """A changed spec that fits is noted with its first batch; until one comes, no run need look again."""

@@ -7,9 +7,10 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from drawdown.errors import BusyError, DrawdownError, MachineError, RefusedError, TransformError
+from drawdown.plan.deaths import JVM_GONE
 from drawdown.recovery.repair.advice import copy_back, torn_state
 from drawdown.spark.full_disks import full_disk
-from drawdown.spark.gateway import is_cut_off
+from drawdown.spark.gateway import is_cut_off, is_stopping
 from drawdown.spark.query_failures import FAILED, from_spark
 from drawdown.spark.sentences import root_sentence
 from drawdown.spark.session import spark_is_gone
@@ -40,6 +41,9 @@ def of_run(root: SparkSession, workspace: Workspace, pipeline: Pipeline, cause: 
         said_by_spark = from_spark(pipeline, cause)
         if said_by_spark.id in OF_A_BUCKET:
             return said_by_spark
+        # A JVM that ends stops Spark first, which fails every query as if it were its own fault.
+        if said_by_spark.id == FAILED and is_stopping(root):
+            return without_spark(pipeline)
         # A torn checkpoint file is a likelier reason than the one Spark gives.
         generation = Generation.of(workspace, pipeline)
         return torn_state(generation) or _unless_unreadable(generation, cause, said_by_spark)
@@ -81,11 +85,12 @@ def _other_writer(workspace: Workspace, pipeline: Pipeline) -> BusyError:
 def without_spark(pipeline: Pipeline) -> MachineError:
     """Return the error for a JVM that was killed or exited during the run."""
     return MachineError(
-        "spark.gone",
+        JVM_GONE,
         "Spark's JVM ended during the run; it may have run out of memory",
         where=f"pipeline {pipeline.name}",
-        do="run again: an interrupted batch is replayed; if it happens again, check the machine's log or"
-        " raise `driver_memory` of the cluster in include/project.yaml",
+        do="run again: an interrupted batch is replayed, alone, and a file that ends the JVM is named; if it"
+        " happens again, check the machine's log or raise `driver_memory` of the cluster in"
+        " include/project.yaml",
     )
 
 

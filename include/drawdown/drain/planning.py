@@ -21,6 +21,7 @@ from drawdown.drain.listener import listener_of
 from drawdown.drain.reconcile import refuse_unpublished
 from drawdown.errors import DrawdownError, RefusedError, TransformError
 from drawdown.metastore.records import Checkpoint, QuarantineDecision
+from drawdown.plan.deaths import looks_thoroughly
 from drawdown.plan.fingerprint import spec_fingerprint
 from drawdown.plan.spec_changes import change_verdicts, changes, refusal
 from drawdown.plan_verdicts import Level, PlanVerdict
@@ -115,7 +116,7 @@ def plan_pipeline(
     trouble = trouble or FileTrouble()
     list_from(session, workspace.project, pipeline, trouble.listed_from)
     tell_arrived(session, generation, trouble.arrived)
-    first = FirstBatch(late_before, trouble.aside, tuple(replays))
+    first = FirstBatch(late_before, trouble.aside, tuple(replays), trouble.unread)
     query = built.of(lambda: build_query(session, generation, sink, first))
     fingerprint = {
         **spec_fingerprint(pipeline),
@@ -261,4 +262,5 @@ def _file_trouble(session: SparkSession, generation: Generation, by_notification
     if generation.checkpoint is not None:
         kept = found_schemas(session, generation)
     columns = lambda name: kept.get(name) or schema_of(pipeline, name)  # noqa: E731
-    return find_file_trouble(generation, columns, by_notifications)
+    thorough = looks_thoroughly(generation.metastore, pipeline.name)
+    return find_file_trouble(generation, columns, by_notifications, thorough)

@@ -18,6 +18,7 @@ from drawdown.quarantine.newest_rows import NewestRows, newest_rows
 from drawdown.quarantine.row_states import MALFORMED, Choice, SetAside
 from drawdown.spec import Pipeline, load_pipeline
 from drawdown.spec.samples import SampleGate
+from drawdown.values.json_text import read_json
 from drawdown.workspace import Workspace
 
 LOOKED_AT = 1_000
@@ -141,7 +142,7 @@ def _record(pipeline: Pipeline, row: SetAside) -> str:
         return row.parsed or row.payload or ""
     if MALFORMED in row.reasons or row.parsed is None:
         return ""  # which columns its text holds is not known
-    values: Any = json.loads(row.parsed)
+    values: Any = read_json(row.parsed)
     if not isinstance(values, dict):
         return ""
     checks = [rule.check for rule in pipeline.quality.rules if rule.name in row.reasons]

@@ -44,12 +44,14 @@ class FirstBatch:
     Attributes:
         late_before: the watermark that judges it.
         aside: by source, the files whose rows go to the quarantine.
+        unread: by source, the files that are not opened.
         replays: decisions whose quarantined rows go into it.
     """
 
     late_before: datetime | None = None
     aside: Mapping[str, Sequence[str]] = field(default_factory=dict)
     replays: tuple[QuarantineDecision, ...] = ()
+    unread: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -103,13 +105,13 @@ def build_query(session: SparkSession, generation: Generation, sink: SinkStage, 
     project, pipeline = generation.project, generation.pipeline
     refuse_wide_conditions(session, pipeline)
     boundaries = _boundaries(pipeline, first)
-    inferred = found_schemas(session, generation)
+    inferred = found_schemas(session, generation, first.unread)
     frames: dict[str, DataFrame] = {}
     for name, source in pipeline.sources.items():
         if source.static:
             frames[name] = read_static(session, project, pipeline, name)
             continue
-        raw = read_stream(session, project, pipeline, name, inferred.get(name))
+        raw = read_stream(session, project, pipeline, name, inferred.get(name), first.unread.get(name, ()))
         fed = _observed(pipeline, boundaries[name], raw)
         fed = add_replayed_rows(session, generation.storage, name, fed, first.replays)
         frames[name] = with_watermark(session, fed, source, _carrier_path(generation, name))

@@ -7,7 +7,6 @@ a row that occurs twice on one side only is a difference.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,6 +27,7 @@ from pyspark.sql.types import (
 
 from drawdown.spec.samples import SampleGate
 from drawdown.spec.sink import Sink
+from drawdown.values.json_text import read_json
 
 _SAMPLE = 20
 _NET, _LIVE, _SHADOW = "_dd_net", "_dd_live", "_dd_shadow"
@@ -135,7 +135,7 @@ def _sample(differing: DataFrame, gate: SampleGate) -> list[dict[str, Any]]:
         {
             "side": "live" if row[_NET] > 0 else "shadow",
             "times": abs(row[_NET]),
-            "row": gate.row(json.loads(row["row"])),
+            "row": gate.row(read_json(row["row"])),
         }
         for row in found
     ]

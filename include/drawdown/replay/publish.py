@@ -7,7 +7,6 @@ interval twice gives the same table.
 
 from __future__ import annotations
 
-import json
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from drawdown.spec import Pipeline
 from drawdown.storage import Storage
 from drawdown.values.interval import Interval
 from drawdown.values.moments import of_statistics
+from drawdown.values.json_text import read_json
 from drawdown.workspace import Workspace
 
 # Delta cuts times in statistics to milliseconds.
@@ -217,7 +217,7 @@ def staged_in(storage: Storage, folder: str) -> list[StagedFile]:
 
 def _may_hold(file: StagedFile, column: str, interval: Interval) -> bool:
     """Whether a staged file can contain a row of the interval, by its statistics; true without statistics."""
-    stats = json.loads(str(file.action.get("stats") or "{}"))
+    stats = read_json(str(file.action.get("stats") or "{}"))
     if not file.rows or stats.get("nullCount", {}).get(column) == file.rows:
         # A row without a time belongs to no interval.
         return False

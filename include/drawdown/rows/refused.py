@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from drawdown.errors import SourceError, TransformError
 from drawdown.rows.row_fates import Boundary, Observed
 from drawdown.spec import Pipeline
+from drawdown.values.json_text import read_json
 from drawdown.values.text import counted
 
 
@@ -40,6 +41,6 @@ def refuse_rows(
 
 def _example(seen: Observed, pipeline: Pipeline) -> str:
     """Return one of the records as text, with only the columns that may be shown."""
-    record = json.loads(seen.sample_malformed) if seen.sample_malformed else {}
+    record = read_json(seen.sample_malformed) if seen.sample_malformed else {}
     shown = pipeline.sample_gate.row(record)
     return f", for example {json.dumps(shown, ensure_ascii=False)}" if shown else ""

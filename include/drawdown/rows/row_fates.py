@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 )
 
 from drawdown.metastore.records import Counts
-from drawdown.sources.spark_system_columns import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS
+from drawdown.sources.spark_system_columns import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS, as_plain_path
 from drawdown.spark.gateway import jvm_of
 from drawdown.spark.texts import no_text
 from drawdown.spec import Rule, Source
@@ -110,9 +110,7 @@ def fed_rows(judged: DataFrame) -> DataFrame:
 
 def file_path() -> Column:
     """Return the path of the file that a row comes from, in the form of `plain_path`."""
-    # Spark names files by encoded URLs, in which a + stays a plus.
-    path = F.url_decode(F.replace(F.col(f"{ORIGIN}.file"), F.lit("+"), F.lit("%2B")))
-    return F.regexp_replace(path, "^file:/+", "/")
+    return as_plain_path(F.col(f"{ORIGIN}.file"))
 
 
 _FIXED = tuple(f.name for f in fields(Observed) if f.name not in ("by_rule", "warned"))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 import gzip
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any
 
 from drawdown.errors import SpecError
 from drawdown.scaffold.column_types import SampleColumn, of_texts, of_values
+from drawdown.values.json_text import read_json
 
 MAX_ROWS = 10_000
 """Rows that columns are inferred from."""
@@ -85,7 +85,7 @@ def of_records(records: Sequence[str], topic: str) -> Sample:
     if not records:
         raise _empty(f"topic {topic}")
     try:
-        rows = tuple(_objects([json.loads(record) for record in records]))
+        rows = tuple(_objects([read_json(record) for record in records]))
     except ValueError:
         return Sample("kafka", (), (), {"subscribe": topic}, records=tuple(records))
     return Sample("kafka", _json_columns(rows), rows, {"subscribe": topic}, records=tuple(records))
@@ -157,7 +157,7 @@ def _missing_word(rows: Sequence[Sequence[str]], width: int) -> str:
 
 def _json(path: Path, text: str) -> Sample:
     whole = text.lstrip().startswith("[")
-    parsed = json.loads(text) if whole else [json.loads(line) for line in text.splitlines() if line.strip()]
+    parsed = read_json(text) if whole else [read_json(line) for line in text.splitlines() if line.strip()]
     if not parsed:
         raise _empty(str(path))
     rows = tuple(_objects(parsed[:MAX_ROWS]))

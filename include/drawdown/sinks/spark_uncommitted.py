@@ -8,7 +8,6 @@ files to the log of the table that they are for.
 
 from __future__ import annotations
 
-import json
 from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Sequence
@@ -27,6 +26,7 @@ from drawdown.spark.gateway import jvm_of
 from drawdown.spark.texts import refusing_other_bytes
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
+from drawdown.values.json_text import read_json
 
 
 @dataclass
@@ -65,7 +65,7 @@ class UncommittedFiles:
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, table.uri)
         # writeFiles is the half of a Delta write before its commit: files, statistics, invariants.
         actions = log.startTransaction().writeFiles(refusing_other_bytes(frame)._jdf)
-        added = [json.loads(actions.apply(i).json())["add"] for i in range(actions.size())]
+        added = [read_json(actions.apply(i).json())["add"] for i in range(actions.size())]
         return [self._staged(add) for add in added]
 
     def remove(self, files: Sequence[StagedFile]) -> None:
@@ -92,7 +92,7 @@ class UncommittedFiles:
 
     def _staged(self, add: dict[str, object]) -> StagedFile:
         assert self.place is not None
-        stats = json.loads(str(add.get("stats") or "{}"))
+        stats = read_json(str(add.get("stats") or "{}"))
         path = f"{self.storage.path(self.place)}/{unquote(str(add['path']))}"
         # Only letters, digits and dashes, which a log does not escape.
         below = self.place.removeprefix(f"{self.log_at}/")

@@ -6,6 +6,9 @@ rows/row_fates.py reads and drops.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
@@ -20,19 +23,27 @@ __all__ = ["CORRUPT", "ORIGIN", "PAYLOAD", "SYSTEM_COLUMNS", "read_static", "rea
 
 
 def read_stream(
-    session: SparkSession, project: Project, pipeline: Pipeline, name: str, inferred: StructType | None = None
+    session: SparkSession,
+    project: Project,
+    pipeline: Pipeline,
+    name: str,
+    inferred: StructType | None = None,
+    unread: Sequence[str] = (),
 ) -> DataFrame:
     """Return the streaming frame of one source: the user's columns and SYSTEM_COLUMNS.
 
     Args:
         inferred: the columns of a source that declares none, see files/spark_inference.py.
+        unread: paths of a file source's files that are not opened.
 
     Raises:
         SourceError: the folder does not exist, or the broker does not answer.
         SpecError: the schema file does not parse.
     """
     reader = code_at(SOURCES[pipeline.sources[name].format].reader)
-    given = {} if inferred is None else {"inferred": inferred}
+    given: dict[str, Any] = {} if inferred is None else {"inferred": inferred}
+    if unread:
+        given["unread"] = unread
     frame: DataFrame = reader(session, project, pipeline, name, **given)
     return frame
 

@@ -9,7 +9,8 @@ The system columns of a streaming frame:
 
 from __future__ import annotations
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from drawdown.spark.declared_schema import parse_ddl
@@ -33,6 +34,13 @@ def with_system_columns(
         f"named_struct('file', {file or null}, 'topic', {null}, "
         f"'partition', cast(null as int), 'offset', cast(null as bigint)) as {ORIGIN}",
     )
+
+
+def as_plain_path(file: Column) -> Column:
+    """Return the path that Spark gives for a file in the form of `plain_path`."""
+    # Spark names files by encoded URLs, in which a + stays a plus.
+    path = F.url_decode(F.replace(file, F.lit("+"), F.lit("%2B")))
+    return F.regexp_replace(path, "^file:/+", "/")
 
 
 def with_corrupt(schema: StructType) -> StructType:

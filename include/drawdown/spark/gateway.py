@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Iterator
 from typing import Any
 
-from py4j.protocol import Py4JNetworkError
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.sql import SparkSession
 
 
@@ -24,6 +24,14 @@ def is_cut_off(cause: BaseException) -> bool:
         isinstance(each, Py4JNetworkError) or (isinstance(each, OSError) and _is_of_py4j(each))
         for each in _with_causes(cause)
     )
+
+
+def is_stopping(session: SparkSession) -> bool:
+    """Whether the JVM of a session is gone, or ends: it first stops Spark, which fails what is under way."""
+    try:
+        return bool(session.sparkContext._jsc.sc().isStopped())
+    except (AttributeError, Py4JError, OSError):
+        return True
 
 
 def _with_causes(cause: BaseException | None) -> Iterator[BaseException]:

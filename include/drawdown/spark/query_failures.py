@@ -67,7 +67,7 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
             " whole partitions); a new pipeline folder reads the table from its start",
         )
     if (file := _UNREADABLE.search(text)) is not None and not any(mark in text for mark in _GONE):
-        return _unreadable(where, plain_path(unquote(file[1])), sentence)
+        return _unreadable(pipeline.name, plain_path(unquote(file[1])), sentence)
     if any(mark in text for mark in _GONE):
         return SourceError(
             "source.gone",
@@ -83,15 +83,16 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
     )
 
 
-def _unreadable(where: str, file: str, said: str) -> SourceError:
+def _unreadable(pipeline: str, file: str, said: str) -> SourceError:
     """Return the error for a file that is truncated, or is not what its name says."""
     return SourceError(
         "source.unreadable-file",
         f"{file} cannot be read: {said}",
-        where=where,
+        where=f"pipeline {pipeline}",
         do="replace the file with an intact one and run again: the batch keeps its files until it is"
-        " committed; `options: {ignoreCorruptFiles: true}` of the source reads what can be read, and does not"
-        " count what is lost",
+        f" committed, or until `drawdown quarantine file {pipeline} {file} --why ...` sets it aside;"
+        " `options: {ignoreCorruptFiles: true}` of the source reads what can be read, and does not count what"
+        " is lost",
     )
 
 

@@ -136,10 +136,21 @@ def spark_is_gone(root: SparkSession, within: float = 0) -> bool:
 def stop_application(root: SparkSession) -> None:
     """Stop Spark, or clean up after it has ended by itself."""
     if spark_is_gone(root):
+        _forget_jvm()
         return
     # A JVM that was killed refuses connections a moment before it is seen to be gone.
     with contextlib.suppress(Py4JError, OSError):
         root.stop()
+
+
+def _forget_jvm() -> None:
+    """Have the next session of this process start a JVM; PySpark keeps to the one that has ended."""
+    gateway = SparkContext._gateway
+    with contextlib.suppress(Py4JError, OSError):
+        if gateway is not None:
+            gateway.shutdown()
+    SparkContext._gateway = SparkContext._jvm = SparkContext._active_spark_context = None
+    SparkSession._instantiatedSession = None
 
 
 def query_session(root: SparkSession, pipeline: Pipeline) -> SparkSession:

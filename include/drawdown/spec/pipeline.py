@@ -18,6 +18,7 @@ from pydantic import (
 )
 
 from drawdown.spec.alerts import OwnAlerts
+from drawdown.spec.limits import Bounds, Limits
 from drawdown.spec.quality import Quality, Rule
 from drawdown.spec.query_settings import check_conf, check_state
 from drawdown.spec.replay import Replay, check_replay
@@ -85,7 +86,7 @@ class Beside:
     Attributes:
         next_of: the pipeline that this is the next version of, or ``""``.
         apart: see Pipeline.
-        samples, approvers, retention: the project's, used if the pipeline has none.
+        samples, approvers, retention, limits: the project's, used if the pipeline has none.
     """
 
     folder: Path = Path()
@@ -97,6 +98,7 @@ class Beside:
     samples: Samples | None = None
     approvers: tuple[str, ...] = ()
     retention: RowRetention = field(default_factory=RowRetention)
+    limits: Limits = field(default_factory=Limits)
 
 
 # Airflow's maximum length (airflow/models/dag.py); with a longer one it refuses the whole file.
@@ -196,6 +198,10 @@ class Pipeline(SpecModel):
         """Return which values of this pipeline's rows may be shown outside the storage root."""
         samples = self._beside.samples if self.samples is None else self.samples
         return SampleGate(samples, tuple(self.sink.keys))
+
+    def bounds_of(self, source: str) -> Bounds:
+        """Return how large and how deep what a source delivers may be."""
+        return Bounds.of(self._beside.limits, self.sources[source].limits)
 
     @property
     def retained(self) -> RowRetention:

@@ -21,6 +21,7 @@ from drawdown.spec.connections.database import Database
 from drawdown.spec.connections.lineage_backend import LineageBackend
 from drawdown.spec.connections.metrics_access import MetricsAccess
 from drawdown.spec.connections.object_storage import ObjectStorage, is_object_storage, scheme_of
+from drawdown.spec.limits import Limits
 from drawdown.spec.reading.environment import AIRFLOWS_OWN
 from drawdown.spec.samples import Samples
 from drawdown.spec.scheduling.airflow_tasks import Airflow, OwnTasks
@@ -98,6 +99,7 @@ class ProjectFile(SpecModel):
     upkeep: Upkeep = Upkeep()
     samples: Samples | None = None
     retention: RowRetention = RowRetention()
+    limits: Limits = Limits()
     lineage: LineageBackend = LineageBackend()
     metrics: MetricsAccess = MetricsAccess()
     alert_targets: dict[Name, AlertTarget] = Field(default_factory=dict)
@@ -184,6 +186,8 @@ class Project:
     """Who decides in Airflow, unless the pipeline sets it; empty: everyone who may edit the DAG run."""
     retention: RowRetention = field(default_factory=RowRetention)
     """How long copies of rows are kept, unless the pipeline sets it."""
+    limits: Limits = field(default_factory=Limits)
+    """How large a record may be, unless the source sets it."""
     lineage: LineageBackend = field(default_factory=LineageBackend)
     """Where lineage events go."""
     airflows_lineage: SecretStr | None = field(default=None, repr=False)
@@ -263,6 +267,7 @@ class Project:
             file.samples,
             tuple(file.approvers),
             file.retention,
+            limits=file.limits,
             lineage=file.lineage,
             metrics=file.metrics,
             alert_targets=file.alert_targets,

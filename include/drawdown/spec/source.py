@@ -9,6 +9,7 @@ from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 from drawdown.kinds import SourceKind, check_options
 from drawdown.sources.registry import SOURCES
 from drawdown.spec.connections.notifications import Notifications
+from drawdown.spec.limits import OwnLimits, check_limits
 from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Column, Name, OptionValue, SpecModel, problem
 from drawdown.values.paths import FolderFile, SourcePath
@@ -39,15 +40,17 @@ class Watermark(SpecModel):
 class Policy(SpecModel):
     """What a run does about damaged, changed or unexpected files.
 
-    ``warn`` continues with a warning in the run record, ``quarantine`` quarantines the file's rows, ``fail``
-    stops before anything is changed. ``rewritten`` without a value: warn of files that committed batches have
-    read, fail before a batch is replayed with other data.
+    ``warn`` continues with a warning in the run record, ``quarantine`` quarantines the file's rows, ``aside``
+    does not read the file and notes its name, ``fail`` stops before anything is changed. ``rewritten``
+    without a value: warn of files that committed batches have read, fail before a batch is replayed with
+    other data.
     """
 
     rewritten: Literal["warn", "fail"] | None = None
     too_old: Literal["warn", "fail"] = "warn"
     future_mtime: Literal["warn", "fail"] = "fail"
     drift: Literal["warn", "quarantine", "fail"] = "warn"
+    oversized: Literal["aside", "fail"] = "aside"
 
 
 class Source(SpecModel):
@@ -59,8 +62,8 @@ class Source(SpecModel):
     pipeline's folder with a Python data source. ``table`` is the name that another pipeline's sink gives its
     Delta table; the path is then that sink's. A file younger than ``settle`` may still be written, so a run
     waits. ``order: name``: names rise with time, but for ``names_late``. ``arrivals``: new files are
-    reported. ``identity``: what tells a file from another one. ``commit_group``: the Kafka consumer group
-    that is told what was published.
+    reported. ``limits``: how large and how deep a record may be. ``identity``: what tells a file from another
+    one. ``commit_group``: the Kafka consumer group that is told what was published.
     """
 
     format: SourceFormat
@@ -78,6 +81,7 @@ class Source(SpecModel):
     arrivals: Notifications | None = None
     identity: Literal["name", "name+time", "content"] = "name"
     policy: Policy = Policy()
+    limits: OwnLimits | None = None
     broker: Name = "default"
     commit_group: GroupName | None = None
     value: Literal["json", "csv", "avro", "string"] = "json"
@@ -126,6 +130,7 @@ class Source(SpecModel):
                 "contradiction", f"a {self.format} source cannot be static", "static", do="remove the key"
             )
         self.kind.check(self)
+        check_limits(self)
         if self.static and self.watermark:
             raise problem(
                 "contradiction",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 from drawdown.spec import Pipeline, Project, Source
@@ -10,6 +9,7 @@ from drawdown.static_checks.landing_folders import local_root
 from drawdown.static_checks.relation import UNKNOWN, Relation
 from drawdown.values.column import Column
 from drawdown.values.ddl import NotDdlError, columns
+from drawdown.values.json_text import read_json
 
 _KAFKA = "key STRING, value STRING, topic STRING, partition INT, offset BIGINT, timestamp TIMESTAMP"
 _BESIDE_THE_VALUE = Column("_kafka", "")
@@ -54,7 +54,7 @@ def _of_kafka(source: Source) -> Relation:
 
 def _of_avro(text: str | None) -> Relation:
     try:
-        fields = json.loads(text or "")["fields"]
+        fields = read_json(text or "")["fields"]
         return Relation.of(Column(str(field["name"]), "") for field in fields)
     except (ValueError, KeyError, TypeError):
         return UNKNOWN

@@ -18,6 +18,18 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
     return f"{number:,} {plural or _plural(noun)}"
 
 
+def sized(number: int) -> str:
+    """A number of bytes: ``900 bytes``, ``64.0 MiB``."""
+    if number < 1024:
+        return counted(number, "byte")
+    size, unit = number / 1024, "KiB"
+    for larger in ("MiB", "GiB", "TiB"):
+        if size < 1024:
+            break
+        size, unit = size / 1024, larger
+    return f"{size:,.1f} {unit}"
+
+
 def utc(at: datetime) -> str:
     """A time to the second: ``2026-01-31 09:30:00 UTC``. One without a zone is UTC."""
     return f"{in_utc(at)} UTC"

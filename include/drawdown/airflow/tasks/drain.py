@@ -22,12 +22,14 @@ from drawdown.airflow.tasks.cluster import for_run
 from drawdown.airflow.tasks.quarantine_replay import asked_replay
 from drawdown.airflow.tasks.spark_submit_hook import DrainHook
 from drawdown.airflow.tasks.task_failures import WorthRetrying, plainly
+from drawdown.application.suspects import untried
 from drawdown.credentials import CREDENTIALS, hand_over
 from drawdown.errors import AuditFailed, RefusedError, SpecError, TransformError
 from drawdown.launch.environment import PASSED, passed_by
 from drawdown.launch.profile import on_cluster
 from drawdown.launch.settings import Settings
 from drawdown.launch.submit import RUN_FOLDER
+from drawdown.plan.deaths import is_dead
 from drawdown.processes.private_folder import private_folder
 from drawdown.spec import Project, load_pipeline, load_project
 
@@ -78,14 +80,9 @@ class JobOperator(SparkSubmitOperator):
     def execute(self, context: Context) -> None:
         """Run the job."""
         project = load_project(Path(self.project_root))
-        folder = _run_folder(project)
-        try:
-            run = for_run(project, context, self.pipelines, drains=self.drains)
-            with on_cluster(project, self.cluster, run) as settings:
-                self._prepare(project, folder, settings, context)
-                self._submit(context)
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        run = for_run(project, context, self.pipelines, drains=self.drains)
+        with on_cluster(project, self.cluster, run) as settings:
+            self._apply(project, settings, context)
 
     def on_kill(self) -> None:
         """Ask the driver to stop: the stock method SIGKILLs spark-submit and leaves the driver alive."""
@@ -93,13 +90,35 @@ class JobOperator(SparkSubmitOperator):
         if isinstance(self._hook, DrainHook):
             self._hook.ask_to_stop()
 
-    def _prepare(self, project: Project, folder: Path, settings: Settings, context: Context) -> None:
+    def _apply(self, project: Project, settings: Settings, context: Context) -> None:
+        """Run one application for all pipelines."""
+        self._run_application(project, settings, context, self.pipelines)
+
+    def _run_application(
+        self, project: Project, settings: Settings, context: Context, pipelines: Sequence[str]
+    ) -> None:
+        folder = _run_folder(project)
+        self._hook = None  # the provider would submit the application of before again
+        try:
+            self._prepare(project, folder, settings, context, pipelines)
+            self._submit(context)
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _prepare(
+        self,
+        project: Project,
+        folder: Path,
+        settings: Settings,
+        context: Context,
+        pipelines: Sequence[str],
+    ) -> None:
         self._settings = settings
         self.application = f"{self.project_root}/jobs/{self.job}.py"
         self.conf = {key: value for key, value in settings.conf.items() if key != "spark.master"}
         self.application_args = [
             "--project", self.project_root,
-            *self.arguments(self.pipelines, context),
+            *self.arguments(pipelines, context),
             "--origin", json.dumps(origin_of(context) | lineage_parent(project, context)),
         ]  # fmt: skip
         self.env_vars = {RUN_FOLDER: str(folder), PASSED: ",".join(passed_by(project))}
@@ -143,6 +162,32 @@ class DrainOperator(JobOperator):
     job = "drain"
     drains = True
     after_a_stop = "the next one continues where it stopped"
+
+    def _apply(self, project: Project, settings: Settings, context: Context) -> None:
+        """Run one application for all pipelines; another for those that died with its JVM and others.
+
+        Each of them then runs alone, behind those before it: only the one that ends the JVM again fails.
+        """
+        names = list(self.pipelines)
+        while True:
+            try:
+                return self._run_application(project, settings, context, names)
+            except WorthRetrying as failure:
+                left = [] if self._asked_to_stop else self._left_by_a_dead_application(names, context)
+                if not left:
+                    raise
+                said = ", ".join(left)
+                self.log.warning("%s\nThe application died: another one drains %s", failure, said)
+                names = left
+
+    def _left_by_a_dead_application(self, names: Sequence[str], context: Context) -> list[str]:
+        """Return the pipelines that have not ended in this try, if one of them died and did not run alone."""
+        origin = origin_of(context)
+        of_try = {key: origin[key] for key in ("dag_id", "dag_run_id", "task_id", "try_number")}
+        with open_metastore(self.project_root) as metastore:
+            found = {run.pipeline: run for run in reversed(metastore.runs_of_origin(of_try))}
+            left = [name for name in names if name not in found or is_dead(metastore, found[name])]
+            return left if untried(metastore, left) else []
 
     @classmethod
     def arguments(cls, pipelines: Sequence[str], context: Context) -> list[str]:

@@ -81,11 +81,16 @@ class _Ended:
     signal: int | None = None
     left_behind: list[str] = field(default_factory=list)
 
+    def then(self, later: _Ended) -> _Ended:
+        """Return both outcomes, with the later report of each pipeline."""
+        reports = {report.pipeline: report for report in (*self.reports, *later.reports)}
+        return replace(later, reports=list(reports.values()))
+
     def runs(self, metastore: Metastore) -> dict[str, Run]:
         """Return the run records of this command by pipeline, including failed runs."""
         of = {"command_id": self.command_id}
         found = (metastore.runs_of_origin(of, pipeline=report.pipeline) for report in self.reports)
-        return {run.pipeline: run for runs in found for run in runs}
+        return {run.pipeline: run for runs in found for run in reversed(runs)}
 
 
 def _mistakes(workspace: Workspace, pipelines: Sequence[Pipeline]) -> dict[str, SpecError]:
@@ -101,12 +106,36 @@ def _mistakes(workspace: Workspace, pipelines: Sequence[Pipeline]) -> dict[str, 
 
 
 def _drain(workspace: Workspace, pipelines: Sequence[Pipeline]) -> _Ended:
-    from drawdown.application import SparkApplication, new_run_id
-    from drawdown.launch.clustered import clustered
-    from drawdown.launch.loss import explain_loss
+    from drawdown.application import new_run_id
+    from drawdown.application.suspects import untried
 
     workspace = replace(workspace, project=collect(workspace.project, pipelines))
     origin = {"command_id": new_run_id(), "command": "drawdown run", "by": getpass.getuser()}
+    ended = _drain_once(workspace, pipelines, origin)
+    left = list(pipelines)
+    # A JVM that ended took others with it: those that were not done are drained in another application.
+    while ended.signal is None and not ended.left_behind and untried(workspace.metastore, _dead(ended, left)):
+        left = [pipeline for pipeline in left if pipeline.name in _dead(ended, left)]
+        ended = ended.then(_drain_once(workspace, left, origin))
+    return ended
+
+
+def _dead(ended: _Ended, pipelines: Sequence[Pipeline]) -> list[str]:
+    """Return the pipelines that died with the JVM, and those that did not begin."""
+    from drawdown.plan.deaths import DEAD
+
+    errors = {report.pipeline: report.error for report in ended.reports}
+    if not any(error is not None and error.id in DEAD for error in errors.values()):
+        return []
+    done = {name for name, error in errors.items() if error is None or error.id not in DEAD}
+    return [pipeline.name for pipeline in pipelines if pipeline.name not in done]
+
+
+def _drain_once(workspace: Workspace, pipelines: Sequence[Pipeline], origin: dict[str, str]) -> _Ended:
+    from drawdown.application import SparkApplication
+    from drawdown.launch.clustered import clustered
+    from drawdown.launch.loss import explain_loss
+
     with (
         clustered(workspace, pipelines, origin, drains=True) as conf,
         children_write_to(workspace.project.state_dir / "logs" / "spark.log"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -11,6 +10,7 @@ from typing import Any, Literal, get_args
 from drawdown.metastore.records import RecordedReplay
 from drawdown.values.interval import Interval
 from drawdown.values.moments import of_statistics
+from drawdown.values.json_text import read_json
 from drawdown.values.text import counted, in_utc
 
 Fate = Literal["stale", "failed", "replaying", "replayed", "published", "nothing", "unrecorded", "open"]
@@ -96,7 +96,7 @@ def spans(actions: Iterable[Mapping[str, Any]], column: str) -> list[Span]:
 
 
 def _span(action: Mapping[str, Any], column: str) -> Span | None:
-    stats = json.loads(str(action.get("stats") or "{}"))
+    stats = read_json(str(action.get("stats") or "{}"))
     least, most = (stats.get(which, {}).get(column) for which in ("minValues", "maxValues"))
     if least is None or most is None:
         return None

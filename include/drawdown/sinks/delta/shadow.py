@@ -7,7 +7,6 @@ shows what was done, so no commit is made twice.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -21,6 +20,7 @@ from drawdown.metastore.records import Change, StagedFile, StagedTable
 from drawdown.sinks.locations import output_uri, quarantine_uri
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
+from drawdown.values.json_text import read_json
 
 Begin = Callable[[int], Change]
 """Registers a change, given the version of the table that was read."""
@@ -144,7 +144,7 @@ class ShadowTable:
         adds: dict[str, dict[str, Any]] = {}
         for entry in sorted(storage.list_files(f"{folder}/_delta_log/*.json"), key=lambda info: info.name):
             for line in storage.read_bytes(entry.relative).splitlines():
-                action = json.loads(line)
+                action = read_json(line)
                 if "add" in action:
                     adds[action["add"]["path"]] = action["add"]
                 elif "remove" in action:
@@ -160,7 +160,7 @@ class ShadowTable:
 
     def _below(self, add: dict[str, Any]) -> StagedFile:
         path = f"{self.shadow.apart}/{unquote(add['path'])}"
-        rows = int(json.loads(add.get("stats") or "{}").get("numRecords", 0))
+        rows = int(read_json(add.get("stats") or "{}").get("numRecords", 0))
         # Paths in a Delta log are encoded, and the commit that adds this file decodes them.
         action = {**add, "path": path.replace("%", "%25")}
         return StagedFile(self.table, path, int(add["size"]), rows, action)

@@ -135,7 +135,18 @@ KIND = SourceKind(
     reader="drawdown.sources.files.reader:read_files",
     backlog="drawdown.sources.files.backlog:waiting",
     keys=frozenset(
-        {"path", "storage", "settle", "policy", "infer_schema", "order", "names_late", "arrivals", "identity"}
+        {
+            "path",
+            "storage",
+            "settle",
+            "policy",
+            "limits",
+            "infer_schema",
+            "order",
+            "names_late",
+            "arrivals",
+            "identity",
+        }
     ),
     static=True,
     options=_options,

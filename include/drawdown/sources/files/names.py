@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from drawdown.sources.files.cleaned_files import cleans
@@ -12,9 +13,17 @@ if TYPE_CHECKING:
     from drawdown.spec import Source
 
 
+_WILDCARD = re.compile(r"[\\*?\[\]{}]")
+
+
 def is_one_folder(path: str) -> bool:
     """Whether a path has no wildcards."""
     return not any(mark in path for mark in "*?[]{}\\")
+
+
+def one_file(path: str) -> str:
+    """Return a pattern for Spark that matches this path alone: a name may contain wildcard characters."""
+    return _WILDCARD.sub(r"\\\g<0>", path)
 
 
 def check_names(source: Source) -> None:

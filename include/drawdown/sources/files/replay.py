@@ -5,6 +5,7 @@ from __future__ import annotations
 from drawdown.checkpoint import SeenFile, plain_path
 from drawdown.errors import RefusedError
 from drawdown.sources.files.all_files import list_source_files
+from drawdown.sources.files.set_aside import left_out, read_set_aside
 from drawdown.sources.replay_basis import ReplayedSource
 from drawdown.sources.replay_bound import does_without, from_then_on, newest_until
 
@@ -18,7 +19,9 @@ def files_to_read(of: ReplayedSource) -> list[str]:
     given = {option.lower(): value for option, value in of.source.options.items()}
     found = list_source_files(of.storage, of.source.path or "", given)
     there = {plain_path(info.path) for info in found}
-    read = of.basis.past.read_files(of.name)
+    kept = read_set_aside(of.workspace.storage, of.pipeline.name, of.name)
+    aside = left_out(kept, of.storage, found) if kept else set()
+    read = [file for file in of.basis.past.read_files(of.name) if file.path not in aside]
     gone = [file for file in read if file.path not in there]
     if gone:
         _refuse_gone(of, gone)

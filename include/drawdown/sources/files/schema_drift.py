@@ -8,13 +8,13 @@ json files, nested fields, and values of another type in csv and json (those rec
 from __future__ import annotations
 
 import csv
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from drawdown.spec import Source
 from drawdown.storage import FileInfo, Storage
+from drawdown.values.json_text import read_json
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -83,7 +83,7 @@ def _of_keys(sample: str, columns: Mapping[str, str], options: Mapping[str, str]
     more: dict[str, None] = {}
     for text in texts:
         try:
-            record = json.loads(text)
+            record = read_json(text)
         except ValueError:
             continue
         for each in record if isinstance(record, list) else [record]:

@@ -19,6 +19,7 @@ from drawdown.fault_points import durable
 from drawdown.metastore.records import FileMark, Lease
 from drawdown.plan_verdicts import PlanVerdict
 from drawdown.sources.files.new_files import CLOCK_SKEW_MS, differs
+from drawdown.sources.files.oversized import oversized
 from drawdown.sources.files.schema_drift import drift_of
 from drawdown.sources.files.spark_trouble import FileTrouble, named
 from drawdown.spec import Source
@@ -67,7 +68,7 @@ class BatchFiles:
 
         Raises:
             SourceError: ``source.gone``: a file no longer exists.
-            RefusedError: ``source.rewritten``, ``source.drift``, by the source's policy.
+            RefusedError: ``source.rewritten``, ``source.oversized``, ``source.drift``, by the policy.
         """
         self.of_batch.clear()
         self.amounts.clear()
@@ -92,7 +93,8 @@ class BatchFiles:
             }
             if reason is None:
                 self._unchanged(lease, name.split("@")[0], source, there)
-                reason = self._columns(name.split("@")[0], source, there)
+                reason = self._sizes(name.split("@")[0], source, there)
+                reason = reason or self._columns(name.split("@")[0], source, there)
             if reason is not None:
                 return reason
         return None
@@ -172,6 +174,19 @@ class BatchFiles:
         if new:
             with durable("batch.files"):
                 self.generation.metastore.note_read_files(lease, generation, name, new)
+
+    def _sizes(self, name: str, source: Source, there: Mapping[str, FileInfo]) -> str | None:
+        """Measure the files that arrived after the plan; it has measured the others."""
+        looked, bounds = self.trouble.looked.get(name, set()), self.generation.pipeline.bounds_of(name)
+        storage = Storage.of_source(self.generation.project, source)
+        for path, info in there.items():
+            why = None if path in looked else oversized(storage, source, info, bounds)
+            if why is not None:
+                return (
+                    f"source {name}: {path} is beyond the limits: {why}; it came after the run began, so"
+                    " the next one deals with it"
+                )
+        return None
 
     def _columns(self, name: str, source: Source, there: Mapping[str, FileInfo]) -> str | None:
         """Check the columns of files that arrived after the plan; it has checked the others."""

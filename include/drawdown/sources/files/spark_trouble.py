@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 
 from pyspark.sql.types import StructType
@@ -20,7 +20,9 @@ from drawdown.sources.committed_offsets import CommittedOffsets, SourceProgress
 from drawdown.sources.files.new_files import FileArrivals, arrivals
 from drawdown.sources.files.notified.arrived import ArrivedFiles, notified
 from drawdown.sources.files.notified.listing import SourceListing
+from drawdown.sources.files.oversized import oversized
 from drawdown.sources.files.schema_drift import Drift, drift_of
+from drawdown.sources.files.set_aside import left_out, read_set_aside
 from drawdown.spec import Pipeline, Source
 from drawdown.storage import FileInfo, Storage
 from drawdown.workspace import Generation
@@ -37,16 +39,20 @@ class FileTrouble:
         changed: size and time that rewritten files have now, by path: after a run has reported them, the next
             run compares with these.
         aside: paths of files whose rows go to the quarantine.
+        unread: paths of files that are set aside as a whole: Spark does not open them.
+        beyond: those of them that this plan found, for a run to keep.
         columns: the schema's columns and their types, for formats whose files name their columns.
         listed_from: the name behind which the source's files were listed.
         arrived: what notifications say, of sources that have any.
-        looked: paths of files whose columns were compared with the schema.
+        looked: paths of files that were measured, and whose columns were compared with the schema.
         refusals: the errors that stop a run.
     """
 
     verdicts: list[PlanVerdict] = field(default_factory=list)
     changed: dict[str, dict[str, FileMark]] = field(default_factory=dict)
     aside: dict[str, list[str]] = field(default_factory=dict)
+    unread: dict[str, list[str]] = field(default_factory=dict)
+    beyond: dict[str, list[tuple[FileInfo, str]]] = field(default_factory=dict)
     columns: dict[str, dict[str, str]] = field(default_factory=dict)
     listed_from: dict[str, str] = field(default_factory=dict)
     arrived: dict[str, ArrivedFiles] = field(default_factory=dict)
@@ -66,13 +72,17 @@ class _Case:
 
 
 def find_file_trouble(
-    generation: Generation, schema_of: Callable[[str], StructType | None], by_notifications: bool = True
+    generation: Generation,
+    schema_of: Callable[[str], StructType | None],
+    by_notifications: bool = True,
+    thorough: bool = False,
 ) -> FileTrouble:
     """List each file source once, and compare it with what is known of its files.
 
     Args:
         schema_of: returns the columns of a source; None while they are unknown.
         by_notifications: whether notifications may stand for a listing, as in a run that lists only once.
+        thorough: look for what is beyond the limits in files that seem ordinary, too.
 
     Raises:
         RefusedError, SourceError: a listing or the checkpoint cannot be read.
@@ -99,13 +109,15 @@ def find_file_trouble(
         found.changed[name] = {
             plain_path(info.path): FileMark(info.size, info.mtime_ms) for info in files.rewritten
         }
-        cases = list(_of_times(source, files))
+        found.looked[name] = {plain_path(info.path) for info in files.new}
+        cases = [*_of_times(source, files), *_of_sizes(found, generation, name, files, thorough)]
         schema = schema_of(name) if source.shows_columns else None
         if schema is not None:
             columns = {column.name: column.dataType.simpleString() for column in schema.fields}
             found.columns[name] = columns
-            found.looked[name] = {plain_path(info.path) for info in files.new}
-            cases += _of_columns(storage, source, files, columns, found.aside.setdefault(name, []))
+            unread = set(found.unread.get(name, ()))
+            readable = replace(files, new=[each for each in files.new if plain_path(each.path) not in unread])
+            cases += _of_columns(storage, source, readable, columns, found.aside.setdefault(name, []))
         for case in cases:
             _tell(found, pipeline, name, case)
     return found
@@ -157,6 +169,35 @@ def _of_times(source: Source, files: FileArrivals) -> Iterator[_Case]:
             "is older than the newest file ever read by maxFileAge, and is not read",
             "raise `maxFileAge` in the options of the source: the next run reads it; or `touch` it",
             policy.too_old == "fail",
+        )
+
+
+def _of_sizes(
+    found: FileTrouble, generation: Generation, name: str, files: FileArrivals, thorough: bool
+) -> Iterator[_Case]:
+    """Find files that are set aside, and set those aside that are beyond the source's limits."""
+    pipeline, source = generation.pipeline, generation.pipeline.sources[name]
+    storage = Storage.of_source(generation.project, source)
+    kept = read_set_aside(generation.storage, pipeline.name, name)
+    known = left_out(kept, storage, files.new)
+    by_reason: dict[str, list[FileInfo]] = {}
+    for info in files.new:
+        if plain_path(info.path) in known:
+            by_reason.setdefault(f"{kept[info.relative].why}, says {kept[info.relative].by}", []).append(info)
+        elif why := oversized(storage, source, info, pipeline.bounds_of(name), thorough=thorough):
+            found.beyond.setdefault(name, []).append((info, why))
+            by_reason.setdefault(why, []).append(info)
+    for why, infos in by_reason.items():
+        refused = source.policy.oversized == "fail" and not {plain_path(i.path) for i in infos} <= known
+        if not refused:
+            found.unread.setdefault(name, []).extend(plain_path(info.path) for info in infos)
+        yield _Case(
+            "source.oversized",
+            infos,
+            f"is set aside and not read: {why}" if not refused else f"is beyond the limits: {why}",
+            "deliver it in smaller pieces under other names; or raise `limits:` of the source, and"
+            f" `drawdown quarantine file {pipeline.name} PATH --take-back --why ...`",
+            refused,
         )
 
 

@@ -6,13 +6,13 @@ query starts, and silently picks one of two starting positions.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any
 
 from drawdown.values.duration import option_ms
+from drawdown.values.json_text import read_json
 from drawdown.values.model import problem
 
 SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
@@ -95,7 +95,7 @@ def _check_json(options: Mapping[str, Any], name: str, example: str, fits: Any) 
     if name not in options:
         return
     try:
-        value = json.loads(str(options[name]))
+        value = read_json(str(options[name]))
     except ValueError:
         value = None
     if not (isinstance(value, dict) and value and all(fits(part) for part in value.values())):

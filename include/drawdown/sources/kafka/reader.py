@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -20,6 +20,7 @@ from drawdown.spec import Pipeline, Project, Source
 from drawdown.spec.connections.broker_options import spark_options
 
 _VALUE = "_dd_value"
+_TOO_LONG = "_dd_too_long"
 # Spark's default would read the records of aborted transactions too.
 _COMMITTED = {"kafka.isolation.level": "read_committed"}
 
@@ -92,20 +93,21 @@ def _columns(session: SparkSession, pipeline: Pipeline, name: str, raw: DataFram
     if source.value == "string":
         text = F.col("value").cast("string")
         others = [c for c in raw.columns if c not in ("key", "value")]
-        broken = F.when(~F.is_valid_utf8(text), text).alias(CORRUPT)
+        broken = F.when(~F.is_valid_utf8(text) | _too_long(pipeline, name), text).alias(CORRUPT)
         return raw.select(key, text.alias("value"), *others, broken, text.alias(PAYLOAD), origin)
     value = read_value(session, pipeline, name)
     frame = raw.select(
-        value.parsed.alias(_VALUE),
+        F.when(~_too_long(pipeline, name), value.parsed).alias(_VALUE),
         F.struct(key, *delivery).alias("_kafka"),
         value.payload.alias(PAYLOAD),
+        _too_long(pipeline, name).alias(_TOO_LONG),
         origin,
     )
     # A record without a value (a tombstone) has no row: it counts as malformed. So does a value that is not
     # UTF-8: Spark's parsers would replace the characters that they cannot read.
     corrupt = (
         F.when(F.col(PAYLOAD).isNull(), F.lit(""))
-        .when(~F.is_valid_utf8(PAYLOAD), F.col(PAYLOAD))
+        .when(~F.is_valid_utf8(PAYLOAD) | F.col(_TOO_LONG), F.col(PAYLOAD))
         .otherwise(value.corrupt(_VALUE))
     )
     return frame.select(
@@ -115,6 +117,11 @@ def _columns(session: SparkSession, pipeline: Pipeline, name: str, raw: DataFram
         PAYLOAD,
         ORIGIN,
     )
+
+
+def _too_long(pipeline: Pipeline, name: str) -> Column:
+    """Whether a record's value is longer than the source's limit; false for a record without one."""
+    return F.coalesce(F.octet_length("value") > pipeline.bounds_of(name).record, F.lit(False))
 
 
 def _subscription(source: Source) -> dict[str, str]:

@@ -18,6 +18,7 @@ from drawdown.jvm.installation import how_to_set_up
 from drawdown.sources.spark_system_columns import CORRUPT, PAYLOAD, schema_of, with_corrupt
 from drawdown.spark.gateway import jvm_of
 from drawdown.spec import Pipeline
+from drawdown.values.json_text import read_json
 
 # PERMISSIVE whatever the policy: the boundary counts malformed values and applies the policy.
 _PERMISSIVE = {"mode": "PERMISSIVE"}
@@ -52,15 +53,15 @@ def read_value(session: SparkSession, pipeline: Pipeline, name: str) -> Value:
         return _avro(pipeline, name)
     schema = schema_of(pipeline, name)
     assert schema is not None  # the spec has one: Source._check_kafka
-    return _text(pipeline.sources[name].value, schema)
+    return _text(pipeline.sources[name].value, schema, pipeline.bounds_of(name).nesting)
 
 
-def _text(format: str, schema: StructType) -> Value:
+def _text(format: str, schema: StructType, nesting: int) -> Value:
     text = F.col("value").cast("string")
     parsing = {**_PERMISSIVE, "columnNameOfCorruptRecord": CORRUPT}
     full = with_corrupt(schema)
     if format == "json":
-        parsed = F.from_json(text, full, parsing)
+        parsed = F.from_json(text, full, {**parsing, "maxNestingDepth": str(nesting)})
     else:
         ddl = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in full.fields)
         parsed = F.from_csv(text, ddl, parsing)
@@ -89,7 +90,7 @@ def _avro(pipeline: Pipeline, name: str) -> Value:
 def _avro_schema(pipeline: Pipeline, name: str) -> dict[str, Any]:
     source = pipeline.sources[name]
     try:
-        schema = json.loads(source.schema_ddl or "")
+        schema = read_json(source.schema_ddl or "")
     except ValueError as cause:
         schema, said = None, str(cause)
     else:

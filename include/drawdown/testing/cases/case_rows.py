@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drawdown.errors import SpecError
+from drawdown.values.json_text import read_json
 from drawdown.values.nearest import did_you_mean
 
 if TYPE_CHECKING:
@@ -106,8 +107,8 @@ def _json_lines(path: Path) -> tuple[list[str], list[dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            row = json.loads(line)
-        except json.JSONDecodeError as error:
+            row = read_json(line)
+        except ValueError as error:
             row = str(error)
         if not isinstance(row, dict):
             raise SpecError(
@@ -187,7 +188,7 @@ def _text_of(value: str | None, kind: DataType) -> str | None:
         leaf: str | None = _leaf(value, kind)
         return leaf
     # Numbers stay text, because a DECIMAL would lose digits.
-    parsed = json.loads(value, parse_float=str, parse_int=str, parse_constant=str)
+    parsed = read_json(value, parse_float=str, parse_int=str, parse_constant=str)
     return json.dumps(_nested(parsed, kind), ensure_ascii=False)
 
 

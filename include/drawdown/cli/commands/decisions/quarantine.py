@@ -1,4 +1,4 @@
-"""`drawdown quarantine`: list and show quarantined rows, replay those that pass now, drop the rest."""
+"""`drawdown quarantine`: list and show quarantined rows, replay those that pass now, drop the rest; files."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from drawdown.workspace import Workspace
 
 app = Commands(
-    help="Quarantined rows: list, show, replay those that pass now, drop the rest.",
+    help="Quarantined rows: list, show, replay those that pass now, drop the rest; set a whole file aside.",
     no_args_is_help=True,
 )
 Rules = Annotated[
@@ -185,6 +185,38 @@ def drop(
     if as_json:
         return print_json({"run_id": asked.run_id if dropped else None, "rows": dropped})
     out().print(f"[green]✓[/] {counted(dropped, 'row')} dropped" if dropped else "no open rows match")
+    return None
+
+
+@app.command()
+def file(
+    name: Name,
+    path: Annotated[
+        str,
+        typer.Argument(metavar="PATH", help="As the run's error or notice has it.", show_default=False),
+    ],
+    why: Why,
+    back: Annotated[
+        bool, typer.Option("--take-back", help="Read it again in later batches, replays and rebuilds.")
+    ] = False,
+    by: By = None,
+    as_json: Json = False,
+) -> None:
+    """Set a source's file aside as a whole: no batch, replay or rebuild opens it. Needs no Spark."""
+    from drawdown.application import new_run_id
+    from drawdown.metastore import this_process
+    from drawdown.quarantine.whole_file import FileDecision, decide_file
+    from drawdown.workspace import Workspace
+
+    project = load_project()
+    pipeline = load_pipeline(project, name)
+    asked = FileDecision(path, new_run_id(), this_process(), by or getpass.getuser(), why, back)
+    with Workspace.open(collect(project, [pipeline])) as workspace:
+        source, found = decide_file(workspace, pipeline, asked)
+    if as_json:
+        return print_json({"run_id": asked.run_id, "source": source, "file": found, "back": back})
+    done = "is read again" if back else "is set aside: no run opens it"
+    out().print(f"[green]✓[/] source {source}: {found} {done}", soft_wrap=True)
     return None
 
 

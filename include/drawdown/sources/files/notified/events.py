@@ -7,16 +7,17 @@ exists is asked anyway.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote_plus
+
+from drawdown.values.json_text import read_json
 
 
 def created_keys(record: bytes | None, bucket: str) -> Iterator[str]:
     """Yield the keys of objects that a record reports as created; nothing for any other record."""
     try:
-        document = json.loads(record or b"")
+        document = read_json(record or b"")
     except ValueError:
         return
     events = document.get("Records") if isinstance(document, dict) else None

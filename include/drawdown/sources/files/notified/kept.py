@@ -12,6 +12,7 @@ from typing import Any
 
 from drawdown.layout import arrivals_of
 from drawdown.storage import Storage
+from drawdown.values.json_text import read_json
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,7 @@ class KeptArrivals:
 def read_kept(storage: Storage, pipeline: str, generation: int, source: str) -> KeptArrivals | None:
     """Return what was kept; None when there is nothing, or nothing that can be read."""
     try:
-        found: dict[str, Any] = json.loads(storage.read_bytes(_file(pipeline, generation, source)))
+        found: dict[str, Any] = read_json(storage.read_bytes(_file(pipeline, generation, source)))
         return KeptArrivals(
             about=dict(found["about"]),
             offsets={str(number): int(offset) for number, offset in found["offsets"].items()},
