@@ -29,6 +29,7 @@ from drawdown.spec.source import Source
 from drawdown.spec.upkeep import RowRetention
 from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Approvers, Line, Name, OptionValue, SpecModel, problem
+from drawdown.values.path_sets import PathSet
 from drawdown.values.paths import fixed_part, overlaps
 
 NEXT = "next"
@@ -285,7 +286,7 @@ class Pipeline(SpecModel):
                 )  # fmt: skip
         for name, source in self.sources.items():
             path = source.path_below_root
-            if path and self.sink.path and overlaps(fixed_part(path), self.sink.path):
+            if path and self.sink.path and _reach_each_other(path, self.sink.path):
                 raise problem(
                     "contradiction", "the source would read the sink's own files", "sources", name, "path",
                     do="give source and sink folders that do not contain each other",
@@ -306,6 +307,12 @@ class Pipeline(SpecModel):
                         "contradiction", f"{other} reads the same folder", "sources", name, key,
                         do="remove the key, or give the sources folders that do not contain each other",
                     )  # fmt: skip
+
+
+def _reach_each_other(pattern: str, folder: str) -> bool:
+    # In the part before its wildcards, a pattern may read what lies beside its matches: a listing begins there.
+    fixed = fixed_part(pattern)
+    return bool(fixed and overlaps(fixed, folder)) or PathSet.of("", pattern).meets(PathSet.one(f"/{folder}"))
 
 
 def asset_name(pipeline: str) -> str:

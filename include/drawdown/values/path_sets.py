@@ -8,7 +8,8 @@ stands for anything: a set may be too large, never too small.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 _SPECIAL = frozenset("*?[{")
 # In a bracket, GlobPattern turns these into parts of a Java expression.
@@ -145,13 +146,11 @@ class PathSet:
     Attributes:
         text: root and pattern.
         fixed: the leading names without wildcards.
-        is_plain: whether it has no wildcards.
     """
 
     text: str
     fixed: str
-    is_plain: bool
-    _automaton: _Automaton = field(repr=False, compare=False)
+    _rest: str = ""
 
     @classmethod
     def of(cls, root: str, pattern: str) -> PathSet:
@@ -160,12 +159,21 @@ class PathSet:
         plain = next((at for at, name in enumerate(names) if _SPECIAL & set(name)), len(names))
         fixed = "/".join([root.rstrip("/"), *names[:plain]])
         rest = "".join(f"/{name}" for name in names[plain:])
-        return cls(f"{root.rstrip('/')}/{pattern}", fixed, not rest, _Automaton(fixed, rest))
+        return cls(f"{root.rstrip('/')}/{pattern}", fixed, rest)
 
     @classmethod
     def one(cls, path: str) -> PathSet:
         """Return one path, in which nothing is a wildcard, and everything below it."""
-        return cls(path, path.rstrip("/"), True, _Automaton(path.rstrip("/"), ""))
+        return cls(path, path.rstrip("/"))
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether it has no wildcards."""
+        return not self._rest
+
+    @cached_property
+    def _automaton(self) -> _Automaton:
+        return _Automaton(self.fixed, self._rest)
 
     def meets(self, other: PathSet) -> bool:
         """Whether a path of one can be a path of the other, lie in it or hold it."""
