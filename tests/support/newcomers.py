@@ -21,7 +21,13 @@ sink: {{format: delta, path: {sink}, schema: "id INT, at TIMESTAMP"{keys}}}
 
 
 def pipeline(
-    folders: SpecFolders, name: str, more: str = "", options: str = "{}", path: str = "", sink: str = "", keys: str = ""
+    folders: SpecFolders,
+    name: str,
+    more: str = "",
+    options: str = "{}",
+    path: str = "",
+    sink: str = "",
+    keys: str = "",
 ) -> None:
     """Write the folder of a pipeline, over one that is there."""
     folder = folders.root / "include" / "pipelines" / name

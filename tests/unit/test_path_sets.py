@@ -22,7 +22,22 @@ NAME = re.compile(r"\[.*?\]|.")
 """One letter of a name, as a pattern says it."""
 
 part = st.sampled_from(
-    ["a", "b", "-", "*", "?", "[ab]", "[a-b]", "[^a]", "[!b]", "[-a]", "{a,b}", "{a,}", "{ab,{b,a*}}", "{b/a,a}"]
+    [
+        "a",
+        "b",
+        "-",
+        "*",
+        "?",
+        "[ab]",
+        "[a-b]",
+        "[^a]",
+        "[!b]",
+        "[-a]",
+        "{a,b}",
+        "{a,}",
+        "{ab,{b,a*}}",
+        "{b/a,a}",
+    ]
 )
 name = st.lists(part, min_size=1, max_size=3).map("".join)
 pattern = st.lists(name, min_size=1, max_size=2).map("/".join)
@@ -100,7 +115,8 @@ def test_what_is_within(pattern: str, folders: list[str], expected: bool) -> Non
 
 @pytest.mark.capability("SAFE-04")
 @pytest.mark.parametrize(
-    "pattern", ["_drawdow?/x", "_drawdow[_-z]/x", "{a,_draw*}", "*", "[^a]*/x", "{x/y,_drawdown/z}", "_dr[{]x"]
+    "pattern",
+    ["_drawdow?/x", "_drawdow[_-z]/x", "{a,_draw*}", "*", "[^a]*/x", "{x/y,_drawdown/z}", "_dr[{]x"],
 )
 def test_what_can_be_the_folder_of_checkpoints(pattern: str) -> None:
     assert PathSet.of("s3a://bucket", pattern).meets(PathSet.one("s3a://bucket/_drawdown"))

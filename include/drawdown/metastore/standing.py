@@ -1,4 +1,4 @@
-"""Who has run, for readers of specs: the DAG processor and `validate` ask it of a metastore that they only read.
+"""Who has run, for those who read specs: the DAG processor and `validate` only read the metastore.
 
 Opening a metastore creates it, and refuses one of another schema. Here neither happens.
 """
@@ -67,7 +67,10 @@ def _times(claims: dict[str, str]) -> dict[str, datetime]:
 
 def _keep(project: Project, found: Standing) -> None:
     kept = {
-        name: [ran.first.isoformat(), ran.claims and {line: at.isoformat() for line, at in ran.claims.items()}]
+        name: [
+            ran.first.isoformat(),
+            ran.claims and {line: at.isoformat() for line, at in ran.claims.items()},
+        ]
         for name, ran in found.items()
     }
     file = project.state_dir / _LAST

@@ -1,4 +1,4 @@
-"""Refuses a run of a pipeline that collides with another one that ran first, or reaches what is not its own."""
+"""Refuses a run of a pipeline that collides with one that ran first, or reaches what is not its own."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 So a run without new data starts no Spark. It only reads: listings, the checkpoint's files, a broker's
 offsets, a Delta table's version, the metastore. It does not look for refusals: a changed spec is a reason to
-start, and the drain reports what it refuses. Only a pipeline that collides with another one, and a source that
-cannot be read at all, end a run here.
+start, and the drain reports what it refuses. A run ends here only if its pipeline collides with another one,
+or a source cannot be read at all.
 """
 
 from __future__ import annotations

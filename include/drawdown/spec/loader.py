@@ -150,22 +150,33 @@ def iter_pipelines(project: Project) -> Iterator[Pipeline | SpecError]:
 
 
 def refusal_beside_others(project: Project, name: str) -> SpecError | None:
-    """Return why a pipeline that can be read has to change, because of the others or the project.
+    """Return why a pipeline that can be read has to change, because of the others or the project."""
+    return decide(_beside(project)[1], lambda: _standing(project)).get(name)
 
-    All specs are read once a process, until one of them changes: an application asks for each of its
-    pipelines.
+
+def readable_pipelines(project: Project) -> Sequence[Pipeline]:
+    """Return all pipelines that can be read, whether they may run beside the others or not."""
+    return _beside(project)[0]
+
+
+_Beside = tuple[tuple[Pipeline, ...], tuple[Collision | Flaw, ...]]
+_read_before: dict[Path, tuple[object, _Beside]] = {}
+
+
+def _beside(project: Project) -> _Beside:
+    """Return all pipelines that can be read, and what contradicts what among them.
+
+    They are read once a process, until a spec changes: an application asks for each of its pipelines.
     """
     key = _read_at(project)
-    if _read_before.get(project.root, (None, ()))[0] != key:
+    known = _read_before.get(project.root)
+    if known is None or known[0] != key:
         names = pipeline_names(project)
         tables = _tables(project)
-        found = (_loaded(project, each, tables) for each in names)
-        there = [each for each in found if isinstance(each, Pipeline)]
-        _read_before[project.root] = key, tuple(contradictions(project, there, names))
-    return decide(_read_before[project.root][1], lambda: _standing(project)).get(name)
-
-
-_read_before: dict[Path, tuple[object, Sequence[Collision | Flaw]]] = {}
+        found = (_loaded(project, name, tables) for name in names)
+        there = tuple(each for each in found if isinstance(each, Pipeline))
+        known = _read_before[project.root] = key, (there, tuple(contradictions(project, there, names)))
+    return known[1]
 
 
 def _read_at(project: Project) -> object:
@@ -288,7 +299,9 @@ def _find_tables(tables: TablePaths, pipeline: Pipeline, document: Document) -> 
     for name, source in named.items():
         table = str(source.table)
         if len(tables.users(table)) > 1 and table not in paths:
-            what = f"{' and '.join(tables.users(table))} call their table {table}, and none of them has run yet"
+            what = (
+                f"{' and '.join(tables.users(table))} call their table {table}, and none of them has run yet"
+            )
             do = "give the sinks of the others another `table:`"
             raise spec_error(document, [Problem("spec.shared-table", what, ("sources", name, "table"), do)])
         if table not in paths:

@@ -286,7 +286,7 @@ class Pipeline(SpecModel):
                 )  # fmt: skip
         for name, source in self.sources.items():
             path = source.path_below_root
-            if path and self.sink.path and _reach_each_other(path, self.sink.path):
+            if path and self.sink.path and _meets(path, self.sink.path):
                 raise problem(
                     "contradiction", "the source would read the sink's own files", "sources", name, "path",
                     do="give source and sink folders that do not contain each other",
@@ -309,10 +309,8 @@ class Pipeline(SpecModel):
                     )  # fmt: skip
 
 
-def _reach_each_other(pattern: str, folder: str) -> bool:
-    # In the part before its wildcards, a pattern may read what lies beside its matches: a listing begins there.
-    fixed = fixed_part(pattern)
-    return bool(fixed and overlaps(fixed, folder)) or PathSet.of("", pattern).meets(PathSet.one(f"/{folder}"))
+def _meets(pattern: str, folder: str) -> bool:
+    return PathSet.of("", pattern).meets(PathSet.one(f"/{folder}"))
 
 
 def asset_name(pipeline: str) -> str:

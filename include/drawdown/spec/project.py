@@ -198,7 +198,7 @@ class Project:
     alerts: Alerts = field(default_factory=Alerts)
     """Of what somebody is told."""
     landing: tuple[str, ...] = ("landing",)
-    """Folders, below the storage root and each of `storages`, whose files `cleanSource` may move or delete."""
+    """Folders, below the storage root and each of `storages`, in which `cleanSource` may clean."""
 
     def alerts_of(self, own: OwnAlerts) -> Alerts:
         """Return what is announced of a pipeline with the settings `own`."""

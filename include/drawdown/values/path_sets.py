@@ -1,8 +1,8 @@
 """Sets of paths, as a spec names them: all that a pattern can ever match, not only what exists now.
 
-A pattern is Hadoop's (values/globs.py has its rules). It becomes a small automaton, and two sets are compared by
-walking both at once, so that braces are never expanded. What is odd (an unclosed bracket, a brace inside one)
-stands for anything: a set may be too large, never too small.
+A pattern is Hadoop's (values/globs.py has its rules). It becomes a small automaton, and two sets are compared
+by walking both at once, so that braces are never expanded. What is odd (an unclosed bracket, a brace inside
+one) stands for anything: a set may be too large, never too small.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class _Automaton:
             at = self._step(at, _Chars(frozenset(char)))
         start = at
         try:
-            at, read = self._sequence(at, pattern, 0, depth=0)
+            at, _ = self._sequence(at, pattern, 0, depth=0)
         except _Odd:
             at = self._step(start, _SLASH)
             self.steps[at].append((_ANY, at))

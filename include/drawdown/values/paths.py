@@ -42,7 +42,9 @@ def _without_glob(path: str) -> str:
 def _glob(path: str) -> str:
     if PathSet.of("", path).meets(_OWN):
         raise problem(
-            "wrong-path", f"{path[:60]!r} reaches {OWN}/, which belongs to Drawdown", do="read from another folder"
+            "wrong-path",
+            f"{path[:60]!r} reaches {OWN}/, which belongs to Drawdown",
+            do="read from another folder",
         )
     return path
 

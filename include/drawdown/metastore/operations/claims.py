@@ -1,4 +1,4 @@
-"""What the last run of each pipeline took of what all share (spec/project_wide/claims.py), and who has run."""
+"""Who has run, and what each pipeline took then of what all share (spec/project_wide/claims.py)."""
 
 from __future__ import annotations
 
@@ -41,6 +41,7 @@ def standing(conn: Connection, *, recorded: bool) -> dict[str, Ran]:
     )
     found = conn.execute(select(claims)).all() if recorded else []
     lines = {
-        row.pipeline: {line: datetime.fromisoformat(since) for line, since in row.lines.items()} for row in found
+        row.pipeline: {line: datetime.fromisoformat(since) for line, since in row.lines.items()}
+        for row in found
     }
     return {row.pipeline: Ran(row.first, lines.get(row.pipeline)) for row in first}

@@ -27,8 +27,8 @@ from drawdown.metastore.tables import (
 )
 
 _TABLES = (
-    announcements, backlogs, batches, changes, checkpoints, claims, figures, maxima, quarantine_decisions, read_files,
-    runs, staged_files, verdicts,
+    announcements, backlogs, batches, changes, checkpoints, claims, figures, maxima, quarantine_decisions,
+    read_files, runs, staged_files, verdicts,
 )  # fmt: skip
 _OF_A_NAME = (announcements, backlogs, claims, figures)
 """A schedule may have recorded these under the new name already: the old name's replace them."""

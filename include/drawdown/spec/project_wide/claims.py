@@ -1,8 +1,8 @@
 """What a pipeline takes of what all pipelines share, each as one line of text.
 
-A run records the lines of its pipeline in the metastore with the time since when they hold. When two pipelines
-collide, the one whose line is recorded stays (standing.py). A line holds all that makes a collision, so that a
-pipeline that changes it counts as new there.
+A run records the lines of its pipeline in the metastore, with the time since when they hold. When two
+pipelines collide, the one whose line is recorded stays (collisions.py). A line holds all that makes a
+collision, so that a pipeline that changes it counts as new there.
 """
 
 from __future__ import annotations
@@ -122,4 +122,6 @@ def streaming_claim(source: Source) -> str:
 
 def cleaning_claim(source: Source) -> str:
     options = source.options
-    return f"{reading_claim(source)} {options.get('cleanSource')} {options.get('sourceArchiveDir', '')}".strip()
+    return (
+        f"{reading_claim(source)} {options.get('cleanSource')} {options.get('sourceArchiveDir', '')}".strip()
+    )

@@ -6,7 +6,7 @@ that has none opens no database (decision 40).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -79,32 +79,36 @@ class Flaw:
     error: SpecError
 
 
-def decide(
-    found: Sequence[Collision | Flaw], ask: Callable[[], Standing | None]
-) -> dict[str, SpecError]:
+def decide(found: Sequence[Collision | Flaw], ask: Callable[[], Standing | None]) -> dict[str, SpecError]:
     """Return an error by name for each pipeline that has to change.
 
     Args:
         ask: returns who has run; None when nobody can tell. It is called if there is a collision.
     """
     errors: dict[str, SpecError] = {}
-    for flaw in found:
-        if isinstance(flaw, Flaw):
-            errors.setdefault(flaw.name, flaw.error)
-    collisions = [each for each in found if isinstance(each, Collision)]
-    standing = ask() if collisions else {}
-    for collision in collisions:
-        for name, error in _refused(collision, standing):
-            errors.setdefault(name, error)
+    flawed = {each.name for each in found if isinstance(each, Flaw)}
+    standing = ask() if any(isinstance(each, Collision) for each in found) else {}
+    for each in found:
+        if isinstance(each, Flaw):
+            errors.setdefault(each.name, each.error)
+        else:
+            for name, error in _refused(each, standing, flawed):
+                errors.setdefault(name, error)
     return errors
 
 
-def _refused(collision: Collision, standing: Standing | None) -> Iterator[tuple[str, SpecError]]:
+def _refused(
+    collision: Collision, standing: Standing | None, flawed: Collection[str]
+) -> Iterator[tuple[str, SpecError]]:
     stay = who_stays(collision.sides, standing or {}, together=collision.together)
     losers = [side for side in collision.sides if side not in stay]
+    hopeless = [side for side in collision.sides if set(side.names) <= set(flawed)]
     if stay:
         names = [name for side in stay for name in side.names]
-        why = f"{_listed(names)} ran first (since {utc(min(stay.values()))}) and {_go(names, 'goes on', 'go on')}"
+        since = utc(min(stay.values()))
+        why = f"{_listed(names)} ran first (since {since}) and {_verb(names, 'goes', 'go')} on"
+    elif hopeless and len(hopeless) < len(collision.sides):
+        losers, why = hopeless, "it cannot run as it is"
     elif standing is None:
         why = "the metastore cannot be read, so it is not known who ran first"
     else:
@@ -113,14 +117,12 @@ def _refused(collision: Collision, standing: Standing | None) -> Iterator[tuple[
         losers = [side for side in losers if side.yields] or losers
     where = " and ".join(spec_file(side.names[0]) for side in collision.sides)
     for side in losers:
-        must = f"{_listed(side.names)} {_go(side.names, 'has', 'have')} to change"
+        must = f"{_listed(side.names)} {_verb(side.names, 'has', 'have')} to change"
         error = SpecError(collision.id, f"{collision.what}; {why}: {must}", where=where, do=collision.do)
         yield from ((name, error) for name in side.names)
 
 
-def who_stays(
-    sides: Sequence[Side], standing: Standing, *, together: bool = False
-) -> dict[Side, datetime]:
+def who_stays(sides: Sequence[Side], standing: Standing, *, together: bool = False) -> dict[Side, datetime]:
     """Return the sides that stay, each with the time since when it runs: none if none has run."""
     ran = {side: since for side in sides if (since := side.since(standing)) is not None}
     if not ran or (together and len(ran) < len(sides)):
@@ -136,7 +138,7 @@ def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-def _go(names: Sequence[str], one: str, several: str) -> str:
+def _verb(names: Sequence[str], one: str, several: str) -> str:
     return one if len(names) == 1 else several
 
 

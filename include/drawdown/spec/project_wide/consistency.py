@@ -25,7 +25,6 @@ from drawdown.spec.project_wide.one_dag import one_dag
 from drawdown.spec.project_wide.source_folders import source_folders
 from drawdown.values.dag_ids import OWN, replay_dag_id
 from drawdown.values.nearest import did_you_mean
-from drawdown.values.paths import overlaps
 
 # Options with which a stream continues after a commit that removes rows, which otherwise ends it
 # (DELTA_SOURCE_TABLE_IGNORE_CHANGES).
@@ -53,7 +52,9 @@ def contradictions(
 
 def _sinks(pipelines: Sequence[Pipeline]) -> Iterator[Collision]:
     # Sorted with a slash after each part, a folder comes directly before the folders in it.
-    stored = sorted((f"{each.sink.path}/", each.name, each) for each in pipelines if each.sink.path is not None)
+    stored = sorted(
+        (f"{each.sink.path}/", each.name, each) for each in pipelines if each.sink.path is not None
+    )
     around: list[tuple[str, Pipeline]] = []
     for path, _, inner in stored:
         while around and not path.startswith(around[-1][0]):

@@ -51,7 +51,8 @@ def _settings(group: str, members: Sequence[Pipeline], key: str) -> Iterator[Col
         yield Collision(
             f"spec.group-{key}",
             tuple(
-                Side(tuple(one.name for one in each), setting_claim(each[0], key)) for each in by_value.values()
+                Side(tuple(one.name for one in each), setting_claim(each[0], key))
+                for each in by_value.values()
             ),
             f"group {group!r} is one DAG and one Spark application, but `{key}:` differs: {said}",
             f"give it the same `{key}:` as the others, or another group",
@@ -69,7 +70,9 @@ def _circles(group: str, members: Sequence[Pipeline]) -> Iterator[Collision]:
     for first in members:
         if first.name not in left:
             continue
-        circle = [each for each in members if each.name in reached[first.name] and first.name in reached[each.name]]
+        circle = [
+            each for each in members if each.name in reached[first.name] and first.name in reached[each.name]
+        ]
         left -= {each.name for each in circle}
         yield Collision(
             "group.cycle",

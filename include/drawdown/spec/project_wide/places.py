@@ -34,14 +34,21 @@ class Place:
 
 def address(place: str) -> str:
     """Return a storage root or a bucket in the one spelling in which paths are compared."""
-    if "://" not in place or place.startswith("file:"):
-        return os.path.abspath("/" + place.removeprefix("file:").lstrip("/")) if place.startswith("file:") else os.path.abspath(place)  # noqa: E501, PTH100
-    return for_spark(place).rstrip("/")
+    if place.startswith("file:"):
+        return _absolute("/" + place.removeprefix("file:").lstrip("/"))
+    return for_spark(place).rstrip("/") if "://" in place else _absolute(place)
+
+
+def _absolute(path: str | Path) -> str:
+    # Not Path.absolute: Hadoop also removes ".." from paths, and the names must be equal.
+    return os.path.abspath(path)  # noqa: PTH100
 
 
 def address_of(project: Project, source: Source) -> str:
     """Return the folder or bucket below which the path of a source is."""
-    return address(project.storage_root if source.storage is None else project.storages[source.storage].address)
+    return address(
+        project.storage_root if source.storage is None else project.storages[source.storage].address
+    )
 
 
 def paths_of(project: Project, source: Source) -> PathSet:
@@ -80,13 +87,13 @@ def own_places(project: Project) -> list[Place]:
         *_beside(root, project.state_dir, _IN_THE_STATE, "Drawdown's state"),
     ]
     if project.metastore_url.startswith(_SQLITE):
-        file = os.path.abspath(project.metastore_url.removeprefix(_SQLITE))  # noqa: PTH100
+        file = _absolute(project.metastore_url.removeprefix(_SQLITE))
         folders += [Place(f"{file}{end}", "the metastore") for end in ("", "-wal", "-shm", "-journal")]
     return places + folders
 
 
 def _beside(root: str, folder: Path, parts: tuple[str, ...], what: str) -> Iterator[Place]:
-    whole = os.path.abspath(folder)  # noqa: PTH100
+    whole = _absolute(folder)
     if not lies_in(root, whole):
         yield Place(whole, what)
         return

@@ -101,7 +101,9 @@ def _sinks(each: _Read, pipelines: Sequence[Pipeline]) -> Iterator[Collision | F
         for reached, does in each.reached:
             if reached.meets(there):
                 what = f"{each.said} {does} {writer.sink.path}, the sink of {writer.name}"
-                yield _between(each, "spec.cleaned-place", Side((writer.name,), sink_claim(writer)), what, _OTHERS)
+                yield _between(
+                    each, "spec.cleaned-place", Side((writer.name,), sink_claim(writer)), what, _OTHERS
+                )
 
 
 def _readers(each: _Read, read: Sequence[_Read]) -> Iterator[Collision | Flaw]:
@@ -115,13 +117,21 @@ def _readers(each: _Read, read: Sequence[_Read]) -> Iterator[Collision | Flaw]:
                 f"{each.said} moves or deletes the files it has read, and {other.said} reads"
                 f" {other.source.path} too"
             )
-            yield _between(each, "spec.cleaned-source", side, what, "give each source its own folder, or remove cleanSource")
+            yield _between(
+                each,
+                "spec.cleaned-source",
+                side,
+                what,
+                "give each source its own folder, or remove cleanSource",
+            )
         if each.archive is not None and each.archive.meets(other.paths):
             what = (
-                f"{each.said} moves files into {each.source.options['sourceArchiveDir']}, and {other.said} reads"
-                f" {other.source.path}"
+                f"{each.said} moves files into {each.source.options['sourceArchiveDir']}, and"
+                f" {other.said} reads {other.source.path}"
             )
-            yield _between(each, "spec.cleaned-source", side, what, "give the archive a folder that no source reads")
+            yield _between(
+                each, "spec.cleaned-source", side, what, "give the archive a folder that no source reads"
+            )
 
 
 def _landing(each: _Read) -> Iterator[Flaw]:
