@@ -171,6 +171,7 @@ def test_a_link_in_a_landing_folder_leads_to_no_table(sandbox: Sandbox) -> None:
     assert {file.name: file.read_bytes() for file in log.iterdir() if file.is_file()} == before
 
 
+@pytest.mark.capability("SAFE-05")
 @pytest.mark.capability("SAFE-04")
 def test_a_run_is_refused_before_it_touches_anything(sandbox: Sandbox) -> None:
     sandbox.pipeline("victim", VICTIM, transform_sql="SELECT id FROM rows")
@@ -183,3 +184,14 @@ def test_a_run_is_refused_before_it_touches_anything(sandbox: Sandbox) -> None:
         assert error is not None
         assert error.id == "spec.cleaned-place"
     assert sandbox.everything() == before
+
+    nested = VICTIM.replace("tables/victim", "tables/victim/x").replace("landing/victim", "landing/x")
+    sandbox.pipeline("a_newcomer", nested, transform_sql="SELECT id FROM rows")
+    sandbox.land_json("landing/x/1.json", [{"id": 9}])
+    sandbox.land_json("landing/victim/2.json", [{"id": 2}])
+    newcomer, victim = sandbox.drain("a_newcomer", "victim")
+    assert newcomer.error is not None
+    assert newcomer.error.id == "spec.shared-sink"
+    assert "victim ran first" in newcomer.error.what
+    assert victim.error is None, "a drain has recorded what it took"
+    assert sandbox.delta("tables/victim") == [(1,), (2,)]

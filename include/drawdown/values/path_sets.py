@@ -183,7 +183,10 @@ class PathSet:
 
     def is_within(self, folders: Iterable[str]) -> bool:
         """Whether every path that it can match is one of these folders, or lies in one."""
-        return _is_within(self._automaton, tuple(folder.rstrip("/") for folder in folders))
+        whole = tuple(folder.rstrip("/") for folder in folders)
+        if self.is_plain:
+            return any(lies_in(self.fixed, folder) for folder in whole)
+        return _is_within(self._automaton, whole)
 
 
 def lies_in(path: str, folder: str) -> bool:

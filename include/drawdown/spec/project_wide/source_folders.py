@@ -6,9 +6,12 @@ compared again before they are cleaned (sources/files/cleaned_places.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Generic, TypeVar
 
 from drawdown.errors import SpecError
 from drawdown.spec.pipeline import Pipeline
@@ -16,6 +19,7 @@ from drawdown.spec.project import Project
 from drawdown.spec.project_wide.claims import cleaning_claim, cleans, reading_claim, sink_claim
 from drawdown.spec.project_wide.collisions import Collision, Flaw, Side, spec_file
 from drawdown.spec.project_wide.places import (
+    address_of,
     archive_of,
     landing_places,
     own_places,
@@ -23,7 +27,7 @@ from drawdown.spec.project_wide.places import (
     sink_place,
 )
 from drawdown.spec.source import Source
-from drawdown.values.path_sets import PathSet
+from drawdown.values.path_sets import PathSet, lies_in
 from drawdown.values.paths import fixed_part
 
 
@@ -60,6 +64,31 @@ class _Read:
         return Side((self.pipeline.name,), cleaning_claim(self.source), yields=True)
 
 
+_Owner = TypeVar("_Owner", Pipeline, _Read)
+
+
+class _Nearby(Generic[_Owner]):
+    """Sets of paths, each with what it belongs to; finds those that can meet another without trying all."""
+
+    def __init__(self, owned: Iterable[tuple[PathSet, _Owner]]) -> None:
+        self._by_fixed: dict[str, list[tuple[PathSet, _Owner]]] = defaultdict(list)
+        for paths, owner in owned:
+            self._by_fixed[paths.fixed].append((paths, owner))
+        # With a slash behind each, what lies in a folder comes directly behind it.
+        self._fixed = sorted(f"{fixed}/" for fixed in self._by_fixed)
+
+    def met_by(self, paths: PathSet) -> Iterator[_Owner]:
+        folder = f"{paths.fixed}/"
+        names = folder.split("/")
+        near = ["/".join(names[:depth]) for depth in range(1, len(names) - 1)]
+        for fixed in self._fixed[bisect_left(self._fixed, folder) :]:
+            if not fixed.startswith(folder):
+                break
+            near.append(fixed[:-1])
+        for fixed in near:
+            yield from (owner for there, owner in self._by_fixed.get(fixed, ()) if there.meets(paths))
+
+
 def source_folders(project: Project, pipelines: Sequence[Pipeline]) -> Iterator[Collision | Flaw]:
     """Yield what is wrong with the folders of sources."""
     read = [
@@ -68,18 +97,30 @@ def source_folders(project: Project, pipelines: Sequence[Pipeline]) -> Iterator[
         for name, source in pipeline.sources.items()
         if source.path is not None
     ]
-    cleaning = [each for each in read if cleans(each.source)]
     yield from _own(project, read)
+    cleaning = [each for each in read if cleans(each.source)]
+    if not cleaning:
+        return
+    sinks = _Nearby(
+        (PathSet.one(sink_place(project, each.sink.path)), each)
+        for each in pipelines
+        if each.sink.path is not None
+    )
+    readers = _Nearby((each.paths, each) for each in read)
     for each in cleaning:
-        yield from _sinks(each, pipelines)
-        yield from _readers(each, read)
+        yield from _sinks(each, sinks)
+        yield from _readers(each, readers)
         yield from _landing(each)
 
 
 def _own(project: Project, read: Sequence[_Read]) -> Iterator[Flaw]:
-    places = [(place, PathSet.one(place.path)) for place in own_places(project)]
+    places = own_places(project)
+    below = {
+        root: [(each, PathSet.one(each.path)) for each in places if lies_in(each.path, root)]
+        for root in {address_of(project, each.source) for each in read}
+    }
     for each in read:
-        for place, there in places:
+        for place, there in below[address_of(project, each.source)]:
             if not place.readable and each.paths.meets(there):
                 what = f"{each.said} would read {each.source.path}, where {place.what} can be"
                 yield _flaw(each, "spec.reserved-path", what, "read from another folder")
@@ -93,45 +134,30 @@ def _own(project: Project, read: Sequence[_Read]) -> Iterator[Flaw]:
 _OTHERS = "name folders in which nothing of another can ever be, or remove cleanSource"
 
 
-def _sinks(each: _Read, pipelines: Sequence[Pipeline]) -> Iterator[Collision | Flaw]:
-    for writer in pipelines:
-        if writer.sink.path is None:
-            continue
-        there = PathSet.one(sink_place(each.project, writer.sink.path))
-        for reached, does in each.reached:
-            if reached.meets(there):
-                what = f"{each.said} {does} {writer.sink.path}, the sink of {writer.name}"
-                yield _between(
-                    each, "spec.cleaned-place", Side((writer.name,), sink_claim(writer)), what, _OTHERS
-                )
+def _sinks(each: _Read, sinks: _Nearby[Pipeline]) -> Iterator[Collision | Flaw]:
+    for reached, does in each.reached:
+        for writer in sinks.met_by(reached):
+            what = f"{each.said} {does} {writer.sink.path}, the sink of {writer.name}"
+            side = Side((writer.name,), sink_claim(writer))
+            yield _between(each, "spec.cleaned-place", side, what, _OTHERS)
 
 
-def _readers(each: _Read, read: Sequence[_Read]) -> Iterator[Collision | Flaw]:
+def _readers(each: _Read, readers: _Nearby[_Read]) -> Iterator[Collision | Flaw]:
     """Spark's guide: a source path must not be used by several sources when its files are cleaned."""
-    for other in read:
-        if other is each:
-            continue
-        side = Side((other.pipeline.name,), reading_claim(other.source))
-        if each.paths.meets(other.paths):
-            what = (
-                f"{each.said} moves or deletes the files it has read, and {other.said} reads"
-                f" {other.source.path} too"
-            )
-            yield _between(
-                each,
-                "spec.cleaned-source",
-                side,
-                what,
-                "give each source its own folder, or remove cleanSource",
-            )
-        if each.archive is not None and each.archive.meets(other.paths):
-            what = (
-                f"{each.said} moves files into {each.source.options['sourceArchiveDir']}, and"
-                f" {other.said} reads {other.source.path}"
-            )
-            yield _between(
-                each, "spec.cleaned-source", side, what, "give the archive a folder that no source reads"
-            )
+    for reached, _ in each.reached:
+        for other in readers.met_by(reached):
+            if other is each:
+                continue
+            if reached is each.paths:
+                does = "moves or deletes the files it has read"
+                reads = f"{other.said} reads {other.source.path} too"
+                do = "give each source its own folder, or remove cleanSource"
+            else:
+                does = f"moves files into {each.source.options['sourceArchiveDir']}"
+                reads = f"{other.said} reads {other.source.path}"
+                do = "give the archive a folder that no source reads"
+            side = Side((other.pipeline.name,), reading_claim(other.source))
+            yield _between(each, "spec.cleaned-source", side, f"{each.said} {does}, and {reads}", do)
 
 
 def _landing(each: _Read) -> Iterator[Flaw]:
