@@ -136,7 +136,7 @@ def test_a_new_folder_is_refused(sandbox: Sandbox, page: Page) -> None:
         transform_sql="SELECT id, country FROM payments",
     )
     said = " ".join(typed(sandbox, look, code=2).split())
-    assert "spec.shared-sink: sales writes into tables/sales, and a_newcomer into tables/sales/new" in said
+    assert "spec.shared-sink sales writes into tables/sales, and a_newcomer into tables/sales/new" in said
     assert "sales ran first" in said
     assert "a_newcomer has to change" in said
     assert "✓ sales" in said

@@ -60,7 +60,7 @@ def near(one: str, other: str) -> bool:
 
 
 @pytest.mark.capability("SAFE-04")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(pattern, pattern)
 def test_two_patterns_meet_when_paths_of_theirs_do(one: str, other: str) -> None:
     expected = any(near(a, b) for a in matched(one, PATHS) for b in matched(other, PATHS))
@@ -71,7 +71,7 @@ def test_two_patterns_meet_when_paths_of_theirs_do(one: str, other: str) -> None
 
 
 @pytest.mark.capability("SAFE-04")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(pattern, st.sampled_from(PATHS))
 def test_a_pattern_meets_a_place_exactly_when_a_path_of_its_does(one: str, place: str) -> None:
     expected = any(near(a, place) for a in matched(one, DEEPER))
@@ -82,7 +82,7 @@ def test_a_pattern_meets_a_place_exactly_when_a_path_of_its_does(one: str, place
 
 
 @pytest.mark.capability("SAFE-04")
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(pattern, st.lists(st.sampled_from(PATHS), min_size=1, max_size=3))
 def test_a_pattern_is_within_folders_only_when_all_its_paths_are(one: str, folders: list[str]) -> None:
     within = PathSet.of("/root", one).is_within([f"/root/{folder}" for folder in folders])
