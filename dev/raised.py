@@ -27,14 +27,14 @@ _BUILT = {
     "f'audit.{verdict.outcome}'": ("audit.fail", "audit.error"),
     "f'audit.{said.outcome}'": ("audit.fail", "audit.error"),
     "f'spec.{kind}'": ("spec.wrong-type", "spec.wrong-value"),  # the rest comes from `problem`
-    "f'spec.group-{key}'": ("spec.group-schedule", "spec.group-airflow"),
+    "f'spec.group-{key}'": ("spec.group-schedule", "spec.group-airflow", "spec.group-cluster"),
     "f'{kind}.refused'": ("rule.refused", "expectation.refused"),
     "f'{kind}.subquery'": ("rule.subquery", "expectation.subquery"),
     "f'trigger.{kind}'": ("trigger.continuous", "trigger.real-time", "trigger.asynchronous"),
     "f'slice.{kind}'": ("slice.waits", "slice.overdue"),
 }
 """Ids that no literal shows, by the expression that builds them."""
-_PASSED_ON = {"first.id", "error.id", "case.id"}
+_PASSED_ON = {"first.id", "error.id", "case.id", "collision.id"}
 """Ids of errors and findings that were made elsewhere."""
 
 
@@ -75,6 +75,8 @@ _CARRIERS = {
     # values/model.py and spec/reading/validation.py: both become a SpecError
     "problem": (_Taker(0, "kind", "spec.", ("SpecError",)),),
     "Problem": (_Taker(0, "id", "", ("SpecError",)),),
+    # spec/project_wide/collisions.py: who has to change gets a SpecError
+    "Collision": (_Taker(0, "id", "", ("SpecError",)),),
     # sources/files/spark_trouble.py: the source's policy decides which
     "_Case": (_Taker(0, "id", "", ("RefusedError", "warning")),),
 }

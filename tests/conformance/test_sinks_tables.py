@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 from drawdown.errors import RefusedError, SpecError, TransformError
@@ -123,11 +125,12 @@ def test_a_table_is_known_by_name(sandbox: Sandbox) -> None:
         read = sandbox.spark.table("sink03_totals").collect()
         assert [tuple(row) for row in read] == sandbox.delta("tables/totals") == [("a", total)]
 
-    # Another table that wants the name is refused, and so is a second pipeline of the project.
+    # A second pipeline of the project that wants the name is refused, and so is any other table.
     other = spec.replace("tables/totals", "tables/others")
     sandbox.pipeline("others", other, **FILES)
     caught = [each for each in iter_pipelines(sandbox.project) if isinstance(each, SpecError)]
     assert {error.id for error in caught} == {"spec.shared-table"}
+    shutil.rmtree(sandbox.root / "include" / "pipelines" / "totals")
     error = sandbox.drain("others")[0].error
     assert error is not None
     assert error.id == "sink.table-taken"
@@ -155,10 +158,14 @@ def test_an_empty_checkpoint_over_a_filled_sink_is_refused(sandbox: Sandbox, kin
     before = read()
     assert before == ([("a", 2)] if mode == UPDATE else [("a", 1), ("a", 1)])
     # The same folder under another name has a checkpoint of its own, and the old metastore: a copy.
+    folders = sandbox.root / "include" / "pipelines"
+    (folders / "totals").rename(sandbox.root / "aside")
     sandbox.pipeline("copied", spec, **files)
     error = refused(sandbox, "copied", "sink.not-ours", RefusedError)
     assert "has never run" in error.what
     assert "sink.path" in error.do
+    shutil.rmtree(folders / "copied")
+    (sandbox.root / "aside").rename(folders / "totals")
     # The checkpoint's folder is lost, the sink is not.
     checkpoint = sandbox.storage / "_drawdown/totals/checkpoint-1"
     checkpoint.rename(sandbox.root / "lost")

@@ -97,7 +97,7 @@ def test_a_held_slice_and_what_comes_later_reach_the_sink_once(
     shutil.copytree(old, folder / "orders")
     error = sandbox.drain("orders")[0].error
     assert isinstance(error, DrawdownError)
-    assert error.id == ("sink.not-ours" if sink is of_postgres else "rename.name-used")
+    assert error.id == ("spec.shared-table" if sink is of_postgres else "rename.name-used")
     assert seen() == Counter("abcdde")
 
 

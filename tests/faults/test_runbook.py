@@ -14,6 +14,7 @@ import pytest
 from drawdown.metastore.records import Run
 from drawdown.testing.servers.kafka import KafkaServer
 from tests.support.command_line import answer, drawdown
+from tests.support.newcomers import note_run
 from tests.support.recovering import newest
 from tests.support.sandbox import Sandbox
 from tests.support.topics import Topic
@@ -120,6 +121,25 @@ def test_the_lag_grows(sandbox: Sandbox, page: Page) -> None:
     assert "fits one drain" in typed(sandbox, look)
     typed(sandbox, catch_up)
     assert ids(sandbox) == [0, 1, 2, 3, 100, 101, 102, 103]
+
+
+@pytest.mark.capability("SAFE-05")
+def test_a_new_folder_is_refused(sandbox: Sandbox, page: Page) -> None:
+    [look] = page["A new folder is refused"]
+    sales(sandbox)
+    note_run(sandbox.project, NAME)
+    sandbox.pipeline(
+        "a_newcomer",
+        SPEC.replace("SOURCE", CSV).replace("tables/sales", "tables/sales/new"),
+        sale_ddl="id INT, country STRING",
+        out_ddl="id INT, country STRING",
+        transform_sql="SELECT id, country FROM payments",
+    )
+    said = " ".join(typed(sandbox, look, code=2).split())
+    assert "spec.shared-sink sales writes into tables/sales, and a_newcomer into tables/sales/new" in said
+    assert "sales ran first" in said
+    assert "a_newcomer has to change" in said
+    assert "✓ sales" in said
 
 
 @pytest.mark.full

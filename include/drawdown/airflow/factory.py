@@ -10,14 +10,14 @@ from __future__ import annotations
 import gc
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
 
 from airflow.sdk import DAG, get_parsing_context
 
-from drawdown.airflow.dags.broken import broken_dag
+from drawdown.airflow.dags.broken import BROKEN, broken_dag
 from drawdown.airflow.dags.decide import decide_dag
 from drawdown.airflow.dags.drain import drain_dag
 from drawdown.airflow.dags.freshness import freshness_dag
@@ -42,8 +42,8 @@ def build_dags(project_root: Path) -> dict[str, DAG]:
     """
     project = load_project(project_root)
     refuse_state_that_moves(project_root, project)
-    wanted = get_parsing_context().dag_id
-    if wanted is not None and (alone := _own_dag(project, wanted)) is not None:
+    wanted, task = get_parsing_context()[:2]
+    if wanted is not None and task != BROKEN and (alone := _own_dag(project, wanted)) is not None:
         return {wanted: alone}
     with _garbage_left_for_later():
         dags = _all_dags(project, wanted)
@@ -88,7 +88,7 @@ def _all_dags(project: Project, wanted: str | None) -> dict[str, DAG]:
     dags = {dag_id: broken_dag(dag_id, error) for dag_id, error in broken.items()}
     for dag_id, pipelines in members.items():
         if wanted in (None, dag_id):
-            dags[dag_id] = _dag_or_broken(project, dag_id, pipelines)
+            dags |= _dags_of(project, dag_id, pipelines)
     if wanted is None:
         if members:
             dags[UPKEEP] = upkeep_dag(project)
@@ -126,21 +126,41 @@ def _read(project: Project) -> tuple[Mapping[str, list[Pipeline]], dict[str, Spe
     members: dict[str, list[Pipeline]] = defaultdict(list)
     errors: dict[str, SpecError] = {}
     for name, found in zip(pipeline_names(project), iter_pipelines(project), strict=True):
-        if isinstance(found, SpecError):
-            errors[_as_dag_id(name)] = found
-        else:
+        error = found if isinstance(found, SpecError) else _for_tests_only(found)
+        if error is not None:
+            errors[_as_dag_id(name)] = error
+        elif isinstance(found, Pipeline):
             members[_as_dag_id(found.group or found.name)].append(found)
     replays = {replay_dag_id(each.name) for each in chain.from_iterable(members.values()) if each.replay}
     # A broken folder must not replace a DAG that other pipelines need.
-    taken = {*OWN, *replays}
-    broken = {f"{name}_" if name in taken else name: error for name, error in errors.items()}
+    taken = {*OWN, *replays, *members}
+    broken: dict[str, SpecError] = {}
+    for name, error in errors.items():
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        broken[name] = error
     return members, broken
+
+
+def _dags_of(project: Project, dag_id: str, pipelines: list[Pipeline]) -> dict[str, DAG]:
+    """Return the DAG of these pipelines; of a group, without those of which no DAG can be made."""
+    dag = _dag_or_broken(project, dag_id, pipelines)
+    if len(pipelines) == 1 or BROKEN not in dag.task_ids:
+        return {dag_id: dag}
+    alone = {each.name: _dag_or_broken(project, each.name, [each]) for each in pipelines}
+    broken = {name: each for name, each in alone.items() if BROKEN in each.task_ids and name != dag_id}
+    others = [each for each in pipelines if each.name not in broken]
+    if not broken or not others:
+        return {dag_id: dag}
+    return {**broken, dag_id: _dag_or_broken(project, dag_id, others)}
 
 
 def _dag_or_broken(project: Project, dag_id: str, pipelines: list[Pipeline]) -> DAG:
     try:
-        _check_one_application(dag_id, pipelines)
-        _refuse_test_only(pipelines)
+        for pipeline in pipelines:
+            if (error := _for_tests_only(pipeline)) is not None:
+                raise error
         return drain_dag(project, dag_id, pipelines)
     except SpecError as error:
         return broken_dag(dag_id, error)
@@ -157,36 +177,16 @@ def _unexpected(dag_id: str, cause: Exception) -> SpecError:
     )
 
 
-def _check_one_application(dag_id: str, pipelines: Iterable[Pipeline]) -> None:
-    """Refuse pipelines that cannot share a DAG and a Spark application. Raises SpecError."""
-    names = {pipeline.name: pipeline for pipeline in pipelines}
-    alone = names.get(dag_id)
-    if alone is not None and alone.group is None and len(names) > 1:
-        raise SpecError(
-            "spec.group-name",
-            f"a pipeline and a group are both named {dag_id!r}, and each is a DAG",
-            where=f"include/pipelines/{dag_id}",
-            do="rename one of them",
+def _for_tests_only(pipeline: Pipeline) -> SpecError | None:
+    """Return an error for sources made for tests, even in DAGs that are only started by hand."""
+    for at, why in pipeline.test_only.items():
+        return SpecError(
+            "spec.test-only",
+            f"{pipeline.name} cannot be drained by Airflow ({'.'.join(at)}): {why}",
+            where=f"include/pipelines/{pipeline.name}/pipeline.yaml",
+            do=f"`drawdown run {pipeline.name}` on a developer's machine, or use tables, files or Kafka",
         )
-    if len({pipeline.cluster for pipeline in names.values()}) > 1:
-        raise SpecError(
-            "spec.group-cluster",
-            f"group {dag_id!r} is one Spark application, but its pipelines name different clusters",
-            where=", ".join(f"include/pipelines/{name}/pipeline.yaml" for name in names),
-            do="give every pipeline of the group the same cluster",
-        )
-
-
-def _refuse_test_only(pipelines: Iterable[Pipeline]) -> None:
-    """Refuse sources made for tests, even in DAGs that are only started by hand. Raises SpecError."""
-    for pipeline in pipelines:
-        for at, why in pipeline.test_only.items():
-            raise SpecError(
-                "spec.test-only",
-                f"{pipeline.name} cannot be drained by Airflow ({'.'.join(at)}): {why}",
-                where=f"include/pipelines/{pipeline.name}/pipeline.yaml",
-                do=f"`drawdown run {pipeline.name}` on a developer's machine, or use tables, files or Kafka",
-            )
+    return None
 
 
 def _as_dag_id(name: str) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from drawdown.drain.reconcile import refuse_foreign_checkpoint
 from drawdown.drain.uncounted import refuse_gaps
 from drawdown.errors import RefusedError
+from drawdown.plan.beside_others import refuse_beside_others
 from drawdown.plan.moved_storage import refuse_moved
 from drawdown.recovery.repair.faults import sink_log
 from drawdown.recovery.repair.older_metastore import refuse_older_metastore
@@ -21,6 +22,7 @@ from drawdown.workspace import Generation
 def checks(generation: Generation) -> Iterator[Callable[[], None]]:
     """Yield the checks in their order; each raises what it refuses."""
     pipeline = generation.pipeline
+    yield lambda: refuse_beside_others(generation)
     yield lambda: _refuse_not_renamed(generation)
     yield lambda: _refuse_name_used(generation)
     yield lambda: refuse_foreign_checkpoint(generation)

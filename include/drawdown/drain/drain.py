@@ -69,6 +69,7 @@ from drawdown.spark.foreach_batch import each_batch
 from drawdown.spark.job_groups import end_stuck_query
 from drawdown.spark.session import reading_session
 from drawdown.spark.versions import state_formats
+from drawdown.spec.project_wide.claims import claims_of
 from drawdown.spec.scheduling.trigger import AVAILABLE_NOW, Trigger
 from drawdown.values.interval import EPOCH
 from drawdown.values.text import counted
@@ -233,6 +234,7 @@ class Drain:
             checkpoint = found or self.workspace.metastore.create_checkpoint(
                 self.heartbeat.lease, plan.generation.number, plan.generation.path, fingerprint
             )
+        self._note_claims()
         generation = self.tally.generation = replace(plan.generation, checkpoint=checkpoint)
         self.context.on_planned(generation, query)
         with durable("past.settle"):
@@ -249,6 +251,12 @@ class Drain:
         )
         slice_ = SliceAuditor(generation, self.attempt.auditor, self.sink, query, self._current_lease)
         return Opened(generation, query, fingerprint, plan.losses, plan.trouble, files, slice_)
+
+    def _note_claims(self) -> None:
+        """Record what the pipeline takes of what all share: a later folder with the same is refused."""
+        if not self.pipeline.apart:
+            lines = claims_of(self.workspace.project, self.pipeline)
+            self.workspace.metastore.note_claims(self.heartbeat.lease, lines)
 
     # 5 to 8
 

@@ -207,6 +207,7 @@ class Metastore:
 
     set_query_id = under_lease(operations.checkpoints.set_query_id)
     update_fingerprint = under_lease(operations.checkpoints.update_fingerprint)
+    note_claims = under_lease(operations.claims.note)
 
     def active_checkpoint(self, pipeline: str) -> Checkpoint | None:
         """Return the generation in use; None before the first run. Raises RefusedError rebuild.unfinished."""

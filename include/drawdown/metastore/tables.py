@@ -46,6 +46,14 @@ checkpoints = Table(
     Column("rebuild", JsonText, nullable=False),
 )
 
+claims = Table(
+    "claims",
+    metadata,
+    Column("pipeline", Text, primary_key=True),
+    # By line, the time since when the pipeline runs with it.
+    Column("lines", JsonText, nullable=False),
+)
+
 applications = Table(
     "applications",
     metadata,

@@ -2,7 +2,8 @@
 
 So a run without new data starts no Spark. It only reads: listings, the checkpoint's files, a broker's
 offsets, a Delta table's version, the metastore. It does not look for refusals: a changed spec is a reason to
-start, and the drain reports what it refuses. Only a source that cannot be read at all ends a run here.
+start, and the drain reports what it refuses. A run ends here only if its pipeline collides with another one,
+or a source cannot be read at all.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from drawdown.checkpoint import plain_path
-from drawdown.errors import DrawdownError, SourceError
+from drawdown.errors import DrawdownError, SourceError, SpecError
 from drawdown.kinds import code_at
 from drawdown.layout import carriers_of
 from drawdown.metastore.records import BatchStatus
@@ -23,6 +24,7 @@ from drawdown.sources.existing_path import UNREADABLE
 from drawdown.sources.findings import SourceFinding
 from drawdown.sources.registry import SOURCES
 from drawdown.spec import Pipeline
+from drawdown.spec.loader import refusal_beside_others
 from drawdown.values.text import counted
 from drawdown.workspace import Generation, Workspace
 
@@ -45,7 +47,7 @@ class Preflight:
     reasons: list[str] = field(default_factory=list)
     backlog: dict[str, dict[str, Any]] = field(default_factory=dict)
     settled_ms: int = 0
-    error: SourceError | None = None
+    error: SourceError | SpecError | None = None
 
 
 def preflight(workspace: Workspace, pipeline: Pipeline) -> Preflight:
@@ -54,6 +56,8 @@ def preflight(workspace: Workspace, pipeline: Pipeline) -> Preflight:
     backlog: dict[str, dict[str, Any]] = {}
     settled_ms = 0
     unreadable: SourceError | None = None
+    if (refusal := refusal_beside_others(workspace.project, pipeline.name)) is not None:
+        return Preflight(True, [f"is refused ({refusal.id})"], error=refusal)
     try:
         generation = Generation.of(workspace, pipeline)
         changed = list(_changed(generation))

@@ -25,8 +25,8 @@ from drawdown.sources.replay_basis import ReplayBasis, ReplayedSource, replay_of
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
 from drawdown.values.interval import Interval
-from drawdown.values.moments import of_statistics
 from drawdown.values.json_text import read_json
+from drawdown.values.moments import of_statistics
 from drawdown.workspace import Workspace
 
 # Delta cuts times in statistics to milliseconds.

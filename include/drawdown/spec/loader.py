@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from drawdown.errors import SpecError
+from drawdown.kinds import code_at
 from drawdown.local_services import with_local_services
 from drawdown.spec.clusters.cluster import RunCluster
 from drawdown.spec.pipeline import NEXT, Beside, Pipeline
 from drawdown.spec.project import Project, ProjectFile
-from drawdown.spec.project_wide.consistency import conflicts
+from drawdown.spec.project_wide.collisions import Collision, Flaw, Standing, decide
+from drawdown.spec.project_wide.consistency import contradictions
 from drawdown.spec.project_wide.table_paths import TablePaths
 from drawdown.spec.quality import SLICE, Quality
 from drawdown.spec.reading.environment import references, refuse_written_secrets, resolve
@@ -137,13 +139,58 @@ def _load(project: Project, files: FolderFiles, tables: TablePaths, next_of: str
 def iter_pipelines(project: Project) -> Iterator[Pipeline | SpecError]:
     """Yield every pipeline by name, or its error instead; for the DAG factory, which shows both.
 
-    Pipelines that contradict each other are all yielded as errors.
+    Of pipelines that contradict each other, those that ran first are yielded, the others as errors.
     """
+    names = pipeline_names(project)
     tables = _tables(project)
-    found = [_loaded(project, name, tables) for name in pipeline_names(project)]
-    against = conflicts([each for each in found if isinstance(each, Pipeline)])
+    found = [_loaded(project, name, tables) for name in names]
+    there = [each for each in found if isinstance(each, Pipeline)]
+    against = decide(list(contradictions(project, there, names)), lambda: _standing(project))
     for each in found:
         yield against.get(each.name, each) if isinstance(each, Pipeline) else each
+
+
+def refusal_beside_others(project: Project, name: str) -> SpecError | None:
+    """Return why a pipeline that can be read has to change, because of the others or the project."""
+    return decide(_beside(project)[1], lambda: _standing(project)).get(name)
+
+
+def readable_pipelines(project: Project) -> Sequence[Pipeline]:
+    """Return all pipelines that can be read, whether they may run beside the others or not."""
+    return _beside(project)[0]
+
+
+_Beside = tuple[tuple[Pipeline, ...], tuple[Collision | Flaw, ...]]
+_read_before: dict[Path, tuple[object, _Beside]] = {}
+
+
+def _beside(project: Project) -> _Beside:
+    """Return all pipelines that can be read, and what contradicts what among them.
+
+    They are read once a process, until a spec changes: an application asks for each of its pipelines.
+    """
+    key = _read_at(project)
+    known = _read_before.get(project.root)
+    if known is None or known[0] != key:
+        names = pipeline_names(project)
+        tables = _tables(project)
+        found = (_loaded(project, name, tables) for name in names)
+        there = tuple(each for each in found if isinstance(each, Pipeline))
+        known = _read_before[project.root] = key, (there, tuple(contradictions(project, there, names)))
+    return known[1]
+
+
+def _read_at(project: Project) -> object:
+    """Return what changes when a spec does."""
+    specs = [project.pipelines_dir / name / "pipeline.yaml" for name in pipeline_names(project)]
+    stats = [file.stat() if file.exists() else None for file in (project.root / PROJECT_FILE, *specs)]
+    return [str(each) for each in specs], [each and (each.st_mtime_ns, each.st_size) for each in stats]
+
+
+def _standing(project: Project) -> Standing | None:
+    # The metastore stands above the specs, and is loaded for a collision only.
+    found: Standing | None = code_at("drawdown.metastore.standing:read_standing")(project)
+    return found
 
 
 def load_pipelines(project: Project) -> list[Pipeline]:
@@ -171,7 +218,8 @@ def _loaded(project: Project, name: str, tables: TablePaths) -> Pipeline | SpecE
 
 
 def _tables(project: Project) -> TablePaths:
-    return TablePaths(_files(project, name) for name in pipeline_names(project))
+    files = ((name, _files(project, name)) for name in pipeline_names(project))
+    return TablePaths(files, lambda: _standing(project))
 
 
 def _files(project: Project, name: str) -> FolderFiles:
@@ -251,6 +299,12 @@ def _find_tables(tables: TablePaths, pipeline: Pipeline, document: Document) -> 
     paths = tables.by_name
     for name, source in named.items():
         table = str(source.table)
+        if len(tables.users(table)) > 1 and table not in paths:
+            what = (
+                f"{' and '.join(tables.users(table))} call their table {table}, and none of them has run yet"
+            )
+            do = "give the sinks of the others another `table:`"
+            raise spec_error(document, [Problem("spec.shared-table", what, ("sources", name, "table"), do)])
         if table not in paths:
             what = f"no sink has `table: {table}`; {did_you_mean(table, paths)}"
             do = "correct the name, or add it to the sink of the pipeline that writes the table"

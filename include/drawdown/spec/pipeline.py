@@ -30,6 +30,7 @@ from drawdown.spec.source import Source
 from drawdown.spec.upkeep import RowRetention
 from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Approvers, Line, Name, OptionValue, SpecModel, problem
+from drawdown.values.path_sets import PathSet
 from drawdown.values.paths import fixed_part, overlaps
 
 NEXT = "next"
@@ -291,7 +292,7 @@ class Pipeline(SpecModel):
                 )  # fmt: skip
         for name, source in self.sources.items():
             path = source.path_below_root
-            if path and self.sink.path and overlaps(fixed_part(path), self.sink.path):
+            if path and self.sink.path and _meets(path, self.sink.path):
                 raise problem(
                     "contradiction", "the source would read the sink's own files", "sources", name, "path",
                     do="give source and sink folders that do not contain each other",
@@ -312,6 +313,10 @@ class Pipeline(SpecModel):
                         "contradiction", f"{other} reads the same folder", "sources", name, key,
                         do="remove the key, or give the sources folders that do not contain each other",
                     )  # fmt: skip
+
+
+def _meets(pattern: str, folder: str) -> bool:
+    return PathSet.of("", pattern).meets(PathSet.one(f"/{folder}"))
 
 
 def asset_name(pipeline: str) -> str:

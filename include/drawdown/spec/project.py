@@ -29,6 +29,7 @@ from drawdown.spec.upkeep import RowRetention, Upkeep
 from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Approvers, Name, SpecModel, problem
 from drawdown.values.nearest import did_you_mean
+from drawdown.values.paths import SinkPath
 
 _SCHEMES = ("file", "s3", "s3a", "gs", "abfs", "abfss", "hdfs")
 # Hadoop expands globs in the paths of readers; delta-rs decodes %20 and the like.
@@ -90,6 +91,7 @@ class ProjectFile(SpecModel):
         "sqlite:///.drawdown/metastore.db"
     )
     storages: dict[Name, ObjectStorage] = Field(default_factory=dict)
+    landing: list[SinkPath] = Field(default_factory=lambda: ["landing"])
     brokers: dict[Name, Broker] = Field(default_factory=dict)
     databases: dict[Name, Database] = Field(default_factory=dict)
     clusters: dict[Name, Profile] = Field(default_factory=_local_alone, min_length=1)
@@ -199,6 +201,8 @@ class Project:
     """Where alerts go, by name."""
     alerts: Alerts = field(default_factory=Alerts)
     """Of what somebody is told."""
+    landing: tuple[str, ...] = ("landing",)
+    """Folders, below the storage root and each of `storages`, in which `cleanSource` may clean."""
 
     def alerts_of(self, own: OwnAlerts) -> Alerts:
         """Return what is announced of a pipeline with the settings `own`."""
@@ -272,4 +276,5 @@ class Project:
             metrics=file.metrics,
             alert_targets=file.alert_targets,
             alerts=file.alerts,
+            landing=tuple(file.landing),
         )

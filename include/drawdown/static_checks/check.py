@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from drawdown.errors import SpecError
 from drawdown.spec import LocalCluster, Pipeline, Project, StandaloneCluster, iter_pipelines
+from drawdown.spec.loader import refusal_beside_others
 from drawdown.static_checks.judged_columns import check_judged_columns
 from drawdown.static_checks.landing_folders import check_landing_folders
 from drawdown.static_checks.places import Places
@@ -34,7 +35,10 @@ def static_errors(project: Project, pipelines: Sequence[Pipeline]) -> dict[str, 
     """Return by name what is wrong with pipelines that are about to run, of a project whose others stay as
     they are."""
     tables = tables_of(iter_pipelines(project))
-    found = {pipeline.name: static_error(project, pipeline, tables) for pipeline in pipelines}
+    found = {
+        each.name: refusal_beside_others(project, each.name) or static_error(project, each, tables)
+        for each in pipelines
+    }
     return {name: error for name, error in found.items() if error is not None}
 
 

@@ -9,12 +9,15 @@ from pydantic import AfterValidator, StringConstraints
 
 from drawdown.layout import OWN, RESERVED
 from drawdown.values.model import problem
+from drawdown.values.path_sets import PathSet
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*:")
 _GLOB = re.compile(r"[*?\[\]{}]")
 # Hadoop expands {a,b} before it splits components, so ".." may also stand between braces and commas.
 _PARENT = re.compile(r"(?:^|[/{,\[])\s*\.{1,2}\s*(?=$|[/},\]])")
+
+_OWN = PathSet.one(f"/{OWN}")
 
 
 def _relative(path: str) -> str:
@@ -37,8 +40,12 @@ def _without_glob(path: str) -> str:
 
 
 def _glob(path: str) -> str:
-    if path.split("/", 1)[0] == OWN:
-        raise problem("wrong-path", f"{OWN}/ belongs to Drawdown", do="read from another folder")
+    if PathSet.of("", path).meets(_OWN):
+        raise problem(
+            "wrong-path",
+            f"{path[:60]!r} reaches {OWN}/, which belongs to Drawdown",
+            do="read from another folder",
+        )
     return path
 
 

@@ -15,6 +15,9 @@ from drawdown.errors import SpecError
 if TYPE_CHECKING:
     from airflow.sdk import Context
 
+BROKEN = "broken"
+"""The only task of such a DAG. No other DAG has a task of this name."""
+
 
 class BrokenOperator(BaseOperator):
     """Fails with the text of the error for which the DAG stands."""
@@ -38,5 +41,5 @@ def broken_dag(dag_id: str, error: SpecError) -> DAG:
         tags=dag_tags("broken"),
         doc_md=broken_documentation(error),
     )
-    BrokenOperator(task_id="broken", error=str(error), dag=dag)
+    BrokenOperator(task_id=BROKEN, error=str(error), dag=dag)
     return dag

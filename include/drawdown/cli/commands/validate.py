@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import typer
@@ -13,7 +12,6 @@ from drawdown.cli.screen import out, print_json, show_error, working
 from drawdown.errors import DrawdownError, SpecError
 from drawdown.quality.expectations import refuse_unknown_types, validate_expectations
 from drawdown.spec import iter_pipelines, load_pipeline, load_project, pipeline_names
-from drawdown.spec.project_wide.order import in_dependency_order
 
 if TYPE_CHECKING:
     from drawdown.spec import Pipeline, Project
@@ -58,7 +56,6 @@ def check(project: Project, names: Sequence[str]) -> dict[str, DrawdownError | N
     found: dict[str, DrawdownError | None] = {
         name: each if isinstance(each, SpecError) else None for name, each in every.items()
     }
-    found |= _cycles(loaded)
     wanted = names or list(every)
     tables = tables_of(loaded)
     with working("checking columns, SQL and expectations"):
@@ -66,21 +63,6 @@ def check(project: Project, names: Sequence[str]) -> dict[str, DrawdownError | N
             if pipeline.name in wanted and found[pipeline.name] is None:
                 found[pipeline.name] = static_error(project, pipeline, tables) or _expectations(pipeline)
     return {name: found[name] for name in dict.fromkeys(wanted)}
-
-
-def _cycles(pipelines: Iterable[Pipeline]) -> dict[str, DrawdownError | None]:
-    """Return an error for each member of a group whose pipelines wait for each other."""
-    groups: dict[str, list[Pipeline]] = defaultdict(list)
-    for pipeline in pipelines:
-        if pipeline.group:
-            groups[pipeline.group].append(pipeline)
-    found: dict[str, DrawdownError | None] = {}
-    for members in groups.values():
-        try:
-            in_dependency_order(members)
-        except SpecError as error:
-            found |= dict.fromkeys((member.name for member in members), error)
-    return found
 
 
 def _expectations(pipeline: Pipeline) -> DrawdownError | None:

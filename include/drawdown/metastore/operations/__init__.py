@@ -4,6 +4,7 @@ from drawdown.metastore.operations import (
     batches,
     changes,
     checkpoints,
+    claims,
     decisions,
     generations,
     leases,
@@ -15,6 +16,6 @@ from drawdown.metastore.operations import (
 )
 
 __all__ = [
-    "batches", "changes", "checkpoints", "decisions", "generations", "leases", "moving", "names",
+    "batches", "changes", "checkpoints", "claims", "decisions", "generations", "leases", "moving", "names",
     "read_files", "runs", "verdicts",
 ]  # fmt: skip

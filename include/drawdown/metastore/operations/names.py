@@ -15,6 +15,7 @@ from drawdown.metastore.tables import (
     batches,
     changes,
     checkpoints,
+    claims,
     figures,
     leases,
     maxima,
@@ -26,10 +27,10 @@ from drawdown.metastore.tables import (
 )
 
 _TABLES = (
-    announcements, backlogs, batches, changes, checkpoints, figures, maxima, quarantine_decisions, read_files,
-    runs, staged_files, verdicts,
+    announcements, backlogs, batches, changes, checkpoints, claims, figures, maxima, quarantine_decisions,
+    read_files, runs, staged_files, verdicts,
 )  # fmt: skip
-_OF_A_NAME = (announcements, backlogs, figures)
+_OF_A_NAME = (announcements, backlogs, claims, figures)
 """A schedule may have recorded these under the new name already: the old name's replace them."""
 _PATHS = (
     checkpoints.c.path, staged_files.c.path, read_files.c.path, quarantine_decisions.c.keys_path,

@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 
 from drawdown.metastore.records import RecordedReplay
 from drawdown.values.interval import Interval
-from drawdown.values.moments import of_statistics
 from drawdown.values.json_text import read_json
+from drawdown.values.moments import of_statistics
 from drawdown.values.text import counted, in_utc
 
 Fate = Literal["stale", "failed", "replaying", "replayed", "published", "nothing", "unrecorded", "open"]

@@ -18,6 +18,7 @@ from drawdown.errors import RefusedError, SourceError
 from drawdown.fault_points import durable
 from drawdown.metastore.records import FileMark, Lease
 from drawdown.plan_verdicts import PlanVerdict
+from drawdown.sources.files.cleaned_places import refuse_foreign_files
 from drawdown.sources.files.new_files import CLOCK_SKEW_MS, differs
 from drawdown.sources.files.oversized import oversized
 from drawdown.sources.files.schema_drift import drift_of
@@ -68,7 +69,8 @@ class BatchFiles:
 
         Raises:
             SourceError: ``source.gone``: a file no longer exists.
-            RefusedError: ``source.rewritten``, ``source.oversized``, ``source.drift``, by the policy.
+            RefusedError: ``source.rewritten``, ``source.oversized``, ``source.drift``, by the source's policy;
+                ``source.not-its-own``: cleaning would touch what belongs to something else.
         """
         self.of_batch.clear()
         self.amounts.clear()
@@ -81,6 +83,7 @@ class BatchFiles:
             source = self.generation.pipeline.sources.get(name.split("@")[0])
             if source is None:
                 continue
+            refuse_foreign_files(self.generation, name.split("@")[0], [file.path for file in seen])
             there = self._there(name, source, seen)
             if not there:
                 continue

@@ -17,13 +17,16 @@ from drawdown.errors import DrawdownError, RefusedError
 from drawdown.metastore.records import FileMark
 from drawdown.plan_verdicts import PlanVerdict
 from drawdown.sources.committed_offsets import CommittedOffsets, SourceProgress
+from drawdown.sources.files.cleaned_places import refuse_foreign_files
 from drawdown.sources.files.new_files import FileArrivals, arrivals
 from drawdown.sources.files.notified.arrived import ArrivedFiles, notified
 from drawdown.sources.files.notified.listing import SourceListing
 from drawdown.sources.files.oversized import oversized
 from drawdown.sources.files.schema_drift import Drift, drift_of
 from drawdown.sources.files.set_aside import left_out, read_set_aside
+from drawdown.sources.read_log import ReadLog
 from drawdown.spec import Pipeline, Source
+from drawdown.spec.project_wide.claims import cleans
 from drawdown.storage import FileInfo, Storage
 from drawdown.workspace import Generation
 
@@ -102,6 +105,7 @@ def find_file_trouble(
             files = arrivals(SourceListing(storage, source, told), log, marks_of, time.time() * 1_000)
         except FileNotFoundError:
             continue
+        _refuse_to_clean(generation, name, files, log)
         found.listed_from[name] = files.after
         if told is not None:
             found.arrived[name] = ArrivedFiles.of(told, files.new, log)
@@ -121,6 +125,17 @@ def find_file_trouble(
         for case in cases:
             _tell(found, pipeline, name, case)
     return found
+
+
+def _refuse_to_clean(generation: Generation, name: str, files: FileArrivals, log: ReadLog) -> None:
+    """Look at what Spark will clean: the files of the last batch, and those of this run."""
+    if not cleans(generation.pipeline.sources[name]):
+        return
+    if not log.files:
+        log.read_more()
+    last = max((file.log_offset for file in log.files), default=-1)
+    before = [file.path for file in log.files if file.log_offset == last]
+    refuse_foreign_files(generation, name, [*before, *(plain_path(info.path) for info in files.new)])
 
 
 def _of_notifications(name: str, arrived: ArrivedFiles) -> Iterator[PlanVerdict]:

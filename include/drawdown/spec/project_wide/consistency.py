@@ -1,199 +1,168 @@
-"""Finds conflicts between pipelines: groups, sinks, and assets that no pipeline publishes."""
+"""Finds which pipelines of a project cannot be as they are, because of the others or of the project itself.
+
+DAG factory, validate, plan, preflight and drains all ask it, through spec/loader.py.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Collection, Iterator, Sequence
 
 from drawdown.errors import SpecError
-from drawdown.sources.registry import SOURCES
 from drawdown.spec.pipeline import Pipeline
+from drawdown.spec.project import Project
+from drawdown.spec.project_wide.claims import (
+    commit_claim,
+    dag_claim,
+    group_of_commits,
+    replay_claim,
+    sink_claim,
+    streaming_claim,
+    table_claim,
+    table_of,
+)
+from drawdown.spec.project_wide.collisions import Collision, Flaw, Side, spec_file
+from drawdown.spec.project_wide.one_dag import one_dag
+from drawdown.spec.project_wide.source_folders import source_folders
 from drawdown.values.dag_ids import OWN, replay_dag_id
-from drawdown.values.globs import meets
 from drawdown.values.nearest import did_you_mean
-from drawdown.values.paths import overlaps
 
 # Options with which a stream continues after a commit that removes rows, which otherwise ends it
 # (DELTA_SOURCE_TABLE_IGNORE_CHANGES).
 _GOES_ON = frozenset({"skipChangeCommits", "readChangeFeed", "ignoreChanges"})
 
 
-def conflicts(pipelines: Sequence[Pipeline]) -> dict[str, SpecError]:
-    """Return an error for every pipeline that contradicts another one, by the pipeline's name."""
-    found: dict[str, SpecError] = {}
-    for names, error in (
-        *_schedules(pipelines),
-        *_sinks(pipelines),
-        *_tables(pipelines),
-        *_assets(pipelines),
-        *_cleaned(pipelines),
-        *_commit_groups(pipelines),
-        *_replayed(pipelines),
-        *_taken_names(pipelines),
-    ):
-        for name in names:
-            found.setdefault(name, error)
-    return found
+def contradictions(
+    project: Project, pipelines: Sequence[Pipeline], names: Collection[str]
+) -> Iterator[Collision | Flaw]:
+    """Yield everything that cannot be; `decide` says of each which pipeline has to change.
+
+    Args:
+        pipelines: those that could be read.
+        names: all that have a folder.
+    """
+    yield from one_dag(pipelines)
+    yield from _sinks(pipelines)
+    yield from _tables(project, pipelines)
+    yield from _assets(pipelines, names)
+    yield from source_folders(project, pipelines)
+    yield from _commit_groups(project, pipelines)
+    yield from _replayed(pipelines)
+    yield from _taken_names(pipelines)
 
 
-def _schedules(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
-    groups: dict[str, list[Pipeline]] = defaultdict(list)
-    for pipeline in pipelines:
-        if pipeline.group:
-            groups[pipeline.group].append(pipeline)
-    for group, members in groups.items():
-        first = members[0]
-        for key in ("schedule", "airflow"):
-            other = next((one for one in members if getattr(one, key) != getattr(first, key)), None)
-            if other:
-                yield (
-                    [member.name for member in members],
-                    SpecError(
-                        f"spec.group-{key}",
-                        f"group {group!r} is one DAG, but {first.name} and {other.name} differ in `{key}:`",
-                        where=f"{_file(first)} and {_file(other)}",
-                        do=f"give every pipeline of the group the same `{key}:`",
-                    ),
-                )
-
-
-def _sinks(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
+def _sinks(pipelines: Sequence[Pipeline]) -> Iterator[Collision]:
     # Sorted with a slash after each part, a folder comes directly before the folders in it.
-    stored = [(each.sink.path, each) for each in pipelines if each.sink.path is not None]
-    for (path, one), (other_path, other) in pairwise(sorted(stored, key=lambda each: each[0] + "/")):
-        if overlaps(path, other_path):
-            yield (
-                [one.name, other.name],
-                SpecError(
-                    "spec.shared-sink",
-                    f"{one.name} and {other.name} both write into {path}",
-                    where=f"{_file(one)} and {_file(other)}",
-                    do="give each pipeline its own sink path",
-                ),
+    stored = sorted(
+        (f"{each.sink.path}/", each.name, each) for each in pipelines if each.sink.path is not None
+    )
+    around: list[tuple[str, Pipeline]] = []
+    for path, _, inner in stored:
+        while around and not path.startswith(around[-1][0]):
+            around.pop()
+        for _, outer in around:
+            yield Collision(
+                "spec.shared-sink",
+                (_side(outer, sink_claim(outer)), _side(inner, sink_claim(inner))),
+                f"{outer.name} writes into {outer.sink.path}, and {inner.name} into {inner.sink.path}",
+                "give it a sink path of its own, which holds no other and lies in no other",
             )
+        around.append((path, inner))
 
 
-def _tables(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
-    first: dict[tuple[str, str], Pipeline] = {}
+def _side(pipeline: Pipeline, claim: str, *, yields: bool = False) -> Side:
+    return Side((pipeline.name,), claim, yields)
+
+
+def _tables(project: Project, pipelines: Sequence[Pipeline]) -> Iterator[Collision]:
+    named: dict[tuple[str, str], list[Pipeline]] = {}
     for pipeline in pipelines:
-        sink, table = pipeline.sink, pipeline.sink.table
-        where = sink.database if sink.format == "postgres" else ""
-        if table is not None and (other := first.setdefault((where, table), pipeline)) is not pipeline:
-            yield (
-                [other.name, pipeline.name],
-                SpecError(
-                    "spec.shared-table",
-                    f"{other.name} and {pipeline.name} both call their table {table}",
-                    where=f"{_file(other)} and {_file(pipeline)}",
-                    do="give each sink its own `table:`",
-                ),
+        if pipeline.sink.table is not None:
+            named.setdefault(table_of(project, pipeline), []).append(pipeline)
+    for (_, table), users in named.items():
+        if len(users) > 1:
+            yield Collision(
+                "spec.shared-table",
+                tuple(_side(each, table_claim(project, each)) for each in users),
+                f"{_all(users)} call their table {table}",
+                "give its sink another `table:`",
             )
 
 
-def _assets(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
-    # A pipeline that failed to load is unknown here too: then its followers wait for it as well.
-    known = {pipeline.name for pipeline in pipelines}
+def _all(users: Sequence[Pipeline]) -> str:
+    return " and ".join(each.name for each in users)
+
+
+def _assets(pipelines: Sequence[Pipeline], names: Collection[str]) -> Iterator[Flaw]:
     for pipeline in pipelines:
         for asset in pipeline.schedule if isinstance(pipeline.schedule, list) else ():
-            if asset.pipeline not in known or asset.pipeline == pipeline.name:
-                others = known - {pipeline.name}
-                yield (
-                    [pipeline.name],
+            if asset.pipeline not in names or asset.pipeline == pipeline.name:
+                others = set(names) - {pipeline.name}
+                yield Flaw(
+                    pipeline.name,
                     SpecError(
                         "spec.unknown-asset",
                         f"no other pipeline publishes {asset}; {did_you_mean(asset.pipeline, others)}",
-                        where=_file(pipeline),
-                        do="correct the name, or fix that pipeline first",
+                        where=spec_file(pipeline.name),
+                        do="correct the name, or bring that pipeline's folder back",
                     ),
                 )
 
 
-def _cleaned(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
-    """Spark's guide: a source path must not be used by several sources when its files are cleaned."""
-    read = [
-        (p, name, source) for p in pipelines for name, source in p.sources.items() if source.path_below_root
-    ]
-    for pipeline, name, source in read:
-        if not SOURCES[source.format].cleans(source.options):
-            continue
-        for other, other_name, reader in read:
-            path, others = source.path or "", reader.path or ""
-            if (other, other_name) != (pipeline, name) and (meets(path, others) or meets(others, path)):
-                yield (
-                    [pipeline.name],
-                    SpecError(
-                        "spec.cleaned-source",
-                        f"source {name} of {pipeline.name} moves or deletes the files it has read, and source"
-                        f" {other_name} of {other.name} reads {others} too",
-                        where=f"{_file(pipeline)} and {_file(other)}",
-                        do="remove cleanSource, or give each source its own folder",
-                    ),
-                )
-
-
-def _commit_groups(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
+def _commit_groups(project: Project, pipelines: Sequence[Pipeline]) -> Iterator[Collision | Flaw]:
     """Two sources with one group would each move the offsets that the other has committed."""
-    first: dict[tuple[str, str], tuple[Pipeline, str]] = {}
+    users: dict[tuple[str, str], list[tuple[Pipeline, str]]] = {}
     for pipeline in pipelines:
         for name, source in pipeline.sources.items():
-            if source.commit_group is None:
-                continue
-            other, other_name = first.setdefault((source.broker, source.commit_group), (pipeline, name))
-            if (other, other_name) != (pipeline, name):
-                yield (
-                    list(dict.fromkeys([other.name, pipeline.name])),
-                    SpecError(
-                        "spec.shared-group",
-                        f"source {other_name} of {other.name} and source {name} of {pipeline.name} both"
-                        f" commit to the consumer group {source.commit_group} of broker {source.broker}",
-                        where=f"{_file(other)} and {_file(pipeline)}",
-                        do="give each source its own `commit_group:`",
-                    ),
-                )
+            if source.commit_group is not None:
+                users.setdefault(group_of_commits(project, source), []).append((pipeline, name))
+    for (_, group), found in users.items():
+        said = " and ".join(f"source {name} of {pipeline.name}" for pipeline, name in found)
+        what, do = f"{said} commit to the consumer group {group}", "give each source its own `commit_group:`"
+        own = {pipeline.name: pipeline for pipeline, _ in found}
+        for name in own:
+            if sum(pipeline.name == name for pipeline, _ in found) > 1:
+                yield Flaw(name, SpecError("spec.shared-group", what, where=spec_file(name), do=do))
+        if len(own) > 1:
+            sides = {pipeline.name: (pipeline, pipeline.sources[name]) for pipeline, name in found}
+            yield Collision(
+                "spec.shared-group",
+                tuple(_side(each, commit_claim(project, source)) for each, source in sides.values()),
+                what,
+                do,
+            )
 
 
-def _replayed(pipelines: Iterable[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
+def _replayed(pipelines: Sequence[Pipeline]) -> Iterator[Collision]:
     """A stream over a Delta table ends at a commit that removes rows."""
     replayed = {each.sink.path: each for each in pipelines if each.replay and each.sink.mode == "append"}
     for reader in pipelines:
         for name, source in reader.streaming_sources.items():
             read = replayed.get(source.path_below_root) if source.format in ("delta", "table") else None
             if read is not None and not _GOES_ON & source.options.keys():
-                yield (
-                    [read.name],
-                    SpecError(
-                        "spec.replayed-source",
-                        f"{read.name} has `replay:`, which replaces rows, but source {name} of"
-                        f" {reader.name} streams its table: the stream would end at the first replay",
-                        where=f"{_file(read)} and {_file(reader)}",
-                        do=f"give source {name} `options: {{skipChangeCommits: true}}`: {reader.name} then"
-                        " keeps its results from the old rows; or remove `replay:`",
-                    ),
+                yield Collision(
+                    "spec.replayed-source",
+                    (_side(read, replay_claim(read), yields=True), _side(reader, streaming_claim(source))),
+                    f"{read.name} has `replay:`, which replaces rows, but source {name} of"
+                    f" {reader.name} streams its table: the stream would end at the first replay",
+                    f"give source {name} `options: {{skipChangeCommits: true}}`: {reader.name} then"
+                    " keeps its results from the old rows; or remove `replay:`",
                 )
 
 
-def _taken_names(pipelines: Sequence[Pipeline]) -> Iterator[tuple[list[str], SpecError]]:
-    """Only the pipeline that takes a name gets the error: a new folder does not harm existing DAGs."""
-    owners = dict.fromkeys(OWN, "is one of Drawdown's own DAGs")
-    owners |= {
-        replay_dag_id(each.name): f"is the replay DAG of pipeline {each.name!r}, which has `replay:`"
-        for each in pipelines
-        if each.replay
-    }
+def _taken_names(pipelines: Sequence[Pipeline]) -> Iterator[Collision | Flaw]:
+    replayed = {replay_dag_id(each.name): each for each in pipelines if each.replay}
     for pipeline in pipelines:
         taken = pipeline.group or pipeline.name
-        if taken in owners:
-            yield (
-                [pipeline.name],
-                SpecError(
-                    "spec.taken-name",
-                    f"{taken!r} {owners[taken]}",
-                    where=_file(pipeline),
-                    do="rename the group" if pipeline.group else "rename the pipeline",
-                ),
+        do = "rename the group" if pipeline.group else "rename the pipeline"
+        if taken in OWN:
+            what = f"{taken!r} is one of Drawdown's own DAGs"
+            error = SpecError("spec.taken-name", what, where=spec_file(pipeline.name), do=do)
+            yield Flaw(pipeline.name, error)
+        elif (owner := replayed.get(taken)) is not None:
+            yield Collision(
+                "spec.taken-name",
+                (_side(owner, replay_claim(owner)), _side(pipeline, dag_claim(pipeline), yields=True)),
+                f"{taken!r} is the replay DAG of pipeline {owner.name!r}, which has `replay:`, and the DAG of"
+                f" {pipeline.name}",
+                f"{do}, or remove `replay:` of {owner.name}",
             )
-
-
-def _file(pipeline: Pipeline) -> str:
-    return f"include/pipelines/{pipeline.name}/pipeline.yaml"
