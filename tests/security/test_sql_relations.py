@@ -47,7 +47,7 @@ READS_ITS_OWN = [
     "WITH a AS (SELECT 1 AS id) SELECT * FROM events, LATERAL (SELECT a.id AS n FROM a)",
     "WITH events AS (SELECT * FROM events) SELECT * FROM events",
     "WITH RECURSIVE other(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM other WHERE n < 5) SELECT * FROM other",
-    "WITH a AS (SELECT * FROM events) FROM a |> JOIN towns USING (id) |> UNION ALL TABLE events",
+    "WITH a AS (SELECT * FROM events) FROM a |> WHERE id > 0 |> UNION ALL TABLE towns",
     "WITH a AS (SELECT 1 AS id) SELECT * FROM a UNION ALL (WITH b AS (SELECT 2 AS id) SELECT * FROM b)",
     "SELECT * FROM (VALUES (1, 'a')) AS v(id, name)",
     "SELECT * FROM range(3), explode(array(1))",
