@@ -1,4 +1,4 @@
-"""No text of a spec, a request or a row is a template of Airflow's: `{{ conn.x.password }}` stays as it is."""
+"""No text of a spec, a request or a row is a template of Airflow's: `{{ conn.x.password }}` stays text."""
 
 from __future__ import annotations
 

@@ -17,6 +17,7 @@ from drawdown.errors import MachineError, SpecError
 from drawdown.jvm.installation import how_to_set_up
 from drawdown.sources.spark_system_columns import CORRUPT, PAYLOAD, schema_of, with_corrupt
 from drawdown.spark.gateway import jvm_of
+from drawdown.spark.named_columns import ddl_of
 from drawdown.spec import Pipeline
 
 # PERMISSIVE whatever the policy: the boundary counts malformed values and applies the policy.
@@ -59,11 +60,8 @@ def _text(format: str, schema: StructType) -> Value:
     text = F.col("value").cast("string")
     parsing = {**_PERMISSIVE, "columnNameOfCorruptRecord": CORRUPT}
     full = with_corrupt(schema)
-    if format == "json":
-        parsed = F.from_json(text, full, parsing)
-    else:
-        ddl = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in full.fields)
-        parsed = F.from_csv(text, ddl, parsing)
+    is_json = format == "json"
+    parsed = F.from_json(text, full, parsing) if is_json else F.from_csv(text, ddl_of(full), parsing)
     return Value(parsed, text, lambda value: F.col(f"{value}.{CORRUPT}"), tuple(schema.fieldNames()))
 
 
