@@ -225,7 +225,7 @@ def test_beside_a_transform_in_python_a_source_is_not_looked_up_in_the_catalog(
     sandbox.pipeline(
         "confined",
         spec,
-        transform_py="def transform(sources):\n    return sources['other'].join(sources['towns'], 'id')\n",
+        transform_py="def transform(sources):\n    return sources['other']\n",
         quality_yaml='queries: [{name: none, unexpected: "SELECT * FROM other"}]',
     )
     refused(sandbox, "confined", "query.unknown-table", SpecError)

@@ -74,9 +74,9 @@ SITES = {
     "quarantine/spark_restored_columns.py: from_csv('payload', ddl_of(full), parsing)": SCHEMA,
     "quarantine/spark_restored_columns.py: from_json('parsed', self.schema)": SCHEMA,
     "quarantine/spark_restored_columns.py: from_json('payload', full, parsing)": SCHEMA,
-    "quarantine/spark_restored_columns.py: from_json(text, with_corrupt(self.schema), {'columnNameOfCorruptRecord": SCHEMA,
+    "quarantine/spark_restored_columns.py: from_json(text, with_corrupt(self.schema), {'columnN": SCHEMA,
     "query/carriers.py: schema(f'{_TIME} TIMESTAMP')": OWN,
-    "query/carriers.py: where(f'not ({_FLAG} and `{column}` is not null) and spark_partiti": NAME,
+    "query/carriers.py: where(f'not ({_FLAG} and `{column}` is not null)": NAME,
     "query/carriers.py: withWatermark(column, delay)": NAME,
     "query/conditions.py: where(each.sql)": ROW,
     "query/conditions.py: where(rule.check)": ROW,
@@ -98,7 +98,7 @@ SITES = {
     "spark/declared_schema.py: fromDDL(ddl)": DDL,
     "spark/sql_gate.py: parseExpression(expression)": "it is the gate",
     "spark/sql_gate.py: parsePlan(text)": "it is the gate",
-    "spark/tables.py: sql(f\"CREATE TABLE IF NOT EXISTS `{name}` USING delta LOCATION '": NAME,
+    'spark/tables.py: sql(f"CREATE TABLE IF NOT EXISTS `{name}` USIN': NAME,
     "spark/tables.py: sql(f'DESCRIBE DETAIL `{name}`')": NAME,
     "testing/cases/case_rows.py: from_json(column, kind.simpleString())": SCHEMA,
 }
@@ -111,7 +111,7 @@ def sites() -> Iterator[str]:
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and node.args and _parses(node):
                 arguments = ", ".join(map(ast.unparse, node.args))
-                closed = f"{arguments})" if len(arguments) < 60 else arguments[:60]
+                closed = f"{arguments})" if len(arguments) < 60 else arguments[:42]
                 yield f"{file.relative_to(ROOT)}: {ast.unparse(node.func).rpartition('.')[2]}({closed}"
             if isinstance(node, ast.keyword) and node.arg == "predicate":
                 yield f"{file.relative_to(ROOT)}: predicate={ast.unparse(node.value)}"
