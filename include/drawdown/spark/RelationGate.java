@@ -24,15 +24,18 @@ import scala.collection.Iterator;
 public class RelationGate {
     /**
      * The first relation in a parsed text that is neither among the views nor a common table expression in
-     * whose scope it stands, as it is written; null if there is none. A view has a name of one part.
+     * whose scope it stands, as it is written; null if there is none. A view has a name of one part, and no
+     * options (`WITH`).
      */
     public String named(Object part, Set views) {
         if (part instanceof UnresolvedRelation) {
             UnresolvedRelation relation = (UnresolvedRelation) part;
-            String name = relation.name();
+            if (!relation.options().isEmpty()) {
+                return relation.name() + " WITH (...)";
+            }
             boolean single = relation.multipartIdentifier().size() == 1;
             String plain = (String) relation.multipartIdentifier().apply(0);
-            return single && views.contains(key(plain)) ? null : name;
+            return single && views.contains(key(plain)) ? null : relation.name();
         }
         return part instanceof UnresolvedWith ? namedBelow((UnresolvedWith) part, views) : namedIn(part, views);
     }
