@@ -45,7 +45,7 @@ def test_no_file_is_read_by_its_name(sandbox: Sandbox, format: str, tmp_path: Pa
     (tmp_path / "secret").write_text("secret")
     file = f"{format}.`{tmp_path / 'secret'}`"
     _pipeline(sandbox, f"SELECT e.* FROM events AS e JOIN (SELECT * FROM {file}) ON true")
-    error = refused(sandbox, "confined", "transform.refused", TransformError)
+    error = refused(sandbox, "confined", "transform.unknown-source", SpecError)
     assert "secret" not in error.what.replace(str(tmp_path / "secret"), "")
 
 

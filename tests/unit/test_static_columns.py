@@ -53,7 +53,7 @@ def found(root: Path, pipeline: str = PIPELINE, quality: str = QUALITY) -> SpecE
     folders = SpecFolders(root)
     folder = folders.add(pipeline=pipeline, quality=quality)
     (folder / "transform.sql").write_text(SQL)
-    return static_error(folders.project, folders.load(), frozenset())
+    return static_error(folders.project, folders.load())
 
 
 def test_a_right_folder_is_left_alone(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_schema_file_is_named_with_its_line(tmp_path: Path) -> None:
     folders = SpecFolders(tmp_path)
     folder = folders.add(pipeline=PIPELINE.replace(SOURCE, "schemas/departures.ddl"))
     (folder / "schemas" / "departures.ddl").write_text("id INT,\n-- the time\nat TIMESTMP\n")
-    error = static_error(folders.project, folders.load(), frozenset())
+    error = static_error(folders.project, folders.load())
     assert error is not None
     assert error.where == "include/pipelines/hourly/schemas/departures.ddl:3"
 

@@ -30,7 +30,7 @@ def test_nothing_is_said_of_a_folder_that_is_right(root: Path) -> None:
     assert found
     for pipeline in found:
         assert not isinstance(pipeline, SpecError), pipeline
-        assert static_error(project, pipeline, frozenset()) is None
+        assert static_error(project, pipeline) is None
 
 
 def test_loading_specs_imports_no_sqlglot() -> None:

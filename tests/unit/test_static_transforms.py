@@ -26,7 +26,7 @@ def found(root: Path, sql: str, sink: str = "id INT") -> SpecError | None:
     folders = SpecFolders(root)
     folder = folders.add(pipeline=PIPELINE.replace("SINK", sink))
     (folder / "transform.sql").write_text(sql)
-    return static_error(folders.project, folders.load(), frozenset())
+    return static_error(folders.project, folders.load())
 
 
 RIGHT = [
@@ -59,12 +59,13 @@ def test_what_may_be_right_is_left_alone(tmp_path: Path, sql: str) -> None:
         assert error is None or "id, " in sql, error
 
 
-def test_a_table_that_another_pipeline_names_may_be_in_the_catalog(tmp_path: Path) -> None:
-    folders = SpecFolders(tmp_path)
-    folder = folders.add(pipeline=PIPELINE.replace("SINK", "id INT"))
-    (folder / "transform.sql").write_text("SELECT e.id FROM events e JOIN towns t ON t.id = e.id")
-    pipeline = folders.load()
-    assert static_error(folders.project, pipeline, frozenset({"towns"})) is None
-    error = static_error(folders.project, pipeline, frozenset())
+@pytest.mark.parametrize(
+    "table", ["towns", "default.event", "spark_catalog.default.towns", "text.`/etc/hosts`"]
+)
+def test_a_table_of_the_catalog_is_no_source(tmp_path: Path, table: str) -> None:
+    error = found(tmp_path, f"SELECT e.id FROM events e JOIN {table} t ON t.id = e.id")
     assert error is not None
     assert error.id == "transform.unknown-source"
+    assert table.replace("`", "") in error.what
+    if table == "default.event":
+        assert "did you mean 'events'?" in error.what

@@ -25,6 +25,7 @@ from drawdown.plan.deaths import looks_thoroughly
 from drawdown.plan.fingerprint import spec_fingerprint
 from drawdown.plan.spec_changes import change_verdicts, changes, refusal
 from drawdown.plan_verdicts import Level, PlanVerdict
+from drawdown.quality.expectations import refuse_unknown
 from drawdown.query.checks.all_checks import examine
 from drawdown.query.checks.subject import Subject
 from drawdown.query.query import FirstBatch, Query, build_query
@@ -108,6 +109,7 @@ def plan_pipeline(
     late_before = found.of(lambda: _late_before(files))
     replays = found.of(lambda: pending_replays(generation, trigger)) or []
     found.of(lambda: listener_of(pipeline))
+    found.of(lambda: refuse_unknown(pipeline))
     session = query_session(root, pipeline)
     sink = sink_for(workspace, pipeline)
     # A watch lists again and again, so it has to list itself.

@@ -122,7 +122,7 @@ class GxAuditor:
                 outcome = "warn"  # without rows there is nothing to hold
             return AuditOutcome(outcome, results, describe(outcome, results, rows))
         results = _examine(slice, pipeline, rows, self.waits) if pipeline.quality.expectations else []
-        results += judge_queries(slice, pipeline.quality.queries, pipeline.sample_gate)
+        results += judge_queries(slice, pipeline)
         measured = measure(slice, pipeline, rows)
         results += judge_history(history, measured, past)
         outcome = _outcome(results)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Mapping
-from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from drawdown.errors import SpecError
 from drawdown.quality import gx_import
+from drawdown.quality.expectation_arguments import ARGUMENTS, refuse_arguments
 from drawdown.static_checks.places import QUALITY, Places
 from drawdown.values.nearest import did_you_mean
 
@@ -63,26 +61,19 @@ def validate_expectations(pipeline: Pipeline) -> None:
     Raises:
         SpecError: an unknown type or argument (with the closest match), a missing one, or a wrong value.
     """
+    refuse_unknown(pipeline)
     build_expectations(pipeline)
 
 
-def refuse_unknown_types(pipeline: Pipeline) -> None:
-    """Refuse types that Great Expectations has no module for, without importing it (4 s of CPU).
+def refuse_unknown(pipeline: Pipeline) -> None:
+    """Refuse types and arguments that are not on the lists, without Great Expectations (4 s of CPU).
 
     Raises:
-        SpecError: as `build_expectations`.
+        SpecError: ``quality.*``, naming the closest known type or argument.
     """
-    places, known = Places(pipeline), _modules()
-    for position, spec in enumerate(pipeline.quality.expectations if known else ()):
-        _refuse_type(spec.type, known, _place(places, spec, position))
-
-
-def _modules() -> set[str]:
-    """The types that Great Expectations may have: modules have their names; none if it is not installed."""
-    found = find_spec("great_expectations")
-    folders = found.submodule_search_locations if found is not None else None
-    core = (Path(folder) / "expectations" / "core" for folder in folders or ())
-    return {file.stem for folder in core for file in folder.glob("*expect*.py")}
+    places = Places(pipeline)
+    for position, spec in enumerate(pipeline.quality.expectations):
+        _refuse(spec, _place(places, spec, position))
 
 
 def build_expectations(pipeline: Pipeline) -> list[Expectation]:
@@ -106,12 +97,11 @@ def _place(places: Places, spec: ExpectationSpec, position: int) -> str:
 
 
 def _build(spec: ExpectationSpec, position: int, where: str) -> Expectation:
+    from great_expectations.expectations.registry import get_expectation_impl
     from pydantic.v1 import ValidationError
 
-    kind = _kind(spec.type, where)
-    arguments = sorted(set(kind.__fields__) - RESERVED)
-    _refuse_unknown(spec.kwargs, arguments, spec.type, where)
-    _refuse_sql_for_a_column(spec.kwargs, spec.type, where)
+    _refuse(spec, where)
+    kind: type[Expectation] = get_expectation_impl(spec.type)
     kwargs: dict[str, Any] = copy.deepcopy(spec.kwargs)
     try:
         return kind(**kwargs, meta={POSITION: position})
@@ -120,23 +110,26 @@ def _build(spec: ExpectationSpec, position: int, where: str) -> Expectation:
             "quality.bad-argument",
             f"{spec.type}: {_first_complaint(error)}",
             where=where,
-            do=f"it takes {', '.join(arguments)}; see https://greatexpectations.io/expectations/{spec.type}",
+            do=f"it takes {', '.join(sorted(ARGUMENTS[spec.type]))}; see https://greatexpectations.io/expectations/{spec.type}",
         ) from error
 
 
-def _kind(name: str, where: str) -> type[Expectation]:
-    from great_expectations.expectations.registry import (
-        get_expectation_impl,
-        list_registered_expectation_implementations,
-    )
+def _refuse(spec: ExpectationSpec, where: str) -> None:
+    """Refuse a type and arguments that are not on the lists."""
+    _refuse_type(spec.type, where)
+    for key in spec.kwargs:
+        if key in RESERVED:
+            raise SpecError(
+                "quality.reserved-argument",
+                f"{spec.type}: {key} is set by the audit",
+                where=where,
+                do="remove it from kwargs; `severity` (fail | warn) and `name` go beside `kwargs`",
+            )
+    refuse_arguments(spec.type, spec.kwargs, where)
 
-    _refuse_type(name, list_registered_expectation_implementations(), where)
-    kind: type[Expectation] = get_expectation_impl(name)
-    return kind
 
-
-def _refuse_type(name: str, types: Iterable[str], where: str) -> None:
-    known = sorted({*types} - OUTSIDE_THE_SLICE - NOT_ON_SPARK)
+def _refuse_type(name: str, where: str) -> None:
+    known = sorted(ARGUMENTS)
     if name in OUTSIDE_THE_SLICE:
         raise SpecError(
             "quality.outside-the-slice",
@@ -158,37 +151,6 @@ def _refuse_type(name: str, types: Iterable[str], where: str) -> None:
             where=where,
             do=did_you_mean(name, known),
         )
-
-
-def _refuse_sql_for_a_column(kwargs: Mapping[str, Any], name: str, where: str) -> None:
-    """Refuse column names that are not plain: Great Expectations pastes some of them into SQL."""
-    for key, value in kwargs.items():
-        columns = value if isinstance(value, list) else [value]
-        if key.startswith("column") and any(c in str(column) for column in columns for c in "()`"):
-            raise SpecError(
-                "quality.bad-argument",
-                f"{name}: {key} is not a column name: {value}",
-                where=where,
-                do="add a column with a plain name to the transform's output and use that",
-            )
-
-
-def _refuse_unknown(kwargs: Iterable[str], arguments: list[str], name: str, where: str) -> None:
-    for key in kwargs:
-        if key in RESERVED:
-            raise SpecError(
-                "quality.reserved-argument",
-                f"{name}: {key} is set by the audit",
-                where=where,
-                do="remove it from kwargs; `severity` (fail | warn) and `name` go beside `kwargs`",
-            )
-        if key not in arguments:
-            raise SpecError(
-                "quality.unknown-argument",
-                f"{name} has no argument {key}",
-                where=where,
-                do=did_you_mean(key, arguments),
-            )
 
 
 def _first_complaint(error: Any) -> str:

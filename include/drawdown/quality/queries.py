@@ -9,21 +9,24 @@ from pyspark.sql import DataFrame
 
 from drawdown.quality.gx_results import MAX_SAMPLES
 from drawdown.quality.json_values import plain
+from drawdown.spark.confined_query import confined_query
+from drawdown.spec import Pipeline
 from drawdown.spec.quality import SLICE, SliceQuery
 from drawdown.spec.samples import SampleGate
 
 
-def judge_queries(slice: DataFrame, queries: list[SliceQuery], gate: SampleGate) -> list[dict[str, Any]]:
+def judge_queries(slice: DataFrame, pipeline: Pipeline) -> list[dict[str, Any]]:
     """Return one entry per query, as :class:`~drawdown.quality.outcome.AuditOutcome` describes.
 
     A query that passes costs one Spark job; a failed one costs a second, for at most three rows.
     """
+    queries, gate = pipeline.quality.queries, pipeline.sample_gate
     if not queries:
         return []
-    session = slice.sparkSession
+    session, tables = slice.sparkSession, pipeline.query_tables
     slice.createOrReplaceTempView(SLICE)
     try:
-        return [_entry(query, session.sql(query.unexpected), gate) for query in queries]
+        return [_entry(each, confined_query(session, each.unexpected, tables), gate) for each in queries]
     finally:
         session.catalog.dropTempView(SLICE)
 

@@ -19,6 +19,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from drawdown.errors import SpecError, TransformError
 from drawdown.sources.spark_system_columns import CORRUPT, ORIGIN, PAYLOAD, options, with_corrupt
+from drawdown.spark.named_columns import ddl_of, named
 from drawdown.spark.sentences import spark_sentence
 from drawdown.spark.sql_gate import asks_a_query
 from drawdown.spark.texts import lossy, no_text
@@ -98,7 +99,7 @@ class SetAsideColumns:
         typed = F.from_json(text, with_corrupt(self.schema), {"columnNameOfCorruptRecord": CORRUPT})
         read = kept.withColumn(_TYPED, typed)
         columns = {
-            field.name: F.coalesce(F.col(f"{_TYPED}.`{field.name}`"), _delivery(field))
+            field.name: F.coalesce(named(_TYPED, field.name), _delivery(field))
             for field in self.schema.fields
         }
         # Of an older Drawdown even a row that was read may hold what is no UTF-8.
@@ -126,7 +127,7 @@ class SetAsideColumns:
         columns = {}
         broken = [F.col(f"{_TEXT if self._patches else _TYPED}.{CORRUPT}").isNotNull()]
         for field in self.schema.fields:
-            typed, text = (F.col(f"{column}.`{field.name}`") for column in (_TYPED, _TEXT))
+            typed, text = (named(column, field.name) for column in (_TYPED, _TEXT))
             if field.name == _DELIVERY:
                 columns[field.name] = _delivery(field)
             elif field.name in self.patch:
@@ -153,7 +154,7 @@ class SetAsideColumns:
         read = kept.withColumn(_TYPED, F.from_json("parsed", self.schema))
         columns, broken = {}, [F.lit(False)]
         for field in self.schema.fields:
-            column = F.col(f"{_TYPED}.`{field.name}`")
+            column = named(_TYPED, field.name)
             whole = self._whole == field.name
             # The bytes of a line are kept, for a patch to decode; of any other column what could be read.
             columns[field.name] = F.coalesce("payload", column) if whole else column
@@ -180,8 +181,7 @@ class SetAsideColumns:
         full = with_corrupt(schema)
         if form == "json":
             return F.from_json("payload", full, parsing)
-        ddl = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in full.fields)
-        return F.from_csv("payload", ddl, parsing)
+        return F.from_csv("payload", ddl_of(full), parsing)
 
     def _system(self, read: DataFrame, columns: Mapping[str, Column], corrupt: Column) -> DataFrame:
         """The columns, patched, then those that every source has."""

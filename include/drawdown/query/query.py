@@ -29,6 +29,7 @@ from drawdown.sources.files.spark_inference import found_schemas
 from drawdown.sources.reader import read_static, read_stream
 from drawdown.sources.spark_system_columns import SYSTEM_COLUMNS
 from drawdown.spark.declared_schema import in_declared_order
+from drawdown.spark.named_columns import named
 from drawdown.spec import Pipeline, Project
 from drawdown.static_checks.judged_columns import check_judged_columns
 from drawdown.static_checks.places import Places
@@ -144,7 +145,7 @@ def plain_output(session: SparkSession, project: Project, pipeline: Pipeline) ->
     frames = {}
     for name in pipeline.streaming_sources:
         raw = read_stream(session, project, pipeline, name)
-        frames[name] = raw.select(*[F.col(f"`{c}`") for c in raw.columns if c not in SYSTEM_COLUMNS])
+        frames[name] = raw.select(*[named(c) for c in raw.columns if c not in SYSTEM_COLUMNS])
     return run_transform(session, pipeline, frames)
 
 

@@ -8,12 +8,13 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from drawdown.errors import TransformError
+from drawdown.errors import DrawdownError, SpecError, TransformError
+from drawdown.spark.confined_query import NotConfinedError, confined_query
 from drawdown.spark.sentences import spark_sentence
-from drawdown.spark.sql_gate import executes, more_than_a_query
 from drawdown.spec import Pipeline
-from drawdown.spec.quality import SLICE
+from drawdown.spec.quality import SLICE, SliceQuery
 from drawdown.static_checks.places import QUALITY, Places
+from drawdown.values.nearest import did_you_mean
 
 
 def prepare_queries(
@@ -23,6 +24,7 @@ def prepare_queries(
 
     Raises:
         TransformError: ``query.command``, ``query.streaming``, ``query.refused``.
+        SpecError: ``query.unknown-table``: it reads something other than the slice and the static sources.
     """
     if not pipeline.quality.queries:
         return
@@ -39,19 +41,14 @@ def prepare_queries(
 
 def _analyse(session: SparkSession, pipeline: Pipeline, index: int) -> None:
     query = pipeline.quality.queries[index]
-    name, text = query.name, query.unexpected
+    name = query.name
     where = Places(pipeline).key(QUALITY, "queries", index, "unexpected")
     try:
-        more = more_than_a_query(session, text)
-        frame = None if more else session.sql(text)
-        if frame is None or (more := executes(frame)):
-            raise TransformError(
-                "query.command",
-                f"the query {name} of {pipeline.name} is more than a query: {more}",
-                where=where,
-                do=f"write one SELECT of the unexpected rows of `{SLICE}`",
-            )
-        streaming = frame.isStreaming
+        # A source that still arrives is a view of a transform in SQL: it is refused below, by its name.
+        arriving = pipeline.streaming_sources if pipeline.transform.endswith(".sql") else ()
+        streaming = confined_query(session, query.unexpected, {*pipeline.query_tables, *arriving}).isStreaming
+    except NotConfinedError as more:
+        raise _not_confined(pipeline, query, more, where) from None
     except PySparkException as cause:
         raise TransformError(
             "query.refused",
@@ -67,3 +64,20 @@ def _analyse(session: SparkSession, pipeline: Pipeline, index: int) -> None:
             where=where,
             do=f"compare `{SLICE}` with static sources",
         )
+
+
+def _not_confined(pipeline: Pipeline, query: SliceQuery, more: NotConfinedError, where: str) -> DrawdownError:
+    if more.kind == "relation":
+        return SpecError(
+            "query.unknown-table",
+            f"the query {query.name} of {pipeline.name} reads {more.name}, which it cannot see;"
+            f" {did_you_mean(more.last_part, pipeline.query_tables)}",
+            where=where,
+            do=f"read `{SLICE}`, which has the sink's columns, or a source with `static: true`",
+        )
+    return TransformError(
+        "query.command",
+        f"the query {query.name} of {pipeline.name} is more than a query: {more.name}",
+        where=where,
+        do=f"write one SELECT of the unexpected rows of `{SLICE}`",
+    )

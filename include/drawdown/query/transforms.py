@@ -9,12 +9,13 @@ from typing import cast
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from drawdown.errors import DrawdownError, TransformError
+from drawdown.errors import DrawdownError, SpecError, TransformError
 from drawdown.query.actions import action_refused, query_refused
+from drawdown.spark.confined_query import NotConfinedError, confined_query
 from drawdown.spark.sentences import spark_sentence
-from drawdown.spark.sql_gate import executes, more_than_a_query
 from drawdown.spark.user_code import RAISED, line_in, load_module, said
 from drawdown.spec import Pipeline
+from drawdown.values.nearest import did_you_mean
 
 
 def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -25,6 +26,7 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
 
     Raises:
         TransformError: it does not parse or analyse, is more than a query, raises, or returns something else.
+        SpecError: ``transform.unknown-source``: SQL reads something that is no source of the pipeline.
     """
     file = pipeline.folder / pipeline.transform
     where = str(file)
@@ -32,7 +34,7 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
         if pipeline.transform.endswith(".sql"):
             for name, frame in frames.items():
                 frame.createOrReplaceTempView(name)
-            return _queried(session, pipeline, where)
+            return _queried(session, pipeline, frames, where)
         result = _function_of(pipeline, file)(dict(frames))
         _refuse_own_queries(session, pipeline, where)
     except DrawdownError:
@@ -57,23 +59,28 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
     return result
 
 
-def _queried(session: SparkSession, pipeline: Pipeline, where: str) -> DataFrame:
-    if name := more_than_a_query(session, pipeline.transform_text):
-        raise _more_than_a_query(pipeline, where, name)
-    frame = session.sql(pipeline.transform_text)
-    if name := executes(frame):
-        raise _more_than_a_query(pipeline, where, name)
-    return frame
-
-
-def _more_than_a_query(pipeline: Pipeline, where: str, name: str) -> TransformError:
-    return TransformError(
-        "transform.command",
-        f"the transform of {pipeline.name} is more than a query: {name}",
-        where=where,
-        do="write one SELECT over the sources; `sink:` decides where its rows go; for your own function"
-        " use transform.py",
-    )
+def _queried(
+    session: SparkSession, pipeline: Pipeline, frames: Mapping[str, DataFrame], where: str
+) -> DataFrame:
+    try:
+        return confined_query(session, pipeline.transform_text, frames)
+    except NotConfinedError as more:
+        if more.kind == "relation":
+            raise SpecError(
+                "transform.unknown-source",
+                f"the transform of {pipeline.name} reads {more.name}, which is no source of the pipeline;"
+                f" {did_you_mean(more.last_part, frames)}",
+                where=where,
+                do="correct the name, or add the table to `sources:` in pipeline.yaml, with `static: true`"
+                " if each run is to read all of it",
+            ) from None
+        raise TransformError(
+            "transform.command",
+            f"the transform of {pipeline.name} is more than a query: {more.name}",
+            where=where,
+            do="write one SELECT over the sources; `sink:` decides where its rows go; for your own function"
+            " use transform.py",
+        ) from None
 
 
 def _refuse_own_queries(session: SparkSession, pipeline: Pipeline, where: str) -> None:

@@ -19,6 +19,7 @@ from drawdown.metastore.records import Batch
 from drawdown.rows.row_fates import file_path
 from drawdown.sources.replay_basis import ReplayBasis
 from drawdown.sources.spark_system_columns import ORIGIN
+from drawdown.spark.named_columns import named
 from drawdown.spec import Pipeline
 
 ARRIVAL = "_dd_arrival"
@@ -58,7 +59,7 @@ def with_arrival(
 
 def _joined(frame: DataFrame, rows: list[tuple[Any, ...]], schema: str, on: Column) -> DataFrame:
     known = frame.sparkSession.createDataFrame(rows, f"{schema}, {ARRIVAL}_ BIGINT")
-    columns = [F.col(f"`{name}`") for name in frame.columns]
+    columns = [named(name) for name in frame.columns]
     arrival = F.coalesce(F.col(f"{ARRIVAL}_"), F.lit(_UNKNOWN)).alias(ARRIVAL)
     return frame.join(F.broadcast(known), on, "left").select(*columns, arrival)
 

@@ -26,6 +26,7 @@ from drawdown.rows.row_fates import EXACT_TIMES, FATE, FED
 from drawdown.sinks.locations import quarantine_uri
 from drawdown.sources.replay_basis import ReplayBasis, replay_of
 from drawdown.sources.spark_system_columns import CORRUPT, ORIGIN, SYSTEM_COLUMNS
+from drawdown.spark.named_columns import named
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 from drawdown.values.interval import Interval
@@ -156,7 +157,7 @@ class DecidedRows:
         if self.pipeline.sources[name].format == "kafka":
             identity: list[Any] = [F.col(f"{ORIGIN}.{part}") for part in ("topic", "partition", "offset")]
         else:
-            user = [F.col(f"`{c}`") for c in frame.columns if c not in (*SYSTEM_COLUMNS, KEY)]
+            user = [named(c) for c in frame.columns if c not in (*SYSTEM_COLUMNS, KEY)]
             identity = [F.col(f"{ORIGIN}.file"), F.struct(*user).alias("row")]
         return frame.withColumn(_IDENTITY, F.to_json(F.struct(*identity), dict(EXACT_TIMES)))
 

@@ -31,6 +31,7 @@ from pyspark.sql.types import (
 from drawdown.metastore.records import Counts
 from drawdown.sources.spark_system_columns import CORRUPT, ORIGIN, PAYLOAD, SYSTEM_COLUMNS, as_plain_path
 from drawdown.spark.gateway import jvm_of
+from drawdown.spark.named_columns import named
 from drawdown.spark.texts import no_text
 from drawdown.spec import Rule, Source
 
@@ -105,7 +106,7 @@ class Observed:
 def fed_rows(judged: DataFrame) -> DataFrame:
     """Return the rows of a judged frame that go to the transform, with the user's columns."""
     user = [c for c in judged.columns if c not in (*SYSTEM_COLUMNS, FATE)]
-    return judged.where(F.col(FATE) == FED).select(*[F.col(f"`{c}`") for c in user])
+    return judged.where(F.col(FATE) == FED).select(*[named(c) for c in user])
 
 
 def file_path() -> Column:
@@ -178,7 +179,7 @@ class Boundary:
             keep &= F.col(FATE) != MALFORMED
         user = [c for c in batch.columns if c not in (*SYSTEM_COLUMNS, FATE)]
         # A file's record is assembled again from its columns; a Kafka record has its value, or none.
-        columns = F.struct(*[F.col(f"`{c}`") for c in user])
+        columns = F.struct(*[named(c) for c in user])
         record = F.when(F.col(f"{ORIGIN}.topic").isNull(), F.to_json(columns))
         # Without a parser, even a malformed row has its columns.
         was_read = (F.col(FATE) != MALFORMED) | F.lit(not self.source.is_parsed)
@@ -213,7 +214,7 @@ class Boundary:
         if self.source.format not in _MAKES_TEXT:
             # A Kafka record's key holds arbitrary bytes; the sink decides how to select it.
             of_record = [f for f in schema.fields if f.name not in (*SYSTEM_COLUMNS, "key", "_kafka")]
-            unfit = [no_text(F.col(f"`{f.name}`"), f.dataType) for f in of_record]
+            unfit = [no_text(named(f.name), f.dataType) for f in of_record]
             malformed = reduce(Column.__or__, unfit, malformed)
         fate = F.when(self._is_aside(), DRIFTED).when(malformed, MALFORMED)
         if self.max_future is not None and self.source.watermark is not None:
@@ -254,7 +255,7 @@ class Boundary:
             late = fed & (F.col(self.source.watermark.column) <= F.lit(self.late_before))
         # The sample names every column on purpose. Otherwise Spark prunes columns that the transform does not
         # use, and a record broken only there would pass here but fail in the second read.
-        record = F.to_json(F.struct(CORRUPT, *[F.col(f"`{c}`") for c in user]))
+        record = F.to_json(F.struct(CORRUPT, *[named(c) for c in user]))
         return [
             F.count(F.lit(1)).alias("read"),
             *[

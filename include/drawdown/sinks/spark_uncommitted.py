@@ -16,13 +16,13 @@ from functools import reduce
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.metastore.records import StagedFile, StagedTable
 from drawdown.spark.declared_schema import declared
 from drawdown.spark.gateway import jvm_of
+from drawdown.spark.named_columns import named
 from drawdown.spark.texts import refusing_other_bytes
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
@@ -86,9 +86,7 @@ class UncommittedFiles:
             session.read.schema(schema).option("basePath", base).parquet(*paths)
             for base, paths in by_base.items()
         ]
-        return reduce(DataFrame.unionByName, frames).select(
-            *[F.col(f"`{name}`") for name in schema.fieldNames()]
-        )
+        return reduce(DataFrame.unionByName, frames).select(*[named(name) for name in schema.fieldNames()])
 
     def _staged(self, add: dict[str, object]) -> StagedFile:
         assert self.place is not None

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from drawdown.spark.declared_schema import parse_ddl
+from drawdown.spark.named_columns import named
 from drawdown.spark.session import option_text
 from drawdown.spec import Pipeline, Source
 
@@ -24,15 +25,16 @@ SYSTEM_COLUMNS = (CORRUPT, PAYLOAD, ORIGIN)
 def with_system_columns(
     frame: DataFrame, *, corrupt: str | None = None, file: str | None = None
 ) -> DataFrame:
-    """Add SYSTEM_COLUMNS after the frame's own; `corrupt` and `file` are SQL expressions, None: NULL."""
+    """Add SYSTEM_COLUMNS after the frame's own; `corrupt` and `file` are our own SQL, None: NULL."""
     user = [c for c in frame.columns if c not in (corrupt, *SYSTEM_COLUMNS)]
     null = "cast(null as string)"
-    return frame.selectExpr(
-        *[f"`{c}`" for c in user],
-        f"{corrupt or null} as {CORRUPT}",
-        f"{null} as {PAYLOAD}",
-        f"named_struct('file', {file or null}, 'topic', {null}, "
-        f"'partition', cast(null as int), 'offset', cast(null as bigint)) as {ORIGIN}",
+    origin = f"named_struct('file', {file or null}, 'topic', {null}, "
+    origin += "'partition', cast(null as int), 'offset', cast(null as bigint))"
+    return frame.select(
+        *map(named, user),
+        F.expr(corrupt or null).alias(CORRUPT),
+        F.expr(null).alias(PAYLOAD),
+        F.expr(origin).alias(ORIGIN),
     )
 
 

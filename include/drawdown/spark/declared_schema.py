@@ -6,10 +6,10 @@ from pathlib import Path
 
 from pyspark.errors import ParseException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, StructType
 
 from drawdown.errors import RefusedError, SpecError
+from drawdown.spark.named_columns import named
 from drawdown.spec import Pipeline
 
 _AGREE = "make the transform's columns and the declared schema agree (names and types, any order)"
@@ -63,7 +63,7 @@ def in_declared_order(output: DataFrame, schema: StructType | None, pipeline: Pi
         expected_is=f"the schema declared for the sink of {pipeline.name}",
         found_is=f"the output of {pipeline.transform}",
     )
-    return output.select(*[F.col(f"`{name}`") for name in schema.fieldNames()])
+    return output.select(*[named(name) for name in schema.fieldNames()])
 
 
 def refuse_drift(

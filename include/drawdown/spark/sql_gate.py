@@ -10,16 +10,12 @@ Python in the folder is the user's program and is not restricted.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from py4j.java_gateway import JavaGateway
 from pyspark.sql import DataFrame, SparkSession
 
+from drawdown.spark.gate_classes import gate_class, java_set
 from drawdown.spark.gateway import jvm_of
-
-_SOURCE = Path(__file__).with_name("SqlGate.java")
 
 CONF: Mapping[str, str] = {
     "spark.sql.runSQLOnFiles": "false",
@@ -114,31 +110,9 @@ def _parser(session: SparkSession) -> Any:
 
 def _first_other(session: SparkSession, parsed: Any, allowed: frozenset[str]) -> str | None:
     """Return the first plan in the parsed text that is not allowed."""
-    found: str | None = _gate(session).firstOther(parsed, _java_set(session.sparkContext._gateway, allowed))
-    return found
-
-
-@cache
-def _java_set(gateway: JavaGateway, names: frozenset[str]) -> Any:
-    found = gateway.jvm.java.util.HashSet()
-    for name in names:
-        found.add(name)
+    found: str | None = _gate(session).firstOther(parsed, java_set(session.sparkContext._gateway, allowed))
     return found
 
 
 def _gate(session: SparkSession) -> Any:
-    return _gate_of(session.sparkContext._gateway)
-
-
-@cache
-def _gate_of(gateway: JavaGateway) -> Any:
-    """Return an SqlGate of this JVM, from Drawdown's jar or else compiled by Spark's own compiler."""
-    jvm = gateway.jvm
-    loader = jvm.java.lang.Thread.currentThread().getContextClassLoader()
-    if loader.getResource("drawdown/SqlGate.class") is None:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(loader)
-        compiler.cook(_SOURCE.read_text())
-        loader = compiler.getClassLoader()
-    none = gateway.new_array(jvm.java.lang.Class, 0), gateway.new_array(jvm.java.lang.Object, 0)
-    return loader.loadClass("drawdown.SqlGate").getDeclaredConstructor(none[0]).newInstance(none[1])
+    return gate_class(session.sparkContext._gateway, "SqlGate")

@@ -13,6 +13,8 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, DataType, MapType, StringType, StructType
 
+from drawdown.spark.named_columns import named
+
 UNFIT = "sink.unfit-text"
 """Marks Spark's message when `refusing_other_bytes` ends a batch; see query_failures.py."""
 
@@ -38,13 +40,9 @@ def refusing_other_bytes(frame: DataFrame) -> DataFrame:
         ).otherwise(column)
         for field in frame.schema.fields
         if _has_text(field.dataType)
-        for column in [_named(field.name)]
+        for column in [named(field.name)]
     }
-    return frame.select(*[checked.get(name, _named(name)).alias(name) for name in frame.columns])
-
-
-def _named(column: str) -> Column:
-    return F.col("`" + column.replace("`", "``") + "`")
+    return frame.select(*[checked.get(name, named(name)).alias(name) for name in frame.columns])
 
 
 def _has_text(kind: DataType) -> bool:

@@ -19,7 +19,7 @@ from pydantic import (
 
 from drawdown.spec.alerts import OwnAlerts
 from drawdown.spec.limits import Bounds, Limits
-from drawdown.spec.quality import Quality, Rule
+from drawdown.spec.quality import SLICE, Quality, Rule
 from drawdown.spec.query_settings import check_conf, check_state
 from drawdown.spec.replay import Replay, check_replay
 from drawdown.spec.samples import SampleGate, Samples
@@ -238,6 +238,11 @@ class Pipeline(SpecModel):
     @property
     def static_sources(self) -> dict[str, Source]:
         return {name: source for name, source in self.sources.items() if source.static}
+
+    @property
+    def query_tables(self) -> tuple[str, ...]:
+        """Return the tables that `queries:` of quality.yaml see: the slice and the static sources."""
+        return (SLICE, *self.static_sources)
 
     @property
     def watermarked_sources(self) -> dict[str, Source]:

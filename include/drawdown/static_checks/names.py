@@ -38,18 +38,22 @@ class Missing:
     known: tuple[str, ...]
 
 
-def missing_tables(query: exp.Expr, known: Mapping[str, Any], others: frozenset[str]) -> Iterator[Missing]:
-    """Tables that are neither among the known nor made by the query.
+def missing_tables(
+    query: exp.Expr, known: Mapping[str, Any], others: frozenset[str] = frozenset()
+) -> Iterator[Missing]:
+    """Tables that are neither among the known nor made by the query, and all of a database or catalog.
 
     Args:
-        others: names that may mean something to Spark's catalog, in small letters.
+        others: names that another check judges, in small letters.
     """
     named = {name.lower() for name in known} | others
     named |= {each.alias_or_name.lower() for each in query.find_all(exp.CTE)}
     for table in query.find_all(exp.Table):
-        plain = isinstance(table.this, exp.Identifier) and not table.args.get("db")
-        if plain and not table.find_ancestor(exp.Hint) and table.name.lower() not in named:
-            yield Missing("source", table.name, line_of(table), tuple(known))
+        if not isinstance(table.this, exp.Identifier) or table.find_ancestor(exp.Hint):
+            continue
+        name = ".".join(part.name for part in table.parts)
+        if table.args.get("db") or name.lower() not in named:
+            yield Missing("source", name, line_of(table), tuple(known))
 
 
 def missing_columns(query: exp.Expr, outputs: Outputs) -> list[Missing]:

@@ -20,13 +20,10 @@ from drawdown.values.nearest import did_you_mean
 _ALIKE = "make the columns of the query and of the sink's schema agree in name and type; the order is free"
 
 
-def check_transform(
-    pipeline: Pipeline, known: Mapping[str, Relation], catalog: frozenset[str] | None, places: Places
-) -> Iterator[SpecError]:
+def check_transform(pipeline: Pipeline, known: Mapping[str, Relation], places: Places) -> Iterator[SpecError]:
     """``transform.not-sql``, ``transform.unknown-source``, ``transform.unknown-column``, ``transform.output``
 
-    Args:
-        catalog: names of tables that Spark's catalog may know; None when it may know any.
+    A name of more than one part belongs to the catalog, which no SQL of a pipeline reads.
     """
     file = pipeline.transform
     if not file.endswith(".sql"):
@@ -43,18 +40,16 @@ def check_transform(
         return
     if query is None:
         return
-    unread = list(_unread(query, known, catalog, places))
+    unread = list(_unread(query, known, places))
     yield from unread
     if not unread:
         yield from _check_output(pipeline, Outputs(known).of_query(query), places)
 
 
-def _unread(
-    query: exp.Expr, known: Mapping[str, Relation], catalog: frozenset[str] | None, places: Places
-) -> Iterator[SpecError]:
+def _unread(query: exp.Expr, known: Mapping[str, Relation], places: Places) -> Iterator[SpecError]:
     file = places.pipeline.transform
-    for table in missing_tables(query, known, catalog) if catalog is not None else ():
-        near = did_you_mean(table.name, table.known)
+    for table in missing_tables(query, known):
+        near = did_you_mean(table.name.rpartition(".")[2], table.known)
         yield SpecError(
             "transform.unknown-source",
             f"{file} reads {table.name}, and no source has that name; {near}",

@@ -56,6 +56,8 @@ class AskOperator(TriggerDagRunOperator):
     The id of the started run names the slice, so each slice has one request, whichever drain asks.
     """
 
+    template_fields = ()
+
     def __init__(self, *, project_root: str, pipeline: str, **kwargs: Any) -> None:
         super().__init__(
             trigger_dag_id=DECIDE,

@@ -53,6 +53,8 @@ class JobOperator(SparkSubmitOperator):
         cluster: name of the profile.
     """
 
+    # What is prepared before the driver starts holds texts of specs and of requests: no template.
+    template_fields = ()
     operator_extra_links = (RunRecordLink(),)
     job: ClassVar[str]
     after_a_stop: ClassVar[str]

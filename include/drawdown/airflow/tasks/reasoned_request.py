@@ -31,6 +31,9 @@ class ReasonedRequest(HITLOperator):
         The id of the record that holds the answer (answers.py); None when `execute` found nothing to ask.
     """
 
+    # A question shows values of rows: no template.
+    template_fields = ()
+
     def __init__(self, *, project_root: str, **kwargs: Any) -> None:
         # Airflow passes the DAG's parameters; a request asks for none of them.
         kwargs.pop("params", None)

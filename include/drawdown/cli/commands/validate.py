@@ -10,7 +10,7 @@ import typer
 from drawdown.cli.arguments import Json, Names
 from drawdown.cli.screen import out, print_json, show_error, working
 from drawdown.errors import DrawdownError, SpecError
-from drawdown.quality.expectations import refuse_unknown_types, validate_expectations
+from drawdown.quality.expectations import validate_expectations
 from drawdown.spec import iter_pipelines, load_pipeline, load_project, pipeline_names
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def check(project: Project, names: Sequence[str]) -> dict[str, DrawdownError | N
     Raises:
         SpecError: ``spec.no-pipeline`` for an unknown name.
     """
-    from drawdown.static_checks.check import static_error, tables_of
+    from drawdown.static_checks.check import static_error
 
     every = dict(zip(pipeline_names(project), iter_pipelines(project), strict=True))
     for name in names:
@@ -57,11 +57,10 @@ def check(project: Project, names: Sequence[str]) -> dict[str, DrawdownError | N
         name: each if isinstance(each, SpecError) else None for name, each in every.items()
     }
     wanted = names or list(every)
-    tables = tables_of(loaded)
     with working("checking columns, SQL and expectations"):
         for pipeline in loaded:
             if pipeline.name in wanted and found[pipeline.name] is None:
-                found[pipeline.name] = static_error(project, pipeline, tables) or _expectations(pipeline)
+                found[pipeline.name] = static_error(project, pipeline) or _expectations(pipeline)
     return {name: found[name] for name in dict.fromkeys(wanted)}
 
 
@@ -71,7 +70,6 @@ def _expectations(pipeline: Pipeline) -> DrawdownError | None:
     if all(map(is_everyday, pipeline.quality.expectations)):
         return None
     try:
-        refuse_unknown_types(pipeline)
         validate_expectations(pipeline)
     except SpecError as error:
         return error

@@ -13,7 +13,6 @@ from typing import Any
 from urllib.parse import unquote
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from drawdown.checkpoint import SINK_FIELDS, FileLog
@@ -22,6 +21,7 @@ from drawdown.metastore.records import Checkpoint, StagedFile
 from drawdown.sinks.locations import output_uri
 from drawdown.spark.declared_schema import declared
 from drawdown.spark.gateway import jvm_of
+from drawdown.spark.named_columns import named
 from drawdown.spark.session import option_text
 from drawdown.spark.texts import refusing_other_bytes
 from drawdown.spec import Pipeline
@@ -111,7 +111,7 @@ class NativeFileSink:
         reader = session.read.format(self._pipeline.sink.format).schema(schema)
         reader = reader.options(**self._options()).option("basePath", self._uri)
         frame = reader.load([file.path for _, file in files])
-        return frame.select(*[F.col(f"`{name}`") for name in schema.fieldNames()])
+        return frame.select(*[named(name) for name in schema.fieldNames()])
 
     def _java_sink(self, session: SparkSession) -> Any:
         jvm = jvm_of(session)

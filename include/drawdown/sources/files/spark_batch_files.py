@@ -69,7 +69,7 @@ class BatchFiles:
 
         Raises:
             SourceError: ``source.gone``: a file no longer exists.
-            RefusedError: ``source.rewritten``, ``source.oversized``, ``source.drift``, by the source's policy;
+            RefusedError: ``source.rewritten``, ``source.oversized``, ``source.drift``, by the policy;
                 ``source.not-its-own``: cleaning would touch what belongs to something else.
         """
         self.of_batch.clear()

@@ -16,6 +16,7 @@ from drawdown.sources.kafka.replay import offsets_to_read
 from drawdown.sources.kafka.spark_values import read_value
 from drawdown.sources.replay_basis import ReplayedSource
 from drawdown.sources.spark_system_columns import CORRUPT, ORIGIN, PAYLOAD, options
+from drawdown.spark.named_columns import named
 from drawdown.spec import Pipeline, Project, Source
 from drawdown.spec.connections.broker_options import spark_options
 
@@ -111,7 +112,7 @@ def _columns(session: SparkSession, pipeline: Pipeline, name: str, raw: DataFram
         .otherwise(value.corrupt(_VALUE))
     )
     return frame.select(
-        *[F.col(f"{_VALUE}.`{c}`").alias(c) for c in value.columns],
+        *[named(_VALUE, c).alias(c) for c in value.columns],
         "_kafka",
         corrupt.alias(CORRUPT),
         PAYLOAD,

@@ -17,6 +17,7 @@ from drawdown.errors import MachineError, SpecError
 from drawdown.jvm.installation import how_to_set_up
 from drawdown.sources.spark_system_columns import CORRUPT, PAYLOAD, schema_of, with_corrupt
 from drawdown.spark.gateway import jvm_of
+from drawdown.spark.named_columns import ddl_of
 from drawdown.spec import Pipeline
 from drawdown.values.json_text import read_json
 
@@ -63,8 +64,7 @@ def _text(format: str, schema: StructType, nesting: int) -> Value:
     if format == "json":
         parsed = F.from_json(text, full, {**parsing, "maxNestingDepth": str(nesting)})
     else:
-        ddl = ", ".join(f"`{field.name}` {field.dataType.simpleString()}" for field in full.fields)
-        parsed = F.from_csv(text, ddl, parsing)
+        parsed = F.from_csv(text, ddl_of(full), parsing)
     return Value(parsed, text, lambda value: F.col(f"{value}.{CORRUPT}"), tuple(schema.fieldNames()))
 
 

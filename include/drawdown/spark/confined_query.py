@@ -1,0 +1,83 @@
+"""Analyses a query of a pipeline's folder: it computes over the views that it is given and reads no more.
+
+Spark looks a name up among the temporary views, and then in its catalog, where the tables of other pipelines
+and, with a Hive or Glue catalog, of everybody are. So the relations of a text are compared with the views
+before Spark resolves any, and the leaves of the analysed plan are once more: whatever way Spark has found
+from a name to a table, it does not come through one of the views.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Literal
+
+from pyspark.sql import DataFrame, SparkSession
+
+from drawdown.spark.gate_classes import gate_class, java_set
+from drawdown.spark.sql_gate import executes, more_than_a_query
+
+LEAVES = frozenset({"CTERelationRef", "LocalRelation", "OneRowRelation", "Range", "UnionLoopRef"})
+"""The leaves of an analysed plan that read nothing: values, ranges, references to parts of the query."""
+
+
+class NotConfinedError(Exception):
+    """A text that is more than a query over its views.
+
+    Attributes:
+        kind: ``command``: it does more than read and compute; ``relation``: it reads something else.
+        name: Spark's name for the plan, or the relation as it is written.
+    """
+
+    def __init__(self, kind: Literal["command", "relation"], name: str) -> None:
+        super().__init__(f"{kind}: {name}")
+        self.kind = kind
+        self.name = name
+
+    @property
+    def last_part(self) -> str:
+        """Return the name of the relation without its catalog and database."""
+        return self.name.rpartition(".")[2].strip("`")
+
+
+def confined_query(session: SparkSession, text: str, views: Collection[str]) -> DataFrame:
+    """Return the frame of a query.
+
+    Args:
+        session: a `query_session`, in which the views are registered.
+        views: the names of the temporary views that the query may read.
+
+    Raises:
+        NotConfinedError: it is more than that; Spark has not analysed it, or has at least run nothing.
+        PySparkException: it is not valid SQL, or Spark refuses it.
+    """
+    if name := more_than_a_query(session, text):
+        raise NotConfinedError("command", name)
+    if relation := _named(session, text, views):
+        raise NotConfinedError("relation", relation)
+    frame = session.sql(text)
+    if name := executes(frame):
+        raise NotConfinedError("command", name)
+    if relation := _read(frame, views):
+        raise NotConfinedError("relation", relation)
+    return frame
+
+
+def _named(session: SparkSession, text: str, views: Collection[str]) -> str | None:
+    """Return the first relation that the text names and that is neither a view nor made by the text."""
+    gateway = session.sparkContext._gateway
+    parsed = session._jsparkSession.sessionState().sqlParser().parsePlan(text)
+    found: str | None = gate_class(gateway, "RelationGate").named(parsed, java_set(gateway, _keys(views)))
+    return found
+
+
+def _read(frame: DataFrame, views: Collection[str]) -> str | None:
+    """Return the first relation that the analysed query reads and that came through none of the views."""
+    gateway = frame.sparkSession.sparkContext._gateway
+    analysed = frame._jdf.queryExecution().analyzed()
+    of, leaves = java_set(gateway, _keys(views)), java_set(gateway, LEAVES)
+    found: str | None = gate_class(gateway, "RelationGate").read(analysed, of, leaves)
+    return found
+
+
+def _keys(views: Collection[str]) -> frozenset[str]:
+    return frozenset(name.lower() for name in views)
