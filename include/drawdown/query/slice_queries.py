@@ -10,6 +10,8 @@ from pyspark.sql.types import StructType
 
 from drawdown.errors import TransformError
 from drawdown.spark.sentences import spark_sentence
+from drawdown.spark.sql_bounds import is_too_large, too_large
+from drawdown.spark.sql_checks import refused_in_query
 from drawdown.spark.sql_gate import executes, more_than_a_query
 from drawdown.spec import Pipeline
 from drawdown.spec.quality import SLICE
@@ -22,7 +24,7 @@ def prepare_queries(
     """Analyse each query over an empty slice, and register the static sources as views for the audit.
 
     Raises:
-        TransformError: ``query.command``, ``query.streaming``, ``query.refused``.
+        TransformError: ``query.command``, ``query.streaming``, ``query.refused``, ``sql.*``.
     """
     if not pipeline.quality.queries:
         return
@@ -43,6 +45,9 @@ def _analyse(session: SparkSession, pipeline: Pipeline, index: int) -> None:
     where = Places(pipeline).key(QUALITY, "queries", index, "unexpected")
     try:
         more = more_than_a_query(session, text)
+        if not more and (refusal := refused_in_query(session, text, pipeline.sql_limits)):
+            what = f"the query {name} of {pipeline.name} {refusal.what}"
+            raise TransformError(refusal.id, what, where=where, do=refusal.do)
         frame = None if more else session.sql(text)
         if frame is None or (more := executes(frame)):
             raise TransformError(
@@ -53,6 +58,8 @@ def _analyse(session: SparkSession, pipeline: Pipeline, index: int) -> None:
             )
         streaming = frame.isStreaming
     except PySparkException as cause:
+        if is_too_large(str(cause)):
+            raise too_large(f"the query {name} of {pipeline.name}", cause, where) from None
         raise TransformError(
             "query.refused",
             f"Spark refused the query {name} of {pipeline.name} [{cause.getCondition()}]:"

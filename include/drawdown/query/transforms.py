@@ -12,6 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from drawdown.errors import DrawdownError, TransformError
 from drawdown.query.actions import action_refused, query_refused
 from drawdown.spark.sentences import spark_sentence
+from drawdown.spark.sql_bounds import is_too_large, too_large
+from drawdown.spark.sql_checks import refused_in_query
 from drawdown.spark.sql_gate import executes, more_than_a_query
 from drawdown.spark.user_code import RAISED, line_in, load_module, said
 from drawdown.spec import Pipeline
@@ -60,6 +62,9 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
 def _queried(session: SparkSession, pipeline: Pipeline, where: str) -> DataFrame:
     if name := more_than_a_query(session, pipeline.transform_text):
         raise _more_than_a_query(pipeline, where, name)
+    if refusal := refused_in_query(session, pipeline.transform_text, pipeline.sql_limits):
+        what = f"the transform of {pipeline.name} {refusal.what}"
+        raise TransformError(refusal.id, what, where=where, do=refusal.do)
     frame = session.sql(pipeline.transform_text)
     if name := executes(frame):
         raise _more_than_a_query(pipeline, where, name)
@@ -97,6 +102,8 @@ def _function_of(pipeline: Pipeline, file: Path) -> Callable[[dict[str, DataFram
 
 
 def _refused_by_spark(pipeline: Pipeline, where: str, cause: PySparkException) -> TransformError:
+    if is_too_large(str(cause)):
+        return too_large(f"the transform of {pipeline.name}", cause, where)
     condition = cause.getCondition() or type(cause).__name__
     return TransformError(
         "transform.refused",

@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 from drawdown.jvm.spark_start import why_not_started
 from drawdown.processes.scratch import note_master, starting_spark
 from drawdown.spark.object_storage import LOG_STORE, reach_buckets
+from drawdown.spark.sql_bounds import bound_functions
 from drawdown.spark.sql_gate import CONF, confine
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.query_settings import BATCHES_TO_RETAIN
@@ -148,6 +149,7 @@ def query_session(root: SparkSession, pipeline: Pipeline) -> SparkSession:
     for key, value in query_conf(pipeline).items():
         session.conf.set(key, value)
     confine(session)
+    bound_functions(session, pipeline.sql_limits)
     return session
 
 

@@ -129,6 +129,7 @@ def _load(project: Project, files: FolderFiles, tables: TablePaths, next_of: str
         samples=project.samples,
         approvers=project.approvers,
         retention=project.retention,
+        sql_limits=project.sql_limits,
     )
     return pipeline
 

@@ -24,6 +24,7 @@ from drawdown.spec.connections.object_storage import ObjectStorage, is_object_st
 from drawdown.spec.reading.environment import AIRFLOWS_OWN
 from drawdown.spec.samples import Samples
 from drawdown.spec.scheduling.airflow_tasks import Airflow, OwnTasks
+from drawdown.spec.sql_limits import SqlLimits
 from drawdown.spec.upkeep import RowRetention, Upkeep
 from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Approvers, Name, SpecModel, problem
@@ -104,6 +105,7 @@ class ProjectFile(SpecModel):
     alerts: Alerts = Alerts()
     approvers: Approvers = Field(default_factory=list)
     pass_environment: list[PassedName] = Field(default_factory=list)
+    sql_limits: SqlLimits = SqlLimits()
 
     @model_validator(mode="after")
     def _vacuum_spares_who_waits_and_who_reads(self) -> ProjectFile:
@@ -195,6 +197,8 @@ class Project:
     """Where alerts go, by name."""
     alerts: Alerts = field(default_factory=Alerts)
     """Of what somebody is told."""
+    sql_limits: SqlLimits = field(default_factory=SqlLimits)
+    """How large one result of an SQL function may be."""
 
     def alerts_of(self, own: OwnAlerts) -> Alerts:
         """Return what is announced of a pipeline with the settings `own`."""
@@ -267,4 +271,5 @@ class Project:
             metrics=file.metrics,
             alert_targets=file.alert_targets,
             alerts=file.alerts,
+            sql_limits=file.sql_limits,
         )

@@ -13,6 +13,7 @@ from drawdown.static_checks.outputs import Outputs
 from drawdown.static_checks.places import Places
 from drawdown.static_checks.relation import UNKNOWN, Relation
 from drawdown.static_checks.sources import declared
+from drawdown.static_checks.sql_calls import refused_calls
 from drawdown.static_checks.sql_parsing import NotSqlError, parse_query
 from drawdown.values.column import Column
 from drawdown.values.nearest import did_you_mean
@@ -24,6 +25,7 @@ def check_transform(
     pipeline: Pipeline, known: Mapping[str, Relation], catalog: frozenset[str] | None, places: Places
 ) -> Iterator[SpecError]:
     """``transform.not-sql``, ``transform.unknown-source``, ``transform.unknown-column``, ``transform.output``
+    and ``sql.function``
 
     Args:
         catalog: names of tables that Spark's catalog may know; None when it may know any.
@@ -31,6 +33,8 @@ def check_transform(
     file = pipeline.transform
     if not file.endswith(".sql"):
         return
+    for refusal, line in refused_calls(pipeline.transform_text):
+        yield SpecError(refusal.id, f"{file} {refusal.what}", where=places.line(file, line), do=refusal.do)
     try:
         query = parse_query(pipeline.transform_text)
     except NotSqlError as error:
