@@ -7,7 +7,6 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
-import org.apache.spark.sql.catalyst.FunctionIdentifier;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedGenerator;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction;
@@ -77,15 +76,15 @@ public class ParsedSql {
     private String[] beyondItself(Object part) {
         if (part instanceof UnresolvedFunction) {
             UnresolvedFunction call = (UnresolvedFunction) part;
-            return ofCall("function", joined(call.nameParts()), functions, call.arguments());
+            return ofCall("function", call.nameParts(), functions, call.arguments());
         }
         if (part instanceof UnresolvedTableValuedFunction) {
             UnresolvedTableValuedFunction call = (UnresolvedTableValuedFunction) part;
-            return ofCall("table", joined(call.name()), tables, call.functionArgs());
+            return ofCall("table", call.name(), tables, call.functionArgs());
         }
         if (part instanceof UnresolvedGenerator) {
             UnresolvedGenerator call = (UnresolvedGenerator) part;
-            return ofCall("function", nameOf(call.name()), functions, call.children());
+            return ofCall("function", call.name().nameParts(), functions, call.children());
         }
         if (part instanceof UnresolvedHint) {
             return ofHint((UnresolvedHint) part);
@@ -99,13 +98,12 @@ public class ParsedSql {
         return null;
     }
 
-    /** A name of Spark's own functions without system.builtin; any other with all its parts is on no list. */
-    private String[] ofCall(String kind, String name, Set allowed, Iterable arguments) {
-        String plain = name.toLowerCase(Locale.ROOT);
-        if (plain.startsWith("system.builtin.")) {
-            plain = plain.substring("system.builtin.".length());
-        } else if (plain.startsWith("builtin.")) {
-            plain = plain.substring("builtin.".length());
+    /** A name of Spark's own functions may have builtin or system.builtin before it. */
+    private String[] ofCall(String kind, Iterable parts, Set allowed, Iterable arguments) {
+        String plain = parts.mkString(".").toLowerCase(Locale.ROOT);
+        String prefix = parts.size() == 3 ? "system.builtin." : parts.size() == 2 ? "builtin." : "";
+        if (plain.startsWith(prefix)) {
+            plain = plain.substring(prefix.length());
         }
         if (!allowed.contains(plain)) {
             return new String[] {kind, plain, ""};
@@ -143,7 +141,7 @@ public class ParsedSql {
             return new String[] {"options", name, ""};
         }
         UnresolvedFunction map = (UnresolvedFunction) argument;
-        boolean plain = "map".equalsIgnoreCase(joined(map.nameParts()));
+        boolean plain = "map".equalsIgnoreCase(map.nameParts().mkString("."));
         Iterator entries = map.arguments().iterator();
         for (int number = 0; plain && entries.hasNext(); number++) {
             Object entry = entries.next();
@@ -192,14 +190,6 @@ public class ParsedSql {
 
     private static Set lines(String text) {
         return new HashSet(Arrays.asList(text.split("\n")));
-    }
-
-    private static String nameOf(FunctionIdentifier name) {
-        return name.unquotedString();
-    }
-
-    private static String joined(Iterable parts) {
-        return parts.mkString(".");
     }
 
     private static Iterator parts(Object part) {
