@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.types import StructType
 
 from drawdown.errors import TransformError
 from drawdown.query.conditions import refused_rule
 from drawdown.query.slice_queries import prepare_queries
 from drawdown.spark.session import query_session
 from drawdown.spark.sql_bounds import is_too_large
+from drawdown.spark.sql_checks import refused_in_query, refused_unparsed
 from drawdown.spark.sql_functions import sql_functions
 from drawdown.spec import load_project
 from tests.support.quality import pipeline_with
@@ -117,6 +119,7 @@ FIT = {
     "max(repeat(s, n))": "ab" * 5,
 }
 
+_SCHEMA = StructType.fromDDL("n INT, s STRING")
 SPEC = """
 sources:
   events: {format: json, path: landing/events, schema: "k STRING, n INT"}
@@ -129,13 +132,10 @@ state: {partitions: 2}
 @pytest.fixture(scope="module")
 def session(spark: SparkSession) -> Iterator[SparkSession]:
     made = query_session(spark, pipeline_with("rules: []"))
-    made.range(1).selectExpr(
-        "cast(id + 5 AS INT) AS n",
-        "cast(id + 2000000000 AS INT) AS big",
-        "concat('ab', if(id > 1, 'c', '')) AS s",
-        "id + 1.25D AS d",
-        "cast('a' AS BINARY) AS b",
-        "TIMESTAMP '2024-01-01' + make_dt_interval(cast(id AS INT)) AS t",
+    # A local relation: Spark computes with its values while it optimises, without a job.
+    made.sql(
+        "SELECT * FROM VALUES (5, 2000000000, 'ab', 1.25D, CAST('a' AS BINARY), TIMESTAMP '2024-01-01')"
+        " AS r(n, big, s, d, b, t)"
     ).createOrReplaceTempView("rows_of_sizes")
     yield made
     made.catalog.dropTempView("rows_of_sizes")
@@ -167,6 +167,34 @@ def test_so_are_rows_and_partitions(session: SparkSession, table: str) -> None:
     with pytest.raises(PySparkException) as caught:
         session.sql(f"SELECT * FROM {table}")
     assert is_too_large(str(caught.value))
+
+
+@pytest.mark.capability("SAFE-01")
+def test_a_group_by_has_a_bounded_number_of_sets(session: SparkSession) -> None:
+    columns = ", ".join(f"n + {number}" for number in range(40))
+    query = "SELECT count(*) FROM rows_of_sizes GROUP BY {}"
+    for by in (f"CUBE ({columns})", f"GROUPING SETS (CUBE ({columns}), (n))"):
+        found = refused_unparsed(session, query.format(by))
+        assert found is not None, by
+        assert (found.id, "1099511627776 sets" in found.what) == ("sql.size", True)
+    seven = ", ".join(f"n + {number}" for number in range(7))
+    for by in (
+        f"{columns} WITH CUBE",
+        f"CUBE ({seven}), CUBE ({seven})",
+        f"ROLLUP ({columns}), CUBE ({seven})",
+    ):
+        assert refused_unparsed(session, query.format(by)) is None
+        found = refused_in_query(session, query.format(by))
+        assert found is not None, by
+        assert found.id == "sql.size"
+    for by in (f"CUBE ({seven})", f"ROLLUP ({columns})", "GROUPING SETS (CUBE (n, s), (n))"):
+        assert refused_unparsed(session, query.format(by)) is None
+        assert refused_in_query(session, query.format(by)) is None
+    text = query.format(f"GROUPING SETS (CUBE ({columns}))").replace("rows_of_sizes", "slice")
+    with pytest.raises(TransformError, match=r"sql\.size"):
+        prepare_queries(
+            session, pipeline_with(f'queries: [{{name: odd, unexpected: "{text}"}}]'), _SCHEMA, {}
+        )
 
 
 @pytest.mark.capability("SAFE-01")
@@ -258,6 +286,7 @@ def test_a_checkpoint_from_before_the_bounds_goes_on(
 ) -> None:
     spec = SPEC.replace("MODE", "mode: complete")
     sandbox.pipeline("sized", spec, transform_sql=sql, out_ddl="k STRING, n BIGINT")
+    sandbox.land_json("landing/events/1.json", [{"k": "a", "n": 2}])
     bounded = planned(sandbox, "sized")
     monkeypatch.setattr("drawdown.spark.session.bound_functions", lambda *_: None)
     before = planned(sandbox, "sized")

@@ -11,7 +11,7 @@ from pyspark.sql.types import StructType
 from drawdown.errors import TransformError
 from drawdown.spark.sentences import spark_sentence
 from drawdown.spark.sql_bounds import is_too_large, too_large
-from drawdown.spark.sql_checks import refused_in_query
+from drawdown.spark.sql_checks import refused_in_query, refused_unparsed
 from drawdown.spark.sql_gate import executes, more_than_a_query
 from drawdown.spec import Pipeline
 from drawdown.spec.quality import SLICE
@@ -44,8 +44,9 @@ def _analyse(session: SparkSession, pipeline: Pipeline, index: int) -> None:
     name, text = query.name, query.unexpected
     where = Places(pipeline).key(QUALITY, "queries", index, "unexpected")
     try:
-        more = more_than_a_query(session, text)
-        if not more and (refusal := refused_in_query(session, text, pipeline.sql_limits)):
+        refusal = refused_unparsed(session, text)
+        more = None if refusal else more_than_a_query(session, text)
+        if refusal or (not more and (refusal := refused_in_query(session, text, pipeline.sql_limits))):
             what = f"the query {name} of {pipeline.name} {refusal.what}"
             raise TransformError(refusal.id, what, where=where, do=refusal.do)
         frame = None if more else session.sql(text)

@@ -13,7 +13,7 @@ from drawdown.errors import DrawdownError, TransformError
 from drawdown.query.actions import action_refused, query_refused
 from drawdown.spark.sentences import spark_sentence
 from drawdown.spark.sql_bounds import is_too_large, too_large
-from drawdown.spark.sql_checks import refused_in_query
+from drawdown.spark.sql_checks import refused_in_query, refused_unparsed
 from drawdown.spark.sql_gate import executes, more_than_a_query
 from drawdown.spark.user_code import RAISED, line_in, load_module, said
 from drawdown.spec import Pipeline
@@ -60,9 +60,11 @@ def run_transform(session: SparkSession, pipeline: Pipeline, frames: Mapping[str
 
 
 def _queried(session: SparkSession, pipeline: Pipeline, where: str) -> DataFrame:
-    if name := more_than_a_query(session, pipeline.transform_text):
+    text = pipeline.transform_text
+    refusal = refused_unparsed(session, text)
+    if refusal is None and (name := more_than_a_query(session, text)):
         raise _more_than_a_query(pipeline, where, name)
-    if refusal := refused_in_query(session, pipeline.transform_text, pipeline.sql_limits):
+    if refusal := refusal or refused_in_query(session, text, pipeline.sql_limits):
         what = f"the transform of {pipeline.name} {refusal.what}"
         raise TransformError(refusal.id, what, where=where, do=refusal.do)
     frame = session.sql(pipeline.transform_text)

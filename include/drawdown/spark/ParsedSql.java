@@ -1,5 +1,6 @@
 package drawdown;
 
+import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.HashMap;
 import java.util.HashSet;
@@ -7,12 +8,20 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Set;
+import org.antlr.v4.runtime.CharStreams;
+import org.antlr.v4.runtime.Token;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedGenerator;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction;
+import org.apache.spark.sql.catalyst.expressions.Cube;
 import org.apache.spark.sql.catalyst.expressions.Expression;
+import org.apache.spark.sql.catalyst.expressions.GroupingSets;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.NamedArgumentExpression;
+import org.apache.spark.sql.catalyst.expressions.Rollup;
+import org.apache.spark.sql.catalyst.parser.SqlBaseLexer;
+import org.apache.spark.sql.catalyst.parser.UpperCaseCharStream;
+import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedHint;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
@@ -35,6 +44,7 @@ public class ParsedSql {
     private final Set hints;
     private final long partitions;
     private final long recursion;
+    private final long groups;
 
     /**
      * Each list is a text of one name a line.
@@ -44,10 +54,11 @@ public class ParsedSql {
      * @param hints names in capitals
      * @param partitions the most that a hint may ask for
      * @param recursion the most levels that a recursive query may ask for
+     * @param groups the most sets that one GROUP BY may have
      */
     public ParsedSql(
             String expressions, String functions, String tables, String growing, String options, String hints,
-            long partitions, long recursion) {
+            long partitions, long recursion, long groups) {
         this.expressions = lines(expressions);
         this.functions = lines(functions);
         this.tables = lines(tables);
@@ -61,6 +72,7 @@ public class ParsedSql {
         this.hints = lines(hints);
         this.partitions = partitions;
         this.recursion = recursion;
+        this.groups = groups;
     }
 
     /** The first part of a parsed query or expression that no list has; null if there is none. */
@@ -73,7 +85,72 @@ public class ParsedSql {
         return found;
     }
 
+    /**
+     * The columns of the widest CUBE (...) in a text, 0 without one. Spark's parser writes out all its sets, 2 by
+     * that number, where it stands in GROUPING SETS: so this is asked before it parses.
+     */
+    public int widestCube(String text) {
+        SqlBaseLexer lexer = new SqlBaseLexer(new UpperCaseCharStream(CharStreams.fromString(text)));
+        lexer.removeErrorListeners();
+        List kinds = new ArrayList();
+        for (Token token = lexer.nextToken(); token.getType() != Token.EOF; token = lexer.nextToken()) {
+            if (token.getChannel() == Token.DEFAULT_CHANNEL) {
+                kinds.add(new Integer(token.getType()));
+            }
+        }
+        int widest = 0;
+        for (int at = 0; at + 1 < kinds.size(); at++) {
+            if (is(kinds, at, SqlBaseLexer.CUBE) && is(kinds, at + 1, SqlBaseLexer.LEFT_PAREN)) {
+                widest = Math.max(widest, listed(kinds, at + 1));
+            }
+        }
+        return widest;
+    }
+
+    /** How many things stand in the parentheses that open here. */
+    private static int listed(List kinds, int open) {
+        int depth = 0;
+        int number = 1;
+        for (int at = open; at < kinds.size(); at++) {
+            if (is(kinds, at, SqlBaseLexer.LEFT_PAREN)) {
+                depth++;
+            } else if (is(kinds, at, SqlBaseLexer.RIGHT_PAREN)) {
+                depth--;
+                if (depth == 0) {
+                    return number;
+                }
+            } else if (depth == 1 && is(kinds, at, SqlBaseLexer.COMMA)) {
+                number++;
+            }
+        }
+        return number;
+    }
+
+    private static boolean is(List kinds, int at, int kind) {
+        return ((Integer) kinds.get(at)).intValue() == kind;
+    }
+
+    /** The sets of one GROUP BY: those of several CUBE and ROLLUP are multiplied. */
+    private String[] ofGroups(Iterable grouped) {
+        double sets = 1;
+        Iterator each = grouped.iterator();
+        while (each.hasNext()) {
+            Object by = each.next();
+            if (by instanceof Cube) {
+                sets *= Math.pow(2, ((Cube) by).groupingSets().size());
+            } else if (by instanceof Rollup) {
+                sets *= ((Rollup) by).groupingSets().size() + 1;
+            } else if (by instanceof GroupingSets) {
+                sets *= Math.max(1, ((GroupingSets) by).groupingSets().size());
+            }
+        }
+        return sets > groups ? new String[] {"groups", "", String.format("%.0f", sets)} : null;
+    }
+
     private String[] beyondItself(Object part) {
+        if (part instanceof Aggregate) {
+            return ofGroups(((Aggregate) part).groupingExpressions());
+        }
         if (part instanceof UnresolvedFunction) {
             UnresolvedFunction call = (UnresolvedFunction) part;
             return ofCall("function", call.nameParts(), functions, call.arguments());

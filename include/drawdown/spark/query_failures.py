@@ -42,6 +42,7 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
         return of_bucket
     sentence = root_sentence(cause)
     if "USER_RAISED_EXCEPTION" in text and is_too_large(sentence):
+        sentence = sentence.removeprefix("[USER_RAISED_EXCEPTION] ")
         return TransformError(SIZE, sentence, where=where, do=REMEDY)
     if f"{UNFIT}: " in text:
         return TransformError(

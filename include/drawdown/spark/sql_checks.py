@@ -13,7 +13,7 @@ from py4j.java_gateway import JavaGateway
 from pyspark.sql import SparkSession
 
 from drawdown.spark.java_classes import java_object
-from drawdown.spark.sql_functions import RECURSION, SqlRefusal, sql_functions
+from drawdown.spark.sql_functions import GROUPS, RECURSION, SqlRefusal, sql_functions
 from drawdown.spec.sql_limits import SqlLimits
 
 EXPRESSIONS = frozenset(
@@ -40,6 +40,13 @@ EXPRESSIONS = frozenset(
     }
 )  # fmt: skip
 """The expressions that Spark 4.2's parser makes from queries, by class. All others are refused."""
+
+
+def refused_unparsed(session: SparkSession, text: str) -> SqlRefusal | None:
+    """Return what in a text must not even be parsed: a CUBE whose sets would fill the memory."""
+    walker = _walker(session.sparkContext._gateway, SqlLimits().partitions)
+    sets = 2.0 ** min(int(walker.widestCube(text)), 1000)
+    return sql_functions().refusal("groups", "", f"{sets:.0f}", 0) if sets > GROUPS else None
 
 
 def refused_in_query(session: SparkSession, text: str, limits: SqlLimits | None = None) -> SqlRefusal | None:
@@ -78,4 +85,6 @@ def _walker(gateway: JavaGateway, partitions: int) -> Any:
     )
     # Texts of lines: a call to the JVM for each of 600 names would take a tenth of a second.
     lists = (EXPRESSIONS, known.allowed, known.allowed_tables, known.growing, options, known.hints)
-    return java_object(gateway, "ParsedSql", *("\n".join(each) for each in lists), partitions, RECURSION)
+    return java_object(
+        gateway, "ParsedSql", *("\n".join(each) for each in lists), partitions, RECURSION, GROUPS
+    )

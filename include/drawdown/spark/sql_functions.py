@@ -18,6 +18,8 @@ _FILE = Path(__file__).with_suffix(".toml")
 _TRANSFORM_PY = "for what SQL does not offer write transform.py"
 RECURSION = 1000
 """The most levels that a recursive query may ask for by MAX RECURSION LEVEL; Spark's default is 100."""
+GROUPS = 4096
+"""The most sets that one GROUP BY may have, a CUBE of 12 columns: Spark's plan has a branch for each."""
 _PARSED_AS = {
     "ExpressionWithUnresolvedIdentifier": "IDENTIFIER(...)",
     "NamedParameter": "a parameter (:name)",
@@ -113,6 +115,12 @@ class SqlFunctions:
                     f"asks for {more} partitions by the hint {name}; the limit is {partitions}",
                     "ask for fewer, or raise `sql_limits: {partitions: ...}` in include/project.yaml",
                 )
+            case "groups":
+                return SqlRefusal(
+                    "sql.size",
+                    f"groups by {more} sets, by CUBE, ROLLUP and GROUPING SETS; the limit is {GROUPS}",
+                    "group by fewer columns, or write the sets that you need as GROUPING SETS ((a, b), (a))",
+                )
             case "levels":
                 return SqlRefusal(
                     "sql.hint",
@@ -141,7 +149,10 @@ class SqlFunctions:
 def sql_functions() -> SqlFunctions:
     """Read the lists."""
     listed: dict[str, Any] = tomllib.loads(_FILE.read_text())
-    scalar, tables, why, instead = {}, {}, {}, {}
+    scalar: dict[str, str] = {}
+    tables: dict[str, str] = {}
+    why: dict[str, str] = {}
+    instead: dict[str, str] = {}
     for kind in ("computes", "grows", "reaches-out"):
         for group in listed[kind]:
             for names, of in ((group.get("names", ()), scalar), (group.get("tables", ()), tables)):
