@@ -34,7 +34,7 @@ _BUILT = {
     "f'slice.{kind}'": ("slice.waits", "slice.overdue"),
 }
 """Ids that no literal shows, by the expression that builds them."""
-_PASSED_ON = {"first.id", "error.id", "case.id"}
+_PASSED_ON = {"first.id", "error.id", "case.id", "refusal.id"}
 """Ids of errors and findings that were made elsewhere."""
 
 
@@ -75,6 +75,8 @@ _CARRIERS = {
     # values/model.py and spec/reading/validation.py: both become a SpecError
     "problem": (_Taker(0, "kind", "spec.", ("SpecError",)),),
     "Problem": (_Taker(0, "id", "", ("SpecError",)),),
+    # spark/sql_functions.py: what refuses an SQL text raises it
+    "SqlRefusal": (_Taker(0, "id", "", ("TransformError",)),),
     # sources/files/spark_trouble.py: the source's policy decides which
     "_Case": (_Taker(0, "id", "", ("RefusedError", "warning")),),
 }

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
-from pyspark.sql.types import StructType
+from pyspark.sql.types import IntegerType, StringType, StructField, StructType
 
 from drawdown.errors import TransformError
 from drawdown.query.conditions import refused_rule
@@ -119,7 +119,7 @@ FIT = {
     "max(repeat(s, n))": "ab" * 5,
 }
 
-_SCHEMA = StructType.fromDDL("n INT, s STRING")
+_SCHEMA = StructType([StructField("n", IntegerType()), StructField("s", StringType())])
 SPEC = """
 sources:
   events: {format: json, path: landing/events, schema: "k STRING, n INT"}

@@ -39,4 +39,4 @@ def refused_calls(text: str) -> Iterator[tuple[SqlRefusal, int]]:
 def refused_condition(owner: str, text: str, where: str) -> Iterator[SpecError]:
     """Yield ``sql.function`` for each of them in a text of quality.yaml."""
     for refusal, _ in refused_calls(text):
-        yield SpecError(refusal.id, f"{owner} {refusal.what}", where=where, do=refusal.do)
+        yield SpecError("sql.function", f"{owner} {refusal.what}", where=where, do=refusal.do)
