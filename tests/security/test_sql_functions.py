@@ -331,7 +331,7 @@ def test_a_transform_that_reaches_out_touches_nothing(
     refused(sandbox, "safe", "sql.function", TransformError)
     found = static_error(sandbox.project, _loaded(sandbox), frozenset())
     assert isinstance(found, SpecError)
-    assert (found.id, found.where.endswith("transform.sql:2")) == ("sql.function", True)
+    assert (found.id, found.where.endswith("transform.sql:2")) == ("sql.reaches-out", True)
     assert asked == []
 
 
@@ -364,7 +364,7 @@ def test_validate_names_it_without_spark(quality: str) -> None:
         *check_row_conditions(pipeline, UNKNOWN, places),
         *check_queries(pipeline, {"flights": UNKNOWN}, UNKNOWN, places),
     ]
-    assert "sql.function" in {each.id for each in found}
+    assert "sql.reaches-out" in {each.id for each in found}
 
 
 def test_great_expectations_gets_no_such_condition(spark: SparkSession) -> None:

@@ -269,6 +269,7 @@ def test_a_rule_and_a_query_too(session: SparkSession) -> None:
         prepare_queries(session, query, rows.schema, {})
 
 
+@pytest.mark.sampled
 @pytest.mark.capability("SAFE-01")
 @pytest.mark.parametrize(
     "sql",

@@ -20,7 +20,7 @@ from drawdown.values.nearest import did_you_mean
 
 
 def check_rules(pipeline: Pipeline, known: Mapping[str, Relation], places: Places) -> Iterator[SpecError]:
-    """``rule.not-sql``, ``spec.unknown-column``, ``sql.function``"""
+    """``rule.not-sql``, ``spec.unknown-column``, ``sql.reaches-out``"""
     for index, rule in enumerate(pipeline.quality.rules):
         source = rule.source or next(iter(pipeline.streaming_sources))
         where = places.key(QUALITY, "rules", index, "check")
@@ -37,7 +37,7 @@ def check_rules(pipeline: Pipeline, known: Mapping[str, Relation], places: Place
 
 
 def check_row_conditions(pipeline: Pipeline, rows: Relation, places: Places) -> Iterator[SpecError]:
-    """``expectation.not-sql``, ``spec.unknown-column``, ``sql.function``"""
+    """``expectation.not-sql``, ``spec.unknown-column``, ``sql.reaches-out``"""
     for index, each in enumerate(pipeline.quality.expectations):
         if each.row_condition is None:
             continue
@@ -57,7 +57,7 @@ def check_row_conditions(pipeline: Pipeline, rows: Relation, places: Places) -> 
 def check_queries(
     pipeline: Pipeline, known: Mapping[str, Relation], rows: Relation, places: Places
 ) -> Iterator[SpecError]:
-    """``query.not-sql``, ``query.unknown-table``, ``spec.unknown-column``, ``sql.function``"""
+    """``query.not-sql``, ``query.unknown-table``, ``spec.unknown-column``, ``sql.reaches-out``"""
     tables = {name: known[name] for name in pipeline.static_sources} | {SLICE: rows}
     for index, each in enumerate(pipeline.quality.queries):
         where = places.key(QUALITY, "queries", index, "unexpected")

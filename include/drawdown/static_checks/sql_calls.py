@@ -37,6 +37,6 @@ def refused_calls(text: str) -> Iterator[tuple[SqlRefusal, int]]:
 
 
 def refused_condition(owner: str, text: str, where: str) -> Iterator[SpecError]:
-    """Yield ``sql.function`` for each of them in a text of quality.yaml."""
+    """Yield ``sql.reaches-out`` for each of them in a text of quality.yaml."""
     for refusal, _ in refused_calls(text):
-        yield SpecError("sql.function", f"{owner} {refusal.what}", where=where, do=refusal.do)
+        yield SpecError("sql.reaches-out", f"{owner} {refusal.what}", where=where, do=refusal.do)

@@ -25,7 +25,7 @@ def check_transform(
     pipeline: Pipeline, known: Mapping[str, Relation], catalog: frozenset[str] | None, places: Places
 ) -> Iterator[SpecError]:
     """``transform.not-sql``, ``transform.unknown-source``, ``transform.unknown-column``, ``transform.output``
-    and ``sql.function``
+    and ``sql.reaches-out``
 
     Args:
         catalog: names of tables that Spark's catalog may know; None when it may know any.
@@ -34,7 +34,9 @@ def check_transform(
     if not file.endswith(".sql"):
         return
     for refusal, line in refused_calls(pipeline.transform_text):
-        yield SpecError(refusal.id, f"{file} {refusal.what}", where=places.line(file, line), do=refusal.do)
+        yield SpecError(
+            "sql.reaches-out", f"{file} {refusal.what}", where=places.line(file, line), do=refusal.do
+        )
     try:
         query = parse_query(pipeline.transform_text)
     except NotSqlError as error:
