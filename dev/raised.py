@@ -34,7 +34,7 @@ _BUILT = {
     "f'slice.{kind}'": ("slice.waits", "slice.overdue"),
 }
 """Ids that no literal shows, by the expression that builds them."""
-_PASSED_ON = {"first.id", "error.id", "case.id", "collision.id"}
+_PASSED_ON = {"first.id", "error.id", "case.id", "collision.id", "refusal.id"}
 """Ids of errors and findings that were made elsewhere."""
 
 
@@ -77,6 +77,8 @@ _CARRIERS = {
     "Problem": (_Taker(0, "id", "", ("SpecError",)),),
     # spec/project_wide/collisions.py: who has to change gets a SpecError
     "Collision": (_Taker(0, "id", "", ("SpecError",)),),
+    # spark/sql_functions.py: what refuses an SQL text raises it
+    "SqlRefusal": (_Taker(0, "id", "", ("TransformError",)),),
     # sources/files/spark_trouble.py: the source's policy decides which
     "_Case": (_Taker(0, "id", "", ("RefusedError", "warning")),),
 }

@@ -92,7 +92,8 @@ def test_a_patch_computes_and_does_nothing_more(hourly: Sandbox) -> None:
         "delay": "quarantine.patch",
         "delay = (select 1)": "quarantine.patch",
         "delya = 1": "quarantine.patch",
-        "delay = reflect('java.lang.System', 'exit', 1)": "quarantine.patch-refused",
+        "delay = delya + 1": "quarantine.patch-refused",
+        "delay = reflect('java.lang.System', 'exit', 1)": "quarantine.patch",
         "delay = cast('x' as int)": "quarantine.patch-failed",
     }.items():
         with pytest.raises((SpecError, TransformError)) as refused:

@@ -35,9 +35,9 @@ def _pipeline(sandbox: Sandbox, sql: str, check: str = "id > 0") -> None:
 )
 def test_no_expression_calls_java(sandbox: Sandbox, expression: str) -> None:
     _pipeline(sandbox, f"SELECT id, {expression} AS name FROM events")
-    refused(sandbox, "confined", "transform.refused", TransformError)
+    refused(sandbox, "confined", "sql.function", TransformError)
     _pipeline(sandbox, "SELECT * FROM events", check=f"{expression} IS NULL")
-    refused(sandbox, "confined", "rule.refused", TransformError)
+    refused(sandbox, "confined", "sql.function", TransformError)
 
 
 @pytest.mark.parametrize("format", ["text", "json", "binaryFile", "delta"])

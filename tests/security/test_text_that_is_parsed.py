@@ -14,6 +14,7 @@ from pyspark.sql import SparkSession
 
 import drawdown
 from drawdown.spark.session import reading_session
+from tests.support.quality import pipeline_with
 from tests.support.sandbox import Sandbox
 
 pytestmark = pytest.mark.capability("SAFE-02")
@@ -55,7 +56,7 @@ def test_a_batch_that_is_read_again_is_read_in_a_confined_session(
 ) -> None:
     """Its plan has the rules of quality.yaml in it."""
     with pytest.raises(AnalysisException):
-        reading_session(spark).range(1).selectExpr(expression)
+        reading_session(spark, pipeline_with("")).range(1).selectExpr(expression)
     spark.range(1).selectExpr(expression)
 
 

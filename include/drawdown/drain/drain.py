@@ -262,9 +262,8 @@ class Drain:
 
     def _drain(self, opened: Opened) -> str:
         generation, query, started = opened.generation, opened.query, time.monotonic()
-        SuspectFiles(
-            reading_session(self.attempt.root), generation, query, opened.trouble, self._note_read, self._tell
-        ).read()
+        reading = reading_session(self.attempt.root, self.pipeline)
+        SuspectFiles(reading, generation, query, opened.trouble, self._note_read, self._tell).read()
         write_carriers(generation, self.context.run_id)
         plan_their_batch(generation, query.replays)
         step = BatchStep(
@@ -272,7 +271,7 @@ class Drain:
             query,
             self.sink,
             self.quarantine,
-            reading_session(self.attempt.root),
+            reading,
             opened.batch_files,
             lease=self._current_lease,
             stop_reason=lambda batches: self._stop_reason(batches, time.monotonic() - started),

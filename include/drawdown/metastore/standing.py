@@ -69,7 +69,7 @@ def _keep(project: Project, found: Standing) -> None:
     kept = {
         name: [
             ran.first.isoformat(),
-            ran.claims and {line: at.isoformat() for line, at in ran.claims.items()},
+            None if ran.claims is None else {line: at.isoformat() for line, at in ran.claims.items()},
         ]
         for name, ran in found.items()
     }

@@ -28,6 +28,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from drawdown.spark.sql_checks import refused_in_condition
 from drawdown.spark.sql_gate import asks_a_query
 
 _NEED_NO_JOB = frozenset({"table.columns", "table.column_types", "table.column_count"})
@@ -193,10 +194,13 @@ class _Filters:
         self._session = frame.sparkSession
 
     def filter(self, condition: Column | str) -> _Filters:
-        """Record a filter; raises GreatExpectationsError if the condition contains a subquery."""
+        """Record a filter; raises GreatExpectationsError if the condition contains a subquery, or
+        calls what is on no list."""
         if isinstance(condition, str):
             if asks_a_query(self._session, condition):
                 raise GreatExpectationsError(f"the row_condition contains a subquery: {condition}")
+            if refusal := refused_in_condition(self._session, condition):
+                raise GreatExpectationsError(f"the row_condition {refusal.what}: {condition}")
             condition = F.expr(condition)
         self.conditions.append(condition)
         return self

@@ -23,10 +23,12 @@ def judge_queries(slice: DataFrame, pipeline: Pipeline) -> list[dict[str, Any]]:
     queries, gate = pipeline.quality.queries, pipeline.sample_gate
     if not queries:
         return []
-    session, tables = slice.sparkSession, pipeline.query_tables
+    session, tables, limits = slice.sparkSession, pipeline.query_tables, pipeline.sql_limits
     slice.createOrReplaceTempView(SLICE)
     try:
-        return [_entry(each, confined_query(session, each.unexpected, tables), gate) for each in queries]
+        return [
+            _entry(each, confined_query(session, each.unexpected, tables, limits), gate) for each in queries
+        ]
     finally:
         session.catalog.dropTempView(SLICE)
 

@@ -21,6 +21,7 @@ from drawdown.errors import SpecError, TransformError
 from drawdown.sources.spark_system_columns import CORRUPT, ORIGIN, PAYLOAD, options, with_corrupt
 from drawdown.spark.named_columns import ddl_of, named
 from drawdown.spark.sentences import spark_sentence
+from drawdown.spark.sql_checks import refused_in_condition
 from drawdown.spark.sql_gate import asks_a_query
 from drawdown.spark.texts import lossy, no_text
 from drawdown.spec import Pipeline
@@ -46,6 +47,8 @@ def parse_patch(session: SparkSession, given: Sequence[str]) -> dict[str, str]:
                 said = "variables are not allowed"
             if not said and asks_a_query(session, expression):
                 said = "it contains a subquery"
+            if not said and (refusal := refused_in_condition(session, expression)):
+                said = f"it {refusal.what}"
         except PySparkException as cause:
             said = spark_sentence(cause)
         if said:

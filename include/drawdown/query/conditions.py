@@ -11,6 +11,8 @@ from pyspark.sql.types import StructType
 
 from drawdown.errors import TransformError
 from drawdown.spark.sentences import spark_sentence
+from drawdown.spark.sql_bounds import is_too_large, too_large
+from drawdown.spark.sql_checks import refused_in_condition
 from drawdown.spark.sql_gate import asks_a_query
 from drawdown.spec import Pipeline
 from drawdown.static_checks.places import QUALITY, Places
@@ -21,13 +23,14 @@ def refuse_wide_conditions(session: SparkSession, pipeline: Pipeline) -> None:
 
     Raises:
         TransformError: ``rule.subquery``, ``expectation.subquery``; ``rule.refused``,
-            ``expectation.refused``: it is not valid SQL.
+            ``expectation.refused``: it is not valid SQL; ``sql.*``: it calls what is on no list.
     """
     places = Places(pipeline)
     for each in _conditions(pipeline):
         kind, name = each.kind, each.name
         try:
             wide = asks_a_query(session, each.sql)
+            refusal = None if wide else refused_in_condition(session, each.sql)
         except PySparkException as cause:
             raise TransformError(
                 f"{kind}.refused",
@@ -35,6 +38,9 @@ def refuse_wide_conditions(session: SparkSession, pipeline: Pipeline) -> None:
                 where=places.key(QUALITY, *each.path),
                 do=f"fix it: {each.sql[:200]!r} must be one SQL condition over the columns of a row",
             ) from None
+        if refusal:
+            what = f"the {kind} {name} of {pipeline.name} {refusal.what}"
+            raise TransformError(refusal.id, what, where=places.key(QUALITY, *each.path), do=refusal.do)
         if wide:
             raise TransformError(
                 f"{kind}.subquery",
@@ -57,6 +63,9 @@ def refuse_unfit_conditions(session: SparkSession, pipeline: Pipeline, schema: S
         try:
             session.createDataFrame([], schema).where(each.sql)
         except PySparkException as cause:
+            if is_too_large(str(cause)):
+                where = Places(pipeline).key(QUALITY, *each.path)
+                raise too_large(f"the expectation {each.name} of {pipeline.name}", cause, where) from None
             raise TransformError(
                 "expectation.refused",
                 f"Spark refused the row_condition of {each.name} of {pipeline.name}: {spark_sentence(cause)}",
@@ -80,6 +89,8 @@ def refused_rule(pipeline: Pipeline, source: str, rows: DataFrame, cause: PySpar
 def _rule_refused(
     pipeline: Pipeline, rule: str, path: tuple[str | int, ...], cause: PySparkException
 ) -> TransformError:
+    if is_too_large(str(cause)):
+        return too_large(f"{rule} of {pipeline.name}", cause, Places(pipeline).key(QUALITY, *path))
     return TransformError(
         "rule.refused",
         f"Spark refused {rule} of {pipeline.name}: {spark_sentence(cause)}",

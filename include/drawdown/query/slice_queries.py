@@ -9,8 +9,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from drawdown.errors import DrawdownError, SpecError, TransformError
-from drawdown.spark.confined_query import NotConfinedError, confined_query
+from drawdown.spark.confined_query import NotConfinedError, UnlistedSqlError, confined_query
 from drawdown.spark.sentences import spark_sentence
+from drawdown.spark.sql_bounds import is_too_large, too_large
 from drawdown.spec import Pipeline
 from drawdown.spec.quality import SLICE, SliceQuery
 from drawdown.static_checks.places import QUALITY, Places
@@ -23,7 +24,7 @@ def prepare_queries(
     """Analyse each query over an empty slice, and register the static sources as views for the audit.
 
     Raises:
-        TransformError: ``query.command``, ``query.streaming``, ``query.refused``.
+        TransformError: ``query.command``, ``query.streaming``, ``query.refused``, ``sql.*``.
         SpecError: ``query.unknown-table``: it reads something other than the slice and the static sources.
     """
     if not pipeline.quality.queries:
@@ -46,10 +47,15 @@ def _analyse(session: SparkSession, pipeline: Pipeline, index: int) -> None:
     try:
         # A source that still arrives is a view of a transform in SQL: it is refused below, by its name.
         arriving = pipeline.streaming_sources if pipeline.transform.endswith(".sql") else ()
-        streaming = confined_query(session, query.unexpected, {*pipeline.query_tables, *arriving}).isStreaming
+        views = {*pipeline.query_tables, *arriving}
+        streaming = confined_query(session, query.unexpected, views, pipeline.sql_limits).isStreaming
     except NotConfinedError as more:
         raise _not_confined(pipeline, query, more, where) from None
+    except UnlistedSqlError as unlisted:
+        raise unlisted.error(f"the query {name} of {pipeline.name}", where) from None
     except PySparkException as cause:
+        if is_too_large(str(cause)):
+            raise too_large(f"the query {name} of {pipeline.name}", cause, where) from None
         raise TransformError(
             "query.refused",
             f"Spark refused the query {name} of {pipeline.name} [{cause.getCondition()}]:"

@@ -11,8 +11,9 @@ from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.errors import DrawdownError, SpecError, TransformError
 from drawdown.query.actions import action_refused, query_refused
-from drawdown.spark.confined_query import NotConfinedError, confined_query
+from drawdown.spark.confined_query import NotConfinedError, UnlistedSqlError, confined_query
 from drawdown.spark.sentences import spark_sentence
+from drawdown.spark.sql_bounds import is_too_large, too_large
 from drawdown.spark.user_code import RAISED, line_in, load_module, said
 from drawdown.spec import Pipeline
 from drawdown.values.nearest import did_you_mean
@@ -63,7 +64,9 @@ def _queried(
     session: SparkSession, pipeline: Pipeline, frames: Mapping[str, DataFrame], where: str
 ) -> DataFrame:
     try:
-        return confined_query(session, pipeline.transform_text, frames)
+        return confined_query(session, pipeline.transform_text, frames, pipeline.sql_limits)
+    except UnlistedSqlError as unlisted:
+        raise unlisted.error(f"the transform of {pipeline.name}", where) from None
     except NotConfinedError as more:
         if more.kind == "relation":
             raise SpecError(
@@ -104,6 +107,8 @@ def _function_of(pipeline: Pipeline, file: Path) -> Callable[[dict[str, DataFram
 
 
 def _refused_by_spark(pipeline: Pipeline, where: str, cause: PySparkException) -> TransformError:
+    if is_too_large(str(cause)):
+        return too_large(f"the transform of {pipeline.name}", cause, where)
     condition = cause.getCondition() or type(cause).__name__
     return TransformError(
         "transform.refused",

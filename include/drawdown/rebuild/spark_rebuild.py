@@ -111,7 +111,7 @@ class Rebuild(Drain):
 
     def _compare(self, generation: Generation) -> dict[str, Any]:
         checkpoint = generation.record
-        session = reading_session(self.attempt.root)
+        session = reading_session(self.attempt.root, self.pipeline)
         live = ComparedTable(session, self.basis.uri, self.basis.version)
         shadow = ComparedTable(session, output_uri(self.workspace.project, self.pipeline))
         last = last_batch(self.workspace.metastore, checkpoint)

@@ -1,5 +1,7 @@
 """Analyses a query of a pipeline's folder: it computes over the views that it is given and reads no more.
 
+What it may call, hint and generate is on the lists of sql_functions.toml (sql_checks.py).
+
 Spark looks a name up among the temporary views, and then in its catalog, where the tables of other pipelines
 and, with a Hive or Glue catalog, of everybody are. So the relations of a text are compared with the views
 before Spark resolves any, and the leaves of the analysed plan are once more: whatever way Spark has found
@@ -13,8 +15,12 @@ from typing import Literal
 
 from pyspark.sql import DataFrame, SparkSession
 
-from drawdown.spark.gate_classes import gate_class, java_set
+from drawdown.errors import TransformError
+from drawdown.spark.java_classes import java_object, java_set
+from drawdown.spark.sql_checks import refused_in_query, refused_unparsed
+from drawdown.spark.sql_functions import SqlRefusal
 from drawdown.spark.sql_gate import executes, more_than_a_query
+from drawdown.spec.sql_limits import SqlLimits
 
 LEAVES = frozenset({"CTERelationRef", "LocalRelation", "OneRowRelation", "Range", "UnionLoopRef"})
 """The leaves of an analysed plan that read nothing: values, ranges, references to parts of the query."""
@@ -39,7 +45,20 @@ class NotConfinedError(Exception):
         return self.name.rpartition(".")[2].strip("`")
 
 
-def confined_query(session: SparkSession, text: str, views: Collection[str]) -> DataFrame:
+class UnlistedSqlError(Exception):
+    """A text with a function, an option, a hint or a size that is on no list."""
+
+    def __init__(self, refusal: SqlRefusal) -> None:
+        super().__init__(refusal.what)
+        self._refusal = refusal
+
+    def error(self, subject: str, where: str) -> TransformError:
+        """Return the error about what the text is of, such as ``the transform of sales``."""
+        refusal = self._refusal
+        return TransformError(refusal.id, f"{subject} {refusal.what}", where=where, do=refusal.do)
+
+
+def confined_query(session: SparkSession, text: str, views: Collection[str], limits: SqlLimits) -> DataFrame:
     """Return the frame of a query.
 
     Args:
@@ -48,10 +67,15 @@ def confined_query(session: SparkSession, text: str, views: Collection[str]) -> 
 
     Raises:
         NotConfinedError: it is more than that; Spark has not analysed it, or has at least run nothing.
+        UnlistedSqlError: it uses what is on no list; Spark has not analysed it.
         PySparkException: it is not valid SQL, or Spark refuses it.
     """
+    if refusal := refused_unparsed(session, text):
+        raise UnlistedSqlError(refusal)
     if name := more_than_a_query(session, text):
         raise NotConfinedError("command", name)
+    if refusal := refused_in_query(session, text, limits):
+        raise UnlistedSqlError(refusal)
     if relation := _named(session, text, views):
         raise NotConfinedError("relation", relation)
     frame = session.sql(text)
@@ -66,7 +90,7 @@ def _named(session: SparkSession, text: str, views: Collection[str]) -> str | No
     """Return the first relation that the text names and that is neither a view nor made by the text."""
     gateway = session.sparkContext._gateway
     parsed = session._jsparkSession.sessionState().sqlParser().parsePlan(text)
-    found: str | None = gate_class(gateway, "RelationGate").named(parsed, java_set(gateway, _keys(views)))
+    found: str | None = java_object(gateway, "RelationGate").named(parsed, java_set(gateway, _keys(views)))
     return found
 
 
@@ -75,7 +99,7 @@ def _read(frame: DataFrame, views: Collection[str]) -> str | None:
     gateway = frame.sparkSession.sparkContext._gateway
     analysed = frame._jdf.queryExecution().analyzed()
     of, leaves = java_set(gateway, _keys(views)), java_set(gateway, LEAVES)
-    found: str | None = gate_class(gateway, "RelationGate").read(analysed, of, leaves)
+    found: str | None = java_object(gateway, "RelationGate").read(analysed, of, leaves)
     return found
 
 

@@ -8,6 +8,7 @@ from urllib.parse import unquote
 from drawdown.checkpoint import plain_path
 from drawdown.errors import DrawdownError, RefusedError, SourceError, TransformError
 from drawdown.spark.sentences import PYTHON, python_sentence, root_sentence, whole_text
+from drawdown.spark.sql_bounds import REMEDY, SIZE, is_too_large
 from drawdown.spark.texts import UNFIT
 from drawdown.spec import Pipeline
 from drawdown.storage.object_errors import of_object_storage
@@ -40,6 +41,9 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
     if (of_bucket := of_object_storage(whole_text(cause))) is not None:
         return of_bucket
     sentence = root_sentence(cause)
+    if "USER_RAISED_EXCEPTION" in text and is_too_large(sentence):
+        sentence = sentence.removeprefix("[USER_RAISED_EXCEPTION] ")
+        return TransformError(SIZE, sentence, where=where, do=REMEDY)
     if f"{UNFIT}: " in text:
         return TransformError(
             UNFIT,

@@ -24,6 +24,7 @@ from pyspark.sql import SparkSession
 from drawdown.jvm.spark_start import why_not_started
 from drawdown.processes.scratch import note_master, starting_spark
 from drawdown.spark.object_storage import LOG_STORE, reach_buckets
+from drawdown.spark.sql_bounds import bound_functions
 from drawdown.spark.sql_gate import CONF, confine
 from drawdown.spec import Pipeline, Project
 from drawdown.spec.query_settings import BATCHES_TO_RETAIN
@@ -159,6 +160,7 @@ def query_session(root: SparkSession, pipeline: Pipeline) -> SparkSession:
     for key, value in query_conf(pipeline).items():
         session.conf.set(key, value)
     confine(session)
+    bound_functions(session, pipeline.sql_limits)
     return session
 
 
@@ -190,7 +192,7 @@ _STATIC = frozenset(
 )
 
 
-def reading_session(root: SparkSession) -> SparkSession:
+def reading_session(root: SparkSession, pipeline: Pipeline) -> SparkSession:
     """Return a session that may run a batch's own source plan again as a batch query.
 
     Spark refuses a plan with streaming leaves outside a stream. Its reasons do not apply to a batch whose
@@ -201,4 +203,5 @@ def reading_session(root: SparkSession) -> SparkSession:
     for key, value in {**CONF, "spark.sql.streaming.unsupportedOperationCheck": "false"}.items():
         session.conf.set(key, value)
     confine(session)
+    bound_functions(session, pipeline.sql_limits)
     return session

@@ -14,8 +14,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from drawdown.spark.gate_classes import gate_class, java_set
 from drawdown.spark.gateway import jvm_of
+from drawdown.spark.java_classes import java_object, java_set
 
 CONF: Mapping[str, str] = {
     "spark.sql.runSQLOnFiles": "false",
@@ -115,4 +115,4 @@ def _first_other(session: SparkSession, parsed: Any, allowed: frozenset[str]) ->
 
 
 def _gate(session: SparkSession) -> Any:
-    return gate_class(session.sparkContext._gateway, "SqlGate")
+    return java_object(session.sparkContext._gateway, "SqlGate")

@@ -132,6 +132,7 @@ def _load(project: Project, files: FolderFiles, tables: TablePaths, next_of: str
         approvers=project.approvers,
         retention=project.retention,
         limits=project.limits,
+        sql_limits=project.sql_limits,
     )
     return pipeline
 

@@ -27,6 +27,7 @@ from drawdown.spec.scheduling.airflow_tasks import OwnTasks
 from drawdown.spec.scheduling.schedule import AssetRef, checked_schedule
 from drawdown.spec.sink import Sink
 from drawdown.spec.source import Source
+from drawdown.spec.sql_limits import SqlLimits
 from drawdown.spec.upkeep import RowRetention
 from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Approvers, Line, Name, OptionValue, SpecModel, problem
@@ -88,6 +89,7 @@ class Beside:
         next_of: the pipeline that this is the next version of, or ``""``.
         apart: see Pipeline.
         samples, approvers, retention, limits: the project's, used if the pipeline has none.
+        sql_limits: the project's.
     """
 
     folder: Path = Path()
@@ -100,6 +102,7 @@ class Beside:
     approvers: tuple[str, ...] = ()
     retention: RowRetention = field(default_factory=RowRetention)
     limits: Limits = field(default_factory=Limits)
+    sql_limits: SqlLimits = field(default_factory=SqlLimits)
 
 
 # Airflow's maximum length (airflow/models/dag.py); with a longer one it refuses the whole file.
@@ -208,6 +211,11 @@ class Pipeline(SpecModel):
     def retained(self) -> RowRetention:
         """Return how long copies of its rows are kept."""
         return self._beside.retention if self.retention is None else self.retention
+
+    @property
+    def sql_limits(self) -> SqlLimits:
+        """Return how large one result of an SQL function may be."""
+        return self._beside.sql_limits
 
     @property
     def deciders(self) -> tuple[str, ...]:

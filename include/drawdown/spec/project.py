@@ -25,6 +25,7 @@ from drawdown.spec.limits import Limits
 from drawdown.spec.reading.environment import AIRFLOWS_OWN
 from drawdown.spec.samples import Samples
 from drawdown.spec.scheduling.airflow_tasks import Airflow, OwnTasks
+from drawdown.spec.sql_limits import SqlLimits
 from drawdown.spec.upkeep import RowRetention, Upkeep
 from drawdown.values.duration import Duration, PositiveDuration
 from drawdown.values.model import Approvers, Name, SpecModel, problem
@@ -108,6 +109,7 @@ class ProjectFile(SpecModel):
     alerts: Alerts = Alerts()
     approvers: Approvers = Field(default_factory=list)
     pass_environment: list[PassedName] = Field(default_factory=list)
+    sql_limits: SqlLimits = SqlLimits()
 
     @model_validator(mode="after")
     def _vacuum_spares_who_waits_and_who_reads(self) -> ProjectFile:
@@ -203,6 +205,8 @@ class Project:
     """Of what somebody is told."""
     landing: tuple[str, ...] = ("landing",)
     """Folders, below the storage root and each of `storages`, in which `cleanSource` may clean."""
+    sql_limits: SqlLimits = field(default_factory=SqlLimits)
+    """How large one result of an SQL function may be."""
 
     def alerts_of(self, own: OwnAlerts) -> Alerts:
         """Return what is announced of a pipeline with the settings `own`."""
@@ -277,4 +281,5 @@ class Project:
             alert_targets=file.alert_targets,
             alerts=file.alerts,
             landing=tuple(file.landing),
+            sql_limits=file.sql_limits,
         )

@@ -13,16 +13,18 @@ from drawdown.static_checks.names import Missing, missing_columns, missing_table
 from drawdown.static_checks.outputs import Outputs
 from drawdown.static_checks.places import QUALITY, Places
 from drawdown.static_checks.relation import Relation
+from drawdown.static_checks.sql_calls import refused_condition
 from drawdown.static_checks.sql_parsing import ROWS, NotSqlError, parse_condition, parse_query
 from drawdown.static_checks.unknown_names import unknown_column
 from drawdown.values.nearest import did_you_mean
 
 
 def check_rules(pipeline: Pipeline, known: Mapping[str, Relation], places: Places) -> Iterator[SpecError]:
-    """``rule.not-sql``, ``spec.unknown-column``"""
+    """``rule.not-sql``, ``spec.unknown-column``, ``sql.reaches-out``"""
     for index, rule in enumerate(pipeline.quality.rules):
         source = rule.source or next(iter(pipeline.streaming_sources))
         where = places.key(QUALITY, "rules", index, "check")
+        yield from refused_condition(f"rule {rule.name}", rule.check, where)
         try:
             yield from _check_condition(f"rule {rule.name}", rule.check, known[source], where)
         except NotSqlError as error:
@@ -35,11 +37,12 @@ def check_rules(pipeline: Pipeline, known: Mapping[str, Relation], places: Place
 
 
 def check_row_conditions(pipeline: Pipeline, rows: Relation, places: Places) -> Iterator[SpecError]:
-    """``expectation.not-sql``, ``spec.unknown-column``"""
+    """``expectation.not-sql``, ``spec.unknown-column``, ``sql.reaches-out``"""
     for index, each in enumerate(pipeline.quality.expectations):
         if each.row_condition is None:
             continue
         where = places.key(QUALITY, "expectations", index, "kwargs", "row_condition")
+        yield from refused_condition(f"the expectation {each.id}", each.row_condition, where)
         try:
             yield from _check_condition(f"the expectation {each.id}", each.row_condition, rows, where)
         except NotSqlError as error:
@@ -54,10 +57,11 @@ def check_row_conditions(pipeline: Pipeline, rows: Relation, places: Places) -> 
 def check_queries(
     pipeline: Pipeline, known: Mapping[str, Relation], rows: Relation, places: Places
 ) -> Iterator[SpecError]:
-    """``query.not-sql``, ``query.unknown-table``, ``spec.unknown-column``"""
+    """``query.not-sql``, ``query.unknown-table``, ``spec.unknown-column``, ``sql.reaches-out``"""
     tables = {name: known[name] for name in pipeline.static_sources} | {SLICE: rows}
     for index, each in enumerate(pipeline.quality.queries):
         where = places.key(QUALITY, "queries", index, "unexpected")
+        yield from refused_condition(f"the query {each.name}", each.unexpected, where)
         try:
             query = parse_query(each.unexpected)
         except NotSqlError as error:

@@ -13,6 +13,7 @@ from drawdown.static_checks.outputs import Outputs
 from drawdown.static_checks.places import Places
 from drawdown.static_checks.relation import UNKNOWN, Relation
 from drawdown.static_checks.sources import declared
+from drawdown.static_checks.sql_calls import refused_calls
 from drawdown.static_checks.sql_parsing import NotSqlError, parse_query
 from drawdown.values.column import Column
 from drawdown.values.nearest import did_you_mean
@@ -22,12 +23,17 @@ _ALIKE = "make the columns of the query and of the sink's schema agree in name a
 
 def check_transform(pipeline: Pipeline, known: Mapping[str, Relation], places: Places) -> Iterator[SpecError]:
     """``transform.not-sql``, ``transform.unknown-source``, ``transform.unknown-column``, ``transform.output``
+    and ``sql.reaches-out``
 
     A name of more than one part belongs to the catalog, which no SQL of a pipeline reads.
     """
     file = pipeline.transform
     if not file.endswith(".sql"):
         return
+    for refusal, line in refused_calls(pipeline.transform_text):
+        yield SpecError(
+            "sql.reaches-out", f"{file} {refusal.what}", where=places.line(file, line), do=refusal.do
+        )
     try:
         query = parse_query(pipeline.transform_text)
     except NotSqlError as error:

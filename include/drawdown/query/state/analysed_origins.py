@@ -12,6 +12,7 @@ from typing import Any
 
 from drawdown.query.checks.plan_tree import PlanNode, expr_id, items
 from drawdown.rows.row_fates import boundary_name
+from drawdown.spark.sql_bounds import MARK, without_bounds
 
 _NUMBER = re.compile(r"#\d+L?(-T\d+ms)?")
 _TUMBLING = re.compile(r"LongType\) - (\d+)\) % (\d+)\)")
@@ -38,6 +39,9 @@ class AnalysedOrigins:
     def of(self, expression: Any) -> str:
         """Return an expression (Java Expression) in terms of the sources' columns."""
         text = str(expression.toString())
+        if MARK in text:
+            expression = without_bounds(expression)
+            text = str(expression.toString())
         for attribute in items(expression.references().toSeq()):
             parts = re.split(rf"(?<!\w){re.escape(str(attribute.toString()))}(?!\d)", text)
             text = self._column(attribute).join(parts)

@@ -14,6 +14,7 @@ from typing import Any
 from drawdown.query.checks.plan_tree import PlanNode, expr_id, items
 from drawdown.query.state.analysed_origins import in_words
 from drawdown.rows.row_fates import boundary_name
+from drawdown.spark.sql_bounds import MARK, without_bounds
 
 _NUMBER = re.compile(r"#\d+L?(-T\d+ms)?")
 # Seeds are drawn when a query is analysed, so they differ from run to run.
@@ -92,6 +93,9 @@ class InputOrigins:
     def of(self, expression: Any) -> str:
         """Return an expression (Java Expression) in terms of the sources' columns; ``b + a`` as ``a + b``."""
         text = in_words(self._as_written(expression))
+        if MARK in text:
+            expression = without_bounds(expression)
+            text = in_words(self._as_written(expression))
         if text.startswith(("window(", "session_window(")) or not any(sign in text for sign in _SIGNS):
             return text
         for child in items(expression.children()):
