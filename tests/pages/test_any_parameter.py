@@ -81,7 +81,7 @@ def client(fleet: FleetRecords, as_reader_of: Ask) -> TestClient:
 
 @pytest.mark.parametrize("route", routes(), ids=lambda route: route.path)
 @pytest.mark.parametrize(
-    "times", [25, pytest.param(1_000, marks=[pytest.mark.full, pytest.mark.timeout(600)])]
+    "times", [25, pytest.param(1_000, marks=[pytest.mark.full, pytest.mark.timeout(900)])]
 )
 def test_no_parameter_makes_a_page_fail(client: TestClient, route: APIRoute, times: int) -> None:
     failed, refused = [], set()
