@@ -69,7 +69,7 @@ def test_in_a_group_only_the_one_that_ends_the_jvm_fails(tmp_path: Path, home: P
     small = 'clusters: {local: {kind: local, master: "local[2]", driver_memory: 512m}}'
     runs = Runs(DagProject(tmp_path / "project", small, retries=0), home)
     runs.project.pipeline("calm", "group: both")
-    runs.project.land("calm", *range(1, 61))
+    runs.project.land("calm", *range(1, 21))
     folder = runs.project.pipeline("bombed", "group: both")
     spec = folder / "pipeline.yaml"
     high = "path: landing/bombed\n    limits: {record: 4g, expansion: 100000}"
@@ -88,11 +88,11 @@ def test_in_a_group_only_the_one_that_ends_the_jvm_fails(tmp_path: Path, home: P
         "calm.audit": "success",
         "calm.publish": "success",
     }, log[-4000:]
-    assert runs.project.ids("calm") == list(range(1, 61))
+    assert runs.project.ids("calm") == list(range(1, 21))
     assert "Traceback" not in log
-    # Whether it was alone already depends on who was under way when the JVM ended.
-    assert "spark.gone" in log or "source.ends-spark: " in log
-    runs.start("both").wait(900)
+    if "source.ends-spark: " not in log:  # calm was quicker, so bombed has not run alone yet
+        assert "spark.gone" in log
+        runs.start("both").wait(900)
     assert "landing/bombed/2.json.gz (" in runs.log.read_text()
     assert "source.ends-spark: " in runs.log.read_text()
 
