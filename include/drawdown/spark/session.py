@@ -183,8 +183,8 @@ def reading_session(root: SparkSession) -> SparkSession:
     """Return a session that may run a batch's own source plan again as a batch query.
 
     Spark refuses a plan with streaming leaves outside a stream. Its reasons do not apply to a batch whose
-    offsets are already fixed (rows/row_fates.py uses it). The plan has the rules of quality.yaml in it, so the
-    session is confined as the query's is.
+    offsets are already fixed (rows/row_fates.py uses it). The plan has the rules of quality.yaml in it, so
+    the session is confined as the query's is.
     """
     session = root.newSession()
     for key, value in {**CONF, "spark.sql.streaming.unsupportedOperationCheck": "false"}.items():
