@@ -17,13 +17,13 @@ from drawdown.errors import DrawdownError
 from drawdown.metastore.connect import connect
 from drawdown.metastore.operations.claims import standing
 from drawdown.spec.project import Project
-from drawdown.spec.project_wide.collisions import Ran, Standing
+from drawdown.spec.project_wide.collisions import Ran, RanBefore
 
 _SQLITE = "sqlite:///"
 _LAST = "standing.json"
 
 
-def read_standing(project: Project) -> Standing | None:
+def read_standing(project: Project) -> RanBefore | None:
     """Return the pipelines that have run; None if that cannot be told.
 
     While the metastore is away, the last answer on this machine holds: a DAG must not break, and lose its
@@ -38,7 +38,7 @@ def read_standing(project: Project) -> Standing | None:
     return found
 
 
-def _read(url: str) -> Standing:
+def _read(url: str) -> RanBefore:
     if url.startswith(_SQLITE) and not Path(url.removeprefix(_SQLITE)).exists():
         return {}
     engine = connect(url)
@@ -50,7 +50,7 @@ def _read(url: str) -> Standing:
         engine.dispose()
 
 
-def _last(project: Project) -> Standing | None:
+def _last(project: Project) -> RanBefore | None:
     try:
         kept = json.loads((project.state_dir / _LAST).read_text())
         return {
@@ -65,7 +65,7 @@ def _times(claims: dict[str, str]) -> dict[str, datetime]:
     return {line: datetime.fromisoformat(since) for line, since in claims.items()}
 
 
-def _keep(project: Project, found: Standing) -> None:
+def _keep(project: Project, found: RanBefore) -> None:
     kept = {
         name: [
             ran.first.isoformat(),

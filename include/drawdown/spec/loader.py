@@ -14,7 +14,7 @@ from drawdown.local_services import with_local_services
 from drawdown.spec.clusters.cluster import RunCluster
 from drawdown.spec.pipeline import NEXT, Beside, Pipeline
 from drawdown.spec.project import Project, ProjectFile
-from drawdown.spec.project_wide.collisions import Collision, Flaw, Standing, decide
+from drawdown.spec.project_wide.collisions import Collision, Flaw, RanBefore, decide
 from drawdown.spec.project_wide.consistency import contradictions
 from drawdown.spec.project_wide.table_paths import TablePaths
 from drawdown.spec.quality import SLICE, Quality
@@ -188,9 +188,9 @@ def _read_at(project: Project) -> object:
     return [str(each) for each in specs], [each and (each.st_mtime_ns, each.st_size) for each in stats]
 
 
-def _standing(project: Project) -> Standing | None:
+def _standing(project: Project) -> RanBefore | None:
     # The metastore stands above the specs, and is loaded for a collision only.
-    found: Standing | None = code_at("drawdown.metastore.standing:read_standing")(project)
+    found: RanBefore | None = code_at("drawdown.metastore.standing:read_standing")(project)
     return found
 
 

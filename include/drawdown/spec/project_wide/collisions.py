@@ -32,7 +32,7 @@ class Ran:
         return self.first if self.claims is None else self.claims.get(claim)
 
 
-Standing = Mapping[str, Ran]
+RanBefore = Mapping[str, Ran]
 """By name, the pipelines that have run."""
 
 
@@ -48,7 +48,7 @@ class Side:
     claim: str
     yields: bool = False
 
-    def since(self, standing: Standing) -> datetime | None:
+    def since(self, standing: RanBefore) -> datetime | None:
         """Return since when the first of them runs with the line; None if none has."""
         ran = [standing[name].since(self.claim) for name in self.names if name in standing]
         return min((each for each in ran if each is not None), default=None)
@@ -79,7 +79,7 @@ class Flaw:
     error: SpecError
 
 
-def decide(found: Sequence[Collision | Flaw], ask: Callable[[], Standing | None]) -> dict[str, SpecError]:
+def decide(found: Sequence[Collision | Flaw], ask: Callable[[], RanBefore | None]) -> dict[str, SpecError]:
     """Return an error by name for each pipeline that has to change.
 
     Args:
@@ -98,7 +98,7 @@ def decide(found: Sequence[Collision | Flaw], ask: Callable[[], Standing | None]
 
 
 def _refused(
-    collision: Collision, standing: Standing | None, flawed: Collection[str]
+    collision: Collision, standing: RanBefore | None, flawed: Collection[str]
 ) -> Iterator[tuple[str, SpecError]]:
     stay = who_stays(collision.sides, standing or {}, together=collision.together)
     losers = [side for side in collision.sides if side not in stay]
@@ -122,7 +122,7 @@ def _refused(
         yield from ((name, error) for name in side.names)
 
 
-def who_stays(sides: Sequence[Side], standing: Standing, *, together: bool = False) -> dict[Side, datetime]:
+def who_stays(sides: Sequence[Side], standing: RanBefore, *, together: bool = False) -> dict[Side, datetime]:
     """Return the sides that stay, each with the time since when it runs: none if none has run."""
     ran = {side: since for side in sides if (since := side.since(standing)) is not None}
     if not ran or (together and len(ran) < len(sides)):

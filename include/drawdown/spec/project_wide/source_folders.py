@@ -32,7 +32,7 @@ from drawdown.values.paths import fixed_part
 
 
 @dataclass(frozen=True)
-class _Read:
+class _SourceFolder:
     """One source of files, tables or anything else that has a path."""
 
     project: Project
@@ -64,7 +64,7 @@ class _Read:
         return Side((self.pipeline.name,), cleaning_claim(self.source), yields=True)
 
 
-_Owner = TypeVar("_Owner", Pipeline, _Read)
+_Owner = TypeVar("_Owner", Pipeline, _SourceFolder)
 
 
 class _Nearby(Generic[_Owner]):
@@ -92,7 +92,7 @@ class _Nearby(Generic[_Owner]):
 def source_folders(project: Project, pipelines: Sequence[Pipeline]) -> Iterator[Collision | Flaw]:
     """Yield what is wrong with the folders of sources."""
     read = [
-        _Read(project, pipeline, name, source)
+        _SourceFolder(project, pipeline, name, source)
         for pipeline in pipelines
         for name, source in pipeline.sources.items()
         if source.path is not None
@@ -113,7 +113,7 @@ def source_folders(project: Project, pipelines: Sequence[Pipeline]) -> Iterator[
         yield from _landing(each)
 
 
-def _own(project: Project, read: Sequence[_Read]) -> Iterator[Flaw]:
+def _own(project: Project, read: Sequence[_SourceFolder]) -> Iterator[Flaw]:
     places = own_places(project)
     below = {
         root: [(each, PathSet.one(each.path)) for each in places if lies_in(each.path, root)]
@@ -134,7 +134,7 @@ def _own(project: Project, read: Sequence[_Read]) -> Iterator[Flaw]:
 _OTHERS = "name folders in which nothing of another can ever be, or remove cleanSource"
 
 
-def _sinks(each: _Read, sinks: _Nearby[Pipeline]) -> Iterator[Collision | Flaw]:
+def _sinks(each: _SourceFolder, sinks: _Nearby[Pipeline]) -> Iterator[Collision | Flaw]:
     for reached, does in each.reached:
         for writer in sinks.met_by(reached):
             what = f"{each.said} {does} {writer.sink.path}, the sink of {writer.name}"
@@ -142,7 +142,7 @@ def _sinks(each: _Read, sinks: _Nearby[Pipeline]) -> Iterator[Collision | Flaw]:
             yield _between(each, "spec.cleaned-place", side, what, _OTHERS)
 
 
-def _readers(each: _Read, readers: _Nearby[_Read]) -> Iterator[Collision | Flaw]:
+def _readers(each: _SourceFolder, readers: _Nearby[_SourceFolder]) -> Iterator[Collision | Flaw]:
     """Spark's guide: a source path must not be used by several sources when its files are cleaned."""
     for reached, _ in each.reached:
         for other in readers.met_by(reached):
@@ -160,7 +160,7 @@ def _readers(each: _Read, readers: _Nearby[_Read]) -> Iterator[Collision | Flaw]
             yield _between(each, "spec.cleaned-source", side, f"{each.said} {does}, and {reads}", do)
 
 
-def _landing(each: _Read) -> Iterator[Flaw]:
+def _landing(each: _SourceFolder) -> Iterator[Flaw]:
     if each.paths.is_within(landing_places(each.project, each.source)):
         return
     landing = ", ".join(each.project.landing)
@@ -177,12 +177,12 @@ def _landing(each: _Read) -> Iterator[Flaw]:
     )
 
 
-def _between(each: _Read, id: str, other: Side, what: str, do: str) -> Collision | Flaw:
+def _between(each: _SourceFolder, id: str, other: Side, what: str, do: str) -> Collision | Flaw:
     if other.names == each.cleaning.names:
         return _flaw(each, id, what, do)
     return Collision(id, (each.cleaning, other), what, do)
 
 
-def _flaw(each: _Read, id: str, what: str, do: str) -> Flaw:
+def _flaw(each: _SourceFolder, id: str, what: str, do: str) -> Flaw:
     name = each.pipeline.name
     return Flaw(name, SpecError(id, what, where=spec_file(name), do=do))

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from drawdown.errors import SpecError
 from drawdown.spec.project_wide.claims import catalog_claim
-from drawdown.spec.project_wide.collisions import Side, Standing, who_stays
+from drawdown.spec.project_wide.collisions import Side, RanBefore, who_stays
 from drawdown.spec.reading.folder_files import FolderFiles
 from drawdown.spec.reading.yaml_source import parse
 
@@ -28,7 +28,7 @@ class TablePaths:
     """
 
     def __init__(
-        self, folders: Iterable[tuple[str, FolderFiles]], ask: Callable[[], Standing | None]
+        self, folders: Iterable[tuple[str, FolderFiles]], ask: Callable[[], RanBefore | None]
     ) -> None:
         self._folders = folders
         self._ask = ask
