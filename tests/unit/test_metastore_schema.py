@@ -61,7 +61,7 @@ def older(store_url: str) -> Run:
                 conn.execute(text(f"ALTER TABLE runs DROP COLUMN {column}"))
             conn.execute(text("ALTER TABLE leases DROP COLUMN process"))
             later = ("applications", "changes", "clusters", "cluster_instances", "figures", "backlogs")
-            for table in (*later, "announcements"):
+            for table in (*later, "announcements", "claims"):
                 conn.execute(text(f"DROP TABLE {table}"))
             conn.execute(text("ALTER TABLE verdicts DROP COLUMN measures"))
             for column in ("state", "rebuild"):

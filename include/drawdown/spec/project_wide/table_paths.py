@@ -8,7 +8,7 @@ from functools import cached_property
 
 from drawdown.errors import SpecError
 from drawdown.spec.project_wide.claims import catalog_claim
-from drawdown.spec.project_wide.collisions import Side, RanBefore, who_stays
+from drawdown.spec.project_wide.collisions import RanBefore, Side, who_stays
 from drawdown.spec.reading.folder_files import FolderFiles
 from drawdown.spec.reading.yaml_source import parse
 
