@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
@@ -65,14 +66,12 @@ def _times(claims: dict[str, str]) -> dict[str, datetime]:
     return {line: datetime.fromisoformat(since) for line, since in claims.items()}
 
 
+def _texts(claims: Mapping[str, datetime] | None) -> dict[str, str] | None:
+    return None if claims is None else {line: since.isoformat() for line, since in claims.items()}
+
+
 def _keep(project: Project, found: RanBefore) -> None:
-    kept = {
-        name: [
-            ran.first.isoformat(),
-            None if ran.claims is None else {line: at.isoformat() for line, at in ran.claims.items()},
-        ]
-        for name, ran in found.items()
-    }
+    kept = {name: [ran.first.isoformat(), _texts(ran.claims)] for name, ran in found.items()}
     file = project.state_dir / _LAST
     text = json.dumps(kept)
     with suppress(OSError):
