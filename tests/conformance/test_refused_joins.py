@@ -20,6 +20,10 @@ LACKING = [
     ("LEFT OUTER", (WATERMARK, ""), IN_TIME, PAYMENTS_BARE, "`watermark:` to the right side (payments)"),
     ("LEFT OUTER", (WATERMARK, ""), f"{SAME} AND o.at = p.at", PAYMENTS_BARE, "the right side (payments)"),
     ("LEFT OUTER", BOTH_MARKED, SAME, NO_TIME, "add a time range"),
+    # Spark compares the bound with a watermarked column of the side itself, and frees nothing without one.
+    ("LEFT OUTER", ("", WATERMARK), IN_TIME, ORDERS_BARE, "`watermark:` to the left side (orders)"),
+    ("RIGHT OUTER", (WATERMARK, ""), IN_TIME, PAYMENTS_BARE, "`watermark:` to the right side (payments)"),
+    ("LEFT SEMI", ("", WATERMARK), IN_TIME, ORDERS_BARE, "`watermark:` to the left side (orders)"),
     ("LEFT OUTER", ("", ""), SAME, f"{PAYMENTS_BARE}, {NO_TIME}", "(payments) and add a time range"),
     ("LEFT OUTER", BOTH_MARKED, f"{SAME} AND p.at >= o.at", "how old a row of the left side", "both ends"),
     ("RIGHT OUTER", ("", WATERMARK), IN_TIME, ORDERS_BARE, "`watermark:` to the left side (orders)"),

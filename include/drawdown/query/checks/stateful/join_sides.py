@@ -40,7 +40,9 @@ class Join:
 
     Sources: StreamingJoinHelper and StreamingSymmetricHashJoinHelper (Spark 4.2): a side's
     state is freed by a watermark among the equality keys, or by a condition that bounds its event time
-    from below by the watermarked column of the other side.
+    from below by the watermarked column of the other side. In the second case the side needs a watermarked
+    column of its own, too: Spark compares that column with the bound, and without one it frees nothing
+    (SPARK-58904).
     """
 
     node: PlanNode
@@ -111,9 +113,13 @@ class Join:
         )
         return _SOME_WATERMARK - int(found.get()) if found.isDefined() else None
 
-    def _range_frees(self, side: JoinSide) -> bool:
+    def bounds(self, side: JoinSide) -> bool:
+        """Whether the condition bounds the event time of a side from below by the other side's watermark."""
         condition = self.node.java.condition()
         return condition.isDefined() and self.furthest(side, condition.get()) is not None
+
+    def _range_frees(self, side: JoinSide) -> bool:
+        return bool(side.node.watermarked_columns) and self.bounds(side)
 
 
 def _is_time(attribute: Any) -> bool:

@@ -173,9 +173,7 @@ def _warnings(join: Join, subject: Subject) -> Iterator[PlanVerdict]:
 def _lacks(join: Join, sides: Sequence[JoinSide], subject: Subject) -> str:
     """Return what is missing to free the rows of these sides, in the words of the support matrix."""
     missing = [
-        f"{other.label} has no watermark{_lost_on_the_way(other, subject)}"
-        for other in map(join.other, sides)
-        if not other.node.watermarked_columns
+        f"{bare.label} has no watermark{_lost_on_the_way(bare, subject)}" for bare in _bare(join, sides)
     ]
     if not join.compares_times():
         missing.append("the join condition has no time constraint between the two sides")
@@ -188,8 +186,18 @@ def _lacks(join: Join, sides: Sequence[JoinSide], subject: Subject) -> str:
     return ", ".join(missing)
 
 
+def _bare(join: Join, sides: Sequence[JoinSide]) -> list[JoinSide]:
+    """Return the sides that need a watermark so that the rows of these are freed.
+
+    That is the other side of each; where an event-time range is to free a side, that side as well.
+    """
+    needed = [join.other(side) for side in sides]
+    needed += [side for side in sides if join.bounds(side) and side not in needed]
+    return [side for side in needed if not side.node.watermarked_columns]
+
+
 def _needs(join: Join, sides: Sequence[JoinSide], subject: Subject, conjunction: str) -> str:
-    bare = [other for other in map(join.other, sides) if not other.node.watermarked_columns]
+    bare = _bare(join, sides)
     needs = []
     if bare:
         lost = any(_lost_on_the_way(side, subject) for side in bare)
