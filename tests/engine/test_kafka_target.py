@@ -79,6 +79,14 @@ def test_a_second_call_sends_nothing_and_a_smaller_epoch_is_refused(
     assert [value for _, _, value, _ in records(broker, own.topic.name)] == ["1", "1", "2"]
 
 
+def test_what_a_rebuild_has_sent_fences_no_drain_after_the_swap(broker: KafkaServer, tmp_path: Path) -> None:
+    own = Publishing(broker, tmp_path, "purposes")
+    of_rebuild = Commit(own.app_id, 0, change(40, lease="tests#rebuild"))
+    own.target().make_visible(own.staged(0, a=["1"]), of_rebuild)
+    own.target().make_visible(own.staged(1, b=["2"]), own.commit(1, epoch=5))
+    assert [value for _, _, value, _ in records(broker, own.topic.name)] == ["1", "2"]
+
+
 def test_a_part_of_a_batch_goes_on_behind_its_marker_and_only_with_the_same_files(
     broker: KafkaServer, tmp_path: Path
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from threading import Thread
 
@@ -11,11 +12,12 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import SecretStr
 
-from drawdown.changes.protocol import Commit, Staged
+from drawdown.changes.protocol import Commit, NewRows, Staged
 from drawdown.errors import DrawdownError, RefusedError, SourceError, TransformError
-from drawdown.metastore.records import StagedFile
+from drawdown.metastore.records import Lease, StagedFile
 from drawdown.sinks.postgres import database as postgres_database
 from drawdown.sinks.postgres.database import connected
+from drawdown.sinks.postgres.kind import LEDGER
 from drawdown.sinks.postgres.ledger import PostgresLedger
 from drawdown.sinks.postgres.publish import PostgresTarget
 from drawdown.sinks.postgres.table import PostgresColumn, PostgresTable
@@ -23,6 +25,7 @@ from drawdown.spec import Database
 from drawdown.spec.sink import OutputMode
 from drawdown.storage import Storage
 from drawdown.testing.servers.postgres import PostgresServer
+from drawdown.values.interval import Interval
 from tests.support.database import TestDatabase
 from tests.support.registered import change
 
@@ -87,6 +90,57 @@ def test_a_smaller_epoch_is_refused_and_a_part_that_is_in_is_not_sent_again(benc
         bench.publish(bench.file(0, [("a", 1)]), bench.file(1, [("b", 1)]), epoch=8)
     assert overtaken.value.id == "sink.overtaken"
     assert bench.rows() == [("a", 1)]
+
+
+def lease(name: str, epoch: int) -> Lease:
+    now = datetime(2024, 1, 1, tzinfo=UTC)
+    return Lease(name, "here", f"run-{epoch}", epoch, now, now)
+
+
+def replay(bench: Bench, epoch: int, *rows: tuple[str | None, int]) -> bool:
+    """Replace everything by these rows, under the lease of the pipeline's replays."""
+    whole = Interval(datetime(2000, 1, 1, tzinfo=UTC), datetime(2100, 1, 1, tzinfo=UTC))
+    _, file = bench.file(99, list(rows))
+    under = change(epoch, lease="tests#replay")
+    return bench.target.replace(
+        NewRows(whole, [file], "at", APP, under.lease, lambda last: False, lambda based_on: under, {})
+    )
+
+
+def test_a_fence_of_replays_is_none_for_drains_and_stops_an_older_replay(bench: Bench) -> None:
+    bench.read.execute(
+        'ALTER TABLE "odd ""schema; --".out ADD COLUMN at timestamptz DEFAULT \'2024-01-01T00:00:00Z\''
+    )
+    bench.publish(bench.file(0, [("a", 1)]), epoch=2)
+    bench.target.fence(lease("tests#replay", 300))
+    bench.publish(bench.file(1, [("b", 1)]), epoch=3)
+    with pytest.raises(RefusedError) as stale:
+        replay(bench, 299, ("c", 1))
+    assert stale.value.id == "lease.lost"
+    assert bench.rows() == [("a", 1), ("b", 1)]
+    assert replay(bench, 300, ("c", 1))
+    bench.publish(bench.file(2, [("d", 1)]), epoch=4)
+    assert bench.rows() == [("c", 1), ("d", 1)]
+    bench.target.fence(lease("tests", 9))
+    with pytest.raises(RefusedError):
+        bench.publish(bench.file(3, [("e", 1)]), epoch=8)
+
+
+def test_what_a_rebuild_has_published_fences_no_drain_after_the_swap(bench: Bench) -> None:
+    _, file = bench.file(0, [("a", 1)])
+    bench.target.make_visible(Staged([0], [(0, file)]), Commit(APP, 0, change(40, lease="tests#rebuild")))
+    bench.publish(bench.file(1, [("b", 1)]), epoch=5)
+    assert bench.rows() == [("a", 1), ("b", 1)]
+
+
+def test_a_ledger_of_an_older_version_gets_its_columns_when_they_are_needed(bench: Bench) -> None:
+    ledger = f'"odd ""schema; --".{LEDGER}'
+    bench.read.execute(f"ALTER TABLE {ledger} DROP COLUMN last_replay, DROP COLUMN epochs")
+    bench.publish(bench.file(0, [("a", 1)]), epoch=2)
+    bench.target.fence(lease("tests#replay", 7))
+    assert bench.read.execute(f"SELECT epoch, epochs ->> 'replay', last_replay FROM {ledger}") == [
+        (2, "7", None)
+    ]
 
 
 def test_ten_at_once_show_the_rows_once(bench: Bench) -> None:

@@ -125,6 +125,18 @@ def test_releasing_a_lost_lease_does_not_free_the_new_holder(metastore: Metastor
     assert metastore.holder_of("flights") == new
 
 
+def test_an_epoch_that_a_metastore_gave_twice_is_its_last_holders_alone(metastore: Metastore) -> None:
+    first = take(metastore, "r1")
+    with metastore._writer.begin() as conn:  # the last transactions are lost: a fail-over, an older copy
+        conn.execute(text("DELETE FROM leases"))
+    second = take(metastore, "r2")
+    assert (first.epoch, first.name) == (second.epoch, second.name)
+    with pytest.raises(RefusedError, match="no longer has the lease"):
+        metastore.check_lease(first)
+    metastore.release(first)
+    metastore.check_lease(second)
+
+
 def test_a_clock_set_back_blocks_a_dead_holders_lease_for_one_term_and_no_longer(
     metastore: Metastore,
 ) -> None:

@@ -46,7 +46,10 @@ class Commit:
 
     @property
     def epoch(self) -> int:
-        """Return the epoch of the lease; sinks that can refuse one smaller than they have seen."""
+        """Return the epoch of the lease; sinks that can refuse one smaller than they have seen of this lease.
+
+        Of another lease of the pipeline (`lease_purpose`) an epoch says nothing: each lease counts by itself.
+        """
         return self.change.epoch
 
 
@@ -96,6 +99,7 @@ class NewRows:
         files: parquet files with all of them.
         column: of the sink; says which interval a row belongs to.
         app_id: see `transaction_id`.
+        lease: the name of the lease under which replays commit.
         overtaken: takes the last visible batch; returns whether a batch up to it may have added rows of the
             interval that are missing here.
         begin: registers the change, given the version it is based on; called after the read.
@@ -106,6 +110,7 @@ class NewRows:
     files: Sequence[StagedFile]
     column: str
     app_id: str
+    lease: str
     overtaken: Callable[[int], bool]
     begin: Callable[[int | None], Change]
     info: Mapping[str, str]
@@ -122,6 +127,7 @@ class Replaceable(Target, Protocol):
             False if the rows were overtaken: nothing is changed.
 
         Raises:
+            RefusedError: ``lease.lost``: a newer holder of the lease has fenced this one.
             SourceError: the sink cannot be reached or written; the call can be repeated.
         """
 

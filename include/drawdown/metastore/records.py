@@ -83,6 +83,14 @@ def lease_name(pipeline: str, side: Side) -> str:
     return pipeline if side == "live" else f"{pipeline}#rebuild"
 
 
+def lease_purpose(name: str) -> str:
+    """Return what a lease is for: ``""`` is a pipeline's own, ``replay`` and ``rebuild`` stand beside it.
+
+    Each has epochs of its own, and a rename of the pipeline changes only what stands before it.
+    """
+    return name.partition("#")[2]
+
+
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
     """One numbered generation of a pipeline's checkpoint, and the part of the spec that is fixed in it.

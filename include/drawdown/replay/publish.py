@@ -183,7 +183,7 @@ def replace_interval(
         return begun[-1]
 
     done = target.replace(
-        NewRows(replacement.interval, files, column, app_id, overtaken, begin, replacement.info)
+        NewRows(replacement.interval, files, column, app_id, lease.name, overtaken, begin, replacement.info)
     )
     workspace.metastore.end_changes(
         [change.change_id for change in begun], "committed" if done else "given-up"

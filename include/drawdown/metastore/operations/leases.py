@@ -1,7 +1,8 @@
 """Leases: one writer per side (live or shadow) of a pipeline, decided by an epoch that only grows.
 
-Expiry only decides when another run may take over a lease; the epoch alone, checked inside the writing
-transaction, decides whether a holder may write. So a clock that jumps can pass a lease on early or late, but
+Expiry only decides when another run may take over a lease; epoch and run, checked inside the writing
+transaction, decide whether a holder may write: an epoch alone may be given twice, by a metastore that has lost
+its last transactions. So a clock that jumps can pass a lease on early or late, but
 never lets two runs write. A provably dead holder (lease_holders.py) has no lease, whatever its time.
 """
 
@@ -73,7 +74,7 @@ def acquire(
 def check(conn: Connection, lease: Lease, *, lock: bool = True) -> None:
     """Raise RefusedError lease.lost unless it is ours; `lock` locks its row until the transaction ends."""
     row = conn.execute(_row(lease.name).with_for_update() if lock else _row(lease.name)).one_or_none()
-    if row is not None and row.epoch == lease.epoch and not row.released:
+    if row is not None and (row.epoch, row.run_id) == (lease.epoch, lease.run_id) and not row.released:
         return
     if row is None or row.released:
         now = "it is not held now"
@@ -98,7 +99,11 @@ def release(conn: Connection, lease: Lease) -> None:
     """Give the lease back; a lost lease is no error."""
     conn.execute(
         update(leases)
-        .where(leases.c.pipeline == lease.name, leases.c.epoch == lease.epoch)
+        .where(
+            leases.c.pipeline == lease.name,
+            leases.c.epoch == lease.epoch,
+            leases.c.run_id == lease.run_id,
+        )
         .values(released=True)
     )
 

@@ -34,6 +34,7 @@ class Marker:
         rows: how many rows of that file readers see.
         whole: whether readers see the whole batch.
         epoch: the epoch of the lease under which the marker was written.
+        purpose: of that lease, see `lease_purpose`; each lease counts its epochs by itself.
     """
 
     batch: int = -1
@@ -41,6 +42,7 @@ class Marker:
     rows: int = 0
     whole: bool = True
     epoch: int = 0
+    purpose: str = ""
 
     @property
     def published_batch(self) -> int:

@@ -20,7 +20,7 @@ from drawdown.brokers.client import client_config
 from drawdown.changes.protocol import Commit, Staged
 from drawdown.errors import DrawdownError, RefusedError, SourceError
 from drawdown.fault_points import durable
-from drawdown.metastore.records import Change, Lease, StagedFile
+from drawdown.metastore.records import Change, Lease, StagedFile, lease_purpose
 from drawdown.sinks.kafka.ledger import KafkaLedger, Marker
 from drawdown.sinks.kafka.records import Portion, portions
 from drawdown.spec import Broker, Pipeline, Project
@@ -75,7 +75,8 @@ class KafkaTarget:
 
     def make_visible(self, staged: Staged, commit: Commit) -> None:
         producer, marker = self._open(commit.app_id)
-        if marker.epoch > commit.epoch:
+        purpose = lease_purpose(commit.change.lease)
+        if marker.purpose == purpose and marker.epoch > commit.epoch:
             raise self._overtaken(marker, commit)
         for batch_id, named in groupby(staged.files, key=lambda each: each[0]):
             files = [file for _, file in named if file.rows]
@@ -91,7 +92,8 @@ class KafkaTarget:
         for number, file in enumerate(files[at:], start=at):
             for portion in portions(self._storage, file, skip):
                 whole = number == len(files) - 1 and portion.until == file.rows
-                marker = Marker(batch_id, _name(file), portion.until, whole, commit.epoch)
+                purpose = lease_purpose(commit.change.lease)
+                marker = Marker(batch_id, _name(file), portion.until, whole, commit.epoch, purpose)
                 self._transact(producer, portion, marker, commit)
             skip = 0
         return marker

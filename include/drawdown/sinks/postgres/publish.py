@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -10,7 +11,7 @@ from psycopg import Connection, sql
 
 from drawdown.changes.protocol import Commit, NewRows, Staged
 from drawdown.fault_points import durable
-from drawdown.metastore.records import Change, Lease, StagedFile
+from drawdown.metastore.records import Change, Lease, StagedFile, lease_purpose
 from drawdown.sinks.postgres.copy import columns_of, csv_parts
 from drawdown.sinks.postgres.database import connected
 from drawdown.sinks.postgres.ledger import PostgresLedger
@@ -49,7 +50,7 @@ class PostgresTarget:
             return self._ledger.published_batch(connection, app_id, lock=True)
 
     def make_visible(self, staged: Staged, commit: Commit) -> None:
-        with connected(self.database, self.table.name) as connection:
+        with self._transaction(commit.change.lease) as connection:
             if self.mode == "append":
                 self._copy(connection, staged.files, self.table.identifier)
                 columns: list[str] = []
@@ -72,15 +73,12 @@ class PostgresTarget:
         return bool(batches) and self.begun_batch(app_id) >= max(batches)
 
     def fence(self, lease: Lease) -> None:
-        with connected(self.database, self.table.name) as connection:
-            self._ledger.fence(connection, lease.epoch)
+        with self._transaction(lease.name) as connection:
+            self._ledger.fence(connection, lease)
 
     def replace(self, new: NewRows) -> bool:
         """Replace an interval; rows are sent before the ledger is locked, so that publishes wait less."""
-        with connected(self.database, self.table.name) as connection:
-            if not self._ledger.keeps_replays(connection):
-                self._ledger.keep_replays(connection)
-        with connected(self.database, self.table.name) as connection:
+        with self._transaction(new.lease) as connection:
             columns = self._stage(connection, Staged([0], [(0, file) for file in new.files]))
             if new.overtaken(self._ledger.published_batch(connection, new.app_id, lock=True)):
                 connection.rollback()
@@ -94,8 +92,18 @@ class PostgresTarget:
             )
             if columns:
                 self._move(connection, columns)
-            self._ledger.note_replay(connection, change.change_id)
+            self._ledger.note_replay(connection, change)
         return True
+
+    @contextmanager
+    def _transaction(self, lease: str) -> Iterator[Connection[Any]]:
+        """Open a transaction under a lease; those beside the pipeline's own need columns that an older ledger
+        lacks."""
+        if lease_purpose(lease):
+            with connected(self.database, self.table.name) as connection:
+                self._ledger.bring_up_to_date(connection)
+        with connected(self.database, self.table.name) as connection:
+            yield connection
 
     @property
     def _ledger(self) -> PostgresLedger:
