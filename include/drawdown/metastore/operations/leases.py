@@ -1,9 +1,9 @@
 """Leases: one writer per side (live or shadow) of a pipeline, decided by an epoch that only grows.
 
-Expiry only decides when another run may take over a lease; epoch and run, checked inside the writing
-transaction, decide whether a holder may write: an epoch alone may be given twice, by a metastore that has lost
-its last transactions. So a clock that jumps can pass a lease on early or late, but
-never lets two runs write. A provably dead holder (lease_holders.py) has no lease, whatever its time.
+Expiry only decides when another run may take over a lease. Epoch and run, checked inside the writing
+transaction, decide whether a holder may write: a metastore that has lost its last transactions gives an epoch
+twice. So a clock that jumps can pass a lease on early or late, but never lets two runs write. A provably dead
+holder (lease_holders.py) has no lease, whatever its time.
 """
 
 from __future__ import annotations

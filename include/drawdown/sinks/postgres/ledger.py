@@ -1,9 +1,11 @@
 """The ledger: a table in the target table's schema, with a row per table that holds its last visible batch.
 
 It changes in the transaction that shows the rows, under a row lock: the second of two writers sees what the
-first did. It keeps the greatest epoch of each lease under which somebody may write (the pipeline's own, that of
-its replays, that of a rebuild), since each lease counts by itself. The row is found by the table's own oid (regclass): a table that was dropped and created again has
-no row, a table that was dumped and restored together with its ledger keeps it.
+first did. It keeps the greatest epoch of each lease under which somebody may write (the pipeline's own, that
+of its replays, that of a rebuild), since each lease counts by itself.
+
+The row is found by the table's own oid (regclass): a table that was dropped and created again has no row, a
+table that was dumped and restored together with its ledger keeps it.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ CREATE TABLE IF NOT EXISTS {ledger} (
   epoch bigint NOT NULL, updated_at timestamptz NOT NULL DEFAULT now(), last_replay text, epochs jsonb)
 """
 _LATER_COLUMNS: Mapping[str, str] = {"last_replay": "text", "epochs": "jsonb"}
-"""Columns that ledgers of older versions lack: the last replay, and the epochs of leases by purpose; ``epoch`` is
-that of the pipeline's own."""
+"""Columns that ledgers of older versions lack: the last replay, and the epochs of the leases beside the
+pipeline's own, whose epoch is ``epoch``."""
 
 
 @dataclass(frozen=True)
