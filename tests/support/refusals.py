@@ -6,6 +6,7 @@ import pytest
 
 from drawdown.drain.planning import PipelinePlan, plan_pipeline
 from drawdown.errors import DrawdownError, SpecError
+from drawdown.plan.version_in_use import in_use
 from drawdown.spec import load_pipeline
 from drawdown.workspace import Workspace
 from tests.support.sandbox import Sandbox
@@ -32,8 +33,8 @@ def planned(sandbox: Sandbox, name: str) -> PipelinePlan:
     before, recorded = sandbox.everything(), _recorded(sandbox, name)
     assert sandbox.spark is not None
     project = sandbox.project
-    with sandbox.metastore() as metastore:
-        plan = plan_pipeline(sandbox.spark, Workspace(project, metastore), load_pipeline(project, name))
+    with Workspace.open(project) as workspace:
+        plan = plan_pipeline(sandbox.spark, workspace, in_use(workspace, load_pipeline(project, name)))
     assert sandbox.everything() == before
     assert _recorded(sandbox, name) == recorded
     return plan

@@ -155,6 +155,7 @@ class BatchStep:
                 }
                 for n, seen in observed.items()
             },
+            treatment=self.pipeline.sink.treatment,
         )
         with durable("batch.note"):
             # Check the lease again: staging may have taken so long that the run was cancelled.

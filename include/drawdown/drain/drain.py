@@ -38,7 +38,7 @@ from drawdown.drain.failures import UNEXPECTED, of_run
 from drawdown.drain.listener import listener_of, listening
 from drawdown.drain.planning import plan_pipeline
 from drawdown.drain.progress import RunProgress
-from drawdown.drain.reconcile import clean_up_crashed_runs, reconcile
+from drawdown.drain.reconcile import clean_up_crashed_runs, reconcile, refuse_postponed
 from drawdown.drain.slice import SliceAuditor, not_passed
 from drawdown.drain.suspect_files import SuspectFiles
 from drawdown.errors import DrawdownError, SourceError, TransformError
@@ -223,6 +223,7 @@ class Drain:
             self._tell(verdict)
         keep_schemas(plan.generation, query.inferred)
         found = plan.generation.checkpoint
+        refuse_postponed(plan.generation)
         self._keep_arrivals(plan.generation, {n: each.before for n, each in plan.trouble.arrived.items()})
         self._keep_set_aside(plan.generation, plan.trouble)
         if found is not None:

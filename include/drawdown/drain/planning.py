@@ -6,7 +6,7 @@ folder, table, checkpoint or record is created.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
@@ -110,6 +110,7 @@ def plan_pipeline(
     replays = found.of(lambda: pending_replays(generation, trigger)) or []
     found.of(lambda: listener_of(pipeline))
     found.of(lambda: refuse_unknown(pipeline))
+    found.verdicts += _postponed(pipeline)
     session = query_session(root, pipeline)
     sink = sink_for(workspace, pipeline)
     # A watch lists again and again, so it has to list itself.
@@ -151,6 +152,19 @@ def plan_pipeline(
         found.in_order(),
         tuple(found.errors),
     )
+
+
+def _postponed(pipeline: Pipeline) -> Iterator[PlanVerdict]:
+    """Warn of changed keys of the sink that wait: a batch becomes visible as it was staged."""
+    for key in pipeline.postponed:
+        yield PlanVerdict(
+            "warning",
+            "sink.postponed",
+            f"`{key}` takes effect once no older batch of {pipeline.name} waits: they become visible as they"
+            " were staged, and so do the batches of this run",
+            do=f"run it, or decide about held slices: `drawdown release {pipeline.name}` or `discard`",
+            about="sink",
+        )
 
 
 def _refuse_other_tables(generation: Generation) -> None:

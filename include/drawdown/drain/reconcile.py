@@ -60,6 +60,26 @@ def refuse_unpublished(generation: Generation, sink: str) -> None:
         )
 
 
+def refuse_postponed(generation: Generation) -> None:
+    """Refuse to go on beside batches that were staged under another `publish:` or `delivery:`.
+
+    The version in use already treats batches as those that wait (plan/version_in_use.py); here, under the
+    lease, only what another run has staged since then is left.
+
+    Raises:
+        RefusedError: ``sink.postponed``.
+    """
+    noted = [batch.treatment for batch in generation.batches(UNPUBLISHED) if batch.treatment]
+    if any(generation.pipeline.treating(each) is not generation.pipeline for each in noted):
+        name = generation.pipeline.name
+        raise RefusedError(
+            "sink.postponed",
+            f"another run of {name} has staged batches under another `publish:` or `delivery:` just now",
+            where=f"pipeline {name}",
+            do="run again: nothing was read",
+        )
+
+
 def reconcile(generation: Generation, lease: Lease) -> None:
     """Reconcile the metastore with the commit log and delete carriers that were read."""
     files, storage = generation.files, generation.storage

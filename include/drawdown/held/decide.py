@@ -16,6 +16,7 @@ from drawdown.metastore.records import Counts, HeldSlice, Lease, Run
 from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.publishing.commit_groups import tell_commit_groups
 from drawdown.publishing.publish import Published, is_visible, publish_held, publish_passed
+from drawdown.sinks.unnamed_files import remove_unnamed
 from drawdown.spec import Pipeline
 from drawdown.values.text import counted, utc
 from drawdown.workspace import Generation, Workspace
@@ -188,12 +189,13 @@ def _carry_out(
         if choice == "release":
             published += publish_held(workspace, lease, pipeline, slice_)
         else:
-            _discard(workspace, lease, pipeline, slice_)
+            _discard(generation, lease, slice_)
         published += publish_passed(generation, lease)
     return published
 
 
-def _discard(workspace: Workspace, lease: Lease, pipeline: Pipeline, held: HeldSlice) -> None:
+def _discard(generation: Generation, lease: Lease, held: HeldSlice) -> None:
+    workspace, pipeline = generation.workspace, generation.pipeline
     # A release commits to the table before it is recorded: what is visible cannot be discarded.
     if is_visible(workspace.project, pipeline, held):
         raise RefusedError(
@@ -202,10 +204,7 @@ def _discard(workspace: Workspace, lease: Lease, pipeline: Pipeline, held: HeldS
             where=f"pipeline {pipeline.name}",
             do=f"complete it: drawdown release {pipeline.name} --why ...",
         )
-    generation = held.verdict.generation
-    files = workspace.metastore.staged_files(pipeline.name, generation, held.batch_ids, table="output")
+    files = generation.staged_files(held.batch_ids, table="output")
     # Discarded first: a batch that can still be published must keep its files.
-    workspace.metastore.discard_batches(lease, generation, held.batch_ids)
-    storage = workspace.storage
-    for _, file in files:
-        storage.delete(storage.relative(file.path))
+    workspace.metastore.discard_batches(lease, generation.number, held.batch_ids)
+    remove_unnamed(generation, (file for _, file in files))

@@ -338,7 +338,8 @@ class Batch:
     """One micro-batch: what it read (Spark's offsets per source), what it staged, and its status.
 
     ``by_source``: counts of each source; of files also how many there were (``files``, ``bytes``), and the
-    first of them (``names``, paths in the storage).
+    first of them (``names``, paths in the storage). ``treatment``: the keys of the sink under which it was
+    staged (`Sink.treatment`); empty for batches of versions that did not note them.
     """
 
     pipeline: str
@@ -353,6 +354,7 @@ class Batch:
     by_source: dict[str, Any] = field(default_factory=dict)
     status: BatchStatus = "staged"
     verdict: Outcome | None = None
+    treatment: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -120,6 +120,7 @@ batches = Table(
     Column("by_source", JsonText, nullable=False),
     Column("status", Text, nullable=False),
     Column("verdict", Text),
+    Column("treatment", JsonText, nullable=False, server_default="{}"),
     # A drain reads the few unpublished batches; without this it would read the pipeline's whole history.
     Index("ix_batches_status", "pipeline", "generation", "status", "batch_id"),
 )

@@ -25,13 +25,13 @@ from drawdown.recovery.repair.faults import keeps_keyed_state, keeps_state, sink
 from drawdown.recovery.sink.ahead import refuse_ahead
 from drawdown.recovery.sink.reset import (
     TakenBack,
-    files_of_versions,
     last_shown,
     refuse_behind,
     refuse_readers,
     refuse_stuck,
     take_sink_back,
 )
+from drawdown.sinks.unnamed_files import remove_unnamed
 from drawdown.workspace import Generation
 
 
@@ -104,10 +104,7 @@ def forget_batches(generation: Generation, last: int, lease: Lease) -> None:
     with durable("recovery.forget"):
         generation.metastore.forget_batches(lease, generation.number, last)
     if sink_log(generation) is None:
-        seen = {table: files_of_versions(generation, table) for table in {file.table for _, file in files}}
-        for _, file in files:
-            if file.path not in seen[file.table]:
-                generation.storage.delete(generation.storage.relative(file.path))
+        remove_unnamed(generation, (file for _, file in files))
 
 
 def kept_batches(generation: Generation, without: frozenset[str] = frozenset()) -> list[int]:

@@ -20,6 +20,7 @@ from pyspark.sql.types import StructType
 
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.metastore.records import StagedFile, StagedTable
+from drawdown.sinks.unnamed_files import remove_unnamed_of
 from drawdown.spark.declared_schema import declared
 from drawdown.spark.gateway import jvm_of
 from drawdown.spark.named_columns import named
@@ -69,9 +70,8 @@ class UncommittedFiles:
         return [self._staged(add) for add in added]
 
     def remove(self, files: Sequence[StagedFile]) -> None:
-        """Delete these files; a missing file is no error."""
-        for file in files:
-            self.storage.delete(self.storage.relative(file.path))
+        """Delete these files, except those that the table names; a missing file is no error."""
+        remove_unnamed_of(self.storage, self.storage.path(self.log_at), files)
 
     def rows(self, session: SparkSession, schema: StructType, files: Sequence[StagedFile]) -> DataFrame:
         """Return the rows of these files, with the columns of `schema`."""

@@ -87,7 +87,7 @@ class Beside:
 
     Attributes:
         next_of: the pipeline that this is the next version of, or ``""``.
-        apart: see Pipeline.
+        apart, postponed: see Pipeline.
         samples, approvers, retention, limits: the project's, used if the pipeline has none.
         sql_limits: the project's.
     """
@@ -95,6 +95,7 @@ class Beside:
     folder: Path = Path()
     next_of: str = ""
     apart: str = ""
+    postponed: tuple[str, ...] = ()
     quality: Quality = field(default_factory=Quality)
     transform_text: str = ""
     has_listener: bool = False
@@ -179,6 +180,21 @@ class Pipeline(SpecModel):
         shadow = self.model_copy(update={"sources": sources})
         shadow._beside = replace(self._beside, apart=f"{SHADOWS}/{generation}")
         return shadow
+
+    def treating(self, noted: Mapping[str, str | bool]) -> Pipeline:
+        """Return the pipeline as it treats batches staged under these keys of the sink (`Sink.treatment`)."""
+        now = self.sink.treatment
+        other = [key for key in ("publish", "delivery") if key in noted and noted[key] != now[key]]
+        if not other:
+            return self
+        same = self.model_copy(update={"sink": self.sink.model_copy(update=dict(noted))})
+        same._beside = replace(self._beside, postponed=tuple(f"{key}: {now[key]}" for key in other))
+        return same
+
+    @property
+    def postponed(self) -> tuple[str, ...]:
+        """Return the keys of the sink, as the spec has them, that wait until older batches are published."""
+        return self._beside.postponed
 
     def judged_alone(self) -> Pipeline:
         """Return the pipeline without `history:` expectations: a replayed interval is not the next slice."""

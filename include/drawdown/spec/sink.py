@@ -95,6 +95,11 @@ class Sink(SpecModel):
         return self.format == "kafka" and self.delivery == "exactly_once"
 
     @property
+    def treatment(self) -> dict[str, str | bool]:
+        """Return the keys that decide how a batch becomes visible: it keeps those it was staged under."""
+        return {"publish": self.publish, "delivery": self.delivery, "ordered": self.ordered}
+
+    @property
     def staged_apart(self) -> bool:
         """Whether rows wait in a separate folder until a publish moves them into the target."""
         return self.kind.staging(self.mode, self.delivery) == "apart"

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from drawdown.changes.protocol import transaction_id
 from drawdown.checkpoint import FileLog, delete_with_checksum
 from drawdown.delta.history import DeltaHistory
-from drawdown.delta.log import TableLog
 from drawdown.delta.table import DeltaTableFiles
 from drawdown.errors import RefusedError
 from drawdown.fault_points import durable
@@ -245,18 +244,6 @@ def _note(generation: Generation, taken: TakenBack, lease: Lease) -> None:
     ]
     if notices:
         generation.metastore.update_run(lease.run_id, notices=notices)
-
-
-def files_of_versions(generation: Generation, table: StagedTable) -> set[str]:
-    """Return every file that a version of a Delta table names, as far back as its log goes; empty for other
-    sinks.
-
-    Raises:
-        SourceError: the table cannot be reached.
-    """
-    if not _is_table(generation, table) or not DeltaTableFiles(_uri(generation, table)).exists():
-        return set()
-    return TableLog(generation.storage, _uri(generation, table)).named_since(0)
 
 
 def _history(generation: Generation, table: StagedTable) -> DeltaHistory:
