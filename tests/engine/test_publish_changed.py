@@ -1,4 +1,4 @@
-"""`publish:` is changed while batches wait: those become visible as they were staged, later ones as it says."""
+"""`publish:` is changed while batches wait: these become visible as they were staged, and not otherwise."""
 
 from __future__ import annotations
 
