@@ -64,6 +64,7 @@ def older(store_url: str) -> Run:
             for table in (*later, "announcements", "claims"):
                 conn.execute(text(f"DROP TABLE {table}"))
             conn.execute(text("ALTER TABLE verdicts DROP COLUMN measures"))
+            conn.execute(text("ALTER TABLE batches DROP COLUMN treatment"))
             for column in ("state", "rebuild"):
                 conn.execute(text(f"ALTER TABLE checkpoints DROP COLUMN {column}"))
             conn.execute(text("DROP TABLE read_files"))
