@@ -240,10 +240,10 @@ class _Fleet(Collector):
 
     def collect(self) -> Iterable[Metric]:
         help = "Clusters of kind commands that are recorded, by state."
-        metric = GaugeMetricFamily(CLUSTERS, help, labels=["state"])
+        standing = GaugeMetricFamily(CLUSTERS, help, labels=["state"])
         for state, count in self._clusters.items():
-            metric.add_metric([state], count)
-        yield metric
+            standing.add_metric([state], count)
+        yield standing
         for family in FAMILIES:
             kind = CounterMetricFamily if family.counts else GaugeMetricFamily
             metric = kind(family.name, family.help, labels=["pipeline", *family.labels])
