@@ -18,13 +18,13 @@ from pydantic import SecretStr
 from drawdown.sources.files.oversized import oversized
 from drawdown.sources.files.record_length import any_longer, is_longer
 from drawdown.spec import ObjectStorage, Source
-from drawdown.spec.limits import Bounds
+from drawdown.spec.limits import SourceLimits
 from drawdown.storage import Storage
 from tests.support.s3_servers import Moto
 
 pytestmark = pytest.mark.capability("SAFE-07")
 
-BOUNDS = Bounds(record=65_536, nesting=20, columns=50, expansion=100)
+BOUNDS = SourceLimits(record=65_536, nesting=20, columns=50, expansion=100)
 LINE = b'{"id": 1}\n'
 LONG = b'{"id": "' + b"x" * 500_000 + b'"}\n'
 ORDINARY = b"".join(b'{"id": %d, "word": "%x"}\n' % (n, n * n * 7_919) for n in range(20_000))

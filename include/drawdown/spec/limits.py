@@ -51,7 +51,7 @@ class OwnLimits(SpecModel):
 
 
 @dataclass(frozen=True)
-class Bounds:
+class SourceLimits:
     """The limits that hold for one source; `record` in bytes."""
 
     record: int
@@ -60,7 +60,7 @@ class Bounds:
     expansion: int
 
     @classmethod
-    def of(cls, limits: Limits, own: OwnLimits | None = None) -> Bounds:
+    def of(cls, limits: Limits, own: OwnLimits | None = None) -> SourceLimits:
         """Return the project's limits with those of a source in their place."""
         given = limits.model_dump() | (own.model_dump(exclude_none=True) if own else {})
         record = given.pop("record")

@@ -18,7 +18,7 @@ from pydantic import (
 )
 
 from drawdown.spec.alerts import OwnAlerts
-from drawdown.spec.limits import Bounds, Limits
+from drawdown.spec.limits import Limits, SourceLimits
 from drawdown.spec.quality import SLICE, Quality, Rule
 from drawdown.spec.query_settings import check_conf, check_state
 from drawdown.spec.replay import Replay, check_replay
@@ -219,9 +219,9 @@ class Pipeline(SpecModel):
         samples = self._beside.samples if self.samples is None else self.samples
         return SampleGate(samples, tuple(self.sink.keys))
 
-    def bounds_of(self, source: str) -> Bounds:
+    def bounds_of(self, source: str) -> SourceLimits:
         """Return how large and how deep what a source delivers may be."""
-        return Bounds.of(self._beside.limits, self.sources[source].limits)
+        return SourceLimits.of(self._beside.limits, self.sources[source].limits)
 
     @property
     def retained(self) -> RowRetention:

@@ -22,7 +22,7 @@ from drawdown.sources.files.record_length import (
     separators,
 )
 from drawdown.spec import Source
-from drawdown.spec.limits import Bounds
+from drawdown.spec.limits import SourceLimits
 from drawdown.storage import FileInfo, Storage
 from drawdown.values.text import sized
 
@@ -35,7 +35,7 @@ _SPARKS_COLUMNS = 20_480
 
 
 def oversized(
-    storage: Storage, source: Source, file: FileInfo, bounds: Bounds, *, thorough: bool = False
+    storage: Storage, source: Source, file: FileInfo, bounds: SourceLimits, *, thorough: bool = False
 ) -> str | None:
     """Return in which way a file is beyond the limits; None when it is not, or is no file of its format.
 
@@ -63,7 +63,7 @@ class _nothing:
         return None
 
 
-def _may_be(source: Source, file: FileInfo, bounds: Bounds) -> bool:
+def _may_be(source: Source, file: FileInfo, bounds: SourceLimits) -> bool:
     """Whether a file of this size can be beyond the limits at all."""
     if source.format in ("parquet", "orc"):
         return True  # the columns of a small file can be too many
@@ -73,7 +73,7 @@ def _may_be(source: Source, file: FileInfo, bounds: Bounds) -> bool:
     return file.size * (codec.most if codec else 1) > bounds.record
 
 
-def _of_footer(opened: BinaryIO, format: str, file: FileInfo, bounds: Bounds) -> str | None:
+def _of_footer(opened: BinaryIO, format: str, file: FileInfo, bounds: SourceLimits) -> str | None:
     found = (parquet_shape if format == "parquet" else orc_shape)(opened, file.size, bounds.record)
     if found is None:
         return None
@@ -88,7 +88,7 @@ def _of_footer(opened: BinaryIO, format: str, file: FileInfo, bounds: Bounds) ->
     return _of_row_groups(opened, file, bounds) if format == "parquet" else None
 
 
-def _of_row_groups(opened: BinaryIO, file: FileInfo, bounds: Bounds) -> str | None:
+def _of_row_groups(opened: BinaryIO, file: FileInfo, bounds: SourceLimits) -> str | None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -103,7 +103,7 @@ def _of_row_groups(opened: BinaryIO, file: FileInfo, bounds: Bounds) -> str | No
     return _expansion(full, file, bounds)
 
 
-def _expansion(full: int, file: FileInfo, bounds: Bounds) -> str | None:
+def _expansion(full: int, file: FileInfo, bounds: SourceLimits) -> str | None:
     if full > bounds.record and full > bounds.expansion * file.size:
         return f"its {sized(file.size)} become more than {bounds.expansion:,} times that (`expansion`)"
     return None
@@ -116,7 +116,7 @@ class _Text:
     opened: BinaryIO
     format: str
     file: FileInfo
-    bounds: Bounds
+    bounds: SourceLimits
     options: Mapping[str, str]
     thorough: bool
 
@@ -152,11 +152,11 @@ class _Text:
         size, ordinary = self.file.size, min(_ORDINARY, self.bounds.expansion)
         if size <= _SMALL or claimed(self.opened, self.file.name, size) > ordinary * size:
             return True
-        counting = _Counting(self.opened)
+        counting = _CountedReads(self.opened)
         first = next(self._pieces(LARGEST_PIECE, counting), b"")
         return not any(end in first for end in self.ends) or len(first) > ordinary * max(counting.taken, 1)
 
-    def _pieces(self, length: int, counting: _Counting | None = None) -> Iterator[bytes]:
+    def _pieces(self, length: int, counting: _CountedReads | None = None) -> Iterator[bytes]:
         assert self.codec is not None
         assert self.codec.opened is not None
         self.opened.seek(0)
@@ -211,7 +211,7 @@ class _Text:
         return iter(lambda: self.opened.read(_LOOK), b"")
 
 
-def csv_columns(options: Mapping[str, str], bounds: Bounds) -> int:
+def csv_columns(options: Mapping[str, str], bounds: SourceLimits) -> int:
     """Return how many columns of a line Spark's csv parser takes; a line with more fails the whole read.
 
     Args:
@@ -221,7 +221,7 @@ def csv_columns(options: Mapping[str, str], bounds: Bounds) -> int:
     return int(given) if given.isdigit() else max(_SPARKS_COLUMNS, bounds.columns)
 
 
-class _Counting:
+class _CountedReads:
     """A file that counts what is taken from it."""
 
     def __init__(self, file: BinaryIO) -> None:

@@ -1,7 +1,7 @@
 """Two pipelines that cannot both be as they are, and which of them is refused: the newcomer.
 
 Who ran first is asked of the metastore, and only once there is a collision: reading the specs of a project
-that has none opens no database (decision 40).
+that has none opens no database (decision 43).
 """
 
 from __future__ import annotations
