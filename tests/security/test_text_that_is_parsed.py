@@ -80,7 +80,7 @@ ROW = "asks_a_query, for all conditions of a pipeline before anything is read (q
 USERS_CODE = "a program of the user"
 
 SITES = {
-    "airflow/remote/dataproc_tasks.py: filter(order.is_of_an_earlier_try, clusters_of(se": "Python's own filter",
+    "airflow/remote/dataproc_tasks.py: filter(order.is_of_an_earlier_try, clusters_of(se": "Python's own",
     "cli/doctor/airflow_pools.py: text(query)": OWN,
     "delta/table.py: from_json(schema_json)": "delta-rs reads JSON of a schema that Spark wrote",
     "delta/table.py: from_json(text)": "delta-rs reads JSON of a column that Spark wrote",
@@ -108,7 +108,7 @@ SITES = {
     "sources/delta/reader.py: table(known_table(session, project, pipeline, name))": NAME,
     "sources/kafka/spark_values.py: from_avro(F.col('value'), json.dumps(written), parsing)": AVRO,
     "sources/kafka/spark_values.py: from_csv(text, ddl_of(full), parsing)": SCHEMA,
-    "sources/kafka/spark_values.py: from_json(text, full, {**parsing, 'maxNestingDepth': str(nesting)})": SCHEMA,
+    "sources/kafka/spark_values.py: from_json(text, full, bounded)": SCHEMA,
     "sources/reader.py: table(known_table(session, project, pipeline, name))": NAME,
     "sources/spark_system_columns.py: expr(corrupt or null)": OWN,
     "sources/spark_system_columns.py: expr(null)": OWN,

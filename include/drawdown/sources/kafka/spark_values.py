@@ -62,7 +62,8 @@ def _text(format: str, schema: StructType, nesting: int) -> Value:
     parsing = {**_PERMISSIVE, "columnNameOfCorruptRecord": CORRUPT}
     full = with_corrupt(schema)
     if format == "json":
-        parsed = F.from_json(text, full, {**parsing, "maxNestingDepth": str(nesting)})
+        bounded = {**parsing, "maxNestingDepth": str(nesting)}
+        parsed = F.from_json(text, full, bounded)
     else:
         parsed = F.from_csv(text, ddl_of(full), parsing)
     return Value(parsed, text, lambda value: F.col(f"{value}.{CORRUPT}"), tuple(schema.fieldNames()))
