@@ -61,6 +61,7 @@ HARMLESS = [
     "SELECT date_trunc('hour', TIMESTAMP '2024-01-01 00:30:00'), extract(year FROM current_date())",
     "SELECT from_json(name, 'k INT').k, get_json_object(name, '$.k') FROM events",
     "SELECT concat('$', '{env:HOME}') AS text",
+    "SELECT first(id) AS a, last(name) IGNORE NULLS AS b, any_value(id) AS c FROM events",
 ]
 
 HOSTILE = [

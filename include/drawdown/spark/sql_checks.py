@@ -18,7 +18,8 @@ from drawdown.spec.sql_limits import SqlLimits
 
 EXPRESSIONS = frozenset(
     {
-        "Add", "Alias", "And", "AnyValue", "AttributeReference", "BitwiseAnd", "BitwiseNot",
+        "Add",
+        "AggregateExpression", "Alias", "And", "AnyValue", "AttributeReference", "BitwiseAnd", "BitwiseNot",
         "BitwiseOr", "BitwiseXor", "CaseWhen", "Cast", "Coalesce", "Collate", "Concat",
         "CreateNamedStruct", "Cube", "CurrentDate", "CurrentNamespace", "CurrentPath", "CurrentRow",
         "CurrentTime", "CurrentTimestamp", "CurrentUser", "Divide", "EqualNullSafe", "EqualTo",
