@@ -21,12 +21,14 @@ sink: {format: delta, path: tables/rows, schema: out.ddl}
 
 def test_a_refused_transform_shows_no_stack(tmp_path: Path) -> None:
     sandbox = Sandbox(tmp_path / "project")
-    sandbox.pipeline("rows", SPEC, out_ddl="id INT", transform_sql="SELECT upper(id, id) AS id FROM rows")
+    sandbox.pipeline(
+        "rows", SPEC, out_ddl="id INT", transform_sql="SELECT date_add(array(id), 1) AS id FROM rows"
+    )
     sandbox.land_json("landing/rows/1.json", [{"id": 1}])
     ended = run_apart(sandbox, "rows")
     assert ended.returncode == 6, ended.stdout
     assert "transform.refused" in ended.stdout
-    assert "WRONG_NUM_ARGS" in ended.stdout
+    assert "DATATYPE_MISMATCH" in ended.stdout
     for word in ("Traceback", "org.apache.spark", "Py4J", "stacktrace"):
         assert word not in ended.stdout, ended.stdout
 
