@@ -86,6 +86,35 @@ def test_a_pipeline_with_the_name_of_a_group_takes_its_place_from_nobody(project
 
 
 @pytest.mark.capability("SAFE-05")
+@pytest.mark.parametrize(
+    ("ran_first", "newcomer", "dag_id"),
+    [
+        ({"payments": "group: fin"}, {"fin": ""}, "fin"),
+        ({"a__replay": ""}, {"a": "replay: {interval: 6 hours}"}, "a__replay"),
+    ],
+)
+def test_tasks_that_run_are_those_of_the_dag_that_ran(
+    project: DagProject,
+    monkeypatch: pytest.MonkeyPatch,
+    ran_first: dict[str, str],
+    newcomer: dict[str, str],
+    dag_id: str,
+) -> None:
+    """A task parses its own DAG alone, without a look at the other folders where that is enough."""
+    for name, more in ran_first.items():
+        project.pipeline(name, more)
+        ran(project, name)
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_DAG_ID", dag_id)
+    monkeypatch.setenv("_AIRFLOW_PARSING_CONTEXT_TASK_ID", "drain")
+    before = processed(project)[dag_id]
+    for name, more in newcomer.items():
+        spec = project.pipeline(name, more) / "pipeline.yaml"
+        if more:
+            spec.write_text(spec.read_text().replace("sink: {", "sink: {time_column: at, "))
+    assert processed(project)[dag_id] == before
+
+
+@pytest.mark.capability("SAFE-05")
 def test_a_run_of_the_newcomer_that_waits_already_is_refused_by_its_preflight(
     project: DagProject, monkeypatch: pytest.MonkeyPatch
 ) -> None:

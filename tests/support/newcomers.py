@@ -48,7 +48,8 @@ def note_run(project: Project, name: str, *, claims: bool = True) -> None:
         lease = metastore.acquire(name, "test", f"run-{name}", timedelta(minutes=1))
         metastore.create_checkpoint(lease, 1, checkpoint_of(name, 1), {"format": 1})
         if claims:
-            metastore.note_claims(lease, claims_of(project, load_pipeline(project, name)))
+            lines = claims_of(project, load_pipeline(project, name))
+            metastore.note_claims(lease, lines, pipeline_names(project))
         metastore.release(lease)
 
 

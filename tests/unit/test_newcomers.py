@@ -180,6 +180,45 @@ def test_one_that_ran_elsewhere_is_a_newcomer_where_it_moves_to(folders: SpecFol
 
 
 @pytest.mark.capability("SAFE-05")
+def test_a_folder_that_was_taken_away_keeps_no_place_for_itself(folders: SpecFolders) -> None:
+    pipeline(folders, "squat", sink="tables/payroll")
+    note_run(folders.project, "squat")
+    folder = folders.root / "include" / "pipelines" / "squat"
+    folder.rename(folders.root / "aside")
+    pipeline(folders, "payroll")
+    note_run(folders.project, "payroll")
+    (folders.root / "aside").rename(folder)
+    assert refused(folders.project) == {"squat": "spec.shared-sink"}
+
+
+@pytest.mark.capability("SAFE-05")
+def test_a_newcomers_sink_lies_in_no_folder_that_another_reads(folders: SpecFolders) -> None:
+    inside = {"sink": "landing/v/day=1"}
+    pipeline(folders, "v")
+    pipeline(folders, "evil", **inside)
+    assert refused(folders.project) == {}, "nobody has run: they may belong together"
+    note_run(folders.project, "v")
+    assert refused(folders.project) == {"evil": "spec.sink-in-source"}
+    pipeline(folders, "v", path="landing/v/*")
+    assert refused(folders.project) == {}, "the reader asks for it"
+    pipeline(folders, "v")
+    pipeline(folders, "evil")
+    note_run(folders.project, "evil")
+    pipeline(folders, "evil", **inside)
+    assert refused(folders.project) == {"evil": "spec.sink-in-source"}, "it moves in"
+    note_run(folders.project, "evil")
+    assert refused(folders.project) == {}, "who has run so before goes on"
+
+
+@pytest.mark.capability("SAFE-05")
+@pytest.mark.parametrize("sink", ["dags", "include/pipelines/a", ".drawdown/runs", "metastore.db"])
+def test_no_sink_lies_in_the_project_itself(folders: SpecFolders, sink: str) -> None:
+    folders.project_file.write_text(PROJECT.replace("storage_root: storage", "storage_root: ."))
+    pipeline(folders, "a", sink=sink)
+    assert refused(folders.project) == {"a": "spec.reserved-path"}
+
+
+@pytest.mark.capability("SAFE-05")
 def test_a_group_changes_its_schedule_when_its_last_member_does(folders: SpecFolders) -> None:
     for name in ("a", "b"):
         pipeline(folders, name, **FIN)

@@ -73,6 +73,8 @@ def _own_dag(project: Project, dag_id: str) -> DAG | None:
     if dag_id == FRESHNESS:
         there = iter_pipelines(project)
         return freshness_dag(project, (each for each in there if isinstance(each, Pipeline)))
+    if _may_be_anothers(project, dag_id):
+        return None
     try:
         if dag_id.endswith(REPLAY_SUFFIX):
             replayed = load_pipeline(project, dag_id.removesuffix(REPLAY_SUFFIX))
@@ -81,6 +83,22 @@ def _own_dag(project: Project, dag_id: str) -> DAG | None:
     except SpecError:
         return None
     return None if pipeline.group else _dag_or_broken(project, dag_id, [pipeline])
+
+
+def _may_be_anothers(project: Project, dag_id: str) -> bool:
+    """Whether a folder could take this DAG from the group or the pipeline whose it is: a newcomer with the name
+    of a group, or with `replay:` and a name to which the suffix makes another's.
+
+    Texts alone are looked at: when that may be, all specs are read and compared.
+    """
+    names = set(pipeline_names(project))
+    if dag_id.endswith(REPLAY_SUFFIX):
+        return dag_id in names
+    if dag_id not in names:
+        return False
+    member = re.compile(rf"""group["']?\s*:\s*["']?{re.escape(dag_id)}\b""".encode())
+    specs = (project.pipelines_dir / name / "pipeline.yaml" for name in names if name != dag_id)
+    return any(member.search(spec.read_bytes()) for spec in specs if spec.is_file())
 
 
 def _all_dags(project: Project, wanted: str | None) -> dict[str, DAG]:

@@ -69,6 +69,7 @@ from drawdown.spark.foreach_batch import each_batch
 from drawdown.spark.job_groups import end_stuck_query
 from drawdown.spark.session import reading_session
 from drawdown.spark.versions import state_formats
+from drawdown.spec import pipeline_names
 from drawdown.spec.project_wide.claims import claims_of
 from drawdown.spec.scheduling.trigger import AVAILABLE_NOW, Trigger
 from drawdown.values.interval import EPOCH
@@ -256,8 +257,9 @@ class Drain:
     def _note_claims(self) -> None:
         """Record what the pipeline takes of what all share: a later folder with the same is refused."""
         if not self.pipeline.apart:
-            lines = claims_of(self.workspace.project, self.pipeline)
-            self.workspace.metastore.note_claims(self.heartbeat.lease, lines)
+            project = self.workspace.project
+            lines, there = claims_of(project, self.pipeline), pipeline_names(project)
+            self.workspace.metastore.note_claims(self.heartbeat.lease, lines, there)
 
     # 5 to 8
 

@@ -5,15 +5,23 @@ from __future__ import annotations
 from collections.abc import Collection
 from datetime import datetime
 
-from sqlalchemy import Connection, delete, func, insert, select
+from sqlalchemy import Connection, delete, func, insert, select, update
 
 from drawdown.metastore.clock import read_clock
 from drawdown.metastore.tables import checkpoints, claims
 from drawdown.spec.project_wide.collisions import Ran
 
 
-def note(conn: Connection, pipeline: str, lines: Collection[str]) -> None:
-    """Record the lines of a run; one that was there before keeps the time since when it holds."""
+def note(conn: Connection, pipeline: str, lines: Collection[str], there: Collection[str]) -> None:
+    """Record the lines of a run; one that was there before keeps the time since when it holds.
+
+    Args:
+        there: the pipelines that have a folder. The claims of all others end: a folder that was taken away
+            and comes back is a newcomer, or it could keep a place for itself without running.
+    """
+    claiming = conn.execute(select(claims.c.pipeline).where(claims.c.lines != {})).scalars()
+    if gone := [name for name in claiming if name not in there]:
+        conn.execute(update(claims).where(claims.c.pipeline.in_(gone)).values(lines={}))
     before = conn.execute(select(claims.c.lines).where(claims.c.pipeline == pipeline)).scalar()
     now = read_clock(conn).isoformat()
     if before is None:

@@ -62,6 +62,7 @@ class Collision:
         what: the sentence that names all sides.
         do: what a side that is refused can do.
         together: whether the sides that have run can stay beside each other, once the others have gone.
+        of_newcomers: whether it is one only for a side that `yields`, has not run and meets one that has.
     """
 
     id: str
@@ -69,6 +70,7 @@ class Collision:
     what: str
     do: str
     together: bool = False
+    of_newcomers: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,10 @@ def _refused(
     collision: Collision, standing: RanBefore | None, flawed: Collection[str]
 ) -> Iterator[tuple[str, SpecError]]:
     stay = who_stays(collision.sides, standing or {}, together=collision.together)
+    if collision.of_newcomers and (
+        not stay or any(side.yields and side.since(standing or {}) for side in collision.sides)
+    ):
+        return
     losers = [side for side in collision.sides if side not in stay]
     hopeless = [side for side in collision.sides if set(side.names) <= set(flawed)]
     if stay:

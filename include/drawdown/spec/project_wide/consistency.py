@@ -22,9 +22,11 @@ from drawdown.spec.project_wide.claims import (
 )
 from drawdown.spec.project_wide.collisions import Collision, Flaw, Side, spec_file
 from drawdown.spec.project_wide.one_dag import one_dag
+from drawdown.spec.project_wide.places import address, own_places, sink_place
 from drawdown.spec.project_wide.source_folders import source_folders
 from drawdown.values.dag_ids import OWN, replay_dag_id
 from drawdown.values.nearest import did_you_mean
+from drawdown.values.path_sets import PathSet, lies_in
 
 # Options with which a stream continues after a commit that removes rows, which otherwise ends it
 # (DELTA_SOURCE_TABLE_IGNORE_CHANGES).
@@ -42,6 +44,7 @@ def contradictions(
     """
     yield from one_dag(pipelines)
     yield from _sinks(pipelines)
+    yield from _own_places(project, pipelines)
     yield from _tables(project, pipelines)
     yield from _assets(pipelines, names)
     yield from source_folders(project, pipelines)
@@ -67,6 +70,22 @@ def _sinks(pipelines: Sequence[Pipeline]) -> Iterator[Collision]:
                 "give it a sink path of its own, which holds no other and lies in no other",
             )
         around.append((path, inner))
+
+
+def _own_places(project: Project, pipelines: Sequence[Pipeline]) -> Iterator[Flaw]:
+    """A storage root may hold the project itself, or its state."""
+    root = address(project.storage_root)
+    places = [(each, PathSet.one(each.path)) for each in own_places(project) if lies_in(each.path, root)]
+    for pipeline in pipelines:
+        if pipeline.sink.path is None:
+            continue
+        sink = PathSet.one(sink_place(project, pipeline.sink.path))
+        for place, there in places:
+            if sink.meets(there):
+                what = f"{pipeline.name} would write into {pipeline.sink.path}, where {place.what} can be"
+                do = "give its sink a folder of its own"
+                error = SpecError("spec.reserved-path", what, where=spec_file(pipeline.name), do=do)
+                yield Flaw(pipeline.name, error)
 
 
 def _side(pipeline: Pipeline, claim: str, *, yields: bool = False) -> Side:

@@ -98,6 +98,7 @@ def source_folders(project: Project, pipelines: Sequence[Pipeline]) -> Iterator[
         if source.path is not None
     ]
     yield from _own(project, read)
+    yield from _fed(project, read, pipelines)
     cleaning = [each for each in read if cleans(each.source)]
     if not cleaning:
         return
@@ -129,6 +130,35 @@ def _own(project: Project, read: Sequence[_SourceFolder]) -> Iterator[Flaw]:
                     if reached.meets(there):
                         what = f"{each.said} {does} {place.path}: {place.what}"
                         yield _flaw(each, "spec.cleaned-place", what, _OTHERS)
+
+
+def _fed(
+    project: Project, read: Sequence[_SourceFolder], pipelines: Sequence[Pipeline]
+) -> Iterator[Collision]:
+    """A sink inside a folder that another reads feeds it rows, or stops it by other columns and partitions.
+
+    A pattern of the reader that matches the sink asks for it, and so does the sink's very path.
+    """
+    folders = _Nearby((each.paths, each) for each in read if each.source.is_files and each.paths.is_plain)
+    for writer in pipelines:
+        if writer.sink.path is None:
+            continue
+        place = sink_place(project, writer.sink.path)
+        for each in folders.met_by(PathSet.one(place)):
+            folder = each.paths.fixed
+            if each.pipeline.name != writer.name and place != folder and lies_in(place, folder):
+                yield Collision(
+                    "spec.sink-in-source",
+                    (
+                        Side((each.pipeline.name,), reading_claim(each.source)),
+                        Side((writer.name,), sink_claim(writer), yields=True),
+                    ),
+                    f"{writer.name} writes into {writer.sink.path}, and {each.said} reads all of"
+                    f" {each.source.path}",
+                    f"give it a sink path outside of that folder; or let {each.pipeline.name} read a pattern"
+                    f" ({each.source.path}/*), if it is to have these rows",
+                    of_newcomers=True,
+                )
 
 
 _OTHERS = "name folders in which nothing of another can ever be, or remove cleanSource"
