@@ -8,6 +8,10 @@ import pytest
 
 from drawdown.errors import SpecError
 from drawdown.static_checks.check import static_error
+from drawdown.static_checks.outputs import Outputs
+from drawdown.static_checks.relation import Relation
+from drawdown.static_checks.sql_parsing import parse_query
+from drawdown.values.column import Column
 from tests.support.spec_folders import SpecFolders
 
 PIPELINE = """\
@@ -69,3 +73,26 @@ def test_a_table_of_the_catalog_is_no_source(tmp_path: Path, table: str) -> None
     assert table.replace("`", "") in error.what
     if table == "default.event":
         assert "did you mean 'events'?" in error.what
+
+
+@pytest.mark.capability("SAFE-01")
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM flights" + "".join(f" JOIN flights a{n}" for n in range(30)),
+        f"SELECT {'timestamp(' * 30}1{')' * 30}",
+        f"SELECT {'struct(' * 30}1 AS a{')' * 30}",
+    ],
+    ids=["joins", "casts", "structs"],
+)
+def test_a_text_that_takes_the_parser_too_many_steps_is_left_to_spark(sql: str) -> None:
+    """Each level doubles them: without a bound this test would not end."""
+    assert parse_query(sql) is None
+
+
+@pytest.mark.capability("SAFE-01")
+def test_columns_that_double_with_every_level_are_left_to_spark() -> None:
+    levels = "".join(f", a{n} AS (SELECT *, * FROM a{n - 1})" for n in range(1, 61))
+    query = parse_query(f"WITH a0 AS (SELECT * FROM t){levels} SELECT * FROM a60")
+    assert query is not None
+    assert not Outputs({"t": Relation.of([Column("x", "INT")])}).of_query(query).whole

@@ -14,6 +14,8 @@ from drawdown.static_checks.types import type_of
 from drawdown.values.column import Column
 
 _UNNAMED = Column("", "")
+_MOST_COLUMNS = 10_000
+"""A query with more is left to Spark: `SELECT *, *` doubles them with every level."""
 
 
 class Outputs:
@@ -73,6 +75,8 @@ class Outputs:
             found = self._projected(scope, each)
             columns += found.columns
             whole = whole and found.whole
+            if len(columns) > _MOST_COLUMNS:
+                return UNKNOWN
         return Relation(tuple(columns), whole)
 
     def _of_both(self, scope: Scope, query: exp.SetOperation) -> Relation:

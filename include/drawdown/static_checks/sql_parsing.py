@@ -28,6 +28,32 @@ _COMMANDS = (
 )  # fmt: skip
 
 
+_STEPS_PER_TOKEN = 20
+_STEPS = 2_000
+"""sqlglot tries several readings of a call or a join and goes back for each: nested ones take it a time that
+doubles with every level. The examples take it less than 2 steps for each word."""
+
+
+class _TooManyStepsError(Exception):
+    """The parser has gone on and back too often; it catches errors of its own alone."""
+
+
+class _BoundedParser(Spark.Parser):
+    """Gives up after a number of steps, so that no text keeps `validate` busy."""
+
+    _steps_left = _STEPS
+
+    def parse(self, raw_tokens: list[Token], sql: str) -> list[exp.Expr | None]:
+        self._steps_left = _STEPS + _STEPS_PER_TOKEN * len(raw_tokens)
+        return super().parse(raw_tokens, sql)
+
+    def _advance(self, times: int = 1) -> None:
+        self._steps_left -= 1
+        if self._steps_left < 0:
+            raise _TooManyStepsError
+        super()._advance(times)
+
+
 @dataclass(frozen=True)
 class NotSqlError(Exception):
     """What is wrong, and in which line of the text, from 1."""
@@ -47,12 +73,12 @@ def parse_query(text: str) -> exp.Expr | None:
         raise NotSqlError(*wrong)
     window_is_a_name(tokens)
     try:
-        found = [each for each in Spark().parser().parse(tokens, text) if each is not None]
+        found = [each for each in _BoundedParser(dialect=Spark()).parse(tokens, text) if each is not None]
     except ParseError as error:
         if _SPARK_KNOWS_MORE.search(text) or not is_certain(error, tokens):
             return None
         raise _not_sql(error, text) from None
-    except GIVES_UP:
+    except (_TooManyStepsError, *GIVES_UP):
         return None
     if not found:
         return None
