@@ -88,7 +88,7 @@ def _own_dag(project: Project, dag_id: str) -> DAG | None:
 def _may_be_anothers(project: Project, dag_id: str) -> bool:
     """Whether a folder could take this DAG from the group or the pipeline whose it is.
 
-    That is a newcomer with the name of a group, or with `replay:` and a name which the suffix makes another's.
+    That is a newcomer with the name of a group, or one with `replay:` whose name and suffix are another's.
     Texts alone are looked at: when it may be, all specs are read and compared.
     """
     names = set(pipeline_names(project))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from sqlglot import Token, exp
 from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, SqlglotError, TokenError
+from sqlglot.parsers.spark import SparkParser
 
 from drawdown.static_checks.sql_errors import broken, ends_early, is_certain, window_is_a_name
 
@@ -38,7 +39,7 @@ class _TooManyStepsError(Exception):
     """The parser has gone on and back too often; it catches errors of its own alone."""
 
 
-class _BoundedParser(Spark.Parser):
+class _BoundedParser(SparkParser):
     """Gives up after a number of steps, so that no text keeps `validate` busy."""
 
     _steps_left = _STEPS
