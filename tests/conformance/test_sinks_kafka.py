@@ -121,9 +121,9 @@ def test_a_batch_that_ends_the_run_sends_no_record(kafka_sandbox: Sandbox, broke
 def test_a_row_for_the_ledger_of_another_pipeline_is_not_sent(
     kafka_sandbox: Sandbox, broker: KafkaServer
 ) -> None:
-    sandbox, ledger = kafka_sandbox, ledger_topic("victim")
+    sandbox, ledger = kafka_sandbox, ledger_topic("sink04_victim")
     _topics(broker, **{ledger: 1})
-    sql = f"SELECT '{ledger}' AS topic, 'drawdown/victim/1/output' AS key, shop AS value FROM sales"
+    sql = f"SELECT '{ledger}' AS topic, 'drawdown/sink04_victim/1/output' AS key, shop AS value FROM sales"
     sandbox.pipeline("thief", SPEC.replace("SINK", "options: {}"), sales_ddl=DDL, transform_sql=sql)
     sell(sandbox, 1, a=1)
     with pytest.raises(TransformError) as failed:

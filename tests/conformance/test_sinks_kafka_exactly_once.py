@@ -100,8 +100,12 @@ def test_rows_name_their_topics_and_one_that_names_none_stops_the_batch(
 def test_a_row_for_the_ledger_of_another_pipeline_stops_the_batch(
     kafka_sandbox: Sandbox, broker: KafkaServer
 ) -> None:
-    sandbox, mine, ledger = kafka_sandbox, Topic(broker, "sink06-mine"), Topic(broker, ledger_topic("victim"))
-    sql = "SELECT shop AS topic, 'drawdown/victim/1/output' AS key, '{}' AS value FROM sales"
+    sandbox, mine, ledger = (
+        kafka_sandbox,
+        Topic(broker, "sink06-mine"),
+        Topic(broker, ledger_topic("sink06_other")),
+    )
+    sql = "SELECT shop AS topic, 'drawdown/sink06_other/1/output' AS key, '{}' AS value FROM sales"
     sandbox.pipeline("sink06_thief", SPEC.replace("SINK", "publish: direct"), sales_ddl=DDL,
                        transform_sql=sql)  # fmt: skip
     sandbox.land_json("landing/sales/1.json", [{"shop": mine.name}, {"shop": ledger.name}], mtime=1)
