@@ -8,6 +8,7 @@ from confluent_kafka.cimpl import NewTopic
 
 from drawdown.errors import SourceError, TransformError
 from drawdown.testing.servers.kafka import KafkaServer
+from drawdown.values.kafka_names import ledger_topic
 from tests.support.refusals import refused, refused_spec
 from tests.support.sales import sell
 from tests.support.sandbox import Sandbox
@@ -114,3 +115,19 @@ def test_a_batch_that_ends_the_run_sends_no_record(kafka_sandbox: Sandbox, broke
     sell(sandbox, 1, a=1, b=2)
     assert sandbox.run("judged").counts.published == 2
     assert sorted(record[1:3] for record in records(broker, "sink04-judged")) == [("a", "1"), ("b", "2")]
+
+
+@pytest.mark.capability("SAFE-11")
+def test_a_row_for_the_ledger_of_another_pipeline_is_not_sent(
+    kafka_sandbox: Sandbox, broker: KafkaServer
+) -> None:
+    sandbox, ledger = kafka_sandbox, ledger_topic("sink04_victim")
+    _topics(broker, **{ledger: 1})
+    sql = f"SELECT '{ledger}' AS topic, 'drawdown/sink04_victim/1/output' AS key, shop AS value FROM sales"
+    sandbox.pipeline("thief", SPEC.replace("SINK", "options: {}"), sales_ddl=DDL, transform_sql=sql)
+    sell(sandbox, 1, a=1)
+    with pytest.raises(TransformError) as failed:
+        sandbox.run("thief")
+    assert failed.value.id == "sink.reserved-topic"
+    assert failed.value.what == f"rows name the reserved topic {ledger}"
+    assert not list(records(broker, ledger))

@@ -11,6 +11,7 @@ from drawdown.errors import AuditFailed, RefusedError, TransformError
 from drawdown.held.decide import Decision, decide
 from drawdown.spec import load_pipeline
 from drawdown.testing.servers.kafka import KafkaServer
+from drawdown.values.kafka_names import ledger_topic
 from drawdown.workspace import Workspace
 from tests.support.refusals import refused, refused_spec
 from tests.support.sandbox import Sandbox
@@ -93,6 +94,26 @@ def test_rows_name_their_topics_and_one_that_names_none_stops_the_batch(
         sandbox.run("sink06_by_row")
     assert failed.value.id == "sink.no-topic"
     assert [[v for _, _, v, _ in records(broker, f"sink06-{shop}")] for shop in "ab"] == [["a", "a"], ["b"]]
+
+
+@pytest.mark.capability("SAFE-11")
+def test_a_row_for_the_ledger_of_another_pipeline_stops_the_batch(
+    kafka_sandbox: Sandbox, broker: KafkaServer
+) -> None:
+    sandbox, mine, ledger = (
+        kafka_sandbox,
+        Topic(broker, "sink06-mine"),
+        Topic(broker, ledger_topic("sink06_other")),
+    )
+    sql = "SELECT shop AS topic, 'drawdown/sink06_other/1/output' AS key, '{}' AS value FROM sales"
+    sandbox.pipeline("sink06_thief", SPEC.replace("SINK", "publish: direct"), sales_ddl=DDL,
+                       transform_sql=sql)  # fmt: skip
+    sandbox.land_json("landing/sales/1.json", [{"shop": mine.name}, {"shop": ledger.name}], mtime=1)
+    with pytest.raises(TransformError) as failed:
+        sandbox.run("sink06_thief")
+    assert failed.value.id == "sink.reserved-topic"
+    assert ledger.name in failed.value.what
+    assert not [*records(broker, mine.name), *records(broker, ledger.name)], "nothing is sent"
 
 
 @pytest.mark.full

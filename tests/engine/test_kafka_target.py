@@ -151,6 +151,18 @@ def test_every_transaction_holds_the_rows_that_its_marker_covers(
     assert seen[-1] == (rows, rows, True)
 
 
+@pytest.mark.capability("SAFE-11")
+def test_a_foreign_record_in_the_ledger_is_one_clear_error(broker: KafkaServer, tmp_path: Path) -> None:
+    own = Publishing(broker, tmp_path, "damaged")
+    writer = Producer({"bootstrap.servers": broker.bootstrap_servers})
+    writer.produce(own.ledger.topic, b"junk", own.app_id, 0)
+    assert writer.flush(20) == 0
+    with pytest.raises(RefusedError) as refused:
+        own.target().make_visible(own.staged(0, a=["1"]), own.commit(0))
+    assert refused.value.id == "sink.ledger-damaged"
+    assert not list(records(broker, own.topic.name))
+
+
 def test_what_another_generation_left_open_is_waited_for(broker: KafkaServer, tmp_path: Path) -> None:
     own = Publishing(broker, tmp_path, "open")
     settings = {"transactional.id": "drawdown/open/0/output", "transaction.timeout.ms": 2_000, "log_level": 0}

@@ -36,6 +36,7 @@ ESCAPES = [
     ".{./etc,b}",
     "{.{./etc,x},y}",
     "{a/,b}" * 9,
+    "{/,,,,,,,,,,,,,,,,,,,,}" * 8,  # stands for more paths than anybody could check
     "\\.\\./x",
     "a\\/../x",
     "a\x00b",

@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import SparkSession
 
 from drawdown.metastore.records import Counts
-from drawdown.sinks.kafka.ledger import ledger_topic
 from drawdown.spark.object_storage import reach_buckets
 from drawdown.spec import load_pipeline
 from drawdown.storage import Storage
+from drawdown.values.kafka_names import ledger_topic
 from tests.support.bucket_sandbox import BucketSandbox
 from tests.support.database import TestDatabase
 from tests.support.google_sandbox import GoogleSandbox

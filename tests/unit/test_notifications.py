@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
 from drawdown.errors import SpecError
+from drawdown.sources.files.notified.arrived import _Look
 from drawdown.sources.files.notified.events import created_keys
 from drawdown.sources.files.notified.kept import KeptArrivals, keep, read_kept
 from drawdown.sources.files.notified.topic import TopicEnd
@@ -61,6 +63,26 @@ def test_a_key_that_a_server_did_not_escape_counts_too() -> None:
 )
 def test_any_other_record_reports_nothing(record: bytes | None) -> None:
     assert keys(record) == []
+
+
+@pytest.mark.capability("SAFE-11")
+@pytest.mark.parametrize(
+    "key",
+    [
+        "in/../../etc/passwd",
+        "in/a\\b.json",
+        "in/" + 9 * "{a,b}",
+        "in/{./,x/}./a",
+        "in/a\x01.json",
+        "in/",
+        "in/" + 8 * "{/,,,,,,,,,,,,,,,,,,,,}",
+    ],
+)
+def test_a_key_that_no_file_of_spark_has_reports_nothing(key: str) -> None:
+    looked = Mock(storage=Storage("s3a://lake"), progress=Mock(source=Mock(path="in")))
+    reported = _Look._below(looked, created("lake", key)), _Look._below(looked, created("lake", "in/b.json"))
+    assert key not in list(reported[0])
+    assert list(reported[1]) == ["in/b.json"]
 
 
 @pytest.mark.parametrize(

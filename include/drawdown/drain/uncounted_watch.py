@@ -16,6 +16,7 @@ from drawdown.drain.drain import ASKED_TO_STOP, Drain, Opened
 from drawdown.drain.progress import RunProgress
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.query.query import plain_output
+from drawdown.sinks.kafka.spark_record_columns import refusing_reserved_topics
 from drawdown.spark.session import option_text
 from drawdown.spec.connections.broker_options import spark_options
 
@@ -72,6 +73,8 @@ class UncountedWatch(Drain):
         query = opened.query
         query.session.conf.set(*_POLL_CONF)
         output = plain_output(query.session, self.workspace.project, self.pipeline)
+        if self.pipeline.sink.format == "kafka":
+            output = refusing_reserved_topics(output)
         # Without state the two are the same, and the real-time trigger knows only update.
         mode = "update" if self.trigger.kind == "real-time" else self.pipeline.sink.mode
         writer = (

@@ -12,6 +12,7 @@ from drawdown.spark.sql_bounds import REMEDY, SIZE, is_too_large
 from drawdown.spark.texts import UNFIT
 from drawdown.spec import Pipeline
 from drawdown.storage.object_errors import of_object_storage
+from drawdown.values.kafka_names import OTHER_TOPIC, RESERVED_ROWS
 
 FAILED = "query.failed"
 _GONE = ("FileNotFoundException", "FILE_NOT_EXIST", "PATH_NOT_FOUND")
@@ -52,6 +53,9 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
             do="decode it in the transform (decode(bytes, 'ISO-8859-1'), make_valid_utf8(text)), or make"
             " the column BINARY: no rows of this batch were published",
         )
+    if "USER_RAISED_EXCEPTION" in text and f"{RESERVED_ROWS}: " in text:
+        said = sentence.partition(f"{RESERVED_ROWS}: ")[2] or "rows name a reserved topic"
+        return TransformError(RESERVED_ROWS, said, where=where, do=OTHER_TOPIC)
     if any(mark in text for mark in _LOST):
         # Losses from before the run are refused before the query starts (sources/kafka/spark_losses.py).
         return SourceError(

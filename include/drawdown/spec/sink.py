@@ -8,6 +8,7 @@ from pydantic import Field, PrivateAttr, StringConstraints, model_validator
 
 from drawdown.kinds import SinkKind, check_options
 from drawdown.sinks.registry import SINKS
+from drawdown.values.kafka_names import Topic
 from drawdown.values.model import Column, Name, OptionValue, SpecModel, problem
 from drawdown.values.paths import FolderFile, SinkPath
 from drawdown.values.schema_text import SchemaText, names_a_file
@@ -17,7 +18,6 @@ OutputMode = Literal["append", "update", "complete"]
 Table = Annotated[
     str, StringConstraints(pattern=r"^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A-Za-z0-9_]{0,62}$")
 ]
-Topic = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 
 # Keys that only some kinds have.
 _SOME_HAVE = frozenset[str]().union(*(kind.keys for kind in SINKS.values()))

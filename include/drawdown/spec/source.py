@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, PrivateAttr, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from drawdown.kinds import SourceKind, check_options
 from drawdown.sources.registry import SOURCES
 from drawdown.spec.connections.notifications import Notifications
 from drawdown.spec.limits import OwnLimits, check_limits
-from drawdown.values.duration import Duration, PositiveDuration
+from drawdown.values.duration import Duration, PositiveDuration, at_most
+from drawdown.values.kafka_names import GroupName
 from drawdown.values.model import Column, Name, OptionValue, SpecModel, problem
 from drawdown.values.paths import FolderFile, SourcePath
 from drawdown.values.schema_text import SchemaText, names_a_file
 
 # Keys that only some kinds have.
 _SOME_HAVE = frozenset[str]().union(*(kind.keys for kind in SOURCES.values()))
-# Kafka takes any text; this much every lag tool, shell and metric label takes.
-GroupName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._\-]{0,248}$")]
+# All members of a group wait for a young file, so no longer than one would wait for an upload.
+SettleTime = Annotated[PositiveDuration, AfterValidator(at_most("1 hour"))]
 if TYPE_CHECKING:
     SourceFormat = str
 else:
@@ -75,7 +76,7 @@ class Source(SpecModel):
     watermark: Watermark | None = None
     static: bool = False
     malformed: Literal["quarantine", "drop", "fail"] = "quarantine"
-    settle: PositiveDuration | None = None
+    settle: SettleTime | None = None
     order: Literal["time", "name"] = "time"
     names_late: PositiveDuration = Duration.parse("1 hour")
     arrivals: Notifications | None = None

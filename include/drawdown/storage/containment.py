@@ -6,11 +6,12 @@ import re
 from pathlib import Path
 
 from drawdown.errors import RefusedError
-from drawdown.values.globs import expand
+from drawdown.values.globs import expand, most_expansions
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 # Each pair that holds a slash at least doubles the patterns, which Hadoop would expand, too.
 _MAX_BRACES = 8
+_MOST_PATHS = 20_000
 _WILDCARD = re.compile(r"[*?\[{]")
 
 
@@ -64,6 +65,8 @@ def _reason(relative: str) -> str:
         return "is a URL"
     if relative.count("{") > _MAX_BRACES:
         return f"holds more than {_MAX_BRACES} braces"
+    if most_expansions(relative) > _MOST_PATHS:
+        return "stands for too many paths"
     # Checked after the expansion: `.{./x,y}` means `../x`.
     if any(name == ".." for pattern in expand(relative) for name in pattern.split("/")):
         return "holds '..'"

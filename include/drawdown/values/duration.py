@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Annotated, Any
@@ -94,3 +95,14 @@ def _positive(value: Duration) -> Duration:
 
 
 PositiveDuration = Annotated[Duration, AfterValidator(_positive)]
+
+
+def at_most(longest: str) -> Callable[[Duration], Duration]:
+    """Return a validator that refuses a longer duration."""
+
+    def checked(value: Duration) -> Duration:
+        if value.delta > Duration.parse(longest).delta:
+            raise problem("wrong-duration", f"must be {longest} at most", do="make it shorter")
+        return value
+
+    return checked

@@ -55,6 +55,25 @@ def _parse_one(pattern: str) -> Glob:
 
 def expand(pattern: str) -> list[str]:
     """Return the patterns after Hadoop's first step, which expands only braces that contain a slash."""
+    found = _spanning(pattern)
+    if found is None:
+        return [pattern]
+    start, at = found
+    choices = _split_choices(pattern[start + 1 : at])
+    return [text for choice in choices for text in expand(pattern[:start] + choice + pattern[at + 1 :])]
+
+
+def most_expansions(pattern: str) -> float:
+    """Return a number that `expand` never returns more patterns than; does not expand any."""
+    if _spanning(pattern) is None:
+        return 1
+    # Each pair has a choice more than it has commas; their product is greatest when all have as many.
+    pairs = pattern.count("{")
+    return (1 + pattern.count(",") / pairs) ** pairs
+
+
+def _spanning(pattern: str) -> tuple[int, int] | None:
+    """Return where the first pair of braces that holds a slash begins and ends."""
     depth, start = 0, 0
     for at, char in enumerate(pattern):
         if char == "{":
@@ -63,13 +82,8 @@ def expand(pattern: str) -> list[str]:
         elif char == "}" and depth:
             depth -= 1
             if depth == 0 and "/" in pattern[start:at]:
-                choices = _split_choices(pattern[start + 1 : at])
-                return [
-                    text
-                    for choice in choices
-                    for text in expand(pattern[:start] + choice + pattern[at + 1 :])
-                ]
-    return [pattern]
+                return start, at
+    return None
 
 
 def _split_choices(body: str) -> list[str]:

@@ -11,13 +11,15 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Any
 
 from drawdown.brokers.client import client_config
 from drawdown.brokers.offsets import topic_ids
 from drawdown.errors import RefusedError, SourceError
 from drawdown.spec import Broker
+from drawdown.values.json_text import read_json
+from drawdown.values.kafka_names import ledger_topic
 
 _SECONDS = 20.0
 # Small segments, cleaned early: each publish first reads the whole topic.
@@ -54,12 +56,15 @@ class Marker:
 
     @classmethod
     def of(cls, value: bytes) -> Marker:
-        return cls(**json.loads(value))
-
-
-def ledger_topic(pipeline: str) -> str:
-    """Return the topic of a pipeline's ledger."""
-    return f"drawdown-ledger.{pipeline}"
+        """Return the marker that a record holds. Raises ValueError for a record that is none of ours."""
+        found = read_json(value)
+        kinds = {each.name: type(each.default) for each in fields(cls)}
+        ours = isinstance(found, dict) and {"batch", "file", "rows"} <= found.keys() <= kinds.keys()
+        if not ours or any(type(part) is not kinds[name] for name, part in found.items()):
+            raise ValueError("no marker")
+        if min(found["batch"], found["rows"], found.get("epoch", 0)) < 0:
+            raise ValueError("a negative number")
+        return cls(**found)
 
 
 @dataclass(frozen=True)
@@ -135,6 +140,20 @@ class KafkaLedger:
             do="restore the topic, or make a new pipeline folder: its rows come after the existing ones",
         )
 
+    def _marker(self, record: Any) -> Marker:
+        try:
+            return Marker.of(record.value())
+        except ValueError:
+            raise RefusedError(
+                "sink.ledger-damaged",
+                f"record {record.offset()} in the ledger of {self.pipeline} is no marker of Drawdown's: it is"
+                " unknown which rows readers have seen",
+                where=f"topic {self.topic}, {self.broker.bootstrap_servers}",
+                do="let only Drawdown's user write to topics with the prefix drawdown-ledger.; then restore"
+                " the topic without that record, or make a new pipeline folder: its rows come after the"
+                " existing ones",
+            ) from None
+
     def _end(self) -> int:
         """Return the offset after the last record, committed or not."""
         from confluent_kafka import IsolationLevel, TopicPartition
@@ -162,7 +181,7 @@ class KafkaLedger:
                         return marker, int(record.offset())
                     raise KafkaException(record.error())
                 if record.key() == app_id.encode() and record.value():
-                    marker = Marker.of(record.value())
+                    marker = self._marker(record)
         finally:
             consumer.close()
 

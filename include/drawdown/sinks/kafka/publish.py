@@ -22,7 +22,7 @@ from drawdown.errors import DrawdownError, RefusedError, SourceError
 from drawdown.fault_points import durable
 from drawdown.metastore.records import Change, Lease, StagedFile, lease_purpose
 from drawdown.sinks.kafka.ledger import KafkaLedger, Marker
-from drawdown.sinks.kafka.records import Portion, portions
+from drawdown.sinks.kafka.records import Portion, portions, refuse_reserved_topics, reserved_topics
 from drawdown.spec import Broker, Pipeline, Project
 from drawdown.spec.sink import Sink
 from drawdown.storage import Storage
@@ -78,11 +78,17 @@ class KafkaTarget:
         purpose = lease_purpose(commit.change.lease)
         if marker.purpose == purpose and marker.epoch > commit.epoch:
             raise self._overtaken(marker, commit)
+        self._refuse_reserved_topics(staged)
         for batch_id, named in groupby(staged.files, key=lambda each: each[0]):
             files = [file for _, file in named if file.rows]
             if batch_id > marker.published_batch:
                 marker = self._batch(producer, marker, batch_id, files, commit)
         self._opened[commit.app_id] = producer, marker
+
+    def _refuse_reserved_topics(self, staged: Staged) -> None:
+        """Judge the rows again: an older version may have staged them."""
+        for _, file in staged.files if self._topic is None else ():
+            refuse_reserved_topics(reserved_topics(self._storage, file), file.path)
 
     def _batch(
         self, producer: Any, marker: Marker, batch_id: int, files: Sequence[StagedFile], commit: Commit

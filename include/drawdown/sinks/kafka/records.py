@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from drawdown.errors import TransformError
 from drawdown.metastore.records import StagedFile
 from drawdown.storage import Storage
+from drawdown.values.kafka_names import OTHER_TOPIC, RESERVED_ROWS, is_reserved
 
 # A transaction must end long before the broker ends it (transaction.timeout.ms).
 _ROWS = 50_000
@@ -53,6 +55,28 @@ def portions(storage: Storage, file: StagedFile, skip: int) -> Iterator[Portion]
             for begin in range(0, rest.num_rows, at_once):
                 part = rest.slice(begin, at_once)
                 yield Portion(part, start + begin + part.num_rows)
+
+
+def reserved_topics(storage: Storage, file: StagedFile) -> set[str]:
+    """Return the reserved topics that rows of a file name."""
+    import pyarrow.parquet as pq
+
+    found: set[str] = set()
+    with storage.open(storage.relative(file.path)) as stream:
+        for batch in pq.ParquetFile(stream).iter_batches(columns=["topic"], use_threads=False):
+            found.update(name for name in batch.column(0).unique().to_pylist() if name and is_reserved(name))
+    return found
+
+
+def refuse_reserved_topics(names: Collection[str], where: str) -> None:
+    """Raise TransformError ``sink.reserved-topic`` if there are any."""
+    if names:
+        raise TransformError(
+            RESERVED_ROWS,
+            f"rows name the reserved topic {min(names)}",
+            where=where,
+            do=OTHER_TOPIC,
+        )
 
 
 def rows_without(storage: Storage, file: StagedFile, column: str) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from drawdown.errors import TransformError
 from drawdown.spec import Pipeline
+from drawdown.values.kafka_names import RESERVED, RESERVED_ROWS
 
 # The columns of Spark's Kafka writer and their types (KafkaWriter.validateQuery, 4.2).
 _COLUMNS = {
@@ -39,3 +42,12 @@ def refuse_columns(pipeline: Pipeline, schema: StructType) -> None:
             where=str(pipeline.folder / pipeline.transform),
             do="select value (and key, headers, topic, partition), for example `to_json(struct(*)) AS value`",
         )
+
+
+def refusing_reserved_topics(frame: DataFrame) -> DataFrame:
+    """Return the same rows; a query that writes them fails at the first one for a reserved topic."""
+    if "topic" not in frame.columns:
+        return frame
+    topic = F.col("topic")
+    said = F.concat(F.lit(f"{RESERVED_ROWS}: rows name the reserved topic "), topic)
+    return frame.withColumn("topic", F.when(topic.rlike(RESERVED), F.raise_error(said)).otherwise(topic))

@@ -14,7 +14,7 @@ from drawdown.changes.protocol import transaction_id
 from drawdown.errors import DrawdownError, RefusedError, TransformError
 from drawdown.metastore.records import Checkpoint, StagedFile
 from drawdown.sinks.kafka.ledger import KafkaLedger
-from drawdown.sinks.kafka.records import rows_without
+from drawdown.sinks.kafka.records import refuse_reserved_topics, reserved_topics, rows_without
 from drawdown.sinks.kafka.spark_record_columns import refuse_columns
 from drawdown.sinks.spark_staged import StagedFilesSink
 from drawdown.sinks.spark_uncommitted import execute
@@ -75,6 +75,8 @@ class ExactlyOnceKafkaSink(StagedFilesSink):
                 where=str(self._pipeline.folder / self._pipeline.transform),
                 do="give each row a topic, or filter these rows out in the transform",
             )
+        for file in staged:
+            refuse_reserved_topics(reserved_topics(self._storage, file), f"pipeline {self._pipeline.name}")
 
     def _noted(self, generation: int, batch_id: int) -> list[StagedFile] | None:
         batch = self._metastore.batch(self._pipeline.name, generation, batch_id)

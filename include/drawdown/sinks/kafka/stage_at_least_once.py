@@ -11,7 +11,7 @@ from drawdown.brokers.client import require_broker
 from drawdown.errors import SourceError
 from drawdown.metastore.records import Checkpoint
 from drawdown.sinks.batch_token import BatchToken
-from drawdown.sinks.kafka.spark_record_columns import refuse_columns
+from drawdown.sinks.kafka.spark_record_columns import refuse_columns, refusing_reserved_topics
 from drawdown.sinks.spark_delivering import DeliveringSink
 from drawdown.spark.query_failures import from_spark
 from drawdown.spark.session import option_text
@@ -32,7 +32,12 @@ class KafkaSink(DeliveringSink):
 
     def deliver(self, frame: DataFrame, token: BatchToken) -> None:
         sink = self._pipeline.sink
-        writer = frame.write.format("kafka").mode("append").options(**spark_options(self._broker))
+        writer = (
+            refusing_reserved_topics(frame)
+            .write.format("kafka")
+            .mode("append")
+            .options(**spark_options(self._broker))
+        )
         writer = writer.options(**_PATIENCE).options(**{k: option_text(v) for k, v in sink.options.items()})
         if sink.topic is not None:
             writer = writer.option("topic", sink.topic)

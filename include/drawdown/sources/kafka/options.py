@@ -13,6 +13,7 @@ from typing import Any
 
 from drawdown.values.duration import option_ms
 from drawdown.values.json_text import read_json
+from drawdown.values.kafka_names import refuse_reserved
 from drawdown.values.model import problem
 
 SUBSCRIPTIONS = ("subscribe", "subscribePattern", "assign")
@@ -40,11 +41,21 @@ def check_kafka_options(options: Mapping[str, Any]) -> None:
         raise _no_effect(_STRATEGY, "it says what a starting timestamp without a record means")
     _check_bounds(options)
     _check_json(options, "assign", '{"topic": [0, 1]}', _is_partitions)
+    _refuse_reserved_topics(options)
     _check_json(options, "startingOffsetsByTimestamp", '{"topic": {"0": 1700000000000}}', _is_offsets)
     if str(options.get("startingOffsets", "earliest")).lower() not in ("earliest", "latest"):
         _check_json(
             options, "startingOffsets", 'earliest, latest or {"topic": {"0": 23, "1": -2}}', _is_offsets
         )
+
+
+def _refuse_reserved_topics(options: Mapping[str, Any]) -> None:
+    """A pattern may match them: Kafka leaves out its own topics, and to read a ledger harms nobody."""
+    for name in str(options.get("subscribe", "")).split(","):
+        refuse_reserved(name.strip(), "options", "subscribe")
+    assigned = read_json(str(options["assign"])) if "assign" in options else {}
+    for name in assigned:
+        refuse_reserved(name, "options", "assign")
 
 
 def trigger_delay(options: Mapping[str, Any]) -> timedelta:

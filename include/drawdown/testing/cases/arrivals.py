@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from drawdown.errors import SourceError, SpecError
-from drawdown.sinks.kafka.ledger import ledger_topic
 from drawdown.spec import Project, iter_pipelines
 from drawdown.storage import Storage
 from drawdown.testing.cases.case import Case
 from drawdown.testing.cases.case_rows import expected_frame
 from drawdown.testing.cases.placing import place
+from drawdown.values.kafka_names import ledger_topic
 from drawdown.values.paths import fixed_part
 
 if TYPE_CHECKING:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from urllib.parse import urlsplit
 
@@ -16,6 +17,7 @@ from drawdown.sources.files.notified.topic import NotificationTopic, NoTopicErro
 from drawdown.sources.read_log import ReadLog
 from drawdown.spec.connections.notifications import Notifications
 from drawdown.storage import FileInfo, Storage
+from drawdown.values.globs import most_expansions
 from drawdown.values.text import counted
 
 _MANY = 1_000
@@ -154,7 +156,12 @@ class _Look:
         folder = f"{self.progress.source.path}/"
         for key in created_keys(record, root.netloc):
             name = key.removeprefix(prefix)
-            if key.startswith(prefix) and name.startswith(folder) and not name.endswith("/"):
+            if not key.startswith(prefix) or not name.startswith(folder) or name.endswith("/"):
+                continue
+            if most_expansions(name) > 1:  # too much work for each record; a listing finds such a file
+                continue
+            with suppress(RefusedError):  # a name that no file of Spark's has
+                self.storage.path(name)
                 yield name
 
 
