@@ -266,7 +266,9 @@ def test_a_footer_of_parquet_that_hides_its_columns_is_beyond_the_limits(
     info = storage.info("a")
     assert info is not None
     if "cannot" in said:
-        assert drift_of(storage, Source(format="parquet", path="a", schema="a INT"), info, {"a": "int"}) is None
+        assert (
+            drift_of(storage, Source(format="parquet", path="a", schema="a INT"), info, {"a": "int"}) is None
+        )
 
 
 @pytest.mark.parametrize("each", [b"\x00", b"\x15\x02\x15\x02\x00", b"\x19\xf1\xff\x07" + b"\x01" * 9])

@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 
 _SPECIAL = frozenset("*?[{")
+_MOST_PATTERNS = 2_000
+"""Patterns that are looked at to expand one."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +55,33 @@ def _parse_one(pattern: str) -> Glob:
     return Glob("/".join(names[:plain]), tuple(_compile(name) for name in names[plain:]))
 
 
+class TooManyPatterns(ValueError):
+    """The braces of a pattern stand for more patterns than are looked at."""
+
+
 def expand(pattern: str) -> list[str]:
-    """Return the patterns after Hadoop's first step, which expands only braces that contain a slash."""
+    """Return the patterns after Hadoop's first step, which expands only braces that contain a slash.
+
+    Raises:
+        TooManyPatterns: Spark would expand them all, too.
+    """
+    found, waiting = list[str](), [pattern]
+    for _ in range(_MOST_PATTERNS):
+        if not waiting:
+            return found
+        text = waiting.pop()
+        choices = _first_choices(text)
+        if choices is None:
+            found.append(text)
+        else:
+            waiting += reversed(choices)
+        if len(found) + len(waiting) > _MOST_PATTERNS:
+            break
+    raise TooManyPatterns("braces that hold a slash stand for too many paths")
+
+
+def _first_choices(pattern: str) -> list[str] | None:
+    """Return what the first braces that hold a slash stand for; None if there are none."""
     depth, start = 0, 0
     for at, char in enumerate(pattern):
         if char == "{":
@@ -64,12 +91,8 @@ def expand(pattern: str) -> list[str]:
             depth -= 1
             if depth == 0 and "/" in pattern[start:at]:
                 choices = _split_choices(pattern[start + 1 : at])
-                return [
-                    text
-                    for choice in choices
-                    for text in expand(pattern[:start] + choice + pattern[at + 1 :])
-                ]
-    return [pattern]
+                return [pattern[:start] + choice + pattern[at + 1 :] for choice in choices]
+    return None
 
 
 def _split_choices(body: str) -> list[str]:
