@@ -47,7 +47,7 @@ class Most:
 
     @property
     def types(self) -> int:
-        """Return how many columns with and without children a footer has at most: a list of lists has five."""
+        """Return how many columns, with and without children, a footer has at most: a list of lists has 5."""
         return 8 * self.columns + self.levels + 1
 
 
@@ -139,7 +139,7 @@ def _of_orc_footer(file: BinaryIO, end: int, said: Mapping[int, int], most: Most
 
 
 def _of_tree(children: Iterable[int], most: Most) -> tuple[int, int]:
-    """Return the columns and levels of a tree whose nodes are listed parent first, by their numbers of children."""
+    """Return the columns and levels of a tree whose nodes are listed parent first, by their children."""
     columns = deepest = 0
     left = list[int]()
     for number, count in enumerate(children):

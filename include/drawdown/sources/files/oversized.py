@@ -102,7 +102,7 @@ def _too_deep(bounds: SourceLimits) -> str:
 
 
 def _of_row_groups(opened: BinaryIO, file: FileInfo, bounds: SourceLimits) -> str | None:
-    """Look at the whole footer with a library, which takes a field that comes twice as Spark does: the last."""
+    """Look at the whole footer with a library: of a field that comes twice it takes the last, too."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
