@@ -15,8 +15,10 @@ import pyarrow.parquet as pq
 import pytest
 from pydantic import SecretStr
 
+from drawdown.sources.files import footers
 from drawdown.sources.files.oversized import oversized
 from drawdown.sources.files.record_length import any_longer, is_longer
+from drawdown.sources.files.schema_drift import drift_of
 from drawdown.spec import ObjectStorage, Source
 from drawdown.spec.limits import SourceLimits
 from drawdown.storage import Storage
@@ -152,12 +154,12 @@ def test_a_footer_with_too_much_in_it_is_found(storage: Storage, format: str) ->
 
     of: dict[str, Any] = {"format": format}
     assert _look(storage, "a", file(pa.table({f"c{n}": [1] for n in range(50)})), **of) is None
-    assert "51 columns" in (
+    assert "more than 50 columns" in (
         _look(storage, "b", file(pa.table({f"c{n}": [1] for n in range(51)})), **of) or ""
     )
     deep = [file(pa.table({"c": pa.array([_value(n)], _nested(n))})) for n in (19, 20)]
     assert _look(storage, "c", deep[0], **of) is None
-    assert "21 levels" in (_look(storage, "d", deep[1], **of) or "")
+    assert "more than 20 levels" in (_look(storage, "d", deep[1], **of) or "")
     long = {f"{'c' * 4_000}{n}": [1] for n in range(20)}
     assert "footer" in (_look(storage, "e", file(pa.table(long)), **of) or "")
     assert _look(storage, "f", b"nothing of this kind", **of) is None
@@ -169,6 +171,134 @@ def test_a_row_group_that_expands_too_far_is_found(storage: Storage) -> None:
     table = pa.table({"c": ["x" * 1_000_000] * 5})
     pq.write_table(table, sink, compression="zstd", use_dictionary=False, write_statistics=False)
     assert "times that" in (_look(storage, "a", sink.getvalue(), format="parquet") or "")
+
+
+@pytest.mark.parametrize("codec", ["uncompressed", "zlib", "snappy", "lz4", "zstd"])
+def test_columns_are_counted_through_each_compression_of_orc(tmp_path: Path, codec: str) -> None:
+    for columns, expected in ((50, None), (51, "it has more than 50 columns (`columns`)")):
+        sink = io.BytesIO()
+        orc.write_table(pa.table({f"c{n}": [1] for n in range(columns)}), sink, compression=codec)
+        assert _look(Storage(str(tmp_path)), "a", sink.getvalue(), format="orc") == expected
+        cut = sink.getvalue()[: sink.tell() // 2]  # the batch names it
+        assert _look(Storage(str(tmp_path)), "a", cut, format="orc") is None
+
+
+def _number(value: int) -> bytes:
+    found = b""
+    while value > 127:
+        found, value = found + bytes([value & 127 | 128]), value >> 7
+    return found + bytes([value])
+
+
+def _orc(types: bytes, compression: int = 0, last: bytes = b"\xc2\xf4\x03\x03ORC") -> bytes:
+    """A file of ORC without rows; the mark comes last in its postscript, or where `last` has it."""
+    script = b"\x08" + _number(len(types)) + b"\x10" + bytes([compression]) + last
+    return b"ORC" + types + script + bytes([len(script)])
+
+
+def _struct(*children: int) -> bytes:
+    of = b"\x08\x0c" + b"".join(b"\x10" + _number(child) for child in children)
+    return b"\x22" + _number(len(of)) + of
+
+
+DEEP = b"".join(_struct(number + 1) for number in range(30)) + _struct()
+GROUP = _number(200 << 3 | 3) + _number(200 << 3 | 4)
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (_orc(DEEP), "more than 20 levels"),
+        (_orc(GROUP + DEEP), "cannot be counted"),
+        (_orc(_struct(1, 1) + _struct()), "cannot be counted"),
+        (_orc(_struct(1 << 32 | 1) + _struct()), "cannot be counted"),
+        (_orc(_number(1 << 32 | 4 << 3 | 2) + DEEP[1:]), "cannot be counted"),
+        (_orc(DEEP, last=b"\xc2\xf4\x03\x03ORC\x30\x09"), "more than 20 levels"),
+        (_orc(DEEP, 3, b"\x18\x80\x20\xc2\xf4\x03\x03ORC"), "compressed with LZO"),
+        (_orc(_struct(1) + b"\x22\x7f"), "cannot be counted"),
+    ],
+    ids=["deep", "group", "twice", "wide-child", "wide-key", "mark-at-start", "lzo", "cut"],
+)
+def test_a_footer_of_orc_that_hides_its_columns_is_beyond_the_limits(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    assert said in (_look(Storage(str(tmp_path)), "a", content, format="orc") or "")
+
+
+def _element(children: int | None = None, more: bytes = b"") -> bytes:
+    kind = b"\x15\x02\x25\x00" if children is None else b"\x35\x00"  # INT32 required, or required
+    end = b"" if children is None else b"\x15" + _number(children << 1)
+    return kind + b"\x18\x01a" + end + more + b"\x00"
+
+
+def _parquet(*schemas: list[bytes], before: bytes = b"") -> bytes:
+    footer = b"\x15\x02" + before
+    for schema in schemas:
+        footer += b"\x09\x04\xfc" + _number(len(schema)) + b"".join(schema)
+    footer += b"\x06\x06\x00\x09\x08\x0c\x00"
+    return b"PAR1" + footer + struct.pack("<I", len(footer)) + b"PAR1"
+
+
+FLAT = [_element(1), _element()]
+
+
+@pytest.mark.parametrize(
+    ("content", "said"),
+    [
+        (_parquet([_element(1)] * 30 + [_element()]), "more than 20 levels"),
+        (_parquet(FLAT, [_element(1)] * 3_000 + [_element()]), "cannot be read"),
+        (_parquet(FLAT, [_element(60)] + [_element()] * 60), "more than 50 columns"),
+        (
+            _parquet([_element(1)] + [_element(1, b"\x06\x0a\x00")] * 30 + [_element()]),
+            "more than 20 levels",
+        ),
+        (_parquet(FLAT, before=b"\x09\xc8\x01" + b"\x19" * 30 + b"\x03"), "cannot be counted"),
+        (_parquet([_element(1), b"\x05\x8a\x80\x08\x02" + _element()]), "cannot be counted"),
+        (b"PAR1\x00\x00\x00\x00PAR1", "cannot be counted"),
+        (b"PAR1" + b"\xff" * 100 + b"\x64\x00\x00\x00PAR1", "cannot be counted"),
+    ],
+    ids=["deep", "two-schemas", "two-flat", "i64", "unknown", "wide-number", "empty", "garbage"],
+)
+def test_a_footer_of_parquet_that_hides_its_columns_is_beyond_the_limits(
+    tmp_path: Path, content: bytes, said: str
+) -> None:
+    storage = Storage(str(tmp_path))
+    assert _look(storage, "flat", _parquet(FLAT), format="parquet") is None
+    assert said in (_look(storage, "a", content, format="parquet") or "")
+    info = storage.info("a")
+    assert info is not None
+    if "cannot" in said:
+        assert (
+            drift_of(storage, Source(format="parquet", path="a", schema="a INT"), info, {"a": "int"}) is None
+        )
+
+
+@pytest.mark.parametrize("each", [b"\x00", b"\x15\x02\x15\x02\x00", b"\x19\xf1\xff\x07" + b"\x01" * 9])
+def test_counting_a_footer_stops_at_the_limits(each: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = 0
+    byte = footers._Thrift._byte
+
+    def counted(self: Any) -> int:
+        nonlocal taken
+        taken += 1
+        return byte(self)
+
+    monkeypatch.setattr(footers._Thrift, "_byte", counted)
+    content = _parquet([each] * 100_000)
+    most = footers.Most(1 << 30, columns=50, levels=20)
+    found = footers.parquet_shape(io.BytesIO(content), len(content), most)
+    assert found is not None
+    assert found.hidden or found.columns == 51
+    assert taken < 20_000
+
+
+def test_another_element_with_a_longer_name_ends_no_record_of_xml(tmp_path: Path) -> None:
+    of: dict[str, Any] = {"format": "xml", "options": {"rowTag": "r"}}
+    storage = Storage(str(tmp_path))
+    long = b"<r>" + (b"x" * 1_000 + b"<rz/>") * 100 + b"</r>"
+    assert "longer" in (_look(storage, "a", b"<r></r>" + long, **of) or "")
+    for start in (b"<r>", b"<r a='b'>", b"<r\n>", b"<r/>"):
+        assert _look(storage, "c", (start + b"x" * 1_000) * 100, **of) is None
 
 
 class _CountingFile(io.BytesIO):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
-from itertools import product
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
-from drawdown.values.globs import Glob
+from drawdown.spec import Source
+from drawdown.values import path_sets
+from drawdown.values.globs import Glob, TooManyPatterns, expand
 from drawdown.values.path_sets import PathSet
 
 LETTERS = "ab-"
@@ -128,3 +131,39 @@ def test_a_pattern_that_is_made_to_be_slow_is_taken_to_meet() -> None:
     assert PathSet.of("/root", slow).meets(PathSet.of("/root", "*b?*" * 200))
     braces = "{a,b,c/d}" * 60
     assert PathSet.of("/root", braces).meets(PathSet.of("/root", braces))
+
+
+@pytest.mark.capability("SAFE-04")
+@pytest.mark.parametrize("part", ["*a", "*" + "b" * 40, "{a,b,c/d}", "[ab]?*", "{" * 4, "{a,{b,*}}"])
+def test_patterns_that_are_made_to_be_slow_are_compared_in_few_steps(
+    part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps, meets = 0, path_sets._Chars.meets
+
+    def counted(one: path_sets._Chars, other: path_sets._Chars) -> bool:
+        nonlocal steps
+        steps += 1
+        return meets(one, other)
+
+    monkeypatch.setattr(path_sets._Chars, "meets", counted)
+    patterns = [PathSet.of("/root", f"landing/{part * 100}{number}") for number in range(12)]
+    assert all(one.meets(other) for one in patterns for other in patterns)
+    assert steps < 12 * 1_000
+    steps = 0
+    ends = [PathSet.of("/root", f"ends/{part * 8}{number}") for number in range(12)]
+    assert [one.meets(other) for one, other in pairwise(ends)]
+    assert steps < 11 * 4 * 2_500
+    assert ends[0].meets(PathSet.one("/root/landing")) is False
+
+
+@pytest.mark.capability("SAFE-04")
+def test_what_a_pattern_stands_for_is_bounded() -> None:
+    regions = "{" + ",".join(f"region{number}/in" for number in range(100)) + "}"
+    assert len(expand(f"{regions}/{{a/b,c}}")) == 200
+    for pattern in (f"{regions}/{regions}", "{a/,b}" * 100, "{" * 400 + "a/b" + "}" * 400 + regions * 3):
+        with pytest.raises(TooManyPatterns):
+            expand(pattern)
+    slow = ("{" + "a," * 49 + "a/b}") * 4
+    for more in ({"path": slow}, {"path": "in", "options": {"pathGlobFilter": slow}}):
+        with pytest.raises(ValidationError, match="stand for too many paths"):
+            Source(**{"format": "json", "schema": "id INT", **more})

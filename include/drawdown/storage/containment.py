@@ -6,25 +6,37 @@ import re
 from pathlib import Path
 
 from drawdown.errors import RefusedError
-from drawdown.values.globs import expand, most_expansions
+from drawdown.values.globs import TooManyPatterns, expand
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.\-]*:")
 # Each pair that holds a slash at least doubles the patterns, which Hadoop would expand, too.
 _MAX_BRACES = 8
-_MOST_PATHS = 20_000
 _WILDCARD = re.compile(r"[*?\[{]")
 
 
-def check_relative(relative: str, root: str) -> str:
-    """Return the path without needless slashes, after checking that no interpretation of it leaves `root`.
+def check_pattern(relative: str, root: str) -> str:
+    """Return a path for Spark without needless slashes; no interpretation of it as a pattern leaves `root`.
 
-    Backslashes are refused because Hadoop reads ``\\.\\.`` as an escaped ``..``.
+    Raises:
+        RefusedError: ``storage.outside-root``, see `check_name`, also for braces that stand for too much.
+    """
+    return _checked(relative, root, _reason(relative) or _reason_of_braces(relative))
+
+
+def check_name(relative: str, root: str) -> str:
+    """Return the path of a file or folder without needless slashes, after checking that it stays in `root`.
+
+    Nothing in it is a wildcard: a supplier may have named the file. Backslashes are refused because Hadoop
+    reads ``\\.\\.`` as an escaped ``..``.
 
     Raises:
         RefusedError: ``storage.outside-root`` for an absolute path, a URL, ``~``, ``..``, a backslash
             or a control character.
     """
-    found = _reason(relative)
+    return _checked(relative, root, _reason(relative))
+
+
+def _checked(relative: str, root: str, found: str) -> str:
     if found:
         raise _refused(relative, root, found)
     return "/".join(name for name in relative.split("/") if name not in ("", "."))
@@ -63,14 +75,18 @@ def _reason(relative: str) -> str:
         return "is absolute"
     if _SCHEME.match(relative):
         return "is a URL"
+    return "holds '..'" if ".." in relative.split("/") else ""
+
+
+def _reason_of_braces(relative: str) -> str:
     if relative.count("{") > _MAX_BRACES:
         return f"holds more than {_MAX_BRACES} braces"
-    if most_expansions(relative) > _MOST_PATHS:
-        return "stands for too many paths"
     # Checked after the expansion: `.{./x,y}` means `../x`.
-    if any(name == ".." for pattern in expand(relative) for name in pattern.split("/")):
-        return "holds '..'"
-    return ""
+    try:
+        patterns = expand(relative)
+    except TooManyPatterns as error:
+        return f"is a pattern that is not followed: {error}"
+    return "holds '..'" if any(".." in pattern.split("/") for pattern in patterns) else ""
 
 
 def _refused(relative: str, root: str, found: str) -> RefusedError:

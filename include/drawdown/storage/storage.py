@@ -14,7 +14,7 @@ from drawdown.errors import RefusedError, SourceError
 from drawdown.spec import Project, Source
 from drawdown.spec.connections.object_storage import ObjectStorage, for_spark, is_object_storage
 from drawdown.storage.access import object_options, remember
-from drawdown.storage.containment import check_links, check_relative
+from drawdown.storage.containment import check_links, check_name, check_pattern, check_target
 from drawdown.storage.files import Files
 from drawdown.storage.fsspec_files import FsspecFiles
 from drawdown.storage.local_files import LocalFiles
@@ -96,8 +96,12 @@ class Storage:
 
     def path(self, relative: str) -> str:
         """Return the absolute path or URL for Spark; patterns are allowed."""
-        checked = self._checked(relative)
+        checked = self._checked_pattern(relative)
         return f"{self.root.rstrip('/')}/{checked}" if checked else self.root
+
+    def path_of_file(self, relative: str) -> str:
+        """Return the absolute path or URL of one file, in which nothing is a wildcard."""
+        return f"{self.root.rstrip('/')}/{self._checked(relative)}"
 
     def relative(self, path: str) -> str:
         """Return a path from `path` relative to the root (a relative path is only checked)."""
@@ -117,7 +121,7 @@ class Storage:
         Raises:
             RefusedError: ``storage.outside-root`` when a symbolic link among them leads out.
         """
-        self._checked(pattern)
+        self._checked_pattern(pattern)
         found: dict[str, FileInfo] = {}
         for glob in Glob.parse(pattern):
             for info in self.walk(glob.prefix, depth=max(len(glob.names), 1)):
@@ -221,7 +225,13 @@ class Storage:
             self._files.delete(checked)
 
     def _checked(self, relative: str) -> str:
-        checked = check_relative(relative, self.root)
+        checked = check_name(relative, self.root)
+        if self.is_local:
+            check_target(self._local, self._local / checked, checked)
+        return checked
+
+    def _checked_pattern(self, relative: str) -> str:
+        checked = check_pattern(relative, self.root)
         if self.is_local:
             check_links(self._local, checked)
         return checked

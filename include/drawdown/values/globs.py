@@ -11,6 +11,8 @@ import re
 from dataclasses import dataclass
 
 _SPECIAL = frozenset("*?[{")
+_MOST_PATTERNS = 2_000
+"""Patterns that are looked at to expand one."""
 
 
 @dataclass(frozen=True)
@@ -53,27 +55,33 @@ def _parse_one(pattern: str) -> Glob:
     return Glob("/".join(names[:plain]), tuple(_compile(name) for name in names[plain:]))
 
 
+class TooManyPatterns(ValueError):
+    """The braces of a pattern stand for more patterns than are looked at."""
+
+
 def expand(pattern: str) -> list[str]:
-    """Return the patterns after Hadoop's first step, which expands only braces that contain a slash."""
-    found = _spanning(pattern)
-    if found is None:
-        return [pattern]
-    start, at = found
-    choices = _split_choices(pattern[start + 1 : at])
-    return [text for choice in choices for text in expand(pattern[:start] + choice + pattern[at + 1 :])]
+    """Return the patterns after Hadoop's first step, which expands only braces that contain a slash.
+
+    Raises:
+        TooManyPatterns: Spark would expand them all, too.
+    """
+    found, waiting = list[str](), [pattern]
+    for _ in range(_MOST_PATTERNS):
+        if not waiting:
+            return found
+        text = waiting.pop()
+        choices = _first_choices(text)
+        if choices is None:
+            found.append(text)
+        else:
+            waiting += reversed(choices)
+        if len(found) + len(waiting) > _MOST_PATTERNS:
+            break
+    raise TooManyPatterns("braces that hold a slash stand for too many paths")
 
 
-def most_expansions(pattern: str) -> float:
-    """Return a number that `expand` never returns more patterns than; does not expand any."""
-    if _spanning(pattern) is None:
-        return 1
-    # Each pair has a choice more than it has commas; their product is greatest when all have as many.
-    pairs = pattern.count("{")
-    return (1 + pattern.count(",") / pairs) ** pairs
-
-
-def _spanning(pattern: str) -> tuple[int, int] | None:
-    """Return where the first pair of braces that holds a slash begins and ends."""
+def _first_choices(pattern: str) -> list[str] | None:
+    """Return what the first braces that hold a slash stand for; None if there are none."""
     depth, start = 0, 0
     for at, char in enumerate(pattern):
         if char == "{":
@@ -82,7 +90,8 @@ def _spanning(pattern: str) -> tuple[int, int] | None:
         elif char == "}" and depth:
             depth -= 1
             if depth == 0 and "/" in pattern[start:at]:
-                return start, at
+                choices = _split_choices(pattern[start + 1 : at])
+                return [pattern[:start] + choice + pattern[at + 1 :] for choice in choices]
     return None
 
 

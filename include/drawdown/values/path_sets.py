@@ -2,19 +2,21 @@
 
 A pattern is Hadoop's (values/globs.py has its rules). It becomes a small automaton, and two sets are compared
 by walking both at once, so that braces are never expanded. What is odd (an unclosed bracket, a brace inside
-one) stands for anything: a set may be too large, never too small.
+one, dozens of wildcards) stands for anything: a set may be too large, never too small.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 _SPECIAL = frozenset("*?[{")
 # In a bracket, GlobPattern turns these into parts of a Java expression.
 _ODD_IN_CLASS = frozenset("[{},/\\&^!*?")
-_STEPS = 100_000
+_MOST_SPECIAL = 32
+"""Wildcards, brackets and braces of a pattern; one with more stands for anything."""
+_STEPS = 2_500
 """Pairs of states after which sets are taken to meet: patterns that are made to be slow are refused."""
 _WIDEST = 1_000
 """Characters of a range; a wider one stands for any character."""
@@ -33,12 +35,9 @@ class _Chars:
 
     def meets(self, other: _Chars) -> bool:
         """Whether both take one character."""
-        if self.others and other.others:
-            return True
-        if self.others or other.others:
-            few, all_but = (other, self) if self.others else (self, other)
-            return bool(few.these - all_but.these)
-        return bool(self.these & other.these)
+        if self.others:
+            return other.others or not other.these <= self.these
+        return not (self.these <= other.these if other.others else self.these.isdisjoint(other.these))
 
     def takes(self, char: str) -> bool:
         return (char in self.these) != self.others
@@ -60,6 +59,8 @@ class _Automaton:
             at = self._step(at, _Chars(frozenset(char)))
         start = at
         try:
+            if sum(char in _SPECIAL for char in pattern) > _MOST_SPECIAL:
+                raise _Odd
             at, _ = self._sequence(at, pattern, 0, depth=0)
         except _Odd:
             at = self._step(start, _SLASH)
@@ -179,7 +180,9 @@ class PathSet:
         """Whether a path of one can be a path of the other, lie in it or hold it."""
         if not (lies_in(self.fixed, other.fixed) or lies_in(other.fixed, self.fixed)):
             return False
-        return (self.is_plain and other.is_plain) or _meet(self._automaton, other._automaton)
+        if self.is_plain and other.is_plain:
+            return True
+        return _meets(*sorted((self, other), key=lambda each: (each.fixed, each._rest)))
 
     def is_within(self, folders: Iterable[str]) -> bool:
         """Whether every path that it can match is one of these folders, or lies in one."""
@@ -194,6 +197,12 @@ def lies_in(path: str, folder: str) -> bool:
     return f"{path}/".startswith(f"{folder}/")
 
 
+@lru_cache(10_000)
+def _meets(one: PathSet, other: PathSet) -> bool:
+    """Whether two sets meet; each source is compared with each other in both directions."""
+    return _meet(one._automaton, other._automaton)
+
+
 def _meet(one: _Automaton, other: _Automaton) -> bool:
     seen = {(0, 0)}
     left = [(0, 0)]
@@ -201,15 +210,16 @@ def _meet(one: _Automaton, other: _Automaton) -> bool:
         a, b = left.pop()
         if (a in one.ends and b in other.ends) or len(seen) > _STEPS:
             return True
-        after = [(to, b) for to in one.free[a]] + [(a, to) for to in other.free[b]]
-        after += [
-            (to_a, to_b)
-            for chars_a, to_a in one.steps[a]
-            for chars_b, to_b in other.steps[b]
-            if chars_a.meets(chars_b)
-        ]
-        left += [pair for pair in after if pair not in seen]
-        seen.update(after)
+        for pair in [(to, b) for to in one.free[a]] + [(a, to) for to in other.free[b]]:
+            if pair not in seen:
+                seen.add(pair)
+                left.append(pair)
+        for chars_a, to_a in one.steps[a]:
+            for chars_b, to_b in other.steps[b]:
+                pair = (to_a, to_b)
+                if pair not in seen and chars_a.meets(chars_b):
+                    seen.add(pair)
+                    left.append(pair)
     return False
 
 

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from drawdown.sources.files.cleaned_files import cleans
-from drawdown.values.globs import expand
+from drawdown.values.globs import TooManyPatterns, expand
 from drawdown.values.model import problem
 
 if TYPE_CHECKING:
@@ -43,6 +43,12 @@ def check_names(source: Source) -> None:
             "arrivals",
             do="name the folder in `path:`, and its files by the option pathGlobFilter",
         )
+    try:
+        expand(str(source.options.get("pathGlobFilter", "")))
+    except TooManyPatterns as error:
+        raise problem(
+            "wrong-value", str(error), "options", "pathGlobFilter", do="write a pattern of names, without /"
+        ) from None
     if source.order != "name":
         if "names_late" in source.model_fields_set:
             raise problem("no-effect", "only `order: name` has it", "names_late", do="remove the key")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 from drawdown.sources.files.expanded import Codec, claimed, codec_of, pieces
-from drawdown.sources.files.footers import orc_shape, parquet_shape
+from drawdown.sources.files.footers import Most, orc_shape, parquet_shape, parquet_without_rows
 from drawdown.sources.files.record_length import (
     LARGEST_PIECE,
     any_longer,
@@ -31,6 +31,8 @@ _SMALL = 1 << 20
 _ORDINARY = 25
 """How many times its own size a compressed file of ordinary text becomes at most."""
 _LOOK = 65_536
+_SHOWN = 120
+"""Characters of what a library says."""
 _SPARKS_COLUMNS = 20_480
 
 
@@ -74,32 +76,49 @@ def _may_be(source: Source, file: FileInfo, bounds: SourceLimits) -> bool:
 
 
 def _of_footer(opened: BinaryIO, format: str, file: FileInfo, bounds: SourceLimits) -> str | None:
-    found = (parquet_shape if format == "parquet" else orc_shape)(opened, file.size, bounds.record)
+    most = Most(bounds.record, bounds.columns, bounds.nesting)
+    found = (parquet_shape if format == "parquet" else orc_shape)(opened, file.size, most)
     if found is None:
         return None
     if found.footer > bounds.record:
         return f"its footer has {sized(found.footer)} (`record`)"
     if found.block > bounds.record:
         return f"it is compressed in blocks of {sized(found.block)} (`record`)"
+    if found.hidden:
+        return f"its columns cannot be counted, for of its footer {found.hidden}"
     if found.columns > bounds.columns:
-        return f"it has {found.columns:,} columns (`columns`)"
+        return _too_many(bounds)
     if found.levels > bounds.nesting:
-        return f"its columns nest {found.levels:,} levels (`nesting`)"
+        return _too_deep(bounds)
     return _of_row_groups(opened, file, bounds) if format == "parquet" else None
 
 
+def _too_many(bounds: SourceLimits) -> str:
+    return f"it has more than {bounds.columns:,} columns (`columns`)"
+
+
+def _too_deep(bounds: SourceLimits) -> str:
+    return f"its columns nest more than {bounds.nesting:,} levels (`nesting`)"
+
+
 def _of_row_groups(opened: BinaryIO, file: FileInfo, bounds: SourceLimits) -> str | None:
+    """Look at the whole footer with a library: of a field that comes twice it takes the last, too."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    if file.size <= 12:
+    footer = parquet_without_rows(opened, file.size)
+    if footer is None:
         return None
     try:
-        opened.seek(0)
-        said = pq.read_metadata(opened)
+        said = pq.read_metadata(pa.BufferReader(footer))
         full = sum(said.row_group(number).total_byte_size for number in range(said.num_row_groups))
-    except (pa.ArrowException, OSError):
-        return None
+        if said.num_columns > bounds.columns:
+            return _too_many(bounds)
+        schema = said.schema
+        if any(schema.column(n).max_definition_level > bounds.nesting for n in range(said.num_columns)):
+            return _too_deep(bounds)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        return f"its footer cannot be read ({' '.join(str(error).split())[:_SHOWN]})"
     return _expansion(full, file, bounds)
 
 

@@ -22,7 +22,11 @@ def separators(format: str, options: Mapping[str, str]) -> tuple[bytes, ...]:
         options: the source's options, with names in lower case.
     """
     encoding = options.get("encoding", options.get("charset", "utf-8"))
-    texts = [f"<{options.get('rowtag', 'ROW')}"] if format == "xml" else [options.get("linesep", "")]
+    if format == "xml":
+        start = f"<{options.get('rowtag', 'ROW')}"
+        texts = [start + end for end in "> /\t\n\r"]  # of `r`, not of `rz`
+    else:
+        texts = [options.get("linesep", "")]
     if texts == [""]:
         texts = ["\n", "\r"]
     return tuple(dict.fromkeys(form for text in texts for form in _encoded(text, encoding)))

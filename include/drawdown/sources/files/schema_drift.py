@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from drawdown.sources.files.footers import parquet_without_rows
 from drawdown.spec import Source
 from drawdown.storage import FileInfo, Storage
 from drawdown.values.json_text import read_json
@@ -96,10 +97,14 @@ def _of_parquet(storage: Storage, file: FileInfo, columns: Mapping[str, str]) ->
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    with storage.open(file.relative) as opened:
+        footer = parquet_without_rows(opened, file.size)
+    if footer is None:
+        return None
     try:
-        with storage.open(file.relative) as opened:
-            schema = pq.read_schema(opened)
-    except pa.ArrowException:
+        schema = pq.read_schema(pa.BufferReader(footer))
+    except (pa.ArrowException, OSError, ValueError, RecursionError):
+        # The batch names the file if Spark cannot read it either.
         return None
     differing = _names(schema.names, columns)
     found = {field.name.lower(): _spark_type(field.type) for field in schema}

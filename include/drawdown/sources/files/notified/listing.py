@@ -41,7 +41,7 @@ class SourceListing:
             return list_source_files(self.storage, path, self.options, after), after
         log.read_more()
         read = {file.path for file in log.files}
-        names = [name for name in self.notified.names if self.storage.path(name) not in read]
+        names = [name for name in self.notified.names if self.storage.path_of_file(name) not in read]
         [folder] = Glob.parse(path)
         return choose(existing(self.storage, names), folder, self.options), ""
 
