@@ -27,6 +27,8 @@ HARMLESS = [
     "VALUES (1, 'one'), (2, 'two')",
     "SELECT id, upper(name) AS name FROM events WHERE id > 1 AND name LIKE 'a%'",
     "SELECT DISTINCT name FROM events",
+    "SELECT to_json(struct(*)) AS value FROM events",
+    "SELECT to_json(struct(id, upper(name))) AS value FROM events",
     "SELECT name, count(*) AS n FROM events GROUP BY name HAVING count(*) > 1",
     "SELECT name, count(*) AS n FROM events GROUP BY GROUPING SETS ((name), ())",
     "SELECT name, count(*) AS n FROM events GROUP BY ROLLUP (name) ORDER BY n LIMIT 3 OFFSET 1",

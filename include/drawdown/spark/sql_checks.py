@@ -27,7 +27,7 @@ EXPRESSIONS = frozenset(
         "GreaterThanOrEqual", "GroupingSets", "ILike", "In", "InSubquery", "IntegralDivide",
         "IsNotNull", "IsNotUnknown", "IsNull", "IsUnknown", "LambdaFunction", "Last", "LateralSubquery",
         "LessThan", "LessThanOrEqual", "Like", "LikeAll", "LikeAny", "ListQuery", "Literal", "Lower",
-        "MultiAlias", "Multiply", "NamedArgumentExpression", "Not", "NotLikeAll", "NotLikeAny", "Or",
+        "MultiAlias", "Multiply", "NamedArgumentExpression", "NamePlaceholder", "Not", "NotLikeAll", "NotLikeAny", "Or",
         "Overlay", "PipeExpression", "RLike", "Remainder", "Rollup", "ScalarSubquery",
         "SemiStructuredExtract", "ShiftLeft", "ShiftRight", "ShiftRightUnsigned", "SortOrder",
         "SpecifiedWindowFrame", "StringLocate", "StringTrim", "StringTrimLeft", "StringTrimRight",

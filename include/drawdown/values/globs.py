@@ -80,6 +80,11 @@ def expand(pattern: str) -> list[str]:
     raise TooManyPatterns("braces that hold a slash stand for too many paths")
 
 
+def is_expanded(pattern: str) -> bool:
+    """Whether Hadoop expands braces of this text before it looks for a path."""
+    return _first_choices(pattern) is not None
+
+
 def _first_choices(pattern: str) -> list[str] | None:
     """Return what the first braces that hold a slash stand for; None if there are none."""
     depth, start = 0, 0

@@ -17,7 +17,7 @@ from drawdown.sources.files.notified.topic import NotificationTopic, NoTopicErro
 from drawdown.sources.read_log import ReadLog
 from drawdown.spec.connections.notifications import Notifications
 from drawdown.storage import FileInfo, Storage
-from drawdown.values.globs import most_expansions
+from drawdown.values.globs import is_expanded
 from drawdown.values.text import counted
 
 _MANY = 1_000
@@ -158,7 +158,7 @@ class _Look:
             name = key.removeprefix(prefix)
             if not key.startswith(prefix) or not name.startswith(folder) or name.endswith("/"):
                 continue
-            if most_expansions(name) > 1:  # too much work for each record; a listing finds such a file
+            if is_expanded(name):  # too much work for each record; a listing finds such a file
                 continue
             with suppress(RefusedError):  # a name that no file of Spark's has
                 self.storage.path(name)
