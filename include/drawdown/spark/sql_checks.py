@@ -84,8 +84,9 @@ def _walker(gateway: JavaGateway, partitions: int) -> Any:
         " ".join([name, str(each.at), *(key.lower() for key in each.keys)])
         for name, each in known.options.items()
     )
+    schemas = (f"{name} {each.at} {each.form}" for name, each in known.schemas.items())
     # Texts of lines: a call to the JVM for each of 600 names would take a tenth of a second.
-    lists = (EXPRESSIONS, known.allowed, known.allowed_tables, known.growing, options, known.hints)
+    lists = (EXPRESSIONS, known.allowed, known.allowed_tables, known.growing, options, schemas, known.hints)
     return java_object(
         gateway, "ParsedSql", *("\n".join(each) for each in lists), partitions, RECURSION, GROUPS
     )
