@@ -33,7 +33,7 @@ from drawdown.static_checks.check import static_error
 from tests.engine.test_read_without_spark import examples_of
 from tests.engine.test_sql_corpus import HARMLESS, HARMLESS_CONDITIONS
 from tests.support.quality import pipeline_with
-from tests.support.refusals import refused
+from tests.support.refusals import planned, refused
 from tests.support.sandbox import Sandbox
 
 KNOWN = sql_functions()
@@ -216,6 +216,25 @@ def test_the_classes_compile_on_a_driver_without_the_jar(spark: SparkSession) ->
         compiler.cook(Path(sql_checks.__file__).with_name(f"{name}.java").read_text())
 
 
+_DEEP = {
+    "parentheses": "(" * 4000 + "1" + ")" * 4000,
+    "NOT": "!" * 9000 + "true",
+    "calls": "abs(" * 1900 + "1" + ")" * 1900,
+}
+
+
+@pytest.mark.capability("SAFE-01")
+@pytest.mark.parametrize("text", _DEEP.values(), ids=list(_DEEP))
+def test_a_failure_of_java_is_a_sentence_in_every_place(session: SparkSession, text: str) -> None:
+    for place, error in _refusals(session, f"({text})"):
+        assert error.id == {"query": "query.refused", "patch": "quarantine.patch"}.get(
+            place, f"{place}.refused"
+        )
+        assert "it nests too deep" in error.what or "TOO_COMPLEX" in error.what, error.what
+        assert "\tat " not in str(error)
+    assert session.sql("SELECT 1").collect() == [(1,)]
+
+
 class _Server(BaseHTTPRequestHandler):
     """Answers each request with a schema and notes its path."""
 
@@ -342,6 +361,22 @@ def test_a_transform_that_reaches_out_touches_nothing(
     assert isinstance(found, SpecError)
     assert (found.id, found.where.endswith("transform.sql:2")) == ("sql.reaches-out", True)
     assert asked == []
+
+
+@pytest.mark.capability("SAFE-01")
+def test_a_constant_that_a_function_cannot_read_is_a_sentence(sandbox: Sandbox) -> None:
+    sandbox.pipeline(
+        "safe",
+        SPEC,
+        transform_sql="SELECT id, schema_of_avro('hunter2 x') AS name FROM events",
+        out_ddl="id INT, name STRING",
+    )
+    sandbox.land_json("landing/events/1.json", [{"id": 1, "name": "one"}])
+    errors = [*planned(sandbox, "safe").errors, sandbox.drain("safe")[0].error]
+    for error in errors:
+        assert isinstance(error, DrawdownError)
+        assert "\tat " not in str(error)
+        assert "Exception" not in str(error)
 
 
 def _loaded(sandbox: Sandbox) -> Pipeline:
