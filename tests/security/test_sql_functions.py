@@ -33,7 +33,7 @@ from drawdown.static_checks.check import static_error
 from tests.engine.test_read_without_spark import examples_of
 from tests.engine.test_sql_corpus import HARMLESS, HARMLESS_CONDITIONS
 from tests.support.quality import pipeline_with
-from tests.support.refusals import refused
+from tests.support.refusals import planned, refused
 from tests.support.sandbox import Sandbox
 
 KNOWN = sql_functions()
@@ -140,7 +140,7 @@ def test_so_is_what_makes_tables(session: SparkSession, name: str) -> None:
         "VALUES ({call})",
         "SELECT * FROM events ORDER BY {call} LIMIT 1",
         "SELECT {call} COLLATE UTF8_LCASE FROM events",
-        "SELECT from_json(name, schema_of_json({call})) FROM events",
+        "SELECT schema_of_json({call}) FROM events",
     ],
 )
 def test_a_call_is_seen_in_every_part_of_a_query(session: SparkSession, text: str) -> None:
@@ -216,6 +216,25 @@ def test_the_classes_compile_on_a_driver_without_the_jar(spark: SparkSession) ->
         compiler.cook(Path(sql_checks.__file__).with_name(f"{name}.java").read_text())
 
 
+_DEEP = {
+    "parentheses": "(" * 4000 + "1" + ")" * 4000,
+    "NOT": "!" * 9000 + "true",
+    "calls": "abs(" * 1900 + "1" + ")" * 1900,
+}
+
+
+@pytest.mark.capability("SAFE-01")
+@pytest.mark.parametrize("text", _DEEP.values(), ids=list(_DEEP))
+def test_a_failure_of_java_is_a_sentence_in_every_place(session: SparkSession, text: str) -> None:
+    for place, error in _refusals(session, f"({text})"):
+        assert error.id == {"query": "query.refused", "patch": "quarantine.patch"}.get(
+            place, f"{place}.refused"
+        )
+        assert "it nests too deep" in error.what or "TOO_COMPLEX" in error.what, error.what
+        assert "\tat " not in str(error)
+    assert session.sql("SELECT 1").collect() == [(1,)]
+
+
 class _Server(BaseHTTPRequestHandler):
     """Answers each request with a schema and notes its path."""
 
@@ -260,7 +279,16 @@ def _attacks(folder: Path, address: str) -> list[str]:
         f"from_xml('<a>1</a>', 'a INT', map('rowValidationXSDPath', '{xsd}')).a",
         f"xpath_string('{document}', 'a')",
         f"from_protobuf(cast(name AS BINARY), 'Message', '{secret}').a",
+        _evaluated(f"schema_of_avro('x', map('avroSchemaUrl', '{secret.as_uri()}'))"),
+        _evaluated(f"schema_of_avro('x', map('avroSchemaUrl', '{address}/schema'))"),
     ]
+
+
+def _evaluated(expression: str, call: str = "from_json('{}', {}).a") -> str:
+    """A call whose schema is JSON, in which Spark evaluates an expression with its own functions."""
+    column = '{"name":"a","type":"string","nullable":true,"metadata":{"EXISTS_DEFAULT":"%s"}}'
+    schema = '{"type":"struct","fields":[' + column % expression.replace("'", "''") + "]}"
+    return call.replace("{}).a", f"'{schema}').a")
 
 
 @pytest.mark.capability("SAFE-01", "SAFE-02")
@@ -274,8 +302,8 @@ def test_no_place_reads_a_file_or_calls_a_server(
         plain.sql(_selected(_attacks(tmp_path, address)[0])).collect()
     assert asked == ["/plain"], "in a session of our own they do"
     for attack in _attacks(tmp_path, address):
-        for place, error in _refusals(session, attack.replace("\\", "")):
-            assert error.id in ("sql.function", "sql.option", "quarantine.patch"), place
+        for place, error in _refusals(session, attack):
+            assert error.id in ("sql.function", "sql.option", "sql.schema", "quarantine.patch"), place
             assert SECRET not in str(error)
     assert asked == ["/plain"]
 
@@ -335,6 +363,22 @@ def test_a_transform_that_reaches_out_touches_nothing(
     assert asked == []
 
 
+@pytest.mark.capability("SAFE-01")
+def test_a_constant_that_a_function_cannot_read_is_a_sentence(sandbox: Sandbox) -> None:
+    sandbox.pipeline(
+        "safe",
+        SPEC,
+        transform_sql="SELECT id, schema_of_avro('hunter2 x') AS name FROM events",
+        out_ddl="id INT, name STRING",
+    )
+    sandbox.land_json("landing/events/1.json", [{"id": 1, "name": "one"}])
+    errors = [*planned(sandbox, "safe").errors, sandbox.drain("safe")[0].error]
+    for error in errors:
+        assert isinstance(error, DrawdownError)
+        assert "\tat " not in str(error)
+        assert "Exception" not in str(error)
+
+
 def _loaded(sandbox: Sandbox) -> Pipeline:
     from drawdown.spec import load_pipeline
 
@@ -388,6 +432,7 @@ def test_options_are_written_out_and_listed(session: SparkSession, name: str) ->
         ("map('notListed', 'x')", "sql.option"),
         ("map(name, 'x')", "sql.option"),
         ("map('mode', name)", "sql.option"),
+        (f"map('mode', '{'x' * 1001}')", "sql.size" if "mode" in known.keys else "sql.option"),
         ("map_from_arrays(array('mode'), array('x'))", "sql.option"),
         ("name", "sql.option"),
     ):
@@ -398,6 +443,49 @@ def test_options_are_written_out_and_listed(session: SparkSession, name: str) ->
         options = f"map('{key.upper()}', 'x')"
         call = f"{name}({', '.join([*before, options])})"
         assert refused_in_condition(session, call) is None, call
+
+
+_JSON_TYPE = """{"type":"struct","fields":[]}"""
+
+
+@pytest.mark.capability("SAFE-01")
+@pytest.mark.parametrize("name", sorted(KNOWN.schemas))
+def test_a_schema_is_a_literal_that_spark_evaluates_nothing_in(session: SparkSession, name: str) -> None:
+    known = KNOWN.schemas[name]
+    before = ["name", "'$'"][: known.at]
+    deep = "array<" * 101 + "int" + ">" * 101
+    bad = ["name", "concat('a ', 'INT')", "'a INT' COLLATE UTF8_LCASE", "NULL", "X'7B7D'", "a => 'a INT'"]
+    bad += [f"'{deep}'", f"'a{'a' * 100_000} INT'", "schema_of_json(name)", f"schema_of_json('{'[' * 101}')"]
+    good = ["'a INT'"]
+    if known.form == "ddl":
+        bad += [f"{space}'{_JSON_TYPE}'" for space in ("", "r")]
+        bad += [
+            f"'{start}{_JSON_TYPE}'" for start in (" ", "\\n", "\\t", "\\u0000", "/**/", "\\ufeff", "\\u00a0")
+        ]
+        bad += ["'\\u007b}'", "'\"string\"'", "''", "schema_of_avro('\"string\"')", "schema_of_json()"]
+        bad += [f"schema_of_xml('{'<a>' * 101}')", f"schema_of_xml('{'<a><b/>' * 101}')"]
+        good += ["' `a b` INT'", "'array<int>'", "schema_of_json('{\"a\": 1}')", "schema_of_csv('1,2')"]
+        good += [f"schema_of_xml('<a>{'<b>1</b><c/>' * 200}</a>')"]
+    else:
+        good += [f"'{_JSON_TYPE}'"]
+    by_name = "sql.option" if name in KNOWN.options else "sql.function"
+    for each in bad:
+        found = refused_in_query(session, f"SELECT {name}({', '.join([*before, each])}) FROM events")
+        assert found is not None, each
+        assert found.id == (by_name if "=>" in each else "sql.schema"), each
+        assert found.do
+    for each in good:
+        call = f"builtin.{name}({', '.join([*before, each])})"
+        assert refused_in_condition(session, call) is None, call
+
+
+@pytest.mark.capability("SAFE-01")
+@pytest.mark.parametrize("option", ["DEFAULT 1", "GENERATED ALWAYS AS (1)", "DEFAULT schema_of_avro('1')"])
+def test_ddl_of_a_function_holds_no_expression(session: SparkSession, option: str) -> None:
+    call = f"from_json('{{}}', \"a STRING {option}\").a"
+    assert refused_in_condition(session, call) is None
+    with pytest.raises(PySparkException):
+        session.sql(f"SELECT {call}")
 
 
 @pytest.mark.capability("SAFE-02")

@@ -22,6 +22,7 @@ from drawdown.sources.spark_system_columns import CORRUPT, ORIGIN, PAYLOAD, opti
 from drawdown.spark.named_columns import ddl_of, named
 from drawdown.spark.sentences import spark_sentence
 from drawdown.spark.sql_checks import refused_in_condition
+from drawdown.spark.sql_failures import as_refusal
 from drawdown.spark.sql_gate import asks_a_query
 from drawdown.spark.texts import lossy, no_text
 from drawdown.spec import Pipeline
@@ -85,9 +86,10 @@ class SetAsideColumns:
             TransformError: ``quarantine.patch-refused``: Spark does not take an expression.
         """
         try:
-            return self._known(kept.where("not malformed")).unionByName(
-                self._malformed(kept.where("malformed"))
-            )
+            with as_refusal():
+                return self._known(kept.where("not malformed")).unionByName(
+                    self._malformed(kept.where("malformed"))
+                )
         except PySparkException as cause:
             raise TransformError(
                 "quarantine.patch-refused",

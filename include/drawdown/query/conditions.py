@@ -13,6 +13,7 @@ from drawdown.errors import TransformError
 from drawdown.spark.sentences import spark_sentence
 from drawdown.spark.sql_bounds import is_too_large, too_large
 from drawdown.spark.sql_checks import refused_in_condition
+from drawdown.spark.sql_failures import as_refusal
 from drawdown.spark.sql_gate import asks_a_query
 from drawdown.spec import Pipeline
 from drawdown.static_checks.places import QUALITY, Places
@@ -61,7 +62,8 @@ def refuse_unfit_conditions(session: SparkSession, pipeline: Pipeline, schema: S
         if each.kind != "expectation":
             continue
         try:
-            session.createDataFrame([], schema).where(each.sql)
+            with as_refusal():
+                session.createDataFrame([], schema).where(each.sql)
         except PySparkException as cause:
             if is_too_large(str(cause)):
                 where = Places(pipeline).key(QUALITY, *each.path)
@@ -80,7 +82,8 @@ def refused_rule(pipeline: Pipeline, source: str, rows: DataFrame, cause: PySpar
         if rule not in pipeline.rules_of(source):
             continue
         try:
-            rows.where(rule.check)
+            with as_refusal():
+                rows.where(rule.check)
         except PySparkException as own:
             return _rule_refused(pipeline, f"rule {rule.name}", ("rules", index, "check"), own)
     return _rule_refused(pipeline, f"a rule of source {source}", ("rules",), cause)

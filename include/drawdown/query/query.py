@@ -30,6 +30,7 @@ from drawdown.sources.reader import read_static, read_stream
 from drawdown.sources.spark_system_columns import SYSTEM_COLUMNS
 from drawdown.spark.declared_schema import in_declared_order
 from drawdown.spark.named_columns import named
+from drawdown.spark.sql_failures import as_refusal
 from drawdown.spec import Pipeline, Project
 from drawdown.static_checks.judged_columns import check_judged_columns
 from drawdown.static_checks.places import Places
@@ -162,7 +163,8 @@ def _boundaries(pipeline: Pipeline, first: FirstBatch) -> dict[str, Boundary]:
 
 def _observed(pipeline: Pipeline, boundary: Boundary, raw: DataFrame) -> DataFrame:
     try:
-        return boundary.observe(raw)
+        with as_refusal():
+            return boundary.observe(raw)
     except PySparkException as cause:
         raise refused_rule(pipeline, boundary.name, raw, cause) from None
 

@@ -39,7 +39,11 @@ public class GuardedFunctions {
     private static final List SETTINGS = Arrays.asList(new Object[] {"text", "elements", "partitions"});
     private static final long SHORT = 64;
     private static final long DIGITS = 10000;
-    private static final long WINDOWS = 10000;
+    private static final long WINDOWS = 100;
+    /** Of 64 bits, in which Spark keeps approx_count_distinct at an error of 0.02. */
+    private static final long WORDS = 410;
+    private static final int NAME = 128;
+    private static final Pattern AGAIN = Pattern.compile("%(\\d+\\$|[-#+ 0,(]*<)?");
     private static final Pattern FORMAT = Pattern.compile("%(\\d+\\$)?[-#+ 0,(<]*(\\d+)?(\\.(\\d+))?");
 
     private final double text;
@@ -127,11 +131,14 @@ public class GuardedFunctions {
         }
 
         public Object apply(Object given) {
-            Object built = builder.apply(given);
             if (CurrentOrigin$.MODULE$.get().sqlText().isEmpty()) {
-                return built;
+                return builder.apply(given);
             }
             List arguments = new ArrayList(CollectionConverters.asJava((Seq) given));
+            if (name.equals("approx_count_distinct") && arguments.size() > 1) {
+                refuseFine((Expression) arguments.get(1));
+            }
+            Object built = builder.apply(given);
             return limits.guarded(name, builder, arguments, built);
         }
     }
@@ -162,6 +169,7 @@ public class GuardedFunctions {
             call.unless(call.number(0), text, "text");
         } else if (name.equals("format_string") || name.equals("printf")) {
             refuse(name, widths(name, (Expression) given.get(0)), text, "text");
+            call.repeatsArguments();
         } else if (name.equals("format_number")) {
             if (call.type(1) instanceof IntegralType) {
                 call.unless(call.number(1), text, "text");
@@ -187,6 +195,12 @@ public class GuardedFunctions {
             call.steps();
         } else if (name.equals("stack")) {
             call.unless(call.number(0), elements, "elements");
+        } else if (name.equals("approx_count_distinct")) {
+            return built;
+        } else if (Arrays.asList("to_json", "to_xml", "to_variant_object").contains(name)) {
+            if (given.size() > 0 && ((Expression) given.get(0)).resolved()) {
+                refuse(name, longestName(call.type(0), false), NAME, "characters in the name of a repeated field");
+            }
         } else if (name.equals("aggregate") || name.equals("reduce")) {
             return aggregate(name, builder, given);
         } else if (name.equals("count_min_sketch")) {
@@ -266,6 +280,11 @@ public class GuardedFunctions {
                     && ((UTF8String) by).numBytes() <= ((UTF8String) search).numBytes()) {
                 return;
             }
+            if (collated() != StringType$.MODULE$) {
+                // Spark's search by a collation is quadratic, and is not done twice: each byte may be found.
+                unless(new Add(bytes(0), times(bytes(0), bytes(2))), limits.text, "text");
+                return;
+            }
             // What is found, times what it becomes longer.
             Expression without = new StringReplace(string(0), string(1), literal(""));
             Expression found = new Divide(
@@ -279,15 +298,21 @@ public class GuardedFunctions {
             if (by instanceof UTF8String && ((UTF8String) by).numBytes() == 0) {
                 return;
             }
-            // A pattern may match at every place; each $1 in the replacement may be the whole text.
-            Expression places = new Add(bytes(0), literal(new Double(1)));
-            Expression most = times(places, new Add(bytes(2), literal(new Double(1))));
+            // A pattern may match at every place. A group is part of its match, and so once in the text, but for what
+            // a pattern only looks at.
+            Expression one = literal(new Double(1));
+            Expression places = new Add(bytes(0), one);
+            Expression looks = new Or(
+                new Contains(string(1), like("?=")), new Contains(string(1), like("?<=")));
+            Expression groups = new Subtract(
+                bytes(2), GuardedFunctions.bytes(new StringReplace(string(2), like("$"), like(""))));
+            Expression seen = times(groups, new If(looks, places, one));
+            Expression most = times(places, new Add(new Add(bytes(2), one), seen));
             Expression found = asDouble(
                 new Size(new RegExpExtractAll(string(0), string(1), literal(new Integer(0))), false));
-            Expression groups = new Subtract(
-                bytes(2), GuardedFunctions.bytes(new StringReplace(string(2), literal("$"), literal(""))));
+            Expression each = new If(looks, found, one);
             Expression exact = new Add(
-                times(bytes(0), new Add(groups, literal(new Double(1)))), times(found, bytes(2)));
+                times(bytes(0), new Add(times(groups, each), one)), times(found, bytes(2)));
             Expression limit = literal(new Double(limits.text));
             // The pattern is searched twice only where a result could be too large.
             unless(new If(new GreaterThan(most, limit), exact, literal(new Double(0))), limits.text, "text");
@@ -295,9 +320,13 @@ public class GuardedFunctions {
 
         void joins(int separator) {
             Object by = valueOf((Expression) given.get(separator));
-            if (by instanceof UTF8String && ((UTF8String) by).numBytes() <= SHORT) {
+            boolean fills = separator == 1 && given.size() > 2;
+            Object filler = fills ? valueOf((Expression) given.get(2)) : UTF8String.fromString("");
+            if (isShort(by) && isShort(filler)) {
                 return;
             }
+            // What stands for a NULL of array_join stands at most once for each element.
+            Expression between = fills ? new Add(bytes(separator), bytes(2)) : bytes(separator);
             Expression places = literal(new Double(given.size()));
             Expression texts = literal(new Double(0));
             for (int number = 0; number < given.size(); number++) {
@@ -306,11 +335,15 @@ public class GuardedFunctions {
                 }
                 Expression each = (Expression) inside.get(number);
                 if (type(number) instanceof ArrayType) {
-                    places = new Add(places, asDouble(new Size(each, false)));
+                    places = new Add(places, known(asDouble(new Size(each, false))));
                 }
-                texts = new Add(texts, bytes(number));
+                texts = new Add(texts, known(bytes(number)));
             }
-            unless(new Add(texts, times(places, bytes(separator))), limits.text, "text");
+            unless(new Add(texts, times(places, between)), limits.text, "text");
+        }
+
+        private static boolean isShort(Object text) {
+            return text instanceof UTF8String && ((UTF8String) text).numBytes() <= SHORT;
         }
 
         /** Of a sequence: the distance, by the shortest step that the interval may mean. */
@@ -364,7 +397,48 @@ public class GuardedFunctions {
         }
 
         private Expression string(int at) {
-            return cast((Expression) inside.get(at), StringType$.MODULE$);
+            return cast((Expression) inside.get(at), collated());
+        }
+
+        private Expression like(String text) {
+            return cast(literal(text), collated());
+        }
+
+        /** By which the call compares: that of any argument that has one. */
+        private DataType collated() {
+            for (int number = 0; number < given.size(); number++) {
+                if (type(number) instanceof StringType && ((StringType) type(number)).collationId() != 0) {
+                    return type(number);
+                }
+            }
+            return StringType$.MODULE$;
+        }
+
+        /** A format may name an argument at several places. */
+        void repeatsArguments() {
+            Object format = valueOf((Expression) given.get(0));
+            if (!(format instanceof UTF8String)) {
+                return;
+            }
+            int places = 0;
+            boolean chosen = false;
+            Matcher each = AGAIN.matcher(format.toString());
+            while (each.find()) {
+                places++;
+                chosen = chosen || each.group(1) != null;
+            }
+            Expression texts = literal(new Double(0));
+            for (int number = 1; number < given.size(); number++) {
+                texts = new Add(texts, isSmall(type(number)) ? literal(new Double(SHORT)) : known(bytes(number)));
+            }
+            if (chosen) {
+                unless(times(literal(new Double(places)), texts), limits.text, "text");
+            }
+        }
+
+        /** NULL is left out of a text. */
+        private Expression known(Expression size) {
+            return new Coalesce(seq(Arrays.asList(new Object[] {size, literal(new Double(0))})));
         }
 
         Object guarded(Object built) {
@@ -414,6 +488,15 @@ public class GuardedFunctions {
         Expression raised = new RaiseError(literal("USER_RAISED_EXCEPTION"), values);
         Expression over = new GreaterThan(size, literal(new Double(limit)));
         return new If(over, raised, otherwise);
+    }
+
+    /** Of an error that is asked for: Spark makes the columns as soon as it makes the call. */
+    private static void refuseFine(Expression asked) {
+        Object error = valueOf(asDouble(asked));
+        if (error instanceof Number) {
+            double registers = Math.ceil(2 * Math.log(1.106 / ((Number) error).doubleValue()) / Math.log(2));
+            refuse("approx_count_distinct", Math.pow(2, registers) / 10, WORDS, "columns for its relative error");
+        }
     }
 
     private static void refuse(String name, double size, double limit, String setting) {
@@ -489,6 +572,22 @@ public class GuardedFunctions {
         }
         return type instanceof NumericType || type instanceof BooleanType || type instanceof DatetimeType
             || type instanceof NullType || isInterval(type);
+    }
+
+    /** Of the fields that a value may hold many times: each is written with its name. */
+    private static int longestName(DataType type, boolean repeated) {
+        int longest = 0;
+        if (type instanceof StructType) {
+            for (StructField field : ((StructType) type).fields()) {
+                longest = Math.max(longest, repeated ? field.name().length() : 0);
+                longest = Math.max(longest, longestName(field.dataType(), repeated));
+            }
+        } else if (type instanceof ArrayType) {
+            longest = longestName(((ArrayType) type).elementType(), true);
+        } else if (type instanceof MapType) {
+            longest = longestName(((MapType) type).valueType(), true);
+        }
+        return longest;
     }
 
     private static Expression bytes(Expression value) {

@@ -25,6 +25,7 @@ import org.apache.spark.sql.catalyst.plans.logical.Aggregate;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedHint;
 import org.apache.spark.sql.catalyst.plans.logical.UnresolvedWith;
 import org.apache.spark.sql.catalyst.trees.TreeNode;
+import org.apache.spark.unsafe.types.UTF8String;
 import scala.Option;
 import scala.Product;
 import scala.Tuple3;
@@ -36,11 +37,19 @@ import scala.collection.Iterator;
  * Answers are {kind, name, further words}; spark/sql_functions.py makes sentences of them.
  */
 public class ParsedSql {
+    /** They answer with DDL. */
+    private static final List INFERRING = Arrays.asList(
+        new Object[] {"schema_of_csv", "schema_of_json", "schema_of_xml"});
+    private static final int SCHEMA_LEVELS = 100;
+    private static final int SCHEMA_TEXT = 100000;
+    private static final int OPTION_TEXT = 1000;
+
     private final Set expressions;
     private final Set functions;
     private final Set tables;
     private final Set growing;
     private final Map options;
+    private final Map schemas;
     private final Set hints;
     private final long partitions;
     private final long recursion;
@@ -51,24 +60,22 @@ public class ParsedSql {
      *
      * @param growing functions of both kinds whose arguments GuardedFunctions takes by their place
      * @param options a line for each function: its name, the place of the map, the options in small letters
+     * @param schemas a line for each function that takes a schema or type as text: its name, the argument's place,
+     *     and whether it is DDL or Avro
      * @param hints names in capitals
      * @param partitions the most that a hint may ask for
      * @param recursion the most levels that a recursive query may ask for
      * @param groups the most sets that one GROUP BY may have
      */
     public ParsedSql(
-            String expressions, String functions, String tables, String growing, String options, String hints,
-            long partitions, long recursion, long groups) {
+            String expressions, String functions, String tables, String growing, String options, String schemas,
+            String hints, long partitions, long recursion, long groups) {
         this.expressions = lines(expressions);
         this.functions = lines(functions);
         this.tables = lines(tables);
         this.growing = lines(growing);
-        this.options = new HashMap();
-        java.util.Iterator each = lines(options).iterator();
-        while (each.hasNext()) {
-            List words = Arrays.asList(((String) each.next()).split(" "));
-            this.options.put(words.get(0), words);
-        }
+        this.options = byName(options);
+        this.schemas = byName(schemas);
         this.hints = lines(hints);
         this.partitions = partitions;
         this.recursion = recursion;
@@ -192,7 +199,82 @@ public class ParsedSql {
             }
         }
         List known = (List) options.get(plain);
-        return known == null ? null : ofOptions(plain, known, arguments.iterator());
+        String[] found = known == null ? null : ofOptions(plain, known, arguments.iterator());
+        List schema = (List) schemas.get(plain);
+        return found != null || schema == null ? found : ofSchema(plain, schema, arguments.iterator());
+    }
+
+    /**
+     * A schema is a second text that Spark parses. In its form of JSON it may name classes, and hold expressions that
+     * Spark evaluates with all its functions: so it is DDL, and it is written out. known: the name, the place, the form.
+     */
+    private static String[] ofSchema(String name, List known, Iterator arguments) {
+        int at = Integer.parseInt((String) known.get(1));
+        boolean avro = known.get(2).equals("avro");
+        for (int number = 0; arguments.hasNext(); number++) {
+            Object argument = arguments.next();
+            if (argument instanceof NamedArgumentExpression) {
+                return new String[] {"named", name, ""};
+            }
+            if (number == at) {
+                Object given = !avro && isInferred(argument)
+                    ? ((UnresolvedFunction) argument).arguments().apply(0) : argument;
+                String text = textOf(given);
+                if (text == null || !avro && given == argument && !isDdl(text)) {
+                    return new String[] {avro ? "avro" : "schema", name, ""};
+                }
+                if (text.length() > SCHEMA_TEXT || depth(text) > SCHEMA_LEVELS) {
+                    return new String[] {"large-schema", name, ""};
+                }
+            }
+        }
+        return null;
+    }
+
+    private static boolean isInferred(Object argument) {
+        if (!(argument instanceof UnresolvedFunction)) {
+            return false;
+        }
+        UnresolvedFunction call = (UnresolvedFunction) argument;
+        return INFERRING.contains(call.nameParts().mkString(".").toLowerCase(Locale.ROOT))
+            && !call.arguments().isEmpty();
+    }
+
+    private static String textOf(Object argument) {
+        Object value = argument instanceof Literal ? ((Literal) argument).value() : null;
+        return value instanceof UTF8String ? value.toString() : null;
+    }
+
+    /** Begins as a type or a column does, and as no JSON that Spark would take instead. */
+    private static boolean isDdl(String text) {
+        String begun = text.trim();
+        char first = begun.isEmpty() ? ' ' : begun.charAt(0);
+        return first == '`' || first == '_' || Character.isLetter(first);
+    }
+
+    /** How many levels of types, JSON or XML are open at once; in a text of neither at least as many. */
+    private static int depth(String text) {
+        boolean xml = text.trim().startsWith("<");
+        int types = 0;
+        int elements = 0;
+        int deepest = 0;
+        for (int at = 0; at < text.length(); at++) {
+            char each = text.charAt(at);
+            char next = at + 1 < text.length() ? text.charAt(at + 1) : ' ';
+            if ("<([{".indexOf(each) >= 0) {
+                types++;
+            } else if (">)]}".indexOf(each) >= 0 && types > 0) {
+                types--;
+            }
+            if (each == '<' && Character.isLetter(next)) {
+                elements++;
+            } else if ((each == '<' && next == '/' || each == '/' && next == '>') && elements > 0) {
+                elements--;
+            }
+            deepest = Math.max(deepest, types);
+            deepest = Math.max(deepest, xml ? elements : 0);
+        }
+        return deepest;
     }
 
     /** known: the name, the place of the map, and what it may hold. */
@@ -229,6 +311,8 @@ public class ParsedSql {
                 if (!keys.contains(key.toLowerCase(Locale.ROOT))) {
                     return new String[] {"option", name, key};
                 }
+            } else if (((Literal) entry).value().toString().length() > OPTION_TEXT) {
+                return new String[] {"long-option", name, ""};
             }
         }
         return plain ? null : new String[] {"options", name, ""};
@@ -263,6 +347,17 @@ public class ParsedSql {
             }
         }
         return null;
+    }
+
+    /** The words of each line, by the first. */
+    private static Map byName(String text) {
+        Map found = new HashMap();
+        java.util.Iterator each = lines(text).iterator();
+        while (each.hasNext()) {
+            List words = Arrays.asList(((String) each.next()).split(" "));
+            found.put(words.get(0), words);
+        }
+        return found;
     }
 
     private static Set lines(String text) {

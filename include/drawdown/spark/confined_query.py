@@ -18,6 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from drawdown.errors import TransformError
 from drawdown.spark.java_classes import java_object, java_set
 from drawdown.spark.sql_checks import refused_in_query, refused_unparsed
+from drawdown.spark.sql_failures import as_refusal
 from drawdown.spark.sql_functions import SqlRefusal
 from drawdown.spark.sql_gate import executes, more_than_a_query
 from drawdown.spec.sql_limits import SqlLimits
@@ -58,6 +59,7 @@ class UnlistedSqlError(Exception):
         return TransformError(refusal.id, f"{subject} {refusal.what}", where=where, do=refusal.do)
 
 
+@as_refusal()
 def confined_query(session: SparkSession, text: str, views: Collection[str], limits: SqlLimits) -> DataFrame:
     """Return the frame of a query.
 

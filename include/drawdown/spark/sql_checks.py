@@ -13,6 +13,7 @@ from py4j.java_gateway import JavaGateway
 from pyspark.sql import SparkSession
 
 from drawdown.spark.java_classes import java_object
+from drawdown.spark.sql_failures import as_refusal
 from drawdown.spark.sql_functions import GROUPS, RECURSION, SqlRefusal, sql_functions
 from drawdown.spec.sql_limits import SqlLimits
 
@@ -43,6 +44,7 @@ EXPRESSIONS = frozenset(
 """The expressions that Spark 4.2's parser makes from queries, by class. All others are refused."""
 
 
+@as_refusal()
 def refused_unparsed(session: SparkSession, text: str) -> SqlRefusal | None:
     """Return what in a text must not even be parsed: a CUBE whose sets would fill the memory."""
     walker = _walker(session.sparkContext._gateway, SqlLimits().partitions)
@@ -50,6 +52,7 @@ def refused_unparsed(session: SparkSession, text: str) -> SqlRefusal | None:
     return sql_functions().refusal("groups", "", f"{sets:.0f}", 0) if sets > GROUPS else None
 
 
+@as_refusal()
 def refused_in_query(session: SparkSession, text: str, limits: SqlLimits | None = None) -> SqlRefusal | None:
     """Return the first call, option, hint or expression of a query that is on no list; None without one.
 
@@ -59,6 +62,7 @@ def refused_in_query(session: SparkSession, text: str, limits: SqlLimits | None 
     return _refused(session, _parser(session).parsePlan(text), limits or SqlLimits())
 
 
+@as_refusal()
 def refused_in_condition(session: SparkSession, text: str) -> SqlRefusal | None:
     """Return the same of an expression."""
     return _refused(session, _parser(session).parseExpression(text), SqlLimits())
@@ -84,8 +88,9 @@ def _walker(gateway: JavaGateway, partitions: int) -> Any:
         " ".join([name, str(each.at), *(key.lower() for key in each.keys)])
         for name, each in known.options.items()
     )
+    schemas = (f"{name} {each.at} {each.form}" for name, each in known.schemas.items())
     # Texts of lines: a call to the JVM for each of 600 names would take a tenth of a second.
-    lists = (EXPRESSIONS, known.allowed, known.allowed_tables, known.growing, options, known.hints)
+    lists = (EXPRESSIONS, known.allowed, known.allowed_tables, known.growing, options, schemas, known.hints)
     return java_object(
         gateway, "ParsedSql", *("\n".join(each) for each in lists), partitions, RECURSION, GROUPS
     )

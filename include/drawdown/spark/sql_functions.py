@@ -47,6 +47,14 @@ class FunctionOptions:
 
 
 @dataclass(frozen=True)
+class FunctionSchema:
+    """Where a function takes a schema or a type as text, from 0, and its form: ``ddl`` or ``avro``."""
+
+    at: int
+    form: str
+
+
+@dataclass(frozen=True)
 class SqlFunctions:
     """The lists.
 
@@ -61,6 +69,7 @@ class SqlFunctions:
     why: Mapping[str, str]
     instead: Mapping[str, str]
     options: Mapping[str, FunctionOptions]
+    schemas: Mapping[str, FunctionSchema]
     hints: frozenset[str]
 
     @property
@@ -96,6 +105,31 @@ class SqlFunctions:
                     "sql.option",
                     f"gives {name} options that are not written out",
                     f"write the options of {name} as map('name', 'value', ...) with texts in quotes",
+                )
+            case "long-option":
+                return SqlRefusal(
+                    "sql.size",
+                    f"gives {name} an option of more than 1000 characters",
+                    "shorten it",
+                )
+            case "schema":
+                return SqlRefusal(
+                    "sql.schema",
+                    f"gives {name} a schema that is no literal text of DDL",
+                    f"write the schema of {name} as DDL in quotes, such as 'id INT, name STRING', or"
+                    f" schema_of_json('...') with a literal; {_TRANSFORM_PY}",
+                )
+            case "avro":
+                return SqlRefusal(
+                    "sql.schema",
+                    f"gives {name} a schema that is not written out",
+                    f"write the Avro schema of {name} as a text in quotes; {_TRANSFORM_PY}",
+                )
+            case "large-schema":
+                return SqlRefusal(
+                    "sql.schema",
+                    f"gives {name} a schema of more than 100 levels or 100,000 characters",
+                    f"parse the levels that you need; {_TRANSFORM_PY}",
                 )
             case "named":
                 return SqlRefusal(
@@ -165,8 +199,9 @@ def sql_functions() -> SqlFunctions:
         name: FunctionOptions(each["at"], tuple(each["keys"]), each["why"])
         for name, each in listed["options"].items()
     }
+    schemas = {name: FunctionSchema(each["at"], each["form"]) for name, each in listed["schemas"].items()}
     hints = frozenset(listed["hints"]["joins"]) | frozenset(listed["hints"]["numbered"])
-    return SqlFunctions(scalar, tables, why, instead, options, hints)
+    return SqlFunctions(scalar, tables, why, instead, options, schemas, hints)
 
 
 def _without(known: Mapping[str, str], kind: str) -> frozenset[str]:

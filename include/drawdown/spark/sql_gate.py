@@ -16,6 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.spark.gateway import jvm_of
 from drawdown.spark.java_classes import java_object, java_set
+from drawdown.spark.sql_failures import as_refusal
 
 CONF: Mapping[str, str] = {
     "spark.sql.runSQLOnFiles": "false",
@@ -84,6 +85,7 @@ def confine(session: SparkSession) -> None:
             registry.dropFunction(identifier(name, some("builtin"), some("system")))
 
 
+@as_refusal()
 def more_than_a_query(session: SparkSession, text: str) -> str | None:
     """Return Spark's name for what in the SQL does more than read and compute; None when nothing does.
 
@@ -93,6 +95,7 @@ def more_than_a_query(session: SparkSession, text: str) -> str | None:
     return _first_other(session, _parser(session).parsePlan(text), READ_AND_COMPUTE)
 
 
+@as_refusal()
 def asks_a_query(session: SparkSession, expression: str) -> bool:
     """Whether an SQL expression contains a query. Raises ParseException when it is not an expression."""
     return _first_other(session, _parser(session).parseExpression(expression), frozenset()) is not None
