@@ -28,7 +28,7 @@ EXPRESSIONS = frozenset(
         "GreaterThanOrEqual", "GroupingSets", "ILike", "In", "InSubquery", "IntegralDivide",
         "IsNotNull", "IsNotUnknown", "IsNull", "IsUnknown", "LambdaFunction", "Last", "LateralSubquery",
         "LessThan", "LessThanOrEqual", "Like", "LikeAll", "LikeAny", "ListQuery", "Literal", "Lower",
-        "MultiAlias", "Multiply", "NamePlaceholder", 
+        "MultiAlias", "Multiply", "NamePlaceholder",
         "NamedArgumentExpression", "Not", "NotLikeAll", "NotLikeAny", "Or",
         "Overlay", "PipeExpression", "RLike", "Remainder", "Rollup", "ScalarSubquery",
         "SemiStructuredExtract", "ShiftLeft", "ShiftRight", "ShiftRightUnsigned", "SortOrder",
