@@ -217,7 +217,7 @@ def test_the_classes_compile_on_a_driver_without_the_jar(spark: SparkSession) ->
 
 
 _DEEP = {
-    "parentheses": "(" * 4000 + "1" + ")" * 4000,
+    "parentheses": "(" * 3000 + "1" + ")" * 3000,
     "NOT": "!" * 9000 + "true",
     "calls": "abs(" * 1900 + "1" + ")" * 1900,
 }

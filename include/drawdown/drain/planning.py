@@ -204,7 +204,7 @@ class _Findings:
 
     def rules(self, subject: Subject) -> None:
         """Record what the rules in query/checks/ find in the analysed query."""
-        found = examine(subject)
+        found = self.of(lambda: examine(subject)) or []
         self.verdicts += found
         refused = [verdict for verdict in found if verdict.level == "refused"]
         if refused:

@@ -24,7 +24,6 @@ def as_refusal() -> Iterator[None]:
     try:
         yield
     except Py4JJavaError as cause:
-        name = str(cause.java_exception.getClass().getSimpleName())
-        deep = name == "StackOverflowError"
-        said = _DEEP if deep else root_sentence(cause)
-        raise PySparkException(said, "FAILED_TO_PARSE_TOO_COMPLEX" if deep else name) from None
+        if str(cause.java_exception.getClass().getSimpleName()) == "StackOverflowError":
+            raise PySparkException(_DEEP, "FAILED_TO_PARSE_TOO_COMPLEX") from None
+        raise PySparkException(root_sentence(cause), "INTERNAL_ERROR") from None

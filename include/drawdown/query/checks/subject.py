@@ -8,6 +8,7 @@ from functools import cached_property
 from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.query.checks.plan_tree import PlanNode
+from drawdown.spark.sql_failures import as_refusal
 from drawdown.spec import Pipeline
 from drawdown.spec.scheduling.trigger import AVAILABLE_NOW, Trigger
 
@@ -34,4 +35,5 @@ class Subject:
     def optimized(self) -> PlanNode:
         """Return the plan as it will run, without unneeded columns."""
         optimizer = self.session._jsparkSession.sessionState().optimizer()
-        return PlanNode(optimizer.execute(self.plan.java))
+        with as_refusal():
+            return PlanNode(optimizer.execute(self.plan.java))
