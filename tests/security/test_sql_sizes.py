@@ -86,7 +86,7 @@ BY_TEXT = {
     "tuple_union_integer": ["tuple_union_integer(b, b, 26)"],
     "tuple_union_theta_double": ["tuple_union_theta_double(b, b, 26)"],
     "tuple_union_theta_integer": ["tuple_union_theta_integer(b, b, 26)"],
-    "window": ["window(t, '1000000 days', '1 second')", "window(t, '101 hours', '1 hour')"],
+    "window": ["window(t, '1000000 days', '1 second')", "window(t, '401 hours', '1 hour')"],
     "aggregate": [],
     "reduce": [],
     "theta_intersection_agg": [],

@@ -39,7 +39,7 @@ public class GuardedFunctions {
     private static final List SETTINGS = Arrays.asList(new Object[] {"text", "elements", "partitions"});
     private static final long SHORT = 64;
     private static final long DIGITS = 10000;
-    private static final long WINDOWS = 100;
+    private static final long WINDOWS = 400;
     /** Of 64 bits, in which Spark keeps approx_count_distinct at an error of 0.02. */
     private static final long WORDS = 410;
     private static final int NAME = 128;
