@@ -12,6 +12,7 @@ from drawdown.errors import SpecError
 from drawdown.spark.confined_query import NotConfinedError, confined_query
 from drawdown.spark.session import query_session
 from drawdown.spec import load_pipeline
+from drawdown.spec.sql_limits import SqlLimits
 from tests.support.quality import pipeline_with
 from tests.support.refusals import refused
 from tests.support.sandbox import Sandbox
@@ -33,6 +34,7 @@ WHERE c.id IN (SELECT id FROM towns)
 """
 VIEWS = ("events", "towns")
 
+LIMITS = SqlLimits()
 READS_ITS_OWN = [
     "SELECT * FROM events",
     "SELECT * FROM EVENTS",
@@ -135,13 +137,13 @@ def session(spark: SparkSession, catalog: None) -> Iterator[SparkSession]:
 
 @pytest.mark.parametrize("text", READS_ITS_OWN)
 def test_a_query_reads_its_own_views(session: SparkSession, text: str) -> None:
-    confined_query(session, text, VIEWS)
+    confined_query(session, text, VIEWS, LIMITS)
 
 
 @pytest.mark.parametrize(("text", "relation"), READS_OTHERS)
 def test_a_query_reads_no_table_of_the_catalog(session: SparkSession, text: str, relation: str) -> None:
     with pytest.raises(NotConfinedError) as caught:
-        confined_query(session, text, VIEWS)
+        confined_query(session, text, VIEWS, LIMITS)
     assert (caught.value.kind, caught.value.name) == ("relation", relation)
 
 
@@ -163,7 +165,7 @@ def test_what_the_analysed_plan_reads_is_seen_without_the_text(
 ) -> None:
     monkeypatch.setattr("drawdown.spark.confined_query._named", lambda *_: None)
     with pytest.raises((NotConfinedError, PySparkException)) as caught:
-        confined_query(session, text, VIEWS)
+        confined_query(session, text, VIEWS, LIMITS)
     if isinstance(caught.value, NotConfinedError):
         assert caught.value.kind == "relation"
     else:
@@ -175,8 +177,8 @@ def test_where_letters_count_the_analysed_plan_decides(session: SparkSession) ->
     strict.conf.set("spark.sql.caseSensitive", "true")
     strict.range(1).createOrReplaceTempView("other")
     with pytest.raises((NotConfinedError, PySparkException)):
-        confined_query(strict, "SELECT * FROM OTHER", ["other"])
-    assert confined_query(strict, "SELECT * FROM other", ["other"]).count() == 1
+        confined_query(strict, "SELECT * FROM OTHER", ["other"], LIMITS)
+    assert confined_query(strict, "SELECT * FROM other", ["other"], LIMITS).count() == 1
 
 
 def _pipeline(sandbox: Sandbox, sql: str, quality: str = "queries: []") -> None:
