@@ -357,7 +357,7 @@ def test_a_transform_that_reaches_out_touches_nothing(
         out_ddl="id INT, name STRING",
     )
     refused(sandbox, "safe", "sql.function", TransformError)
-    found = static_error(sandbox.project, _loaded(sandbox), frozenset())
+    found = static_error(sandbox.project, _loaded(sandbox))
     assert isinstance(found, SpecError)
     assert (found.id, found.where.endswith("transform.sql:2")) == ("sql.reaches-out", True)
     assert asked == []

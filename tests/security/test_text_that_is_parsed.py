@@ -56,7 +56,7 @@ def test_a_batch_that_is_read_again_is_read_in_a_confined_session(
 ) -> None:
     """Its plan has the rules of quality.yaml in it."""
     with pytest.raises(AnalysisException):
-        reading_session(spark, pipeline_with("")).range(1).selectExpr(expression)
+        reading_session(spark, pipeline_with("rules: []\n")).range(1).selectExpr(expression)
     spark.range(1).selectExpr(expression)
 
 

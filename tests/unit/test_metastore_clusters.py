@@ -51,7 +51,9 @@ def test_an_upgrade_takes_over_the_clusters_of_older_programs_by_the_names_that_
     key = "flights.scheduled__2024-01-01T00:00:00+00:00"
     until = int(time.time() + 3600) * 1_000_000
     with Metastore.open(store_url) as store, store._writer.begin() as conn:
-        conn.execute(text("DROP TABLE cluster_instances"))
+        for table in ("cluster_instances", "claims"):
+            conn.execute(text(f"DROP TABLE {table}"))
+        conn.execute(text("ALTER TABLE batches DROP COLUMN treatment"))
         conn.execute(text(OLD), {"key": key, "until": until, "answer": '{"master": "spark://a:7077"}'})
         conn.execute(text(OLD), {"key": "b", "until": until, "answer": None})
         conn.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0015'"))

@@ -205,9 +205,11 @@ def test_a_store_of_before_knows_the_requests_of_its_runs(store_url: str) -> Non
             conn.execute(text("DROP INDEX ix_runs_request"))
             conn.execute(text("ALTER TABLE runs DROP COLUMN request"))
             conn.execute(text("ALTER TABLE leases DROP COLUMN process"))
-            for table in ("clusters", "cluster_instances", "figures", "backlogs", "announcements"):
+            later = ("clusters", "cluster_instances", "claims", "figures", "backlogs", "announcements")
+            for table in later:
                 conn.execute(text(f"DROP TABLE {table}"))
             conn.execute(text("ALTER TABLE runs DROP COLUMN phases"))
+            conn.execute(text("ALTER TABLE batches DROP COLUMN treatment"))
             conn.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0010'"))
     Metastore.upgrade(store_url)
     with Metastore.open(store_url) as store:
