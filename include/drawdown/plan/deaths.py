@@ -1,6 +1,6 @@
 """How often in a row a pipeline's runs died with Spark's JVM, by their records.
 
-A JVM that ends takes every run with it that is under way, and nobody can say which of them did it. So each is
+A JVM that ends takes every run with it that is under way, and it is unknown which of them did it. So each is
 suspected: the next application runs it alone, behind all others (application/suspects.py), and looks at its
 files thoroughly. A run that ends in another way clears it.
 """

@@ -3,7 +3,7 @@
 The library that judges rows by a schema (jsonschema) fetches what ``$ref`` and ``$id`` point to, by ``http``
 or from a file. So only keywords on the list below are taken, and a ``$ref`` points to a part of the same
 schema that has been looked at, too; a value under ``const`` is not one. Schemas that cost more for a row than
-its own size are refused: jsonschema follows each reference anew.
+its own size are refused: jsonschema follows each reference again.
 """
 
 from __future__ import annotations
