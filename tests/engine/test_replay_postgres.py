@@ -126,7 +126,8 @@ def test_it_waits_for_a_publish_that_is_under_way_and_sees_what_that_brought(
 
     files: list[StagedFile] = []
     app_id = "drawdown/hourly/1/output"
-    new = NewRows(Interval.parse(*FIRST_DAY), files, "hour", app_id, overtaken, lambda based_on: change(), {})
+    day, under = Interval.parse(*FIRST_DAY), change()
+    new = NewRows(day, files, "hour", app_id, under.lease, overtaken, lambda based_on: under, {})
     with ThreadPoolExecutor(1) as threads, psycopg.connect(database.url) as publish:
         publish.execute("UPDATE drawdown_ledger SET last_batch = 7")
         replacing = threads.submit(target.replace, new)
