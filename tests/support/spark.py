@@ -24,7 +24,7 @@ def start_session() -> SparkSession:
             "spark.master": "local[2]",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
-            # A thousand tests leave their plans behind; what a bounded query may take at once must fit beside them.
+            # What the largest bounded value takes must fit beside the plans that a thousand tests left.
             "spark.driver.memory": "1536m",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
