@@ -54,6 +54,8 @@ def test_an_upgrade_takes_over_the_clusters_of_older_programs_by_the_names_that_
         for table in ("cluster_instances", "claims"):
             conn.execute(text(f"DROP TABLE {table}"))
         conn.execute(text("ALTER TABLE batches DROP COLUMN treatment"))
+        for column in ("judging", "begun_batch"):
+            conn.execute(text(f"ALTER TABLE checkpoints DROP COLUMN {column}"))
         conn.execute(text(OLD), {"key": key, "until": until, "answer": '{"master": "spark://a:7077"}'})
         conn.execute(text(OLD), {"key": "b", "until": until, "answer": None})
         conn.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0015'"))

@@ -210,6 +210,8 @@ def test_a_store_of_before_knows_the_requests_of_its_runs(store_url: str) -> Non
                 conn.execute(text(f"DROP TABLE {table}"))
             conn.execute(text("ALTER TABLE runs DROP COLUMN phases"))
             conn.execute(text("ALTER TABLE batches DROP COLUMN treatment"))
+            for column in ("judging", "begun_batch"):
+                conn.execute(text(f"ALTER TABLE checkpoints DROP COLUMN {column}"))
             conn.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '0010'"))
     Metastore.upgrade(store_url)
     with Metastore.open(store_url) as store:

@@ -65,7 +65,7 @@ def older(store_url: str) -> Run:
                 conn.execute(text(f"DROP TABLE {table}"))
             conn.execute(text("ALTER TABLE verdicts DROP COLUMN measures"))
             conn.execute(text("ALTER TABLE batches DROP COLUMN treatment"))
-            for column in ("state", "rebuild"):
+            for column in ("state", "rebuild", "judging", "begun_batch"):
                 conn.execute(text(f"ALTER TABLE checkpoints DROP COLUMN {column}"))
             conn.execute(text("DROP TABLE read_files"))
             conn.execute(text("DROP TABLE quarantine_decisions"))

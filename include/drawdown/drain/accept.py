@@ -1,4 +1,4 @@
-"""Accept a checkpoint whose operators an earlier version described differently, on a person's decision."""
+"""Accept, on a person's decision, operators that another version describes differently, or an older sink."""
 
 from __future__ import annotations
 
@@ -10,11 +10,16 @@ from drawdown.drain.planning import plan_pipeline
 from drawdown.metastore.records import Lease
 from drawdown.plan.acceptance import accepted
 from drawdown.plan.spec_changes import changes
+from drawdown.recovery.repair.older_sink import go_on_without
+from drawdown.sinks.delta.stage import DeltaSink
+from drawdown.sinks.stage import sink_for
 from drawdown.workspace import Generation
 
 
 def accept(root: SparkSession, generation: Generation, current: Callable[[], Lease]) -> list[str]:
     """Record the operators as this version describes them; returns one sentence per change.
+
+    A sink that was put back from an older copy is accepted first, and alone.
 
     Raises:
         RefusedError: ``accept.nothing``, ``accept.meaning``.
@@ -22,6 +27,12 @@ def accept(root: SparkSession, generation: Generation, current: Callable[[], Lea
     """
     pipeline, metastore = generation.pipeline, generation.metastore
     plan = plan_pipeline(root, generation.workspace, pipeline)
+    if any(error.id == "sink.older-copy" for error in plan.errors):
+        sink, quarantine = (
+            sink_for(generation.workspace, pipeline),
+            DeltaSink.quarantine(generation.project, pipeline),
+        )
+        return go_on_without(plan.generation, sink, quarantine, current())
     for error in plan.errors:
         if error.id != "checkpoint.changed":
             raise error

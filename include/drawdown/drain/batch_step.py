@@ -4,7 +4,8 @@
     is lost, or when a file of the batch is missing or has changed (spark_batch_files.py)
  b  remove what an earlier attempt at this batch staged
  c  stage the rows: the one action that executes the batch. A sink without staging receives them here for
-    good, so rows that must end the run are looked for first, in a separate read
+    good, so rows that must end the run are looked for first, in a separate read, and the batch is noted as
+    begun: an attempt that finishes it judges its rows as this one did (plan/begun_batch.py)
  d  read the counts that this execution collected at the source boundaries
  e  fetch and stage the rejected rows, and count late rows, if step d found any
  f  note batch, files, offsets, counts and maxima in one fenced transaction
@@ -14,13 +15,15 @@ Spark writes its commit log after this returns. A crash anywhere replays the bat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from drawdown.errors import DrawdownError
 from drawdown.fault_points import durable
 from drawdown.metastore.records import Batch, Counts, Lease, QuarantineDecision, StagedFile
 from drawdown.publishing import publish_batch
@@ -107,7 +110,7 @@ class BatchStep:
             self._judge_before_delivery(plan)
 
         # If readers already see the batch, nothing is written and the recorded files are kept.
-        with durable("batch.stage"):
+        with self._begun(lease, batch_id), durable("batch.stage"):
             output = self.sink.write(frame, self.generation.number, batch_id) or visible
         metrics = plan.metrics()
         observed = {name: self._observed(plan, metrics, name, has_data) for name in self.query.boundaries}
@@ -165,6 +168,25 @@ class BatchStep:
         if counted:
             self.batches.append(batch)
         self.on_batch(batch)
+
+    @contextmanager
+    def _begun(self, lease: Lease, batch_id: int) -> Iterator[None]:
+        """Note that the sink may hold rows of the batch, if it cannot say so itself: which ones is fixed now.
+
+        A sink that refuses the batch has none that count, so that a new rule may keep the cause away from it.
+        """
+        if self.pipeline.sink.staged:
+            yield
+            return
+        note, generation = self.generation.metastore.note_begun, self.generation.number
+        note(lease, generation, batch_id)
+        try:
+            yield
+        except Exception:
+            # Not of a run that was cancelled: its sink may have gone on.
+            with suppress(DrawdownError):
+                note(self.lease(), generation, None)
+            raise
 
     def _judge_before_delivery(self, plan: BatchPlan) -> None:
         """Raise like `refuse_rows`, before the sink receives any row of the batch."""

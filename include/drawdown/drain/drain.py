@@ -83,6 +83,7 @@ _POLL_SECONDS = 1.0
 _ABOUT_FILES = ("source.malformed", "source.unreadable-file")
 DRAINED = "drained"
 ASKED_TO_STOP = "asked to stop"
+FINISHED = "the batch that an earlier run had begun is finished under its own rules"
 
 
 def drain(attempt: Attempt) -> Run:
@@ -217,6 +218,7 @@ class Drain:
     def _open(self) -> Opened:
         plan = plan_pipeline(self.attempt.root, self.workspace, self.pipeline, self.trigger)
         query = plan.accepted()
+        self.pipeline = plan.generation.pipeline
         # Not earlier: a refused checkpoint has nothing to report at the end.
         self.tally.generation = plan.generation
         self.tally.notices += plan.losses.notices()
@@ -239,6 +241,10 @@ class Drain:
         self._note_claims()
         generation = self.tally.generation = replace(plan.generation, checkpoint=checkpoint)
         self.context.on_planned(generation, query)
+        if checkpoint.judging != self.pipeline.judging:
+            self.workspace.metastore.note_judging(
+                self.heartbeat.lease, checkpoint.generation, self.pipeline.judging
+            )
         with durable("past.settle"):
             clean_up_crashed_runs(generation, self.heartbeat.lease, self.sink)
         committed = generation.files.last_commit_batch()
@@ -408,6 +414,8 @@ class Drain:
         bounds = self.pipeline.drain
         if self.context.stop.is_set():
             return ASKED_TO_STOP
+        if self.pipeline.finishing and batches:
+            return FINISHED
         if bounds.max_batches is not None and batches >= bounds.max_batches:
             return f"bound of {counted(bounds.max_batches, 'batch')} reached"
         limit = bounds.max_duration

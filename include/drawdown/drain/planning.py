@@ -7,7 +7,7 @@ folder, table, checkpoint or record is created.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from drawdown.drain.listener import listener_of
 from drawdown.drain.reconcile import refuse_unpublished
 from drawdown.errors import DrawdownError, RefusedError, TransformError
 from drawdown.metastore.records import Checkpoint, QuarantineDecision
+from drawdown.plan.begun_batch import finishing, postponed_rules
 from drawdown.plan.deaths import looks_thoroughly
 from drawdown.plan.fingerprint import spec_fingerprint
 from drawdown.plan.spec_changes import change_verdicts, changes, refusal
@@ -29,6 +30,7 @@ from drawdown.quality.expectations import refuse_unknown
 from drawdown.query.checks.all_checks import examine
 from drawdown.query.checks.subject import Subject
 from drawdown.query.query import FirstBatch, Query, build_query
+from drawdown.recovery.repair.older_sink import refuse_older_sink
 from drawdown.rows.quarantine_staging import QUARANTINE_SCHEMA
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.sinks.stage import SinkStage, sink_for
@@ -101,6 +103,8 @@ def plan_pipeline(
     generation = Generation.of(workspace, pipeline)
     files = generation.files
     found, built, troubled = _Findings(pipeline), _Findings(pipeline), _Findings(pipeline)
+    pipeline = found.of(lambda: finishing(generation)) or pipeline
+    generation = replace(generation, pipeline=pipeline)
 
     for check in checks(generation):
         found.of(check)
@@ -111,6 +115,8 @@ def plan_pipeline(
     found.of(lambda: listener_of(pipeline))
     found.of(lambda: refuse_unknown(pipeline))
     found.verdicts += _postponed(pipeline)
+    if (waits := postponed_rules(pipeline)) is not None:
+        found.verdicts.append(waits)
     session = query_session(root, pipeline)
     sink = sink_for(workspace, pipeline)
     # A watch lists again and again, so it has to list itself.
@@ -143,6 +149,7 @@ def plan_pipeline(
             found.of(lambda: refuse_unpublished(generation, fingerprint["sink"]))
             quarantine = DeltaSink.quarantine(workspace.project, pipeline)
             found.targets(sink, quarantine, query, generation.checkpoint)
+            found.of(lambda: refuse_older_sink(generation, sink, quarantine))
     return PipelinePlan(
         generation,
         fingerprint,

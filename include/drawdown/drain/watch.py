@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from drawdown.checkpoint import CheckpointFiles
 from drawdown.drain.attempt import Attempt
-from drawdown.drain.drain import ASKED_TO_STOP, Drain, Opened, under_lease
+from drawdown.drain.drain import ASKED_TO_STOP, FINISHED, Drain, Opened, under_lease
 from drawdown.drain.progress import RunProgress
 from drawdown.drain.slice import not_passed
 from drawdown.drain.uncounted_watch import UncountedWatch
@@ -53,6 +53,8 @@ class Watch(Drain):
     ending: threading.Event = field(default_factory=threading.Event)
 
     def _stop_reason(self, batches: int, seconds: float) -> str | None:
+        if self.pipeline.finishing and batches:
+            return FINISHED
         return ASKED_TO_STOP if self.ending.is_set() or self.context.stop.is_set() else None
 
     def _wait(self, opened: Opened, running: StreamingQuery, progress: RunProgress) -> str:

@@ -97,6 +97,9 @@ class Checkpoint:
 
     ``state``: live (in use), shadow (of a rebuild), retired; during a swap or a roll back, swapping (a
     shadow) and leaving (the one in use). ``rebuild``: facts about the rebuild that made it, if one did.
+    ``judging``: how the rows of its next batch are judged (`Pipeline.judging`), noted before the batch is
+    planned; empty if no run has noted it. ``begun_batch``: the last batch that was handed to a sink which
+    cannot say what it holds.
     """
 
     pipeline: str
@@ -107,6 +110,8 @@ class Checkpoint:
     created_at: datetime
     state: GenerationState = "live"
     rebuild: dict[str, Any] = field(default_factory=dict)
+    judging: dict[str, Any] = field(default_factory=dict)
+    begun_batch: int | None = None
 
 
 FINGERPRINT_FORMAT = 1

@@ -207,6 +207,8 @@ class Metastore:
 
     set_query_id = under_lease(operations.checkpoints.set_query_id)
     update_fingerprint = under_lease(operations.checkpoints.update_fingerprint)
+    note_judging = under_lease(operations.checkpoints.note_judging)
+    note_begun = under_lease(operations.checkpoints.note_begun)
     note_claims = under_lease(operations.claims.note)
 
     def active_checkpoint(self, pipeline: str) -> Checkpoint | None:
@@ -264,6 +266,8 @@ class Metastore:
     batch = reading(operations.batches.read_one)
     batches = reading(operations.batches.read)
     newest_batches = reading(operations.batches.read_newest)
+    last_shown = reading(operations.batches.last_shown)
+    forget_files = under_lease(operations.batches.forget_files)
     batches_of_run = reading(operations.batches.read_of_run)
     staged_files = reading(operations.batches.read_files)
 

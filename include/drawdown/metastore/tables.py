@@ -44,6 +44,8 @@ checkpoints = Table(
     Column("created_at", UtcTime, nullable=False),
     Column("state", Text, nullable=False),
     Column("rebuild", JsonText, nullable=False),
+    Column("judging", JsonText, nullable=False, server_default="{}"),
+    Column("begun_batch", Integer),
 )
 
 claims = Table(

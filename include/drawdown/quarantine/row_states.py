@@ -43,7 +43,7 @@ LATE, DRIFT, MALFORMED = "late", "drift", "malformed"
 
 COLUMNS = (
     "source", "reasons", "payload", "parsed", "event_time", "file", "topic", "partition", "offset",
-    "generation", "batch_id", "run_id", "set_aside_at", "raw",
+    "generation", "batch_id", "run_id", "set_aside_at", "raw", "read_as",
 )  # fmt: skip
 
 
@@ -53,6 +53,7 @@ class SetAside:
 
     Attributes:
         raw: the record's bytes if they are not valid UTF-8; `payload` shows them with replacement characters.
+        read_as: the source's columns and types when the row was read, as Spark's JSON of a schema.
     """
 
     key: str
@@ -72,6 +73,7 @@ class SetAside:
     run_id: str
     set_aside_at: datetime | None
     raw: bytes | None
+    read_as: str | None = None
 
     @property
     def values(self) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from drawdown.fault_points import durable
 from drawdown.layout import scratch_of
 from drawdown.metastore.operations.runs import QUARANTINE_REPLAY
 from drawdown.metastore.records import BatchStatus, QuarantineDecision, Run
+from drawdown.plan.begun_batch import begun_batch
 from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.quarantine.request import ReplayRequest
 from drawdown.quarantine.row_states import (
@@ -182,7 +183,7 @@ class QuarantineReplay(Drain):
                 where=f"pipeline {self.pipeline.name}",
                 do=f"`drawdown run {self.pipeline.name}`",
             )
-        if generation.batch(last + 1) or self.sink.holds(generation.number, last + 1):
+        if generation.batch(last + 1) or begun_batch(generation, self.sink) is not None:
             raise RefusedError(
                 "quarantine.unfinished",
                 f"a run died in batch {last + 1} of {self.pipeline.name}, whose rows are already fixed",

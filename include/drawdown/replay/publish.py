@@ -17,7 +17,15 @@ from drawdown.errors import RefusedError
 from drawdown.kinds import code_at
 from drawdown.layout import replay_folder
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import UNPUBLISHED, Change, Lease, QuarantineDecision, StagedFile
+from drawdown.metastore.records import (
+    UNPUBLISHED,
+    BatchStatus,
+    Change,
+    Lease,
+    QuarantineDecision,
+    StagedFile,
+    StagedTable,
+)
 from drawdown.quarantine.row_states import SetAside, folder_of, write_keys
 from drawdown.replay.plan import basis_at, refuse_open
 from drawdown.sinks.targets import replaceable_of, target_of
@@ -88,13 +96,18 @@ def refuse_replay(workspace: Workspace, pipeline: Pipeline, interval: Interval) 
 
 
 def _refuse_waiting(metastore: Metastore, pipeline: Pipeline, basis: ReplayBasis, interval: Interval) -> None:
-    """With ``ordered: false`` a batch before the last visible one may wait: its rows would come twice."""
-    if pipeline.sink.publish == "direct":
-        return
-    waiting = metastore.batches(pipeline.name, basis.checkpoint.generation, UNPUBLISHED)
+    """With ``ordered: false`` a batch before the last visible one may wait: its rows would come twice.
+
+    With ``publish: direct`` its output is visible, and what it set aside waits: rows that a changed rule lets
+    in would come with the replay, and be open once the batch is finished.
+    """
+    direct = pipeline.sink.publish == "direct"
+    statuses: tuple[BatchStatus, ...] = ("staged", "committed") if direct else UNPUBLISHED
+    waiting = metastore.batches(pipeline.name, basis.checkpoint.generation, statuses)
     ids = [batch.batch_id for batch in waiting if batch.batch_id <= basis.batch.batch_id]
-    files = metastore.staged_files(pipeline.name, basis.checkpoint.generation, ids, table="output")
-    column = str(pipeline.sink.time_column)
+    table: StagedTable = "quarantine" if direct else "output"
+    files = metastore.staged_files(pipeline.name, basis.checkpoint.generation, ids, table=table)
+    column = "event_time" if direct else str(pipeline.sink.time_column)
     if held := sorted({number for number, file in files if _may_hold(file, column, interval)}):
         raise RefusedError(
             "replay.waiting",

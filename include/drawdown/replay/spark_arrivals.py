@@ -18,7 +18,7 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch
 from drawdown.rows.row_fates import file_path
 from drawdown.sources.replay_basis import ReplayBasis
-from drawdown.sources.spark_system_columns import ORIGIN
+from drawdown.sources.spark_system_columns import ARRIVED, ORIGIN
 from drawdown.spark.named_columns import named
 from drawdown.spec import Pipeline
 
@@ -31,7 +31,7 @@ _UNKNOWN = 0
 def with_arrival(
     frame: DataFrame, metastore: Metastore, pipeline: Pipeline, basis: ReplayBasis, name: str
 ) -> DataFrame:
-    """Add ARRIVAL to a frame of `BoundedReading`: a greater number means a later batch.
+    """Add ARRIVAL to a frame of `DecidedRows.obeyed`: a greater number means a later batch.
 
     Rows of batches whose records were pruned share one number, between those of the batches around them. All
     rows of another source, such as a Delta table read as of a version, have the same number.
@@ -42,6 +42,7 @@ def with_arrival(
         if batch.batch_id <= basis.batch.batch_id
     ]
     number = basis.past.source_order.index(name)
+    by_decision = 2 * (F.col(ARRIVED) + 1)
     source = pipeline.sources[name]
     rows: list[tuple[Any, ...]]
     if source.format == "kafka":
@@ -53,14 +54,16 @@ def with_arrival(
         rows, schema = list(_of_files(batches, number, basis, name)), "f STRING"
         on = F.col("f") == file_path()
     else:
-        return frame.withColumn(ARRIVAL, F.lit(_UNKNOWN))
-    return _joined(frame, rows, schema, on)
+        return frame.withColumn(ARRIVAL, F.coalesce(by_decision, F.lit(_UNKNOWN)))
+    return _joined(frame, rows, schema, on, by_decision)
 
 
-def _joined(frame: DataFrame, rows: list[tuple[Any, ...]], schema: str, on: Column) -> DataFrame:
+def _joined(
+    frame: DataFrame, rows: list[tuple[Any, ...]], schema: str, on: Column, by_decision: Column
+) -> DataFrame:
     known = frame.sparkSession.createDataFrame(rows, f"{schema}, {ARRIVAL}_ BIGINT")
     columns = [named(name) for name in frame.columns]
-    arrival = F.coalesce(F.col(f"{ARRIVAL}_"), F.lit(_UNKNOWN)).alias(ARRIVAL)
+    arrival = F.coalesce(by_decision, F.col(f"{ARRIVAL}_"), F.lit(_UNKNOWN)).alias(ARRIVAL)
     return frame.join(F.broadcast(known), on, "left").select(*columns, arrival)
 
 

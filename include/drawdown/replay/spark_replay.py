@@ -154,7 +154,7 @@ class _Replay:
         # Decisions about quarantined rows apply here, too.
         generation = Generation(self.workspace, self.pipeline, basis.checkpoint)
         decided = self.decided = DecidedRows.read(
-            query.session, generation, basis, self.interval, f"{self.folder}-decided"
+            query.session, generation, basis, self.interval, f"{self.folder}-decided", undated
         )
         reading = BoundedReading(query.session, self.workspace, self.pipeline, basis, self.interval, undated)
         read = {

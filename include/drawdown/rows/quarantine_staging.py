@@ -17,14 +17,14 @@ from drawdown.rows.row_fates import REJECTED_COLUMNS, BatchPlan, Boundary, Obser
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.values.text import counted
 
-_LATER = ("parsed", "raw")
+_LATER = ("parsed", "raw", "read_as")
 QUARANTINE_SCHEMA = StructType(
     [StructField(name, kind) for name, kind in REJECTED_COLUMNS.items() if name not in _LATER]
     + [StructField("batch_id", LongType()), StructField("run_id", StringType())]
     # Columns that older tables lack come last, where Delta adds them.
     + [StructField("parsed", REJECTED_COLUMNS["parsed"])]
     + [StructField("generation", IntegerType()), StructField("set_aside_at", TimestampType())]
-    + [StructField("raw", REJECTED_COLUMNS["raw"])]
+    + [StructField(name, REJECTED_COLUMNS[name]) for name in ("raw", "read_as")]
 )
 """docs/quarantine.md says where each column comes from."""
 

@@ -53,6 +53,7 @@ REJECTED_COLUMNS: Mapping[str, DataType] = {
     "offset": LongType(),
     "parsed": StringType(),
     "raw": BinaryType(),
+    "read_as": StringType(),
 }
 # Spark's default formatter can read what this one writes, but itself writes only milliseconds. csv and json
 # parsers decode the input: undecodable characters are replaced, but stay text.
@@ -194,6 +195,7 @@ class Boundary:
             *[F.col(f"{ORIGIN}.{part}").alias(part) for part in ("file", "topic", "partition", "offset")],
             parsed.alias("parsed"),
             F.when(~F.is_valid_utf8(came), came.cast("binary")).alias("raw"),
+            F.lit(batch.select(*[named(c) for c in user]).schema.json()).alias("read_as"),
         )
 
     def late_rows(self, batch: DataFrame, watermark: datetime) -> int:

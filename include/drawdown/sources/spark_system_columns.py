@@ -5,6 +5,7 @@ The system columns of a streaming frame:
     _dd_payload  STRING   the record as it came (Kafka value) or NULL (files: see rows/row_fates.py)
                           Spark does not check a STRING: these two may hold bytes that are not UTF-8
     _dd_origin   STRUCT<file STRING, topic STRING, partition INT, offset BIGINT>
+    _dd_arrived  BIGINT   only in the replay of an interval: the batch with which a quarantined row came
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from drawdown.spark.named_columns import named
 from drawdown.spark.session import option_text
 from drawdown.spec import Pipeline, Source
 
-CORRUPT, PAYLOAD, ORIGIN = "_dd_corrupt", "_dd_payload", "_dd_origin"
-SYSTEM_COLUMNS = (CORRUPT, PAYLOAD, ORIGIN)
+CORRUPT, PAYLOAD, ORIGIN, ARRIVED = "_dd_corrupt", "_dd_payload", "_dd_origin", "_dd_arrived"
+SYSTEM_COLUMNS = (CORRUPT, PAYLOAD, ORIGIN, ARRIVED)
 
 
 def with_system_columns(

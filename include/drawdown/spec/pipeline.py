@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -87,7 +87,7 @@ class Beside:
 
     Attributes:
         next_of: the pipeline that this is the next version of, or ``""``.
-        apart, postponed: see Pipeline.
+        apart, postponed, finishing: see Pipeline.
         samples, approvers, retention, limits: the project's, used if the pipeline has none.
         sql_limits: the project's.
     """
@@ -96,6 +96,7 @@ class Beside:
     next_of: str = ""
     apart: str = ""
     postponed: tuple[str, ...] = ()
+    finishing: bool = False
     quality: Quality = field(default_factory=Quality)
     transform_text: str = ""
     has_listener: bool = False
@@ -195,6 +196,31 @@ class Pipeline(SpecModel):
     def postponed(self) -> tuple[str, ...]:
         """Return the keys of the sink, as the spec has them, that wait until older batches are published."""
         return self._beside.postponed
+
+    @property
+    def judging(self) -> dict[str, Any]:
+        """Return the keys that decide which rows of a batch go on, as JSON-ready values."""
+        return {
+            "rules": [rule.model_dump(mode="json") for rule in self.quality.rules],
+            "sources": {name: source.judging for name, source in self.streaming_sources.items()},
+        }
+
+    def judging_as(self, noted: Mapping[str, Any]) -> Pipeline:
+        """Return the pipeline as it judges the rows of a batch that was begun under these keys."""
+        sources = {
+            name: source.judging_as(noted["sources"][name]) if name in noted["sources"] else source
+            for name, source in self.sources.items()
+        }
+        rules = [Rule.model_validate(rule) for rule in noted["rules"]]
+        same = self.model_copy(update={"sources": sources})
+        quality = self.quality.model_copy(update={"rules": rules})
+        same._beside = replace(self._beside, quality=quality, finishing=True)
+        return same
+
+    @property
+    def finishing(self) -> bool:
+        """Whether a run with it only finishes the batch that an earlier run has begun, see `judging_as`."""
+        return self._beside.finishing
 
     def judged_alone(self) -> Pipeline:
         """Return the pipeline without `history:` expectations: a replayed interval is not the next slice."""

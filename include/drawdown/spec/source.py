@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
@@ -143,6 +144,20 @@ class Source(SpecModel):
             if self.static and key in self.model_fields_set:
                 raise problem("no-effect", "a static source is read completely", key, do="remove the key")
         return self
+
+    @property
+    def judging(self) -> dict[str, Any]:
+        """Return its keys that decide which rows of a batch go on, as JSON-ready values."""
+        mark = self.watermark and self.watermark.model_dump(mode="json", include={"max_future", "late"})
+        return {"malformed": self.malformed, "drift": self.policy.drift, "watermark": mark}
+
+    def judging_as(self, noted: Mapping[str, Any]) -> Source:
+        """Return the source with these keys as `judging` gave them."""
+        mark = self.watermark
+        if mark is not None and noted["watermark"] is not None:
+            mark = Watermark.model_validate({**mark.model_dump(mode="json"), **noted["watermark"]})
+        drift = self.policy.model_copy(update={"drift": noted["drift"]})
+        return self.model_copy(update={"malformed": noted["malformed"], "policy": drift, "watermark": mark})
 
     @property
     def is_files(self) -> bool:

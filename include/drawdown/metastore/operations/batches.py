@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
+from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select, update
 
 from drawdown.errors import RefusedError
 from drawdown.metastore import counts
@@ -29,6 +29,7 @@ class _Step:
 
 _PUBLISHED = _Step(("passed", "held"), "published")
 _DISCARDED = _Step(UNPUBLISHED, "discarded")
+_NEWEST = 100
 _IDS_PER_STATEMENT = 1000  # both stores bound the parameters of one statement
 
 
@@ -147,6 +148,40 @@ def read_files(
         rows = conn.execute(query.order_by(c.batch_id, c.table_name, c.path))
         result.extend((batch_id, StagedFile(*values)) for batch_id, *values in rows)
     return result
+
+
+def last_shown(conn: Connection, pipeline: str, generation: int) -> dict[StagedTable, int]:
+    """Return, by table, the last published batch with rows for it: readers must see it there.
+
+    Only the newest published batches are looked through, so that it costs the same after any history.
+    """
+    b, f = batches.c, staged_files.c
+    newest = (
+        select(b.batch_id)
+        .where(*_of(b, pipeline, generation), b.status == "published")
+        .order_by(b.batch_id.desc())
+        .limit(_NEWEST)
+    )
+    ids = list(conn.execute(newest).scalars())
+    query = (
+        select(f.table_name, func.max(f.batch_id).label("last"))
+        # Spark's own file sink does not say how many rows its files have.
+        .where(*_at(f, pipeline, generation, ids), or_(f.rows > 0, f.action == {}))
+        .group_by(f.table_name)
+    )
+    return {row.table_name: row.last for row in conn.execute(query)}
+
+
+def forget_files(
+    conn: Connection, pipeline: str, generation: int, table: StagedTable, last_batch: int
+) -> None:
+    """Forget the files of a table after a batch: an older copy of it was put back, which lacks them."""
+    c = staged_files.c
+    conn.execute(
+        delete(staged_files).where(
+            *_of(c, pipeline, generation), c.table_name == table, c.batch_id > last_batch
+        )
+    )
 
 
 def _move(conn: Connection, pipeline: str, generation: int, batch_ids: Iterable[int], step: _Step) -> None:

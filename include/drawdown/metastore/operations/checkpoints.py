@@ -81,6 +81,16 @@ def update_fingerprint(conn: Connection, pipeline: str, generation: int, fingerp
     change(conn, pipeline, generation, fingerprint=fingerprint)
 
 
+def note_judging(conn: Connection, pipeline: str, generation: int, judging: dict[str, Any]) -> None:
+    """Note how the rows of the next batches are judged, before one of them is planned."""
+    change(conn, pipeline, generation, judging=judging)
+
+
+def note_begun(conn: Connection, pipeline: str, generation: int, batch_id: int | None) -> None:
+    """Note which batch is handed to a sink that cannot say what it holds; None if the sink has refused it."""
+    change(conn, pipeline, generation, begun_batch=batch_id)
+
+
 def active(conn: Connection, pipeline: str, side: Side) -> Checkpoint | None:
     """Return the generation in use, or the one of a rebuild.
 
@@ -120,7 +130,7 @@ def read(conn: Connection, pipeline: str) -> list[Checkpoint]:
 
 
 def change(conn: Connection, pipeline: str, generation: int, **values: Any) -> None:
-    """Change ``state``, ``rebuild`` or ``fingerprint`` of a generation."""
+    """Change columns of a generation's record."""
     _existing(conn, pipeline, generation)
     conn.execute(
         update(checkpoints)

@@ -130,6 +130,19 @@ def back_to_metastore(generation: Generation) -> str:
     )
 
 
+def rewind_to(generation: Generation, last: int) -> str:
+    """Return the rewind that takes in again what came after a batch, and ``; or``; ``""`` if none can."""
+    name = generation.pipeline.name
+    kept = [batch for batch in kept_batches(generation) if batch <= last]
+    batch = _batch_to_go_back_to(generation, kept)
+    if batch is None:
+        return ""
+    return (
+        f"`drawdown checkpoint rewind {name} --to {batch} --sink` goes back to batch {batch}, and the next"
+        " run writes the later rows again; or "
+    )
+
+
 def _batch_to_go_back_to(generation: Generation, kept: Sequence[int]) -> int | None:
     """Return the last of these batches that the sink can go back to."""
     try:

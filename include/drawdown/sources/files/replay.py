@@ -25,7 +25,8 @@ def files_to_read(of: ReplayedSource) -> list[str]:
     gone = [file for file in read if file.path not in there]
     if gone:
         _refuse_gone(of, gone)
-    return [file.path for file in read if file.path in there]
+    # Spark may have read a file twice: after maxFileAge it forgets what it has seen.
+    return list(dict.fromkeys(file.path for file in read if file.path in there))
 
 
 def _refuse_gone(of: ReplayedSource, gone: list[SeenFile]) -> None:
