@@ -225,3 +225,19 @@ def test_a_backfill_leaves_drifted_files_out_until_the_schema_knows_their_column
     project.limit(STRICT)
     replayed(project.sandbox, *DAY)
     assert (project.values(), project.states()) == ({1: 1, 2: 2}, ["replayed"])
+
+
+def test_rows_of_one_key_are_not_replayed_into_one_batch(project: Project) -> None:
+    """That batch could never be written, and no run after it."""
+    project.more = "mode: update, keys: [id, day]"
+    project.limit(STRICT)
+    project.land_and_run("a", record(1, 20))
+    project.land_and_run("b", record(1, 30))
+    project.limit(LOOSE)
+    with pytest.raises(RefusedError) as twice:
+        replay(project.sandbox)
+    assert twice.value.id == "quarantine.one-key-twice"
+    assert project.states() == ["open", "open"]
+    replay(project.sandbox, batches=(0,))
+    replay(project.sandbox, batches=(1,))
+    assert project.values() == {1: 30}

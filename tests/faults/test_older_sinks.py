@@ -72,8 +72,9 @@ def test_what_an_older_copy_lacks_is_taken_in_again(
 
 
 def test_a_person_may_go_on_without_what_an_older_copy_lacks(sandbox: Sandbox) -> None:
-    spec = SPEC.replace("SINK", "{schema: out.ddl, format: delta, path: tables/hourly}").replace("{{", "{")
-    sandbox.pipeline(NAME, spec.replace("{{", "{").replace("}}", "}"), **FILES)
+    sandbox.pipeline(
+        NAME, SPEC.replace("SINK", "schema: out.ddl, format: delta, path: tables/hourly"), **FILES
+    )
     land(sandbox, 0)
     sandbox.run(NAME)
     keep(sandbox, "tables/hourly")
@@ -96,7 +97,7 @@ def test_a_person_may_go_on_without_what_an_older_copy_lacks(sandbox: Sandbox) -
 
 def test_a_database_that_was_put_back_is_noticed(postgres_sandbox: Sandbox, database: TestDatabase) -> None:
     sandbox = postgres_sandbox
-    spec = SPEC.replace("SINK", "{schema: out.ddl, format: postgres, table: public.hourly}")
+    spec = SPEC.replace("SINK", "schema: out.ddl, format: postgres, table: public.hourly")
     sandbox.pipeline(NAME, spec, **FILES)
     land(sandbox, 0)
     sandbox.run(NAME)

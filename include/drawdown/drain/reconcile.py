@@ -113,7 +113,10 @@ def clean_up_crashed_runs(generation: Generation, lease: Lease, sink: SinkStage)
     ]
     if dead and isinstance(sink, SelfStagingSink):
         since_ms = int(min(run.started_at for run in dead if run.started_at).timestamp() * 1_000)
-        known = [file for _, file in generation.staged_files(b.batch_id for b in generation.batches())]
+        # The sink's own log has all others.
+        ids = {run.run_id for run in dead}
+        own = metastore.batches_by_runs(pipeline.name, generation.number, ids)
+        known = [file for _, file in generation.staged_files(batch.batch_id for batch in own)]
         leftovers = sink.leftovers(known, since_ms)
         # Checked after the listing: a run that has stalled since would delete what its successor is writing.
         for path in leftovers:

@@ -266,6 +266,8 @@ class Metastore:
     batch = reading(operations.batches.read_one)
     batches = reading(operations.batches.read)
     newest_batches = reading(operations.batches.read_newest)
+    batches_by_runs = reading(operations.batches.read_by_runs)
+    files_below = reading(operations.batches.read_files_below)
     last_shown = reading(operations.batches.last_shown)
     forget_files = under_lease(operations.batches.forget_files)
     batches_of_run = reading(operations.batches.read_of_run)

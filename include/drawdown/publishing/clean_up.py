@@ -19,7 +19,7 @@ from contextlib import nullcontext
 from drawdown.changes.protocol import ChangedMeanwhileError, conflicts_explained, transaction_id
 from drawdown.delta.log import TableLog
 from drawdown.delta.table import DeltaTableFiles
-from drawdown.metastore.records import Change, ChangeState, Lease, StagedFile
+from drawdown.metastore.records import Change, ChangeState, Lease
 from drawdown.sinks.targets import target_of
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
@@ -29,8 +29,13 @@ _ATTEMPTS = 5
 """A fence that lost against a concurrent commit is tried again; an older holder has few commits left."""
 
 
-def clean_up_changes(workspace: Workspace, lease: Lease, pipeline: Pipeline) -> list[Change]:
+def clean_up_changes(
+    workspace: Workspace, lease: Lease, pipeline: Pipeline, name: str | None = None
+) -> list[Change]:
     """Close every change that an older holder of this lease left open.
+
+    Args:
+        name: by which the register knows the pipeline, while it is renamed.
 
     Returns:
         The closed changes.
@@ -41,7 +46,7 @@ def clean_up_changes(workspace: Workspace, lease: Lease, pipeline: Pipeline) -> 
     """
     left = [
         change
-        for change in workspace.metastore.open_changes(pipeline.name)
+        for change in workspace.metastore.open_changes(name or pipeline.name)
         if change.lease == lease.name and change.epoch < lease.epoch
     ]
     for change in left:
@@ -53,11 +58,11 @@ def clean_up_changes(workspace: Workspace, lease: Lease, pipeline: Pipeline) -> 
 def _closed(workspace: Workspace, lease: Lease, pipeline: Pipeline, change: Change) -> ChangeState:
     if change.kind == "drain":
         storage = workspace.storage
-        generation = workspace.metastore.batches(change.pipeline, change.generation)
-        noted = workspace.metastore.staged_files(
-            change.pipeline, change.generation, [batch.batch_id for batch in generation]
-        )
-        remove_unnoted(storage, change, (file for _, file in noted))
+        assert change.place is not None
+        # Only of its own folder: the history of all files may be long.
+        place = storage.path_of_file(change.place)
+        noted = workspace.metastore.files_below(change.pipeline, change.generation, place)
+        remove_unnoted(storage, change, noted)
         return "given-up"
     app_id = transaction_id(pipeline.name_in_sink, change.generation, change.table)
     for attempt in range(_ATTEMPTS):
@@ -80,15 +85,15 @@ def _closed(workspace: Workspace, lease: Lease, pipeline: Pipeline, change: Chan
     raise AssertionError("unreachable: the last attempt returns or raises")
 
 
-def remove_unnoted(storage: Storage, change: Change, noted: Iterable[StagedFile]) -> int:
+def remove_unnoted(storage: Storage, change: Change, noted: Iterable[str]) -> int:
     """Remove a finished drain's files that no batch and no table version names; returns the number removed.
 
     Args:
-        noted: files recorded for batches of its generation; files in other folders do not matter.
+        noted: paths of the files recorded for batches of its generation; other folders do not matter.
     """
     assert change.place is not None
     infos = list(storage.walk(change.place))
-    keep = {file.path for file in noted} | _named(storage, change) if infos else set()
+    keep = set(noted) | _named(storage, change) if infos else set()
     gone = [info for info in infos if info.path not in keep]
     if len(gone) == len(infos):
         storage.delete(change.place)

@@ -29,7 +29,8 @@ def close_dead_runs(metastore: Metastore, lease: Lease, checkpoint: Checkpoint) 
         for run in metastore.recent_runs(name, _FAILED_IN_A_ROW)
         if run.state == "failed" and run.generation == generation
     ]
-    batches = metastore.batches(name, generation) if dead or failed else []
+    ids = [run.run_id for run in dead + failed]
+    batches = metastore.batches_by_runs(name, generation, ids) if ids else []
     for run in dead + failed:
         done = [b for b in batches if b.run_id == run.run_id and b.status != "staged"]
         if run.state == "running" or len(done) > run.batches:

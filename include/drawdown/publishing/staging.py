@@ -56,7 +56,7 @@ class Staging:
         with suppress(DrawdownError):
             generation.metastore.check_lease(lease)
             own = [batch.batch_id for batch in generation.batches(first_batch=self.first_batch)]
-            noted = [file for _, file in generation.staged_files(own)]
+            noted = [file.path for _, file in generation.staged_files(own)]
             for change in self.changes:
                 remove_unnoted(generation.storage, change, noted)
             generation.metastore.end_changes([change.change_id for change in self.changes], "committed")

@@ -22,6 +22,7 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from drawdown.drain.attempt import Attempt
 from drawdown.drain.drain import Drain, under_lease
@@ -44,10 +45,12 @@ from drawdown.quarantine.row_states import (
     write_rows,
 )
 from drawdown.quarantine.spark_restored_columns import KEY, SetAsideColumns, parse_patch
+from drawdown.query.bounded import bounded_output
 from drawdown.rows.quarantine_replay import TAKEN
 from drawdown.rows.row_fates import DRIFTED, FATE, FED, FUTURE, MALFORMED, RULED_OUT
 from drawdown.sources.reader import read_stream
 from drawdown.sources.spark_system_columns import SYSTEM_COLUMNS
+from drawdown.spark.named_columns import named
 from drawdown.spark.sentences import spark_sentence
 from drawdown.spec import Pipeline
 from drawdown.spec.query_settings import BATCHES_TO_RETAIN
@@ -154,6 +157,7 @@ class QuarantineReplay(Drain):
             self.workspace.metastore.update_run(self.context.run_id, origin=self.origin)
             self.context.on_notice(judged.said)
             if judged.taken:
+                self._refuse_one_key_twice(plan, judged, folder)
                 self._note(plan, batch_id, folder, judged)
             else:
                 self.workspace.storage.delete(folder)
@@ -191,6 +195,37 @@ class QuarantineReplay(Drain):
                 do=f"`drawdown run {self.pipeline.name}` completes it; then replay",
             )
         return last + 1
+
+    def _refuse_one_key_twice(self, plan: PipelinePlan, judged: Judged, folder: str) -> None:
+        """Refuse before anything is noted: the batch that takes the rows could never be written.
+
+        With state a key comes once, whatever is fed.
+        """
+        query, keys = plan.accepted(), self.pipeline.sink.keys
+        if not keys or query.operators:
+            return
+        session = query.session
+        fed = {
+            name: session.read.parquet(self.workspace.storage.path(feed["path"])).where(TAKEN).drop(TAKEN)
+            for name, feed in judged.feeds.items()
+        }
+        for name, schema in _schemas(plan, self.workspace, self.pipeline).items():
+            fed.setdefault(name, session.createDataFrame([], schema))
+        with bounded_output(session, self.workspace.project, self.pipeline, fed) as output:
+            by_key = output.groupBy(*[named(key) for key in keys]).count().where("count > 1")
+            twice = by_key.orderBy(*[named(key) for key in keys]).limit(3).collect()
+        if not twice:
+            return
+        self.workspace.storage.delete(folder)
+        shown = "; ".join(", ".join(f"{key} {row[key]}" for key in keys) for row in twice)
+        raise RefusedError(
+            "quarantine.one-key-twice",
+            f"several of the rows would write one key of {self.pipeline.name} in a batch ({shown}), and nothing"
+            " says which is the newest; nothing was replayed",
+            where=f"pipeline {self.pipeline.name}",
+            do="replay them one after the other, the newest last (`--batch`, `--file`, `--rule` choose rows),"
+            f" or drop the older ones: `drawdown quarantine show {self.pipeline.name}` lists them",
+        )
 
     def _note(self, plan: PipelinePlan, batch_id: int, folder: str, judged: Judged) -> None:
         files = plan.generation.files
@@ -245,12 +280,7 @@ def _judge(
     skipped = [row for row in chosen if not asked.choice.replays(row)]
     left: Counter[str] = Counter({DRIFT: len(skipped)} if skipped else {})
     patch = parse_patch(query.session, asked.patch)
-    schemas = {
-        name: read_stream(query.session, workspace.project, pipeline, name, query.inferred.get(name))
-        .drop(*SYSTEM_COLUMNS)
-        .schema
-        for name in pipeline.streaming_sources
-    }
+    schemas = _schemas(plan, workspace, pipeline)
     _refuse_unknown(patch, {column for schema in schemas.values() for column in schema.names})
     feeds, taken = {}, []
     for name, schema in schemas.items():
@@ -271,6 +301,17 @@ def _judge(
         if fed:
             feeds[name] = {"path": path, "rows": len(fed), **_of_feed(plan, name, found.where(TAKEN))}
     return Judged(feeds, taken, dict(left))
+
+
+def _schemas(plan: PipelinePlan, workspace: Workspace, pipeline: Pipeline) -> dict[str, StructType]:
+    """Return the columns of each source, by its name."""
+    query = plan.accepted()
+    return {
+        name: read_stream(query.session, workspace.project, pipeline, name, query.inferred.get(name))
+        .drop(*SYSTEM_COLUMNS)
+        .schema
+        for name in pipeline.streaming_sources
+    }
 
 
 def _written(plan: PipelinePlan, name: str, frame: DataFrame, path: str, with_late: bool) -> DataFrame:

@@ -26,6 +26,7 @@ from drawdown.layout import home_of, quarantine_of, snapshots_of
 from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
 from drawdown.metastore.records import Lease, Run
 from drawdown.plan.moved_storage import logs_of_files
+from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.recovery.request import RecoveryRequest
 from drawdown.recovery.snapshots import MANIFEST, snapshot_names
 from drawdown.spec import Pipeline, Project, pipeline_names
@@ -63,9 +64,12 @@ def rename(workspace: Workspace, pipeline: Pipeline, old: str, request: Recovery
             for store, name in (
                 (workspace.metastore, pipeline.name),
                 (workspace.metastore.of_rebuilds, old),
+                (workspace.metastore, f"{old}#replay"),
                 (workspace.metastore, old),
             )
         ]
+        # What a dead replay or recovery left open is closed here; a drain's takes a drain.
+        clean_up_changes(workspace, heartbeats[-2].lease, pipeline, old)
         # Between the first check and the lease a run may have started and ended.
         work.refuse()
         origin = {"by": request.by, "why": request.why, "from": old, "to": pipeline.name}
@@ -168,7 +172,10 @@ class _Rename:
             for run in side.open_runs(self.old)
             if run.kind != KIND
         ]
-        if runs or self.workspace.metastore.open_changes(self.old):
+        changes = self.workspace.metastore.open_changes(self.old)
+        replays = f"{self.old}#replay"
+        busy = self.workspace.metastore.holder_of(replays) is not None
+        if runs or any(change.lease != replays or busy for change in changes):
             raise self._refused(
                 "open-run",
                 f"a run of {self.old} is active, or died and left work behind"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TypeVar
@@ -40,23 +41,28 @@ def as_run(
         summary: the sentence about what was done that the record keeps.
 
     Raises:
-        BusyError: a run holds the lease.
+        BusyError: a run holds the lease, or a replay commits at this moment.
         DrawdownError: what the work raises; the record says so.
     """
     metastore, ttl = generation.metastore, generation.project.lease_ttl.delta
     name = generation.pipeline.name
-    lease = metastore.acquire(name, request.holder, request.run_id, ttl)
-    with LeaseHeartbeat(metastore, lease, ttl) as heartbeat:
+    # Neither a drain nor the commit of a replay may fall between its steps.
+    turn = metastore.acquire(f"{name}#replay", request.holder, request.run_id, ttl)
+    with LeaseHeartbeat(metastore, turn, ttl) as replays, ExitStack() as held:
+        lease = metastore.acquire(name, request.holder, request.run_id, ttl)
+        heartbeat = held.enter_context(LeaseHeartbeat(metastore, lease, ttl))
         origin = {"by": request.by, "why": request.why}
         record = Run(request.run_id, name, kind=request.kind, holder=request.holder, origin=origin)
         metastore.start_run(record)
 
         def current() -> Lease:
+            replays.check()
             heartbeat.check()
             return heartbeat.lease
 
         try:
-            clean_up_changes(Workspace(generation.project, metastore), lease, generation.pipeline)
+            for each in (turn, lease):
+                clean_up_changes(Workspace(generation.project, metastore), each, generation.pipeline)
             done = work(current)
         except DrawdownError as error:
             metastore.finish_run(request.run_id, "failed", error=error.as_dict())

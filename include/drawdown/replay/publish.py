@@ -27,6 +27,7 @@ from drawdown.metastore.records import (
     StagedTable,
 )
 from drawdown.quarantine.row_states import SetAside, folder_of, write_keys
+from drawdown.recovery.repair.advice import refuse_cut_off
 from drawdown.replay.plan import basis_at, refuse_open
 from drawdown.sinks.targets import replaceable_of, target_of
 from drawdown.sources.replay_basis import ReplayBasis, ReplayedSource, replay_of
@@ -35,7 +36,7 @@ from drawdown.storage import Storage
 from drawdown.values.interval import Interval
 from drawdown.values.json_text import read_json
 from drawdown.values.moments import of_statistics
-from drawdown.workspace import Workspace
+from drawdown.workspace import Generation, Workspace
 
 # Delta cuts times in statistics to milliseconds.
 _CUT = timedelta(milliseconds=1)
@@ -63,6 +64,7 @@ def stand_on(workspace: Workspace, pipeline: Pipeline, interval: Interval) -> Re
         SourceError: the sink cannot be reached.
     """
     basis = _visible(workspace, pipeline)
+    refuse_cut_off(Generation(workspace, pipeline, basis.checkpoint))
     refuse_open(pipeline, interval, basis)
     _refuse_waiting(workspace.metastore, pipeline, basis, interval)
     return basis
@@ -153,7 +155,7 @@ def replace_interval(
         False if the replay was overtaken.
 
     Raises:
-        RefusedError: ``lease.lost``.
+        RefusedError: ``lease.lost``; ``checkpoint.torn`` while a rewind or a restore is unfinished.
         SourceError: the sink cannot be reached or written; the same call may be made again.
     """
     generation, storage = replacement.basis.checkpoint.generation, workspace.storage
@@ -163,6 +165,7 @@ def replace_interval(
         if live is None or live.generation != generation:
             # A rebuild was swapped in meanwhile.
             return True
+        refuse_cut_off(Generation(workspace, pipeline, live))
         stands = workspace.metastore.batch(pipeline.name, generation, replacement.basis.batch.batch_id)
         if stands is None or stands.epoch != replacement.basis.batch.epoch:
             # A rewind has undone the last batch that was read; it may have been replayed with other rows.

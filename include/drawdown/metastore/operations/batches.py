@@ -150,6 +150,20 @@ def read_files(
     return result
 
 
+def read_by_runs(conn: Connection, pipeline: str, generation: int, run_ids: Iterable[str]) -> list[Batch]:
+    """Return the batches that these runs have read, sorted by id."""
+    query = select(batches).where(*_of(batches.c, pipeline, generation), batches.c.run_id.in_(list(run_ids)))
+    found = [Batch(**counts.from_columns(row._mapping)) for row in conn.execute(query)]
+    return sorted(found, key=lambda batch: batch.batch_id)
+
+
+def read_files_below(conn: Connection, pipeline: str, generation: int, folder: str) -> list[str]:
+    """Return the paths of the recorded files below a folder."""
+    c = staged_files.c
+    below = c.path.startswith(f"{folder}/", autoescape=True)
+    return list(conn.execute(select(c.path).where(*_of(c, pipeline, generation), below)).scalars())
+
+
 def last_shown(conn: Connection, pipeline: str, generation: int) -> dict[StagedTable, int]:
     """Return, by table, the last published batch with rows for it: readers must see it there.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import ColumnElement, Connection, delete, func, literal, or_, select, update
 
@@ -53,6 +53,7 @@ def rename(conn: Connection, old: str, new: str, roots: Iterable[tuple[str, str]
     Raises BusyError lease.held while an interval of the pipeline is replayed.
     """
     _refuse_leased(conn, old)
+    roots = list(roots)
     for before, after in roots:
         for path in _PATHS:
             conn.execute(
@@ -60,6 +61,7 @@ def rename(conn: Connection, old: str, new: str, roots: Iterable[tuple[str, str]
                 .where(path.table.c.pipeline == old, func.substr(path, 1, len(before)) == before)
                 .values({path: literal(after).concat(func.substr(path, len(before) + 1))})
             )
+    _rename_feeds(conn, old, roots)
     for table in _OF_A_NAME:
         conn.execute(delete(table).where(table.c.pipeline == new))
     for table in _TABLES:
@@ -76,6 +78,26 @@ def rename(conn: Connection, old: str, new: str, roots: Iterable[tuple[str, str]
         conn.execute(delete(leases).where(leases.c.pipeline == name))
         values = {"pipeline": name, "epoch": max(row.epoch, there or 0), "released": True}
         conn.execute(update(leases).where(leases.c.pipeline == row.pipeline).values(values))
+
+
+def _rename_feeds(conn: Connection, old: str, roots: Sequence[tuple[str, str]]) -> None:
+    """Rename the paths of the rows that decisions feed, which stand inside their record."""
+    d = quarantine_decisions.c
+    for row in conn.execute(select(d.decision_id, d.feeds).where(d.pipeline == old)).all():
+        feeds = {
+            source: {**feed, "path": _renamed(feed["path"], roots)} if "path" in feed else feed
+            for source, feed in row.feeds.items()
+        }
+        if feeds != row.feeds:
+            this = d.pipeline == old, d.decision_id == row.decision_id
+            conn.execute(update(quarantine_decisions).where(*this).values(feeds=feeds))
+
+
+def _renamed(path: str, roots: Sequence[tuple[str, str]]) -> str:
+    for before, after in roots:
+        if path.startswith(before):
+            return after + path[len(before) :]
+    return path
 
 
 def forget(conn: Connection, name: str) -> int:
@@ -95,7 +117,8 @@ def _leases_of(name: str) -> ColumnElement[bool]:
 
 def _refuse_leased(conn: Connection, name: str) -> None:
     """Refuse while an interval's lease is held; the caller holds the leases of both sides."""
-    replays = leases.c.pipeline.startswith(f"{name}#replay", autoescape=True)
+    # The caller holds the lease under which they commit.
+    replays = leases.c.pipeline.startswith(f"{name}#replay ", autoescape=True)
     now = read_clock(conn)
     held = next((row for row in conn.execute(select(leases).where(replays)) if in_force(row, now)), None)
     if held is not None:

@@ -26,6 +26,16 @@ def refuse_torn(generation: Generation) -> None:
         raise torn_error(generation, faults)
 
 
+def refuse_cut_off(generation: Generation) -> None:
+    """Refuse while a command that changes checkpoint and sink is unfinished: it died, or is under way.
+
+    Raises:
+        RefusedError: as `torn_error`, naming the command that completes it.
+    """
+    if any(generation.storage.exists(f"{generation.path}/{name}") for name in MARKS):
+        refuse_torn(generation)
+
+
 def torn_state(generation: Generation) -> RefusedError | None:
     """Return the error for a run that Spark ended, if its checkpoint files are damaged."""
     faults = [fault for fault in all_faults(generation) if fault.needed]

@@ -28,7 +28,7 @@ def refuse_older_sink(generation: Generation, sink: SinkStage, quarantine: Delta
     if not older:
         return
     name, shown = generation.pipeline.name, shown_batches(generation)
-    first = min(shown[table] for table, _ in older)
+    last_in_all = min(_first_missing(generation, table, shown[table]) for table, _ in older) - 1
     said = "; ".join(
         f"the {_NAMES[table]} of {name} has batches up to {shown[table]}, but batch {last} was published"
         for table, last in older
@@ -37,7 +37,7 @@ def refuse_older_sink(generation: Generation, sink: SinkStage, quarantine: Delta
         "sink.older-copy",
         f"{said}: it was put back from an older copy, and the rows in between are missing",
         where=f"pipeline {name}, generation {generation.number}",
-        do=f"put the newer copy back; or {rewind_to(generation, first)}"
+        do=f"put the newer copy back; or {rewind_to(generation, last_in_all)}"
         f"`drawdown checkpoint accept {name} --why ...` goes on without these rows",
     )
 
@@ -50,6 +50,12 @@ def go_on_without(generation: Generation, sink: SinkStage, quarantine: DeltaSink
         generation.metastore.forget_files(lease, generation.number, table, shown[table])
         said.append(f"the {_NAMES[table]} goes on without what batches {shown[table] + 1} to {last} brought")
     return said
+
+
+def _first_missing(generation: Generation, table: StagedTable, shown: int) -> int:
+    """Return the first published batch with files for a table that the table lacks."""
+    later = generation.batches(("published",), first_batch=shown + 1)
+    return min(batch for batch, _ in generation.staged_files((b.batch_id for b in later), table))
 
 
 def _older(
