@@ -15,11 +15,12 @@ from drawdown.metastore.records import Change
 from drawdown.quarantine.row_keys import keys_of
 from drawdown.storage import Storage
 from drawdown.storage.parquet_file import read_parquet
+from drawdown.values.moments import YEARS
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_RECORD, _RAW = "payload", "raw"
+_RECORD, _RAW, _TIME = "payload", "raw", "event_time"
 
 
 def content_of(storage: Storage, table: DeltaTableFiles, columns: Sequence[str]) -> pa.Table:
@@ -29,12 +30,26 @@ def content_of(storage: Storage, table: DeltaTableFiles, columns: Sequence[str])
         SourceError: ``sink.unreadable``: it cannot be read for another reason.
     """
     try:
-        return table.content(columns)
+        return _in_years(table.content(columns))
     except SourceError:
         content = _decoded(storage, table)
         if content is None:
             raise
-        return content.select([name for name in columns if name in content.column_names])
+        return _in_years(content.select([name for name in columns if name in content.column_names]))
+
+
+def _in_years(content: pa.Table) -> pa.Table:
+    """Return the table with NULL for event times that Python's calendar lacks; older versions kept them."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if _TIME not in content.column_names:
+        return content
+    at = content[_TIME]
+    micros = at.cast(pa.timestamp("us", at.type.tz)).cast(pa.int64())
+    known = pc.and_(pc.greater_equal(micros, YEARS[0]), pc.less_equal(micros, YEARS[1]))
+    place = content.column_names.index(_TIME)
+    return content.set_column(place, _TIME, pc.if_else(known, at, pa.scalar(None, at.type)))
 
 
 def compact(storage: Storage, table: DeltaTableFiles, change: Change) -> tuple[int, int]:

@@ -220,8 +220,8 @@ class QuarantineReplay(Drain):
         shown = "; ".join(", ".join(f"{key} {row[key]}" for key in keys) for row in twice)
         raise RefusedError(
             "quarantine.one-key-twice",
-            f"several of the rows would write one key of {self.pipeline.name} in a batch ({shown}), and nothing"
-            " says which is the newest; nothing was replayed",
+            f"several of the rows would write one key of {self.pipeline.name} in a batch ({shown}), and"
+            " nothing says which is the newest; nothing was replayed",
             where=f"pipeline {self.pipeline.name}",
             do="replay them one after the other, the newest last (`--batch`, `--file`, `--rule` choose rows),"
             f" or drop the older ones: `drawdown quarantine show {self.pipeline.name}` lists them",

@@ -34,6 +34,7 @@ from drawdown.spark.gateway import jvm_of
 from drawdown.spark.named_columns import named
 from drawdown.spark.texts import no_text
 from drawdown.spec import Rule, Source
+from drawdown.values.moments import YEARS
 
 FATE = "_dd_fate"
 FED, MALFORMED, FUTURE, RULED_OUT, DRIFTED = 0, 1, 2, 3, 4
@@ -108,6 +109,13 @@ def fed_rows(judged: DataFrame) -> DataFrame:
     """Return the rows of a judged frame that go to the transform, with the user's columns."""
     user = [c for c in judged.columns if c not in (*SYSTEM_COLUMNS, FATE)]
     return judged.where(F.col(FATE) == FED).select(*[named(c) for c in user])
+
+
+def _has_a_year(column: str) -> Column:
+    """Whether a time is in the years 1 to 9999, which Python, logs and pages can hold; true for NULL."""
+    at = F.col(column).cast("timestamp")
+    first, last = (F.timestamp_micros(F.lit(micros)) for micros in YEARS)
+    return F.coalesce((at >= first) & (at <= last), F.lit(True))
 
 
 def file_path() -> Column:
@@ -186,12 +194,13 @@ class Boundary:
         was_read = (F.col(FATE) != MALFORMED) | F.lit(not self.source.is_parsed)
         parsed = F.when(was_read, F.to_json(columns, dict(EXACT_TIMES)))
         event_time = F.col(self.source.watermark.column) if self.source.watermark else F.lit(None)
+        shown = _has_a_year(self.source.watermark.column) if self.source.watermark else F.lit(False)
         came = F.coalesce(F.nullif(F.col(CORRUPT), F.lit("")), F.col(PAYLOAD), record)
         return batch.where(keep).select(
             F.lit(self.name).alias("source"),
             self._reasons().alias("reasons"),
             F.make_valid_utf8(came).alias("payload"),
-            event_time.cast("timestamp").alias("event_time"),
+            F.when(shown, event_time.cast("timestamp")).alias("event_time"),
             *[F.col(f"{ORIGIN}.{part}").alias(part) for part in ("file", "topic", "partition", "offset")],
             parsed.alias("parsed"),
             F.when(~F.is_valid_utf8(came), came.cast("binary")).alias("raw"),
@@ -223,6 +232,8 @@ class Boundary:
             # In a stream this is the time in the offset log, so that a replay decides like the first attempt.
             limit = F.current_timestamp() + F.lit(self.max_future)
             fate = fate.when(F.col(self.source.watermark.column) > limit, FUTURE)
+        if self.source.watermark is not None:
+            fate = fate.when(~_has_a_year(self.source.watermark.column), MALFORMED)
         stopping = [r for r in self.rules if r.on_fail != "warn"]
         if stopping:
             fate = fate.when(reduce(Column.__or__, [_broken(r) for r in stopping]), RULED_OUT)

@@ -8,6 +8,8 @@ EARLIEST = datetime(300, 1, 1, tzinfo=UTC)
 LATEST = datetime(9700, 1, 1, tzinfo=UTC)
 """Python's calendar ends at the years 1 and 9999. An interval, its `lookback:` and its `lookahead:` are up to
 100 years each, so arithmetic with what lies between these two stays inside."""
+YEARS = (-62_135_596_800_000_000, 253_402_300_799_999_999)
+"""The first and the last microsecond of Python's calendar, the years 1 to 9999, since 1970 UTC."""
 BOUNDS = f"the years {EARLIEST.year} and {LATEST.year}"
 
 

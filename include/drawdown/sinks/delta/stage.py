@@ -58,6 +58,15 @@ class DeltaSink(UncommittedSink):
                 where=self._files.uri,
                 do="give the pipeline another `sink.path`, or move the table away",
             )
+        if checkpoint is None and self.holds(1, 0):
+            name = self._pipeline.name
+            raise RefusedError(
+                "sink.not-ours",
+                f"the Delta table of {name} is empty, and has taken batches of an earlier pipeline so named:"
+                " it would skip new ones with their numbers",
+                where=self._files.uri,
+                do="delete the folder of the table; the first run makes a new one",
+            )
         there = self._there()
         # `bind` adds columns that a declared schema gained, or that the quarantine of an older version lacks.
         grows = self._table == "quarantine" or self._pipeline.sink_schema_ddl is not None
