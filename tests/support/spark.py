@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from drawdown.jvm.class_archive import driver_conf
+from drawdown.jvm.class_archive import AVRO_LIMITS, driver_conf
 from drawdown.jvm.own_jar import LOCAL_FILES
 from drawdown.spark.session import application_session
 
@@ -17,14 +17,14 @@ ROOT = Path(__file__).parents[2]
 def start_session() -> SparkSession:
     conf = driver_conf(ROOT, ("s3", "gs"))
     # This one lives long enough for the optimising compiler, which tests/conftest.py takes from all others.
-    conf["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=4"
+    conf["spark.driver.extraJavaOptions"] += f" {AVRO_LIMITS} -XX:TieredStopAtLevel=4"
     session = application_session(
         "tests",
         {
             "spark.master": "local[2]",
             "spark.ui.enabled": "false",
             "spark.ui.showConsoleProgress": "false",
-            # A thousand tests leave their plans behind; what a bounded query may take at once must fit beside them.
+            # A thousand tests leave their plans behind; what a bounded query may take must fit beside them.
             "spark.driver.memory": "1536m",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",

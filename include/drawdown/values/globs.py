@@ -122,8 +122,8 @@ def _split_choices(body: str) -> list[str]:
 def _compile(name: str) -> re.Pattern[str]:
     """Return an expression that goes over a name once, whoever chose pattern and name.
 
-    Python's ``re`` tries every way to share a name among several ``.*``, and among several choices. So choices
-    are written out, and each ``*`` but the last takes as little as it can, once and for all.
+    Python's ``re`` tries every way to share a name among several ``.*``, and among several choices. So
+    choices are written out, and each ``*`` but the last takes as little as it can, once and for all.
 
     Raises:
         WrongPattern: a bracket holds no range; TooManyPatterns: the braces stand for too many names.
