@@ -10,6 +10,7 @@ import pytest
 
 from drawdown.errors import SourceError, SpecError
 from drawdown.testing.servers.kafka import KafkaServer
+from tests.support.avro import doubling
 from tests.support.refusals import refused
 from tests.support.sandbox import Sandbox
 from tests.support.topics import Topic
@@ -130,3 +131,19 @@ def test_a_file_that_is_no_avro_schema_is_refused(kafka_sandbox: Sandbox, broker
     (kafka_sandbox.root / "include/pipelines/readings/reading.avsc").write_text('{"type": "string"}')
     error = refused(kafka_sandbox, "readings", "schema.unreadable", SpecError)
     assert "no record with fields" in error.what
+
+
+@pytest.mark.conformance("SRC-15")
+def test_a_schema_that_doubles_is_refused_and_a_record_takes_no_more_memory_than_it_has(
+    kafka_sandbox: Sandbox, broker: KafkaServer
+) -> None:
+    topic = Topic(broker, "src15-large")
+    _pipeline(kafka_sandbox, "avro", topic)
+    # The length of its text is 1.9 GB, which once ended the driver.
+    topic.write([_avro("EWR", 1), b"\x02" + bytes.fromhex("80ccfd930e")])
+    assert kafka_sandbox.run("readings").counts.malformed == 1
+    assert kafka_sandbox.delta("tables/out") == [("EWR", 1, topic.name)]
+    topic.write([_avro("JFK", 2)])
+    (kafka_sandbox.root / "include/pipelines/readings/reading.avsc").write_text(doubling(60))
+    error = refused(kafka_sandbox, "readings", "schema.unreadable", SpecError)
+    assert "more than 10,000 fields" in error.what

@@ -32,6 +32,7 @@ from drawdown.spec import Pipeline
 from drawdown.static_checks.check import static_error
 from tests.engine.test_read_without_spark import examples_of
 from tests.engine.test_sql_corpus import HARMLESS, HARMLESS_CONDITIONS
+from tests.support.avro import doubling
 from tests.support.quality import pipeline_with
 from tests.support.refusals import planned, refused
 from tests.support.sandbox import Sandbox
@@ -456,6 +457,9 @@ def test_a_schema_is_a_literal_that_spark_evaluates_nothing_in(session: SparkSes
     deep = "array<" * 101 + "int" + ">" * 101
     bad = ["name", "concat('a ', 'INT')", "'a INT' COLLATE UTF8_LCASE", "NULL", "X'7B7D'", "a => 'a INT'"]
     bad += [f"'{deep}'", f"'a{'a' * 100_000} INT'", "schema_of_json(name)", f"schema_of_json('{'[' * 101}')"]
+    if known.form == "avro":
+        bad += [f"'{doubling(60)}'"]
+        assert refused_in_condition(session, f"{name}({', '.join([*before, f'{doubling(5)!r}'])})") is None
     good = ["'a INT'"]
     if known.form == "ddl":
         bad += [f"{space}'{_JSON_TYPE}'" for space in ("", "r")]

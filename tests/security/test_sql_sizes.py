@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.types import IntegerType, StringType, StructField, StructType
@@ -247,6 +248,19 @@ def test_what_a_row_shows_to_be_too_large_ends_the_query_and_not_the_driver(sess
         assert is_too_large(str(caught.value)), call
         assert "(`sql_limits: {" in str(caught.value)
     assert session.sql("SELECT 1").collect() == [(1,)]
+
+
+@pytest.mark.capability("SAFE-01")
+@pytest.mark.parametrize("schema", ['"bytes"', '"string"', '{"type": "array", "items": "null"}'])
+def test_a_length_in_bytes_of_avro_takes_no_memory_before_it_is_read(
+    session: SparkSession, schema: str
+) -> None:
+    """A record of five bytes says that it holds 1.9 GB."""
+    call = f"from_avro(unhex('80ccfd930e'), '{schema}', map('mode', 'MODE')) AS x"
+    frame = session.range(0, 10, 1, 1).selectExpr(call.replace("MODE", "PERMISSIVE"))
+    assert frame.collect()[0]["x"] is None
+    with pytest.raises((PySparkException, Py4JJavaError), match="FAILFAST"):
+        session.range(1).selectExpr(call.replace("MODE", "FAILFAST")).collect()
 
 
 @pytest.mark.capability("SAFE-01")

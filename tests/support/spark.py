@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from drawdown.jvm.class_archive import driver_conf
+from drawdown.jvm.class_archive import AVRO_LIMITS, driver_conf
 from drawdown.jvm.own_jar import LOCAL_FILES
 from drawdown.spark.session import application_session
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 def start_session() -> SparkSession:
     conf = driver_conf(ROOT, ("s3", "gs"))
     # This one lives long enough for the optimising compiler, which tests/conftest.py takes from all others.
-    conf["spark.driver.extraJavaOptions"] += " -XX:TieredStopAtLevel=4"
+    conf["spark.driver.extraJavaOptions"] += f" {AVRO_LIMITS} -XX:TieredStopAtLevel=4"
     session = application_session(
         "tests",
         {

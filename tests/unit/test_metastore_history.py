@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import pytest
 from sqlalchemy import event, insert
 
 from drawdown.metastore import Metastore, tables
-from drawdown.metastore.records import Batch, Counts, Run, StagedFile, Verdict
+from drawdown.metastore.records import Batch, Checkpoint, Counts, Run, StagedFile, Verdict
+from drawdown.publishing.dead_runs import close_dead_runs
 
 MINUTE = timedelta(seconds=60)
 NOON = datetime(2013, 1, 1, 12, tzinfo=UTC)
@@ -59,7 +62,21 @@ def drain(store: Metastore, batch_id: int) -> None:
     store.release(lease)
 
 
-def instructions(path: Path, history: int) -> int:
+def after_a_crash(store: Metastore, batch_id: int) -> None:
+    """What the first run after a crash asks the metastore, to close the run that died."""
+    store.start_run(Run("dead", "flights"))
+    lease = store.acquire("flights", "host pid 1", "dead", MINUTE)
+    file = StagedFile("output", "/root/place/dead/part", 1, 1)
+    store.note_batch(lease, Batch("flights", 0, batch_id, "dead", 0), [file], {})
+    store.release(lease)
+    lease = store.acquire("flights", "host pid 2", "now", MINUTE)
+    checkpoint = Checkpoint("flights", 0, "", None, {}, NOON)
+    assert store.files_below("flights", 0, "/root/place/dead") == [file.path]
+    close_dead_runs(store, lease, checkpoint)
+    assert store.run("dead").state == "crashed"
+
+
+def instructions(path: Path, history: int, work: Callable[[Metastore, int], None] = drain) -> int:
     url = f"sqlite:///{path}"
     with Metastore.open(url) as store:
         write_history(store, history)
@@ -73,7 +90,7 @@ def instructions(path: Path, history: int) -> int:
     with Metastore.open(url) as store:
         event.listen(store._engine, "connect", lambda c, _: c.set_progress_handler(count, STEP))
         store._engine.dispose()
-        drain(store, history)
+        work(store, history)
     return taken
 
 
@@ -82,3 +99,24 @@ def test_a_drain_after_ten_thousand_runs_takes_the_instructions_of_one_after_twe
     many = instructions(tmp_path / "many.db", 10_000)
     assert few > 10 * STEP
     assert many <= 1.15 * few
+
+
+@pytest.mark.capability("RIGHT-10")
+def test_a_run_after_a_crash_does_not_make_records_of_the_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database looks through its rows; what took seconds and gigabytes were the records made of them."""
+    made: list[str] = []
+    for name, kind in (("Batch", Batch), ("StagedFile", StagedFile)):
+        init = kind.__init__
+        monkeypatch.setattr(
+            kind, "__init__", lambda self, *a, _n=name, _i=init, **k: (made.append(_n), _i(self, *a, **k))[1]
+        )
+    numbers = []
+    for history in (20, 2_000):
+        with Metastore.open(f"sqlite:///{tmp_path / str(history)}.db") as store:
+            write_history(store, history)
+            made.clear()
+            after_a_crash(store, history)
+            numbers.append(len(made))
+    assert numbers[1] == numbers[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from itertools import pairwise, product
 
 import pytest
@@ -12,7 +13,7 @@ from pydantic import ValidationError
 
 from drawdown.spec import Source
 from drawdown.values import path_sets
-from drawdown.values.globs import Glob, TooManyPatterns, expand
+from drawdown.values.globs import Glob, TooManyPatterns, expand, meets
 from drawdown.values.path_sets import PathSet
 
 LETTERS = "ab-"
@@ -166,4 +167,26 @@ def test_what_a_pattern_stands_for_is_bounded() -> None:
     slow = ("{" + "a," * 49 + "a/b}") * 4
     for more in ({"path": slow}, {"path": "in", "options": {"pathGlobFilter": slow}}):
         with pytest.raises(ValidationError, match="stand for too many paths"):
+            Source(**{"format": "json", "schema": "id INT", **more})
+
+
+@pytest.mark.capability("SAFE-04")
+@pytest.mark.parametrize("name", ["*a" * 30 + "b", "{a,aa}" * 9 + "b", "{*a,*aa}" * 9 + "b", "?*" * 30 + "b"])
+def test_a_name_is_matched_in_one_go_whoever_chose_the_pattern(name: str) -> None:
+    """An archive is compared with its source's path when the spec is read, by every parser of DAGs."""
+    started = time.monotonic()
+    assert not Glob.parse(name)[0].matches_name("a" * 60)
+    options = {"cleanSource": "archive", "sourceArchiveDir": "landing/" + "a" * 60}
+    Source(**{"format": "json", "schema": "id INT", "path": f"landing/{name}", "options": options})
+    assert not meets(f"landing/{name}", "landing/" + "a" * 60)
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.capability("SAFE-04")
+@pytest.mark.parametrize(
+    ("name", "said"), [("[z-a]", "is no pattern"), ("{a,b}" * 20, "stand for too many names")]
+)
+def test_a_name_that_is_no_pattern_is_an_error_of_its_spec(name: str, said: str) -> None:
+    for more in ({"path": f"in/{name}"}, {"path": "in", "options": {"pathGlobFilter": name}}):
+        with pytest.raises(ValidationError, match=said):
             Source(**{"format": "json", "schema": "id INT", **more})

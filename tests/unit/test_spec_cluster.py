@@ -89,6 +89,16 @@ def test_drivers_optimise_late_unless_the_profile_says_otherwise(tmp_path: Path)
     assert [option for option in hot if option.startswith("-XX:Tier4")] == [*late, own]
 
 
+def test_avro_is_bounded_in_every_java(tmp_path: Path) -> None:
+    found = project(tmp_path, "small: {}", "hot: {conf: {spark.executor.extraJavaOptions: '-Dx=y'}}")
+    for name in ("small", "hot"):
+        conf = submit_conf(found, found.clusters[name])
+        for java in ("driver", "executor"):
+            options = conf[f"spark.{java}.extraJavaOptions"].split()
+            assert "-Dorg.apache.avro.limits.bytes.maxLength=67108864" in options
+    assert conf["spark.executor.extraJavaOptions"].endswith(" -Dx=y")
+
+
 def test_a_command_cannot_start_a_driver_elsewhere(tmp_path: Path) -> None:
     found = project(tmp_path, f"big: {{{KUBERNETES}}}")
     run = ClusterRequest("key", {}, None, from_environment)

@@ -40,6 +40,17 @@ LATE = " ".join(
 """The optimising compiler waits until code is 30 times as hot as by Java's defaults (decision 20)."""
 
 
+AVRO_LIMITS = " ".join(
+    f"-Dorg.apache.avro.limits.{what}={most}"
+    for what, most in {
+        "bytes.maxLength": 64 << 20,
+        "string.maxLength": 64 << 20,
+        "collectionItems.maxLength": 10_000_000,
+    }.items()
+)
+"""Avro takes as much memory as a record says that it holds, before it reads it: five bytes ended a driver."""
+
+
 def driver_class_path(project_root: Path, buckets: Collection[str] = ()) -> str:
     """Return all jars for ``spark.driver.extraClassPath``. Raises MachineError ``jars.missing``.
 

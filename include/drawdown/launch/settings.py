@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 
-from drawdown.jvm.class_archive import driver_conf
+from drawdown.jvm.class_archive import AVRO_LIMITS, driver_conf
 from drawdown.jvm.home import machine_root
 from drawdown.jvm.own_jar import LOCAL_FILES
 from drawdown.launch.code_archives import modules
@@ -83,11 +83,8 @@ def logging(file: PurePath) -> str:
 def with_profile(ours: Mapping[str, str], cluster: Cluster) -> dict[str, str]:
     """Add the settings of the profile's `conf`, which win; its Java options come after ours."""
     theirs = {key: _text(value) for key, value in cluster.conf.items()}
-    options = {
-        key: " ".join(each[key] for each in (ours, theirs) if key in each)
-        for key in _JAVA_OPTIONS
-        if key in ours or key in theirs
-    }
+    ours = {**ours} | {key: " ".join(filter(None, (AVRO_LIMITS, ours.get(key)))) for key in _JAVA_OPTIONS}
+    options = {key: " ".join(each[key] for each in (ours, theirs) if key in each) for key in _JAVA_OPTIONS}
     return {**ours, **theirs, **options}
 
 

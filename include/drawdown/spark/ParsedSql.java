@@ -10,6 +10,7 @@ import java.util.Map;
 import java.util.Set;
 import org.antlr.v4.runtime.CharStreams;
 import org.antlr.v4.runtime.Token;
+import org.apache.avro.Schema;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedFunction;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedGenerator;
 import org.apache.spark.sql.catalyst.analysis.UnresolvedTableValuedFunction;
@@ -42,6 +43,7 @@ public class ParsedSql {
         new Object[] {"schema_of_csv", "schema_of_json", "schema_of_xml"});
     private static final int SCHEMA_LEVELS = 100;
     private static final int SCHEMA_TEXT = 100000;
+    private static final int AVRO_FIELDS = 10000;
     private static final int OPTION_TEXT = 1000;
 
     private final Set expressions;
@@ -223,12 +225,55 @@ public class ParsedSql {
                 if (text == null || !avro && given == argument && !isDdl(text)) {
                     return new String[] {avro ? "avro" : "schema", name, ""};
                 }
-                if (text.length() > SCHEMA_TEXT || depth(text) > SCHEMA_LEVELS) {
+                if (text.length() > SCHEMA_TEXT || depth(text) > SCHEMA_LEVELS
+                        || avro && isLargeAvro(text)) {
                     return new String[] {"large-schema", name, ""};
                 }
             }
         }
         return null;
+    }
+
+    /**
+     * Whether an Avro schema has too many fields once Spark has written out its names: records that name another
+     * twice are 2 by their number.
+     */
+    public static boolean isLargeAvro(String text) {
+        try {
+            // As Spark reads it (AvroDataToCatalyst); what is none is Spark's to refuse.
+            return fields(new Schema.Parser().setValidateDefaults(false).parse(text), new HashMap()) > AVRO_FIELDS;
+        } catch (RuntimeException cause) {
+            return false;
+        }
+    }
+
+    /** known: of each record that was seen, by its full name. */
+    private static double fields(Schema schema, Map known) {
+        Schema.Type kind = schema.getType();
+        if (kind == Schema.Type.ARRAY) {
+            return 1 + fields(schema.getElementType(), known);
+        }
+        if (kind == Schema.Type.MAP) {
+            return 1 + fields(schema.getValueType(), known);
+        }
+        double number = 1;
+        if (kind == Schema.Type.UNION) {
+            for (Object each : schema.getTypes()) {
+                number += fields((Schema) each, known);
+            }
+        }
+        if (kind == Schema.Type.RECORD) {
+            if (known.containsKey(schema.getFullName())) {
+                return ((Double) known.get(schema.getFullName())).doubleValue();
+            }
+            // One that holds itself is Spark's to refuse.
+            known.put(schema.getFullName(), new Double(1));
+            for (Object each : schema.getFields()) {
+                number += fields(((Schema.Field) each).schema(), known);
+            }
+            known.put(schema.getFullName(), new Double(number));
+        }
+        return number;
     }
 
     private static boolean isInferred(Object argument) {

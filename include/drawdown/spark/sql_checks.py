@@ -69,6 +69,11 @@ def refused_in_condition(session: SparkSession, text: str) -> SqlRefusal | None:
     return _refused(session, _parser(session).parseExpression(text), SqlLimits())
 
 
+def is_large_avro(session: SparkSession, schema: str) -> bool:
+    """Whether an Avro schema has more than 10,000 fields once each name in it is written out."""
+    return bool(_walker(session.sparkContext._gateway, SqlLimits().partitions).isLargeAvro(schema))
+
+
 def _parser(session: SparkSession) -> Any:
     return session._jsparkSession.sessionState().sqlParser()
 

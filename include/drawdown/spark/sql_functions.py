@@ -128,7 +128,8 @@ class SqlFunctions:
             case "large-schema":
                 return SqlRefusal(
                     "sql.schema",
-                    f"gives {name} a schema of more than 100 levels or 100,000 characters",
+                    f"gives {name} a schema of more than 100 levels or 100,000 characters, or of Avro with"
+                    " more than 10,000 fields once each name in it is written out",
                     f"parse the levels that you need; {_TRANSFORM_PY}",
                 )
             case "named":

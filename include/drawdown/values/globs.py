@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 _SPECIAL = frozenset("*?[{")
 _MOST_PATTERNS = 2_000
@@ -29,7 +30,11 @@ class Glob:
 
     @staticmethod
     def parse(pattern: str) -> list[Glob]:
-        """Return the patterns that `pattern` stands for, one per expansion of its braces with slashes."""
+        """Return the patterns that `pattern` stands for, one per expansion of its braces with slashes.
+
+        Raises:
+            WrongPattern: it is none, or stands for too many.
+        """
         return [_parse_one(text) for text in expand(pattern)]
 
     def matches(self, names: tuple[str, ...]) -> bool:
@@ -55,7 +60,11 @@ def _parse_one(pattern: str) -> Glob:
     return Glob("/".join(names[:plain]), tuple(_compile(name) for name in names[plain:]))
 
 
-class TooManyPatterns(ValueError):
+class WrongPattern(ValueError):
+    """A pattern that is not followed."""
+
+
+class TooManyPatterns(WrongPattern):
     """The braces of a pattern stand for more patterns than are looked at."""
 
 
@@ -111,32 +120,75 @@ def _split_choices(body: str) -> list[str]:
 
 
 def _compile(name: str) -> re.Pattern[str]:
-    parts: list[str] = []
-    depth, at = 0, 0
-    while at < len(name):
-        char = name[at]
-        end = name.find("]", at + 2) if char == "[" else -1
-        if char == "*":
-            parts.append(".*")
-        elif char == "?":
-            parts.append(".")
-        elif end > 0:
-            body = re.sub(r"([\[\]\\&~|])", r"\\\1", name[at + 1 : end])
-            parts.append("[" + re.sub(r"^[!^]", "^", body) + "]")
-            at = end
-        elif char == "{":
-            depth += 1
-            parts.append("(?:")
-        elif char == "}" and depth:
-            depth -= 1
-            parts.append(")")
-        elif char == "," and depth:
-            parts.append("|")
-        else:
-            parts.append(re.escape(char))
-        at += 1
+    """Return an expression that goes over a name once, whoever chose pattern and name.
+
+    Python's ``re`` tries every way to share a name among several ``.*``, and among several choices. So
+    choices are written out, and each ``*`` but the last takes as little as it can, once and for all.
+
+    Raises:
+        WrongPattern: a bracket holds no range; TooManyPatterns: the braces stand for too many names.
+    """
+    texts = _without_braces(_parts(name))
     # Like Hadoop, treat an unclosed brace as plain text.
-    return re.compile(re.escape(name) if depth else "".join(parts), re.DOTALL)
+    expression = re.escape(name) if texts is None else "|".join(map(_expression, texts))
+    try:
+        return re.compile(expression, re.DOTALL)
+    except re.error as error:
+        raise WrongPattern(f"{name[:60]!r} is no pattern: {error.msg}") from None
+
+
+def _parts(name: str) -> list[str]:
+    """Return the characters and the brackets of a name, in order."""
+    parts, at = list[str](), 0
+    while at < len(name):
+        end = name.find("]", at + 2) if name[at] == "[" else -1
+        parts.append(name[at : end + 1] if end > 0 else name[at])
+        at += len(parts[-1])
+    return parts
+
+
+def _without_braces(name: list[str]) -> list[list[str]] | None:
+    """Return what a name with braces stands for, as parts; None if a brace is not closed."""
+    found, waiting = list[list[str]](), [name]
+    while waiting:
+        parts = waiting.pop()
+        if "{" not in parts:
+            found.append(parts)
+            continue
+        start, depth, commas = parts.index("{"), 0, list[int]()
+        for at in range(start, len(parts)):
+            depth += (parts[at] == "{") - (parts[at] == "}")
+            if depth == 0:
+                edges = [start, *commas, at]
+                waiting += [
+                    parts[:start] + parts[low + 1 : high] + parts[at + 1 :] for low, high in pairwise(edges)
+                ]
+                break
+            if depth == 1 and parts[at] == ",":
+                commas.append(at)
+        else:
+            return None
+        if len(found) + len(waiting) > _MOST_PATTERNS:
+            raise TooManyPatterns("braces stand for too many names")
+    return found
+
+
+def _expression(parts: list[str]) -> str:
+    """Return parts without braces as an expression."""
+    pieces = [""]
+    for part in parts:
+        if part == "*":
+            pieces.append("")
+        elif part == "?":
+            pieces[-1] += "."
+        elif len(part) > 1:
+            body = re.sub(r"([\[\]\\&~|])", r"\\\1", part[1:-1])
+            pieces[-1] += "[" + re.sub(r"^[!^]", "^", body) + "]"
+        else:
+            pieces[-1] += re.escape(part)
+    first, *middle = pieces
+    last = f".*{middle.pop()}" if middle else ""
+    return first + "".join(f"(?>.*?{piece})" for piece in middle if piece) + last
 
 
 def meets(pattern: str, folder: str) -> bool:

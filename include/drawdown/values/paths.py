@@ -8,7 +8,7 @@ from typing import Annotated
 from pydantic import AfterValidator, StringConstraints
 
 from drawdown.layout import OWN, RESERVED
-from drawdown.values.globs import TooManyPatterns, expand
+from drawdown.values.globs import Glob, WrongPattern
 from drawdown.values.model import problem
 from drawdown.values.path_sets import PathSet
 
@@ -42,9 +42,10 @@ def _without_glob(path: str) -> str:
 
 def _glob(path: str) -> str:
     try:
-        expand(path)
-    except TooManyPatterns as error:
-        raise problem("wrong-path", f"{path[:60]!r}: {error}", do="name fewer folders in braces") from None
+        Glob.parse(path)
+    except WrongPattern as error:
+        do = "correct the brackets, or name fewer folders in braces"
+        raise problem("wrong-path", f"{path[:60]!r}: {error}", do=do) from None
     if PathSet.of("", path).meets(_OWN):
         raise problem(
             "wrong-path",

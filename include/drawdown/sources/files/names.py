@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from drawdown.sources.files.cleaned_files import cleans
-from drawdown.values.globs import TooManyPatterns, expand
+from drawdown.values.globs import Glob, WrongPattern, expand
 from drawdown.values.model import problem
 
 if TYPE_CHECKING:
@@ -44,8 +44,8 @@ def check_names(source: Source) -> None:
             do="name the folder in `path:`, and its files by the option pathGlobFilter",
         )
     try:
-        expand(str(source.options.get("pathGlobFilter", "")))
-    except TooManyPatterns as error:
+        Glob.parse(str(source.options.get("pathGlobFilter", "")))
+    except WrongPattern as error:
         raise problem(
             "wrong-value", str(error), "options", "pathGlobFilter", do="write a pattern of names, without /"
         ) from None

@@ -18,6 +18,7 @@ from drawdown.jvm.installation import how_to_set_up
 from drawdown.sources.spark_system_columns import CORRUPT, PAYLOAD, schema_of, with_corrupt
 from drawdown.spark.gateway import jvm_of
 from drawdown.spark.named_columns import ddl_of
+from drawdown.spark.sql_checks import is_large_avro
 from drawdown.spec import Pipeline
 from drawdown.values.json_text import read_json
 
@@ -51,7 +52,7 @@ def read_value(session: SparkSession, pipeline: Pipeline, name: str) -> Value:
     """
     if pipeline.sources[name].value == "avro":
         _require_avro(session)
-        return _avro(pipeline, name)
+        return _avro(session, pipeline, name)
     schema = schema_of(pipeline, name)
     assert schema is not None  # the spec has one: Source._check_kafka
     return _text(pipeline.sources[name].value, schema, pipeline.bounds_of(name).nesting)
@@ -69,14 +70,14 @@ def _text(format: str, schema: StructType, nesting: int) -> Value:
     return Value(parsed, text, lambda value: F.col(f"{value}.{CORRUPT}"), tuple(schema.fieldNames()))
 
 
-def _avro(pipeline: Pipeline, name: str) -> Value:
+def _avro(session: SparkSession, pipeline: Pipeline, name: str) -> Value:
     """Read plain Avro: one record per value, without a registry's header; the payload is in Base64.
 
     A value that cannot be decoded becomes a record of nulls, which could also be a real record. To tell them
     apart, the reader's schema adds a field with default true, which only the former leaves null
     (AvroDataToCatalyst, Spark 4.2).
     """
-    written = _avro_schema(pipeline, name)
+    written = _avro_schema(session, pipeline, name)
     mark = {"name": _WHOLE, "type": "boolean", "default": True}
     wanted = {**written, "fields": [*written["fields"], mark]}
     parsing = {**_PERMISSIVE, "avroSchema": json.dumps(wanted)}
@@ -88,7 +89,7 @@ def _avro(pipeline: Pipeline, name: str) -> Value:
     )
 
 
-def _avro_schema(pipeline: Pipeline, name: str) -> dict[str, Any]:
+def _avro_schema(session: SparkSession, pipeline: Pipeline, name: str) -> dict[str, Any]:
     source = pipeline.sources[name]
     try:
         schema = read_json(source.schema_ddl or "")
@@ -96,6 +97,8 @@ def _avro_schema(pipeline: Pipeline, name: str) -> dict[str, Any]:
         schema, said = None, str(cause)
     else:
         said = "it is no record with fields"
+        if is_large_avro(session, source.schema_ddl or ""):
+            schema, said = None, "it has more than 10,000 fields once each name in it is written out"
     if not (isinstance(schema, dict) and schema.get("type") == "record" and schema.get("fields")):
         raise SpecError(
             "schema.unreadable",
