@@ -398,6 +398,27 @@ def test_a_delta_table_that_was_made_again_is_another_one_however_few_versions_i
         refuse_rebuild(Workspace(sandbox.project, flights.metastore), pipeline)
 
 
+@pytest.mark.capability("RIGHT-05")
+def test_an_older_copy_of_a_delta_table_is_noticed(sandbox: Sandbox, spark: SparkSession) -> None:
+    flights = Flights(sandbox, DELTA.format(path="tables/in", options="{}"))
+    flights.metastore.release(flights.lease)
+    table, kept = str(sandbox.storage / "tables/in"), sandbox.root / "kept"
+    row = spark.createDataFrame([("x",)], "value string")
+    for number in range(3):
+        row.write.format("delta").mode("append").save(table)
+        if number == 0:
+            shutil.copytree(table, kept)
+    sandbox.run("flights")
+    shutil.rmtree(table)
+    shutil.copytree(kept, table)
+    (reason,) = flights.look().reasons
+    assert reason == f"source left: the Delta table at {table} is older than what was read of it"
+    with pytest.raises(SourceError) as error:
+        sandbox.run("flights")
+    assert error.value.id == "source.older-copy"
+    assert "versions up to 0, and version 2 was read" in error.value.what
+
+
 # Cost
 
 
