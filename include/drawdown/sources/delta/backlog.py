@@ -78,7 +78,7 @@ def refuse_made_again(storage: Storage, pipeline: Pipeline, offsets: Mapping[str
                 f"the table of {source} was recreated since it was read: it is unknown which of its rows are"
                 " new",
                 where=where,
-                do="restore the old table; or, to read all rows of the new one, set `failOnDataLoss: false` in"
+                do="restore the old table; or, to read all of the new one, set `failOnDataLoss: false` in"
                 f" the source's options in {pipeline.folder.name}/next/pipeline.yaml and {new_start}",
             )
         if version + 1 < offset.get("reservoirVersion", 0):
