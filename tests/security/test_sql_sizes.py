@@ -44,7 +44,10 @@ BY_TEXT = {
         "to_json(transform(sequence(1, n), x -> named_struct(repeat('x', 10000), x)))",
         "to_json(map('a', array(named_struct(repeat('x', 10000), n))))",
     ],
-    "to_xml": ["to_xml(struct(transform(sequence(1, n), x -> named_struct(repeat('x', 10000), x)) AS a))"],
+    "to_xml": [
+        "to_xml(struct(array(parse_json(s)) AS a))",
+        "to_xml(struct(transform(sequence(1, n), x -> named_struct(repeat('x', 10000), x)) AS a))",
+    ],
     "to_variant_object": [
         "to_variant_object(transform(sequence(1, n), x -> named_struct(repeat('x', 10000), x)))"
     ],
@@ -87,6 +90,14 @@ BY_TEXT = {
     "tuple_union_integer": ["tuple_union_integer(b, b, 26)"],
     "tuple_union_theta_double": ["tuple_union_theta_double(b, b, 26)"],
     "tuple_union_theta_integer": ["tuple_union_theta_integer(b, b, 26)"],
+    "st_geomfromwkb": [
+        "st_geomfromwkb(unhex(repeat('010700000001000000', 1000)))",
+        "st_geomfromwkb(unhex(repeat('01EF03000001000000', 1000)))",
+        "st_geomfromwkb(unhex(repeat('000000000700000001', 1000)))",
+        "st_geomfromwkb(unhex(repeat('000000000700000001010700000001000000', 600)))",
+    ],
+    "st_geogfromwkb": ["st_geogfromwkb(unhex(repeat('010700000001000000', 1000)))"],
+    "get_json_object": ["get_json_object(s, concat('$', repeat('[0]', 101)))"],
     "window": ["window(t, '1000000 days', '1 second')", "window(t, '401 hours', '1 hour')"],
     "aggregate": [],
     "reduce": [],
@@ -121,6 +132,8 @@ BY_ROW = [
     "regexp_replace(repeat(s, 4999999), '(.+)', '$1$1$1$1')",
     "concat_ws(repeat(s, 9999), array_repeat('', 9999))",
     "array_join(array_repeat('', 9999), repeat(s, 9999))",
+    "get_json_object(repeat('[', 900 + n), concat('$', repeat('[0]', 890 + n)))",
+    "st_asbinary(st_geomfromwkb(unhex(repeat('010700000001000000', 99999 + n))))",
     "aggregate(sequence(1, 40), s, (a, i) -> concat(a, a))",
     "size(reduce(sequence(1, 40), array(s), (a, i) -> concat(a, a)))",
     "transform(array(n, big), x -> repeat('a', x))[0]",
@@ -154,6 +167,10 @@ FIT = {
     "concat_ws(s, 'x', array('y', 'z'))": "xabyabz",
     "aggregate(array(1, 2), 0, (a, x) -> a + x)": 3,
     "aggregate(array(s, s), '', (a, x) -> concat(a, x), a -> upper(a))": "ABAB",
+    "hex(st_asbinary(st_geomfromwkb(unhex(concat('0101000000', repeat('0', 32))))))": "0101000000" + "0" * 32,
+    "len(st_asbinary(st_geomfromwkb(unhex(concat('0102000000A0860100', repeat('07', 1600000))))))": 1_600_009,
+    "get_json_object('{\"a\": [[5]]}', '$.a[0][0]')": "5",
+    "get_json_object(concat('{\"a\": [', n, ']}'), concat('$.', 'a', '[0]'))": "5",
     "format_string('%05d', n)": "00005",
     "round(d, 1)": 1.3,
     "repeat(cast(null AS STRING), big)": None,
@@ -246,7 +263,7 @@ def test_what_a_row_shows_to_be_too_large_ends_the_query_and_not_the_driver(sess
         with pytest.raises(PySparkException) as caught:
             frame.collect()
         assert is_too_large(str(caught.value)), call
-        assert "(`sql_limits: {" in str(caught.value)
+        assert "(`sql_limits: {" in str(caught.value) or "(which no setting changes)" in str(caught.value)
     assert session.sql("SELECT 1").collect() == [(1,)]
 
 

@@ -40,6 +40,8 @@ public class GuardedFunctions {
     private static final long SHORT = 64;
     private static final long DIGITS = 10000;
     private static final long WINDOWS = 400;
+    private static final long LEVELS = 500;
+    private static final long PATH = 100;
     /** Of 64 bits, in which Spark keeps approx_count_distinct at an error of 0.02. */
     private static final long WORDS = 410;
     private static final int NAME = 128;
@@ -200,6 +202,11 @@ public class GuardedFunctions {
         } else if (Arrays.asList("to_json", "to_xml", "to_variant_object").contains(name)) {
             if (given.size() > 0 && ((Expression) given.get(0)).resolved()) {
                 refuse(name, longestName(call.type(0), false), NAME, "characters in the name of a repeated field");
+                if (name.equals("to_xml") && hasVariant(call.type(0))) {
+                    // Spark writes level in level by calls in calls, and a thousand end the driver.
+                    throw refused("to_xml is given a VARIANT, which may nest deep: take its fields with variant_get,"
+                        + " so that its size can be checked");
+                }
             }
         } else if (name.equals("aggregate") || name.equals("reduce")) {
             return aggregate(name, builder, given);
@@ -207,6 +214,11 @@ public class GuardedFunctions {
             call.countMin();
         } else if (name.startsWith("theta_") || name.startsWith("tuple_")) {
             call.sketches();
+        } else if (name.equals("st_geogfromwkb") || name.equals("st_geomfromwkb")) {
+            call.nests();
+        } else if (name.equals("get_json_object")) {
+            // Spark follows each [0] of a path by calls in calls.
+            call.counts(1, "[", PATH, "levels of arrays in its path");
         }
         return call.guarded(built);
     }
@@ -396,6 +408,31 @@ public class GuardedFunctions {
             }
         }
 
+        /** Of a text in an argument. */
+        void counts(int at, String part, long limit, String setting) {
+            Expression without = new StringReplace(string(at), like(part), like(""));
+            unless(new Subtract(bytes(at), GuardedFunctions.bytes(without)), limit, setting);
+        }
+
+        /** Spark reads a collection in a collection by a call in a call. Only long values are searched for heads. */
+        void nests() {
+            Expression heads = literal(new Double(0));
+            for (int big = 0; big < 2; big++) {
+                for (int dimensions = 0; dimensions < 4; dimensions++) {
+                    int kind = 1000 * dimensions + 7;
+                    byte low = (byte) kind;
+                    byte high = (byte) (kind >> 8);
+                    byte[] head = big == 1 ? new byte[] {0, 0, 0, high, low} : new byte[] {1, low, high, 0, 0};
+                    Expression without = new StringReplace(
+                        string(0), literal(UTF8String.fromBytes(head)), literal(UTF8String.fromString("")));
+                    Expression shorter = new Subtract(bytes(0), GuardedFunctions.bytes(without));
+                    heads = new Add(heads, new Divide(shorter, literal(new Double(5))));
+                }
+            }
+            Expression isLong = new GreaterThan(bytes(0), literal(new Double(9 * LEVELS)));
+            unless(new If(isLong, heads, literal(new Double(0))), LEVELS, "collections in each other");
+        }
+
         private Expression string(int at) {
             return cast((Expression) inside.get(at), collated());
         }
@@ -572,6 +609,19 @@ public class GuardedFunctions {
         }
         return type instanceof NumericType || type instanceof BooleanType || type instanceof DatetimeType
             || type instanceof NullType || isInterval(type);
+    }
+
+    private static boolean hasVariant(DataType type) {
+        if (type instanceof StructType) {
+            for (StructField field : ((StructType) type).fields()) {
+                if (hasVariant(field.dataType())) {
+                    return true;
+                }
+            }
+        }
+        return type instanceof VariantType
+            || type instanceof ArrayType && hasVariant(((ArrayType) type).elementType())
+            || type instanceof MapType && hasVariant(((MapType) type).valueType());
     }
 
     /** Of the fields that a value may hold many times: each is written with its name. */

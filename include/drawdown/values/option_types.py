@@ -32,6 +32,12 @@ class OptionType:
         return re.fullmatch(self.pattern, str(value).strip(), _FLAGS) is not None
 
 
+def buffer(digits: int) -> OptionType:
+    """A size for which memory is taken before anything is read; -1 for none."""
+    pattern = rf"-1|0{{0,18}}[1-9]\d{{0,{digits - 1}}}"
+    return OptionType(f"a whole number up to {'9' * digits}", pattern, "20480")
+
+
 def one_of(*words: str) -> OptionType:
     """One of some words."""
     return OptionType(f"{', '.join(words[:-1])} or {words[-1]}", "|".join(map(re.escape, words)), words[0])

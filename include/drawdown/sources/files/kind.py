@@ -14,7 +14,7 @@ from drawdown.sources.files.cleaned_files import check_archive, cleans
 from drawdown.sources.files.names import check_names
 from drawdown.sources.rate_limits import BOUNDS, refuse_two_bounds
 from drawdown.values.model import problem
-from drawdown.values.option_types import DURATION, FLAG, RATIO, TEXT, WHOLE, OptionType, one_of
+from drawdown.values.option_types import DURATION, FLAG, RATIO, TEXT, WHOLE, OptionType, buffer, one_of
 
 if TYPE_CHECKING:
     from drawdown.spec import Source
@@ -39,7 +39,8 @@ _READ: Mapping[str, Mapping[str, OptionType]] = {
         "header", "enforceSchema", "ignoreLeadingWhiteSpace", "ignoreTrailingWhiteSpace", "multiLine",
         "enableDateTimeParsingFallback", "columnPruning",
     )
-    | WHOLE.of("maxColumns", "maxCharsPerColumn", "inputBufferSize")
+    | buffer(7).of("maxColumns")
+    | buffer(8).of("maxCharsPerColumn", "inputBufferSize")
     | _QUOTES.of("unescapedQuoteHandling"),
     "json": TIME_OPTIONS
     | TEXT.of("encoding", "charset", "lineSep", "timeZone")
