@@ -216,6 +216,11 @@ public class GuardedFunctions {
             call.sketches();
         } else if (name.equals("st_geogfromwkb") || name.equals("st_geomfromwkb")) {
             call.nests();
+        } else if (name.equals("listagg") || name.equals("string_agg")) {
+            Object separator = given.size() > 1 ? valueOf(call.bytes(1)) : null;
+            if (separator instanceof Number) {
+                refuse(name, ((Number) separator).doubleValue(), NAME, "bytes between two rows");
+            }
         } else if (name.equals("get_json_object")) {
             // Spark follows each [0] of a path by calls in calls.
             call.counts(1, "[", PATH, "levels of arrays in its path");
