@@ -11,7 +11,16 @@ import yaml
 from dev.reference.kinds import settings, sinks, sources
 from dev.reference.values import value_words
 from drawdown.spec.json_schema import FILES, schema_of
-from drawdown.spec.key_reference import FileText, KeyPlace, KeyText, Node, file_text, places, resolved
+from drawdown.spec.key_reference import (
+    EFFECTS,
+    FileText,
+    KeyPlace,
+    KeyText,
+    Node,
+    file_text,
+    places,
+    resolved,
+)
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 _MADE = """\
@@ -21,6 +30,15 @@ editors check the file and show the same sentences. Durations have a unit: `30 m
 `2 hours 30 minutes`.
 """
 _HEAD = "| key | value | default | since | what it does |\n|---|---|---|---|---|"
+_CHANGED = """\
+## When a change takes effect
+
+`drawdown plan NAME` says of an edited spec what is refused, and what waits. `tests/unit/test_changed_keys.py`
+changes the keys one by one; [Guarantees](guarantees.md#how) says how those work that wait.
+
+| key | a change takes effect |
+|---|---|
+"""
 _MORE = {"pipeline": lambda: [*sources(), *sinks(), *settings()]}
 
 
@@ -40,7 +58,18 @@ def page(name: str) -> str:
             lines += ["## The file", ""]
         lines += [_HEAD, *_rows(found, said, schema), ""]
     lines += _MORE.get(name, list)()
+    lines += _effects(said)
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _effects(said: FileText) -> list[str]:
+    """The keys by when a change of them takes effect; nothing for a file that does not say it."""
+    rows = []
+    for effect, words in EFFECTS.items():
+        keys = [f"`{path.split(' (')[0]}`" for path, text in said.keys.items() if text.changed == effect]
+        if keys and effect != "keys":
+            rows.append(f"| {', '.join(dict.fromkeys(keys))} | {words} |")
+    return ["", _CHANGED + "\n".join(rows)] if rows else []
 
 
 def _sections(found: Iterable[KeyPlace]) -> Iterator[tuple[str, list[KeyPlace]]]:

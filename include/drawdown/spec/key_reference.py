@@ -13,6 +13,19 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent / "keys"
+EFFECTS = {
+    "run": "with the next run",
+    "state": "with the next run; state is kept, and so is what was published",
+    "batch": "behind a batch that a dead run has begun; else with the next run",
+    "slice": "once no older batch waits to be published; else with the next run",
+    "audit": "with the next audit, also of rows that were staged before",
+    "dag": "when Airflow parses the file again",
+    "command": "with the next command, task or page that asks for it",
+    "new": "for a table that is made from then on; an existing one stays as it is",
+    "fixed": "never for this checkpoint: refused, except by a rebuild or in a new pipeline",
+    "keys": "as its keys say",
+}
+"""When a change of a key takes effect (tests/unit/test_changed_keys.py)."""
 Node = dict[str, Any]
 """A part of a JSON Schema."""
 
@@ -26,6 +39,7 @@ class KeyText:
         example: a value; None for a key that the examples of its siblings show.
         since: the version that brought it.
         type, default: said in words where the schema cannot say it.
+        changed: one of EFFECTS; None in a file whose keys take effect as they are read.
     """
 
     text: str
@@ -33,6 +47,7 @@ class KeyText:
     since: str = "0.1"
     type: str | None = None
     default: str | None = None
+    changed: str | None = None
 
 
 @dataclass(frozen=True)
