@@ -81,7 +81,7 @@ CHANGES: dict[str, tuple[str, str, Any]] = {
     "samples": ("files", "samples", "all"),
     "approvers": ("files", "approvers", ["ada"]),
     "watermark_policy": ("two", "watermark_policy", "max"),
-    "conf": ("files", "conf", {"spark.sql.files.maxPartitionBytes": 1_000_000}),
+    "conf": ("files", "conf", {"spark.sql.streaming.fileSink.log.compactInterval": 20}),
     "sources.NAME.format": ("append", "sources.in.format", "csv"),
     "sources.NAME.path": ("files", "sources.in.path", "landing/other"),
     "sources.NAME.storage": ("files", "sources.in.storage", "s"),
