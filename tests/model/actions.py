@@ -136,10 +136,11 @@ class Actions:
     more: str = ""
     store_url: str = "sqlite:///metastore.db"
     name: str = "out"
+    broker: str = "localhost:1"
     sandbox: Sandbox = field(init=False)
 
     def __post_init__(self) -> None:
-        self.sandbox = Sandbox(self.root, self.spark, more=self.more)
+        self.sandbox = Sandbox(self.root, self.spark, kafka=self.broker, more=self.more)
         path = self.root / "include" / "project.yaml"
         # A password is never written in a project's file.
         url = self.store_url.replace("postgresql://", "postgresql+psycopg://")

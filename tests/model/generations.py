@@ -9,9 +9,8 @@ from typing import Any
 
 from tests.model.actions import Ended, Moment
 from tests.model.ground import Ground
-from tests.model.looks import Wrong, rows
+from tests.model.looks import Wrong
 from tests.model.model import Model
-from tests.model.project import OUT
 
 
 class Generations(Ground):
@@ -145,12 +144,12 @@ class Generations(Ground):
         if self.pending in ("approve", "rollback"):
             other = self.model.shadow if self.pending == "approve" else self.model.before
             assert other is not None
-            found = rows(self.actions.storage / OUT)
+            found = self.sink.rows(self.actions.storage)
             if found and {version for _, version in found} == {other.version}:
                 (self._swapped if self.pending == "approve" else self._rolled_back)()
         elif self.pending in ("rewind", "restore"):
             mark = self.back_to[2]
-            found = rows(self.actions.storage / OUT)
+            found = self.sink.rows(self.actions.storage)
             if found != self.model.live.table and found == self._behind(mark).live.table:
                 self._gone_back(mark, "replay")
         self.pending = ""

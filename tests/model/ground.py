@@ -14,6 +14,7 @@ from tests.model.looks import Wrong
 from tests.model.model import Model, Windows
 from tests.model.places import REFUSALS, UNFINISHED
 from tests.model.project import COLUMNS, DAY, EVENTS, PROJECT, QUALITY, REACH, SPEC, TRANSFORM, WINDOWS
+from tests.model.sinks import DeltaRows
 
 
 @dataclass
@@ -29,15 +30,21 @@ class Ground:
     spark: SparkSession
     kind: str = "append"
     store_url: str = "sqlite:///metastore.db"
+    sink: DeltaRows = field(default_factory=DeltaRows)
+    direct: bool = False
+    several: bool = False
     actions: Actions = field(init=False)
     model: Model = field(init=False)
     done: list[str] = field(default_factory=list)
     ends: Counter[str] = field(default_factory=Counter)
 
     def __post_init__(self) -> None:
-        self.actions = Actions(self.root, self.spark, PROJECT, self.store_url)
+        self.actions = Actions(
+            self.root, self.spark, PROJECT + self.sink.project, self.store_url, broker=self.sink.broker
+        )
         self.model = Model(ordered=self.kind != "unordered", keyed=self.kind == "update")
-        self.columns, self.transform = COLUMNS, TRANSFORM
+        self.model.direct, self.model.one_file = self.direct, self.several
+        self.columns, self.transform = COLUMNS, self.sink.transform or TRANSFORM
         if self.has_windows:
             self.columns = "at TIMESTAMP, n BIGINT"
             self.transform = WINDOWS[self.kind.removesuffix(", declared")]
@@ -57,6 +64,8 @@ class Ground:
         self.pending, self.clean, self.in_folder = "", True, 1
         self.nested, self.slept = False, False
         self.failed = False
+        self.begun, self.shown_open, self.unsure = False, False, set[int]()
+        self.compares_quarantine = False
         self.reads = False
         self.delivered: Counter[int] = Counter()
         self.delivered_before: Counter[int] | None = None
@@ -74,7 +83,11 @@ class Ground:
         target = self.root / "include/pipelines" / folder
         target.mkdir(parents=True, exist_ok=True)
         sink = {"unordered": ", ordered: false", "update": f", mode: update, keys: {self.keys}"}
-        spec = SPEC.replace(" SINK", sink.get(self.kind, ""))
+        publish = f", publish: {'direct' if self.model.direct else 'audited'}"
+        spec = SPEC.replace("KEYS SINK", self.sink.keys + sink.get(self.kind, "") + publish)
+        spec = spec.replace("OPTIONS", "maxFilesPerTrigger: 1" if self.several else "")
+        if not self.sink.replays:
+            spec = spec.partition("replay:")[0]
         spec = spec.replace(" REACH", REACH if self.kind.endswith("declared") else "")
         files = {
             "pipeline.yaml": spec.replace("time_column: at", "time_column: day")
@@ -89,7 +102,7 @@ class Ground:
         self._write_quality()
 
     def _write_quality(self) -> None:
-        text = QUALITY.format(bound=100 if self.model.fixed else 90)
+        text = QUALITY.format(bound=100 if self.model.fixed else 90).replace("CHECKED", self.sink.checked)
         if self.has_windows:
             text = text.partition("expectations:")[0]
         for folder in ("out", "out/next"):

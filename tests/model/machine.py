@@ -28,18 +28,33 @@ from tests.model.places import (
     OF_THE_QUARANTINE,
 )
 from tests.model.project import FIRST, WINDOWS
+from tests.model.sinks import DeltaRows
 from tests.model.world import Step, World, play
 
 _HOURS_A_FILE = 8
 _HOURS_BEHIND = 4
 """How far the watermark is to be behind an interval of windows: what is read ahead, and a window."""
-KNOWN = os.environ.get("MODEL_WITHOUT", "").split(",")
-"""Kinds of rows, of pipelines, and rules that a search leaves out: what they find is known."""
+KNOWN: dict[str, str] = {
+    "toggle unsettled": "a held slice is recorded as published when `publish:` becomes direct",
+    "edit amid a batch": "a rule edited between two attempts doubles or loses the row that it is about",
+    "put back sink": "an older copy of the sink is not noticed",
+    "put back quarantine": "an older copy of the quarantine is not noticed",
+    "start over, rows deleted": "a ledger outlives the rows, and their batches are skipped",
+}
+"""What a rule finds that is not corrected yet: such rules are in the machine and are left out."""
+if os.environ.get("MODEL_ALL"):
+    KNOWN.clear()
+KNOWN |= dict.fromkeys(os.environ.get("MODEL_WITHOUT", "").split(","), "left out by hand")
 
 _DECLARED = tuple(f"{kind}, declared" for kind in WINDOWS)
 PIPELINES = (
     *("append",) * 4, *("unordered",) * 3, *("update",) * 3, *("day",) * 2, *WINDOWS, *_DECLARED,
 )  # fmt: skip
+OF_OTHER_SINKS = {
+    "postgres": ("append", "append", "update"),
+    "kafka": ("append",),
+    "parquet": ("append",),
+}
 THEMES = (
     {"replays", "quarantine"},
     {"replays", "rebuilds"},
@@ -48,6 +63,9 @@ THEMES = (
     {"quarantine", "back"},
     {"rebuilds", "back"},
     {"sources", "others"},
+    {"edits", "quarantine"},
+    {"edits", "replays"},
+    {"edits", "quarantine", "others", "puts"},
     {"replays", "quarantine", "back", "rebuilds", "others", "sources"},
 )
 _ROWS: tuple[Kind, ...] = (*KINDS, "ok", "ok", "ok", "late", "bad")
@@ -65,7 +83,41 @@ _WAITING, _ALONE = {"replay_quarantine"}, {"replay.commit", "table.commit"}
 _CLOSED = -1
 """The end of the last day that is closed."""
 _CUT = ("drain", ("before", "run.close"))
+_SHOWN: tuple[Step, ...] = tuple(
+    ("drain", (when, step))
+    for step in ("batch.note", "batch.show", "batch.end")
+    for when in ("before", "after")
+)
 STORIES: tuple[tuple[str, tuple[tuple[Step | None, ...], ...]], ...] = (
+    (
+        "edits",
+        (
+            (("land", "marker", "ok"), ("land", "ok", "bad")),
+            (("drain",), _CUT, ("drain", ("before", "publish.commit"))),
+            (("land", "ok", "bad"), None),
+            (("drain",), None),
+            (("toggle",),),
+            (("land", "ok"), ("land", "marker"), None),
+            (("drain",), ("drain", ("before", "publish.commit"))),
+            (("toggle",), ("upkeep", 1), None),
+            (("decide", "discard"), ("decide", "release")),
+            (("drain",),),
+        ),
+    ),
+    (
+        "edits",
+        (
+            (("fix_rule", True), ("fix_rule", False)),
+            (("land", "bad", "ok"), ("land", "bad", "bad")),
+            _SHOWN,
+            (("fix_rule", True), ("fix_rule", False)),
+            (("land", "ok"), None),
+            (("drain",),),
+            (("fix_rule", True), None),
+            (("replay_quarantine",), ("backfill", 0, _CLOSED), ("drop",)),
+            (("backfill", 0, _CLOSED), None),
+        ),
+    ),
     (
         "replays",
         (
@@ -149,6 +201,11 @@ def _stays(world: World, mark: Generation) -> bool:
     return len(mark.batches) == len(world.model.live.batches)
 
 
+def _settled(world: World) -> bool:
+    live = world.model.live
+    return world.clean and not live.queue and not live.staged
+
+
 CAN: dict[str, Callable[[World], object]] = {
     "decide": lambda w: w.model.holds,
     "mark": lambda w: w.clean and not (w.marks and _stays(w, w.marks[-1][1])),
@@ -160,13 +217,23 @@ CAN: dict[str, Callable[[World], object]] = {
     "give_up": lambda w: w.model.shadow is not None,
     "roll_back": lambda w: w.model.before is not None and w.model.shadow is None,
     "replay_quarantine": lambda w: w.model.live.quarantine,
-    "backfill": lambda w: w.model.live.batches,
+    "backfill": lambda w: w.model.live.batches and w.sink.replays,
     "vacuum_by_hand": lambda w: w.model.live.visible >= 0,
     "read_on": lambda w: w.model.live.decided and w.kind in ("append", "unordered"),
     "copy": lambda w: w.delivered,
     "remake_source": lambda w: w.delivered and not w.undelivered and w.delivered_before is None,
     "bring_back": lambda w: w.delivered_before is not None,
-    "add_column": lambda w: w.kind in ("append", "update") and w.clean and not w.reads and not w.model.shadow,
+    "toggle": lambda w: (
+        len(w.sink.directs) > 1 and not w.has_windows and (_settled(w) or "toggle unsettled" not in KNOWN)
+    ),
+    "fix_rule": lambda w: not w.begun or "edit amid a batch" not in KNOWN,
+    "drop": lambda w: "open" in w.model.live.quarantine.values(),
+    "rename": lambda w: w.clean and not w.reads and not w.model.shadow and not w.model.before,
+    "put_back": lambda w: w.clean and _settled(w) and w.model.live.visible >= 0,
+    "start_over": lambda w: w.clean and not w.model.shadow and not w.reads,
+    "add_column": lambda w: (
+        w.kind in ("append", "update") and w.sink.replays and w.clean and not w.reads and not w.model.shadow
+    ),
 }
 """When a rule makes sense; none but `finish` and those of others does while something is cut off."""
 _ANY_TIME = {
@@ -182,6 +249,7 @@ _ANY_TIME = {
 }
 
 
+_ALWAYS = {"land", "drain", "finish", "story"}
 _RULES: list[tuple[str, tuple[str, ...], Callable[[Machine], None]]] = []
 
 
@@ -210,15 +278,32 @@ def told(ends: Counter[str]) -> str:
 class Machine:
     """One go. `found`: what was wrong, if anything was; the go is over then."""
 
-    def __init__(self, root: Path, spark: SparkSession, seed: str, store_url: str) -> None:
+    def __init__(
+        self, root: Path, spark: SparkSession, seed: str, store_url: str, sink: DeltaRows | None = None
+    ) -> None:
         self.random = random.Random(seed)
-        kind = self._one([each for each in PIPELINES if each not in KNOWN])
-        self.world = World(root, spark, kind, store_url)
-        self.themes = {"rows", *({"replays"} if self.world.has_windows else self._one(THEMES))}
+        sink = sink or DeltaRows()
+        pipelines = PIPELINES if sink.goes_back else OF_OTHER_SINKS[sink.name]
+        kind = self._one([each for each in pipelines if each not in KNOWN])
+        plain = not kind.startswith("windows")
+        direct = self._one(sink.directs) if plain else sink.directs[0]
+        several = plain and self._one((True, False))
+        self.world = World(root, spark, kind, store_url, sink, direct, several)
+        self.themes = {"rows", *(self._one(THEMES) if plain else {"replays"})}
+        self.themes -= set() if sink.goes_back else {"rebuilds", "back"}
+        self.themes -= set() if sink.replays else {"replays"}
+        if not sink.goes_back:
+            self.themes |= {"edits", "quarantine"}
+        self.world.compares_quarantine = plain and not self.themes & {"rebuilds", "back", "replays"}
+        # Each go does without a random half of the rules, so that rare pairs meet.
+        self.off = {
+            rule for _, _, rule in _RULES if rule.__name__ not in _ALWAYS and self._one((True, False))
+        }
         self.hour, self.taken, self.found = 0, 0, ""
 
     def __str__(self) -> str:
-        about = f"{self.world.kind}, {', '.join(sorted(self.themes))}"
+        how = "direct" * self.world.direct + " one file a batch" * self.world.several
+        about = f"{self.world.sink.name} {self.world.kind}, {how}, {', '.join(sorted(self.themes))}"
         return "\n".join([about, *self.world.done, told(self.world.ends)])
 
     def run(self, steps: int) -> None:
@@ -228,7 +313,9 @@ class Machine:
         self._do("drain")
         while self.taken < steps and not self.found:
             rules = [
-                rule for theme, names, rule in _RULES if theme in self.themes and any(map(self.can, names))
+                rule
+                for theme, names, rule in _RULES
+                if theme in self.themes and rule not in self.off and any(map(self.can, names))
             ]
             # What is cut off is not left so for long.
             often = Machine.finish if self.world.pending else Machine.story
@@ -313,7 +400,7 @@ class Machine:
     def drain(self) -> None:
         if not self.world.model.unread and self.random.random() < 0.7:
             self.land()
-        self._do("drain", self._maybe(DEATHS))
+        self._do("drain", None if self.world.unsure else self._maybe(DEATHS))
 
     @of("rows", "drain")
     def story(self) -> None:
@@ -352,6 +439,38 @@ class Machine:
     @of("rows", "decide")
     def decide(self) -> None:
         self._do("decide", self._one(("release", "discard")))
+
+    # A spec that is edited, a pipeline that moves, things that are put back
+
+    @of("edits", "toggle")
+    def toggle(self) -> None:
+        self._do("toggle")
+
+    @of("edits", "fix_rule")
+    def edit_rule(self) -> None:
+        self._do("fix_rule", not self.world.model.fixed)
+
+    @of("quarantine", "drop")
+    def drop(self) -> None:
+        self._do("drop")
+
+    @of("edits", "rename")
+    def rename(self) -> None:
+        self._do("rename")
+
+    @of("edits", "start_over")
+    def start_over(self) -> None:
+        # Rows of a topic, and the log of a file sink, stay.
+        if self.world.sink.replays and (
+            self.world.sink.name == "delta" or "start over, rows deleted" not in KNOWN
+        ):
+            self._do("start_over", True)
+
+    @of("puts", "put_back")
+    def put_back(self) -> None:
+        what = self._one(("sink", "quarantine", "metastore"))
+        if f"put back {what}" not in KNOWN and (what != "sink" or self.world.sink.replays):
+            self._do("put_back", what)
 
     # Back
 

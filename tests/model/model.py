@@ -1,7 +1,8 @@
 """What must be true, in plain Python over the landed rows; nothing of the library is asked.
 
 A pipeline without state: every row that passes the rules is in the table once, and says by which version of
-the transform it was made. A drain is one batch and one slice; what was judged waits in a queue.
+the transform it was made. A drain is one slice, of one batch or of one a file; what was judged waits in a
+queue. With direct publishing a batch is visible before its slice is judged.
 """
 
 from __future__ import annotations
@@ -85,6 +86,11 @@ class Model:
         keyed: update mode, with the event time as the key.
         appended: every row that a commit of new rows has brought: what a stream reads, once each.
         delivered: what the stream downstream has taken of it; None: it has not begun.
+        direct: what the spec says of publishing now.
+        one_file: a batch reads one file.
+        files: the rows of each, in their order.
+        judged_all: no row that was visible before its audit can fail it.
+        unsure: rows of a batch whose rules were edited between two attempts; whether they came through.
     """
 
     ordered: bool = True
@@ -96,6 +102,16 @@ class Model:
     before: Generation | None = None
     appended: Counter[int] = field(default_factory=Counter)
     delivered: Counter[int] | None = None
+    direct: bool = False
+    one_file: bool = False
+    files: list[list[int]] = field(default_factory=list)
+    unsure: dict[int, bool] = field(default_factory=dict)
+    judged_all: bool = True
+
+    @property
+    def at_once(self) -> bool:
+        """Whether batches are shown as they come: an edit takes effect behind what is not published."""
+        return self.direct and not self.live.queue and not self.live.staged
 
     @property
     def reads_at(self) -> str:
@@ -110,11 +126,13 @@ class Model:
 
     def land(self, rows: list[Row]) -> None:
         self.landed |= {row.id: row for row in rows}
+        self.files.append([row.id for row in rows])
 
     def drain(self, judge: bool = True, publish: bool = True) -> None:
         """As far as it came; nothing of it is lost in any case."""
         if not judge:
             return
+        self.judged_all = True
         self._take(self.live, self.unread)
         self._judge(self.live)
         if publish:
@@ -124,22 +142,40 @@ class Model:
         """What waits is read, and its batch committed; `cut_off`: it is planned at least."""
         self._take(self.live, self.unread)
 
+    def take_first(self) -> None:
+        """The first batch of what waits, which is visible already."""
+        first = next((each for each in self.files if set(each) & set(self.unread)), [])
+        self._take_batch(self.live, first if self.one_file else self.unread)
+
     def _take(self, of: Generation, ids: list[int]) -> None:
+        for file in self.files if self.one_file else [list(ids)]:
+            self._take_batch(of, [each for each in file if each in ids])
+
+    def _take_batch(self, of: Generation, ids: list[int]) -> None:
         if not ids:
             return
+        at_once = self.at_once and of is self.live
         of.staged.append(len(of.batches))
         of.batches.append(list(ids))
+        rows = Counter[tuple[int, int]]()
         for each in ids:
-            if self.landed[each].passes(self.fixed):
-                of.rows[each, of.version] += 1
+            if self.unsure.pop(each, self.landed[each].passes(self.fixed)):
+                rows[each, of.version] += 1
             else:
                 of.quarantine[each] = "open"
+        if at_once:
+            self._show(Slice([of.staged.pop()], rows, held=False))
+            self.judged_all = self.judged_all and not self._marked(rows)
+        else:
+            of.rows += rows
+
+    def _marked(self, rows: Counter[tuple[int, int]]) -> bool:
+        return any(self.landed[each].kind == "marker" for each, _ in rows)
 
     def _judge(self, of: Generation) -> None:
         if not of.staged:
             return
-        held = any(self.landed[each].kind == "marker" for each, _ in of.rows)
-        of.queue.append(Slice(of.staged, of.rows, held))
+        of.queue.append(Slice(of.staged, of.rows, self._marked(of.rows)))
         of.staged, of.rows = [], Counter()
 
     def publish(self) -> None:
@@ -191,6 +227,10 @@ class Model:
         self.live.queue = [each for each in self.live.queue if not each.held]
         self.publish()
 
+    def start_over(self) -> None:
+        """Nothing was read, and nothing is there."""
+        self.live = Generation(self.live.version)
+
     # Quarantine
 
     def passing(self) -> list[int]:
@@ -201,13 +241,23 @@ class Model:
     def stage_passing(self) -> bool:
         """They go into a batch of their own; False: there are none."""
         passing = self.passing()
-        if passing:
-            self.live.staged.append(len(self.live.batches))
-            self.live.batches.append([])
-        for each in passing:
-            self.live.rows[each, self.live.version] += 1
-            self.live.quarantine[each] = "replayed"
-        return bool(passing)
+        if not passing:
+            return False
+        at_once, rows = self.at_once, Counter((each, self.live.version) for each in passing)
+        self.live.staged.append(len(self.live.batches))
+        self.live.batches.append([])
+        self.live.quarantine |= dict.fromkeys(passing, "replayed")
+        if at_once:
+            self._show(Slice([self.live.staged.pop()], rows, held=False))
+            self.judged_all = self.judged_all and not self._marked(rows)
+        else:
+            self.live.rows += rows
+        return True
+
+    def drop(self) -> None:
+        """All open rows of the quarantine: a person wants none of them."""
+        open_ = [each for each, state in self.live.quarantine.items() if state == "open"]
+        self.live.quarantine |= dict.fromkeys(open_, "dropped")
 
     def replay_quarantine(self) -> None:
         if self.stage_passing():
@@ -221,7 +271,9 @@ class Model:
         # A row of the quarantine that waits in a later batch comes with that.
         waiting = {each for slice_ in self.live.queue for each, _ in slice_.rows}
         rows = [self.landed[each] for each in sorted(read - waiting)]
-        return [row.id for row in rows if row.within(start, end) and row.passes(self.fixed)]
+        # What a person has dropped stays out.
+        kept = [row for row in rows if self.live.quarantine.get(row.id) != "dropped"]
+        return [row.id for row in kept if row.within(start, end) and row.passes(self.fixed)]
 
     def replay(self, start: datetime, end: datetime, visible: int) -> None:
         made = self.recomputed(start, end, visible)

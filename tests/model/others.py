@@ -43,6 +43,7 @@ class Others(Ground):
         """In the middle of the columns."""
         self.columns = COLUMNS.replace("k STRING", "extra INT, k STRING")
         self.transform = TRANSFORM.replace("at, k", "at, 7 AS extra, k")
+        self.sink.add_column("extra INT")
         self._write(self.model.live.version)
 
     def change_keys(self, keys: str) -> None:

@@ -15,6 +15,7 @@ OF_A_DRAIN = (
     "batch.stage",
     "batch.reject",
     "batch.note",
+    "batch.show",
     "batch.end",
     "commits.note",
     "quarantine.publish",
@@ -40,9 +41,12 @@ def comes_after(moment: Moment, step: str) -> bool:
 
 REFUSALS: dict[str, set[str]] = {
     "drain": set(),
-    "backfill": {"replay.open", "replay.nothing-visible", "replay.waiting", "replay.reach"},
+    "backfill": {"replay.open", "replay.nothing-visible", "replay.waiting", "replay.reach", "replay.decided"},
     "replay_quarantine": {"quarantine.none", "quarantine.unfinished"},
     "decide": {"slice.none-held"},
+    "drop": {"quarantine.none", "quarantine.unfinished"},
+    "rename": {"rename.open-run", "rename.unknown"},
+    "remove": set(),
     "rewind": {"sink.between", "sink.behind", "sink.vacuumed", "checkpoint.not-kept"},
     "snapshot": {"rebuild.unfinished", "checkpoint.nothing"},
     "restore": {"sink.between", "sink.behind", "sink.vacuumed", "checkpoint.no-snapshot"},

@@ -17,9 +17,10 @@ sources:
     format: json
     path: landing/events
     schema: events.ddl
+    options: {OPTIONS}
     watermark: {column: at, delay: 0 seconds}
 transform: transform.sql
-sink: {format: delta, path: tables/out, schema: out.ddl, time_column: at SINK}
+sink: {KEYS SINK}
 state: {partitions: 1}
 replay: {interval: 1 day REACH}
 """
@@ -55,7 +56,7 @@ state: {partitions: 1}
 QUALITY = """
 rules: [{{name: small, check: "n < {bound}", on_fail: quarantine}}]
 expectations:
-  - {{type: expect_column_values_to_not_be_in_set, kwargs: {{column: k, value_set: [marker]}}}}
+  - {{type: expect_column_values_to_not_match_regex, kwargs: {{column: CHECKED, regex: marker}}}}
 """
 NUMBERS: dict[str, int] = {"bad": 95, "worst": 150}
 

@@ -14,7 +14,9 @@ from tests.model.looks import Wrong, equal, files_named, rows
 from tests.model.model import Kind, Row
 from tests.model.others import Others
 from tests.model.places import OF_A_DRAIN, ORDER, comes_after
-from tests.model.project import FIRST, OUT, READ, TABLES, record
+from tests.model.project import FIRST, READ, TABLES, record
+from tests.model.sinks import backup_of, id_of
+from tests.support import older_copy
 
 Step = tuple[Any, ...]
 """A rule's name, and what it is given."""
@@ -43,23 +45,55 @@ class World(Generations, Others):
     def drain(
         self, die: tuple[Any, ...] | None = None, then: Callable[[], None] | None = None, name: str = "out"
     ) -> Ended:
-        moment = Moment(*die, then=then) if die else None
+        moment = self._moment(die, then)
         ended = self.actions.drain(moment)
         if ended.died:
             assert moment is not None
             self._died_in_a_drain(moment)
         elif ended.id in ("", "audit.fail", "slice.overdue"):
             self._settle_pending()
-            self.model.drain()
-            self.clean = True
-            if ended.id == "audit.fail" and not self.model.holds:
+            self._learn_unsure()
+            may_fail = self._drained()
+            self.clean, self.begun, self.shown_open = True, False, False
+            if ended.id == "audit.fail" and not may_fail and not self.model.holds:
                 raise Wrong(f"nothing of this can fail an audit: {ended}")
         else:
             return self._refused(ended, "drain")
         return ended
 
+    def _moment(self, die: tuple[Any, ...] | None, then: Callable[[], None] | None) -> Moment | None:
+        """None for a death of a batch that was begun and of which it matters how far it has come."""
+        if not die or (then is None and (self.unsure or self.shown_open)):
+            return None
+        return Moment(*die, then=then)
+
+    def _drained(self) -> bool:
+        """Whether the audit of what was read now may fail."""
+        if self.has_windows:
+            self.model.drain()
+            return False
+        self.model.take()
+        may_fail = not self.model.judged_all
+        self.model.drain()
+        return may_fail
+
+    def _learn_unsure(self) -> None:
+        """Of a batch whose rules were edited between two attempts: each row is either there or set aside."""
+        if self.unsure:
+            aside = {id_of(str(row["payload"])) for row in self.actions.quarantine()}
+            self.model.unsure = {each: each not in aside for each in self.unsure}
+            self.unsure = set()
+
     def _died_in_a_drain(self, moment: Moment) -> None:
         self.clean = False
+        at, shown = ORDER.index(moment.step), self.sink.shown_at
+        self.begun = at <= ORDER.index("batch.end") and (self.begun or at > ORDER.index("query.start"))
+        if self.model.at_once and ORDER.index(shown) <= at <= ORDER.index("batch.end"):
+            # The last of these steps is around all the others of a batch.
+            if comes_after(moment, shown) and (moment.when, moment.step) != ("before", "batch.end"):
+                self.model.take_first()
+                self.shown_open = True
+            return
         if ORDER.index(moment.step) > ORDER.index(self.model.reads_at):
             self.model.take(cut_off=ORDER.index(moment.step) <= ORDER.index("batch.end"))
         self.model.drain(
@@ -96,12 +130,81 @@ class World(Generations, Others):
 
     def fix_rule(self, fixed: bool = True) -> None:
         self.model.fixed = fixed
+        if self.begun:
+            self.unsure |= {each for each in self.model.unread if self.model.landed[each].kind == "bad"}
         self._write_quality()
+
+    def toggle(self) -> None:
+        """`publish:`, from audited to direct or back."""
+        self.model.direct = not self.model.direct
+        self._write(self.model.live.version)
+
+    def drop(self) -> Ended:
+        """All rows of the quarantine that are open."""
+        ended = self.actions.command("quarantine", "drop", "out", "--why", "a test", "--yes")
+        if ended.error is None:
+            self.model.drop()
+            return ended
+        return self._refused(ended, "drop")
+
+    def rename(self) -> Ended:
+        """To another name and back again."""
+        folders = self.root / "include/pipelines"
+        spec = (folders / "out/pipeline.yaml").read_text()
+        # The sink goes on by the first name.
+        texts = (("out", "other", f"{spec}first_name: out\n"), ("other", "out", spec))
+        for old, new, text in texts:
+            (folders / old).rename(folders / new)
+            (folders / new / "pipeline.yaml").write_text(text)
+            ended = self.actions.command("rename", old, new, "--why", "a test")
+            if ended.error is not None:
+                (folders / new).rename(folders / "out")
+                (folders / "out/pipeline.yaml").write_text(spec)
+                return self._refused(ended, "rename")
+        return ended
+
+    def put_back(self, what: str) -> None:
+        """An older copy of a thing, then the newer again: a run over the older one says so."""
+        storage = self.actions.storage
+        copy_of = {
+            "sink": lambda: self.sink.backup(storage),
+            "quarantine": lambda: backup_of(storage / "quarantine/out"),
+            "metastore": lambda: older_copy.copy_of(self.actions.sandbox, f"{len(self.done)}.db"),
+        }[what]
+        kinds: tuple[Kind, ...] = ("ok", "bad")
+        back = copy_of()
+        self.land(*((kind, None) for kind in kinds))
+        self.drain()
+        newer = copy_of()
+        self.land(("ok", None))
+        back()
+        self.actions.forget_tables()
+        ended = self.actions.drain()
+        if ended.error is None or ended.id == "audit.fail":
+            raise Wrong(f"an older copy of the {what} is put back, and the next run says nothing: {ended}")
+        newer()
+        self.actions.forget_tables()
+
+    def start_over(self, empty: bool) -> Ended:
+        """The pipeline removed and its folder back: all is read again; `empty`: into the table as it is."""
+        folder = self.root / "include/pipelines/out"
+        folder.rename(self.root / "aside")
+        ended = self.actions.command("remove", "out", "--yes")
+        (self.root / "aside").rename(folder)
+        if ended.error is not None:
+            return self._refused(ended, "remove")
+        if empty:
+            self.sink.empty(self.actions.storage)
+            self.actions.forget_tables()
+        self.model.start_over()
+        self.marks.clear()
+        self.snapshot = None
+        return ended
 
     def replay_quarantine(
         self, die: tuple[Any, ...] | None = None, then: Callable[[], None] | None = None
     ) -> Ended:
-        moment = Moment(*die, then=then) if die else None
+        moment = self._moment(die, then)
         ended = self.actions.replay_quarantine(moment=moment)
         if ended.died:
             assert moment is not None
@@ -112,6 +215,9 @@ class World(Generations, Others):
                 self._died_in_a_drain(moment)
         elif ended.id in ("", "audit.fail", "slice.overdue"):
             self.clean = True
+            if self.model.passing():
+                self._learn_unsure()
+                self.begun = self.shown_open = False
             self.model.replay_quarantine()
         else:
             return self._refused(ended, "replay_quarantine")
@@ -192,7 +298,7 @@ class World(Generations, Others):
 
     def check_rows(self) -> None:
         """While something is cut off, the table is as before or as after it."""
-        found = rows(self.actions.storage / OUT)
+        found = self.sink.rows(self.actions.storage)
         other = {"approve": self.model.shadow, "rollback": self.model.before}.get(self.pending)
         if other is not None and found == other.table:
             return
@@ -201,9 +307,13 @@ class World(Generations, Others):
         equal("rows of the table", found, self.model.live.table)
 
     def check_quarantine(self) -> None:
+        """Each row that was set aside is there once, in the state that it has come to."""
         if not (self.actions.storage / "quarantine/out/_delta_log").exists():
             return
-        self.actions.quarantine()
+        found = self.actions.quarantine()
+        if self.clean and self.compares_quarantine:
+            states = Counter((id_of(str(row["payload"])), str(row["state"])) for row in found)
+            equal("rows of the quarantine", states, Counter(self.model.live.quarantine.items()))
 
     def check_counts(self) -> None:
         for run in self.actions.runs():
