@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+import uuid
 from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -169,7 +170,7 @@ class World(Generations, Others):
         copy_of = {
             "sink": lambda: self.sink.backup(storage),
             "quarantine": lambda: backup_of(storage / "quarantine/out"),
-            "metastore": lambda: older_copy.copy_of(self.actions.sandbox, f"{len(self.done)}.db"),
+            "metastore": lambda: older_copy.copy_of(self.actions.sandbox, f"{uuid.uuid4().hex}.db"),
         }[what]
         kinds: tuple[Kind, ...] = ("ok", "bad")
         back = copy_of()
