@@ -1,7 +1,7 @@
 """Sets a source's file aside as a whole, or takes it back: a decision under the lease, with a run record.
 
-For a file that Spark cannot read, or that ends its JVM. Its batch may be planned already: the next run
-repeats it without the file. Needs no Spark.
+For a file that Spark cannot read, that ends its JVM, or that is gone. Its batch may be planned already: the
+next run repeats it without the file. Needs no Spark.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from datetime import UTC, datetime
 
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import Run
-from drawdown.sources.files.set_aside import SetAsideFile, read_set_aside, set_aside, take_back
+from drawdown.sources.committed_offsets import CommittedOffsets
+from drawdown.sources.files.set_aside import GONE, SetAsideFile, read_set_aside, set_aside, take_back
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
 from drawdown.values.globs import Glob
@@ -64,9 +65,9 @@ def decide_file(workspace: Workspace, pipeline: Pipeline, asked: FileDecision) -
 
 def _set_aside(workspace: Workspace, pipeline: Pipeline, source: str, path: str, asked: FileDecision) -> None:
     info = Storage.of_source(workspace.project, pipeline.sources[source]).info(path)
-    assert info is not None  # `_found` has seen it
     at = datetime.now(UTC).isoformat(timespec="seconds")
-    file = SetAsideFile(path, info.size, info.mtime_ms, asked.why, asked.by, at)
+    size, mtime_ms = (GONE, 0) if info is None else (info.size, info.mtime_ms)
+    file = SetAsideFile(path, size, mtime_ms, asked.why, asked.by, at)
     set_aside(workspace.storage, pipeline.name, source, [file])
 
 
@@ -75,15 +76,23 @@ def _found(workspace: Workspace, pipeline: Pipeline, asked: FileDecision) -> tup
         if asked.back:
             if path in read_set_aside(workspace.storage, pipeline.name, source):
                 return source, path
-        elif storage.info(path) is not None:
+        elif storage.info(path) is not None or storage.path_of_file(path) in _planned(
+            workspace, pipeline, source
+        ):
             return source, path
     raise RefusedError(
         "quarantine.no-file",
         f"no source of {pipeline.name} has {'set aside ' if asked.back else ''}the file {asked.path}",
         where=f"pipeline {pipeline.name}",
         do="write the path as the error or the notice of the run has it"
-        + ("" if asked.back else "; it must still exist"),
+        + ("" if asked.back else "; it must still exist, or be in a batch that is planned"),
     )
+
+
+def _planned(workspace: Workspace, pipeline: Pipeline, source: str) -> set[str]:
+    """Return the paths of the files with which a batch is planned that is not committed."""
+    past = CommittedOffsets.read(workspace.storage, workspace.metastore.active_checkpoint(pipeline.name))
+    return {file.path for file in past.seen(source)} - {file.path for file in past.read_files(source)}
 
 
 def _places(workspace: Workspace, pipeline: Pipeline, path: str) -> Iterator[tuple[str, Storage, str]]:

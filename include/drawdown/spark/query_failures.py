@@ -81,7 +81,8 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
             "source.gone",
             f"a file of the batch is gone: {sentence}",
             where=where,
-            do="restore the file and run again: the batch needs its files until it is committed",
+            do="restore the file and run again: the batch needs its files until it is committed; if it is"
+            f" lost, `drawdown quarantine file {pipeline.name} PATH --why ...` takes it out of the batch",
         )
     return TransformError(
         FAILED,

@@ -16,6 +16,9 @@ from drawdown.layout import set_aside_of
 from drawdown.storage import FileInfo, Storage
 from drawdown.values.json_text import read_json
 
+GONE = -1
+"""The size of a file that no longer exists."""
+
 
 @dataclass(frozen=True)
 class SetAsideFile:
@@ -34,6 +37,11 @@ class SetAsideFile:
     why: str
     by: str
     at: str
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it was gone when it was set aside: out of a batch that was planned with it."""
+        return self.size == GONE
 
     def is_still(self, info: FileInfo) -> bool:
         """Whether a file at its path is the one that was set aside."""

@@ -22,6 +22,7 @@ from drawdown.sources.files.cleaned_places import refuse_foreign_files
 from drawdown.sources.files.new_files import CLOCK_SKEW_MS, differs
 from drawdown.sources.files.oversized import oversized
 from drawdown.sources.files.schema_drift import drift_of
+from drawdown.sources.files.set_aside import read_set_aside
 from drawdown.sources.files.spark_trouble import FileTrouble, named
 from drawdown.spec import Source
 from drawdown.storage import FileInfo, Storage
@@ -106,14 +107,18 @@ class BatchFiles:
         storage = Storage.of_source(self.generation.project, source)
         found = {file.path: storage.info(storage.relative(file.path)) for file in seen}
         gone = [path for path, info in found.items() if info is None]
+        pipeline = self.generation.pipeline.name
         if gone:
-            pipeline = self.generation.pipeline.name
+            aside = read_set_aside(self.generation.storage, pipeline, name.split("@")[0])
+            gone = [path for path in gone if storage.relative(path) not in aside]
+        if gone:
             raise SourceError(
                 "source.gone",
                 f"gone: {counted(len(gone), 'file')} of the batch: {named(gone)}",
                 where=f"pipeline {pipeline}, source {name}",
-                do=f"bring them back with their times (`cp -p`), then `drawdown run {pipeline}`:"
-                " the batch keeps its files until it is committed",
+                do=f"bring them back with their times (`cp -p`), then `drawdown run {pipeline}`: the batch"
+                " keeps its files until it is committed; if they are lost, `drawdown quarantine file"
+                f" {pipeline} PATH --why ...` takes each out of the batch",
             )
         return {path: info for path, info in found.items() if info is not None}
 

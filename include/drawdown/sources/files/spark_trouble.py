@@ -195,6 +195,8 @@ def _of_sizes(
     storage = Storage.of_source(generation.project, source)
     kept = read_set_aside(generation.storage, pipeline.name, name)
     known = left_out(kept, storage, files.new)
+    if gone := [storage.path_of_file(path) for path, file in kept.items() if file.is_gone]:
+        found.unread.setdefault(name, []).extend(map(plain_path, gone))
     by_reason: dict[str, list[FileInfo]] = {}
     for info in files.new:
         if plain_path(info.path) in known:
