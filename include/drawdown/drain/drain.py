@@ -21,9 +21,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -41,10 +41,11 @@ from drawdown.drain.progress import RunProgress
 from drawdown.drain.reconcile import clean_up_crashed_runs, reconcile, refuse_postponed
 from drawdown.drain.slice import SliceAuditor, not_passed
 from drawdown.drain.suspect_files import SuspectFiles
+from drawdown.drain.tally import Tally
 from drawdown.errors import DrawdownError, SourceError, TransformError
 from drawdown.fault_points import durable
 from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
-from drawdown.metastore.records import Batch, Counts, Run, RunState, Verdict
+from drawdown.metastore.records import Batch, Run, RunState, Verdict
 from drawdown.plan.fingerprint import looked_at, spec_fingerprint
 from drawdown.plan.preflight import preflight
 from drawdown.plan.spec_changes import changes
@@ -137,47 +138,6 @@ class Opened:
     trouble: FileTrouble
     batch_files: BatchFiles
     slice: SliceAuditor
-
-
-@dataclass
-class Tally:
-    """What a run has found out so far; its record is closed with this, whichever step it ends in.
-
-    Attributes:
-        generation: None while the run may still be refused; its checkpoint is None until it is noted.
-        committed: the last batch in Spark's commit log, as far as this run has seen it.
-        phases: microseconds by phase, see `Run.phases`.
-    """
-
-    generation: Generation | None = None
-    staging: Staging | None = None
-    batch_files: BatchFiles | None = None
-    progress: RunProgress | None = None
-    committed: int | None = None
-    published: int = 0
-    outcome: dict[str, Any] = field(default_factory=dict)
-    phases: dict[str, int] = field(default_factory=dict)
-    batches: list[Batch] = field(default_factory=list)
-    notices: list[dict[str, Any]] = field(default_factory=list)
-
-    @contextmanager
-    def timed(self, phase: str) -> Iterator[None]:
-        """Add the time of what is done inside to a phase of the run; a watch judges more than once."""
-        begun = time.monotonic_ns()
-        try:
-            yield
-        finally:
-            self.phases[phase] = self.phases.get(phase, 0) + (time.monotonic_ns() - begun) // 1_000
-
-    def counts(self, committed: int | None) -> tuple[int, Counts]:
-        """Return the number of committed batches of this run, and their counts."""
-        done = [each for each in self.batches if committed is not None and each.batch_id <= committed]
-        return len(done), replace(
-            sum((each.counts for each in done), Counts()),
-            late_groups=self.progress.late_groups if self.progress else 0,
-            duplicates=self.progress.duplicates if self.progress else 0,
-            published=self.published,
-        )
 
 
 @dataclass
