@@ -278,7 +278,7 @@ def test_a_server_that_hangs_costs_the_end_of_a_run_a_second_and_the_next_run_se
     took_itself = (run.ended_at - run.started_at).total_seconds()
     assert run.state == "succeeded"
     assert took - took_itself < 3, "planning and the one second beside the run itself"
-    (line,) = [each.message for each in caplog.records if each.name.startswith("drawdown.observe")]
+    (line,) = [each.getMessage() for each in caplog.records if each.name.startswith("drawdown.observe")]
     # On a busy machine the first request has timed out before the run ends.
     assert re.match(f"lineage: {server.url} (does not answer; 2 events|did not take an event)", line)
     assert shop.delta("tables/paid")[-1][0] == 2
@@ -300,7 +300,7 @@ def test_a_server_that_answers_500_costs_one_line(
     _arrive(shop, 1, (1, "a", 10.0, "01T10:00"))
     with caplog.at_level(logging.WARNING):
         assert shop.run("paid").state == "succeeded"
-    (line,) = [each.message for each in caplog.records if each.name.startswith("drawdown.observe")]
+    (line,) = [each.getMessage() for each in caplog.records if each.name.startswith("drawdown.observe")]
     assert line.startswith(f"lineage: {server.url} did not take an event (500)")
     assert len(list((shop.root / ".drawdown" / "lineage").glob("*.json"))) == 2
 

@@ -103,6 +103,7 @@ SITES = {
     "query/state/state_variables.py: fromDDL(schema)": USERS_CODE,
     "recovery/spark_state_reader.py: from_json(F.lit(json.dumps(given)), kind)": SCHEMA,
     "replay/spark_arrivals.py: createDataFrame(rows, f'{schema}, {ARRIVAL}_ BIGINT')": OWN,
+    "replay/spark_decided_rows.py: from_json(F.to_json(row, dict(EXACT_TIMES)), common,": SCHEMA,
     "rows/row_fates.py: expr(rule.check)": ROW,
     "sinks/test/stage_memory.py: table(f'global_temp.{pipeline.name}')": NAME,
     "sources/delta/reader.py: table(known_table(session, project, pipeline, name))": NAME,

@@ -108,7 +108,8 @@ class DecidedRows:
         kept, found = self._split(name, frame, decided)
         lost = [row for row in decided if row.key not in found and not self._is_gone(row, there)]
         self._refuse_unknown(name, [row for row in lost if self._stays_out(row) or self._patch(row)])
-        changed = {row.key for row in lost}
+        # A patch may have moved a record here from another time.
+        changed = {row.key for row in lost if not self._patch(row)}
         schema = frame.drop(*SYSTEM_COLUMNS).schema
         back = [row for row in decided if not self._stays_out(row) and row.key not in changed]
         for patch, batch in dict.fromkeys((self._patch(row), self._batch(row)) for row in back):
