@@ -66,7 +66,7 @@ def _effects(said: FileText) -> list[str]:
     """The keys by when a change of them takes effect; nothing for a file that does not say it."""
     rows = []
     for effect, words in EFFECTS.items():
-        keys = [f"`{path.split(' (')[0]}`" for path, text in said.keys.items() if text.changed == effect]
+        keys = [f"`{path.split(' (')[0]}:`" for path, text in said.keys.items() if text.changed == effect]
         if keys and effect != "keys":
             rows.append(f"| {', '.join(dict.fromkeys(keys))} | {words} |")
     return ["", _CHANGED + "\n".join(rows)] if rows else []
