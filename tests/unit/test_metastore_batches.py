@@ -214,6 +214,20 @@ def test_a_published_batch_is_neither_staged_again_nor_discarded(metastore: Meta
     assert metastore.maxima("flights", 0) == {}
 
 
+@pytest.mark.capability("RIGHT-05")
+def test_accepting_an_older_copy_keeps_the_files_of_what_waits(metastore: Metastore, lease: Lease) -> None:
+    note(metastore, lease, 0, 1)
+    metastore.mark_committed(lease, 0, 1)
+    judge(metastore, lease, 0, 1, "pass")
+    metastore.mark_published(lease, 0, [0, 1])
+    note(metastore, lease, 2, 3)
+    metastore.mark_committed(lease, 0, 2)
+    judge(metastore, lease, 2, 2, "fail")
+    metastore.forget_files(lease, 0, "output", 0)
+    assert statuses(metastore) == ["published", "published", "held", "staged"]
+    assert [batch_id for batch_id, _ in metastore.staged_files("flights", 0, range(4))] == [0, 2, 3]
+
+
 def test_a_held_batch_can_be_discarded_and_then_not_published(metastore: Metastore, lease: Lease) -> None:
     note(metastore, lease, 0)
     metastore.mark_committed(lease, 0, 0)

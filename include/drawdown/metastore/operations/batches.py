@@ -189,11 +189,17 @@ def last_shown(conn: Connection, pipeline: str, generation: int) -> dict[StagedT
 def forget_files(
     conn: Connection, pipeline: str, generation: int, table: StagedTable, last_batch: int
 ) -> None:
-    """Forget the files of a table after a batch: an older copy of it was put back, which lacks them."""
-    c = staged_files.c
+    """Forget the files of a table that were published after a batch: an older copy of it lacks them.
+
+    Batches that still wait, for a verdict or for a person, keep theirs: a publish will need them.
+    """
+    b, f = batches.c, staged_files.c
+    published = select(b.batch_id).where(
+        *_of(b, pipeline, generation), b.status == "published", b.batch_id > last_batch
+    )
     conn.execute(
         delete(staged_files).where(
-            *_of(c, pipeline, generation), c.table_name == table, c.batch_id > last_batch
+            *_of(f, pipeline, generation), f.table_name == table, f.batch_id.in_(published)
         )
     )
 

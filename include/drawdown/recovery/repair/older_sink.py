@@ -27,7 +27,7 @@ def refuse_older_sink(generation: Generation, sink: SinkStage, quarantine: Delta
     older = list(_older(generation, sink, quarantine))
     if not older:
         return
-    name, shown = generation.pipeline.name, shown_batches(generation)
+    name, shown = generation.pipeline.name, _shown(generation, older)
     last_in_all = min(_first_missing(generation, table, shown[table]) for table, _ in older) - 1
     said = "; ".join(
         f"the {_NAMES[table]} of {name} has batches up to {shown[table]}, but batch {last} was published"
@@ -44,12 +44,22 @@ def refuse_older_sink(generation: Generation, sink: SinkStage, quarantine: Delta
 
 def go_on_without(generation: Generation, sink: SinkStage, quarantine: DeltaSink, lease: Lease) -> list[str]:
     """Accept what `refuse_older_sink` refuses; returns a sentence for each table."""
-    shown = shown_batches(generation)
+    older = list(_older(generation, sink, quarantine))
+    shown = _shown(generation, older)
     said = []
-    for table, last in list(_older(generation, sink, quarantine)):
+    for table, last in older:
         generation.metastore.forget_files(lease, generation.number, table, shown[table])
         said.append(f"the {_NAMES[table]} goes on without what batches {shown[table] + 1} to {last} brought")
     return said
+
+
+def _shown(generation: Generation, older: list[tuple[StagedTable, int]]) -> dict[StagedTable, int]:
+    """Return the last batch that each table shows, before the one that it lacks.
+
+    The log of a file sink that has lost an entry in its middle also names later batches.
+    """
+    shown = shown_batches(generation)
+    return {table: min(shown[table], last - 1) for table, last in older}
 
 
 def _first_missing(generation: Generation, table: StagedTable, shown: int) -> int:
