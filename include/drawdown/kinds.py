@@ -59,6 +59,8 @@ class SourceKind:
             ``inferred``.
         backlog: ``(SourceProgress) -> SourceFinding``, what waits, without Spark (sources/findings.py).
             None: only Spark can find out, so each run starts it.
+        position: ``(storage, source, offset) -> dict``, what a batch notes in ``Batch.by_source`` of the
+            place up to which it has read: by it a run notices a source that was put back. None: nothing.
         title: what its section of docs/pipeline-yaml.md is called.
         published: ``(PublishedSource) -> notice | None``, called after a publish for a source with
             `commit_group:` (sources/published.py); it raises nothing.
@@ -81,6 +83,7 @@ class SourceKind:
     page: str
     reader: Code
     backlog: Code | None = None
+    position: Code | None = None
     published: Code | None = None
     keys: frozenset[str] = frozenset()
     static: bool = False

@@ -145,6 +145,11 @@ class FileLog:
         """Return the newest compacted entry, -1 for none."""
         return max(self._entries()[1], default=-1)
 
+    def holds(self, entry: int) -> bool:
+        """Whether an entry is there, or in a compacted one: Spark removes those that a later one repeats."""
+        plain, compact = self._entries()
+        return entry in plain or entry <= max(compact, default=-1)
+
     def newest(self) -> list[dict[str, Any]]:
         """Return the lines of the newest entry, of a large one the last. Raises as `everything`."""
         plain, compact = self._entries()

@@ -11,8 +11,6 @@ from drawdown.metastore.records import Lease
 from drawdown.plan.acceptance import accepted
 from drawdown.plan.spec_changes import changes
 from drawdown.recovery.repair.older_sink import go_on_without
-from drawdown.sinks.delta.stage import DeltaSink
-from drawdown.sinks.stage import sink_for
 from drawdown.workspace import Generation
 
 
@@ -28,11 +26,7 @@ def accept(root: SparkSession, generation: Generation, current: Callable[[], Lea
     pipeline, metastore = generation.pipeline, generation.metastore
     plan = plan_pipeline(root, generation.workspace, pipeline)
     if any(error.id == "sink.older-copy" for error in plan.errors):
-        sink, quarantine = (
-            sink_for(generation.workspace, pipeline),
-            DeltaSink.quarantine(generation.project, pipeline),
-        )
-        return go_on_without(plan.generation, sink, quarantine, current())
+        return go_on_without(plan.generation, current())
     for error in plan.errors:
         if error.id != "checkpoint.changed":
             raise error

@@ -25,6 +25,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from drawdown.errors import DrawdownError
 from drawdown.fault_points import durable
+from drawdown.kinds import code_at
 from drawdown.metastore.records import Batch, Counts, Lease, QuarantineDecision, StagedFile
 from drawdown.publishing import publish_batch
 from drawdown.query.query import Query
@@ -35,6 +36,8 @@ from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.sinks.stage import SinkStage
 from drawdown.sources.files.spark_batch_files import BatchFiles
 from drawdown.sources.kafka.spark_losses import Losses, lost_offsets
+from drawdown.sources.registry import SOURCES
+from drawdown.storage import Storage
 from drawdown.values.interval import EPOCH
 from drawdown.workspace import Generation
 
@@ -155,6 +158,7 @@ class BatchStep:
                     **self.batch_files.amounts.get(n, {}),
                     **until_now.get(n, {}),
                     **passed[n],
+                    **self._position(n, self._moved(n, before, now)[1]),
                 }
                 for n, seen in observed.items()
             },
@@ -266,6 +270,15 @@ class BatchStep:
         if boundary.late_before == watermark:
             return seen.late_at_start
         return boundary.late_rows(plan.source_frame(name), watermark)
+
+    def _position(self, name: str, offset: Any) -> dict[str, Any]:
+        """Return what a batch notes of the place up to which it has read a source, see `SourceKind`."""
+        source, project = self.pipeline.sources[name], self.generation.project
+        code = SOURCES[source.format].position
+        if code is None or not isinstance(offset, dict):
+            return {}
+        noted: dict[str, Any] = code_at(code)(Storage.of_source(project, source), source, offset)
+        return noted
 
     def _until_now(self, shown: Mapping[str, datetime]) -> dict[str, dict[str, str]]:
         """Return the greatest event time so far, by source, in the form that a batch records."""

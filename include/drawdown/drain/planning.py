@@ -34,8 +34,7 @@ from drawdown.recovery.repair.older_sink import refuse_older_sink
 from drawdown.rows.quarantine_staging import QUARANTINE_SCHEMA
 from drawdown.sinks.delta.stage import DeltaSink
 from drawdown.sinks.stage import SinkStage, sink_for
-from drawdown.sources.committed_offsets import CommittedOffsets
-from drawdown.sources.delta.backlog import refuse_made_again
+from drawdown.sources.delta.identity import refuse_other_tables
 from drawdown.sources.files.notified.spark_arrived import tell_arrived
 from drawdown.sources.files.spark_inference import found_schemas
 from drawdown.sources.files.spark_rising import list_from
@@ -109,7 +108,7 @@ def plan_pipeline(
     for check in checks(generation):
         found.of(check)
     found.of(lambda: refuse_second_socket(generation))
-    found.of(lambda: _refuse_other_tables(generation))
+    found.of(lambda: refuse_other_tables(generation))
     late_before = found.of(lambda: _late_before(files))
     replays = found.of(lambda: pending_replays(generation, trigger)) or []
     found.of(lambda: listener_of(pipeline))
@@ -149,7 +148,7 @@ def plan_pipeline(
             found.of(lambda: refuse_unpublished(generation, fingerprint["sink"]))
             quarantine = DeltaSink.quarantine(workspace.project, pipeline)
             found.targets(sink, quarantine, query, generation.checkpoint)
-            found.of(lambda: refuse_older_sink(generation, sink, quarantine))
+            found.of(lambda: refuse_older_sink(generation))
     return PipelinePlan(
         generation,
         fingerprint,
@@ -172,13 +171,6 @@ def _postponed(pipeline: Pipeline) -> Iterator[PlanVerdict]:
             do=f"run it, or decide about held slices: `drawdown release {pipeline.name}` or `discard`",
             about="sink",
         )
-
-
-def _refuse_other_tables(generation: Generation) -> None:
-    storage, pipeline = generation.storage, generation.pipeline
-    if any(source.format in ("delta", "table") for source in pipeline.streaming_sources.values()):
-        past = CommittedOffsets.read(storage, generation.checkpoint)
-        refuse_made_again(storage, pipeline, past.offsets_of(pipeline))
 
 
 @dataclass

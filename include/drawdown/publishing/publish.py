@@ -20,13 +20,14 @@ from drawdown.changes.protocol import (
     conflicts_explained,
     transaction_id,
 )
-from drawdown.errors import SourceError
+from drawdown.errors import RefusedError, SourceError
 from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
-from drawdown.metastore.records import Batch, Change, HeldSlice, Lease, StagedTable
+from drawdown.metastore.records import Batch, Change, HeldSlice, Lease, StagedFile, StagedTable
 from drawdown.sinks.staging_folder import remove_merged
 from drawdown.sinks.targets import target_of
 from drawdown.spec import Pipeline, Project
+from drawdown.values.text import counted
 from drawdown.workspace import Generation, Workspace
 
 _ATTEMPTS = 5
@@ -50,7 +51,7 @@ def publish_passed(generation: Generation, lease: Lease) -> Published:
     With direct publishing all batches, even held ones, are already visible; here they are only recorded.
 
     Raises:
-        RefusedError: ``lease.lost`` when another run has taken the lease.
+        RefusedError: ``lease.lost`` when another run has taken the lease; ``sink.staged-gone``.
         SourceError: the sink cannot be reached.
     """
     pipeline = generation.pipeline
@@ -177,6 +178,7 @@ def _commit(workspace: Workspace, lease: Lease, pipeline: Pipeline, part: _Part)
         if not new:
             return _Committed()
         files = workspace.metastore.staged_files(pipeline.name, generation, new, table=table)
+        _refuse_lost_files(workspace, lease, pipeline, [b for b in batches if b.batch_id > seen], files)
         change = workspace.metastore.begin_change(
             lease,
             Change(
@@ -202,6 +204,41 @@ def _commit(workspace: Workspace, lease: Lease, pipeline: Pipeline, part: _Part)
                 raise
         return _Committed(tuple(new), sum(file.rows for _, file in files), change.change_id)
     raise AssertionError("unreachable: the last attempt returns or raises")
+
+
+def _refuse_lost_files(
+    workspace: Workspace,
+    lease: Lease,
+    pipeline: Pipeline,
+    batches: Sequence[Batch],
+    files: Sequence[tuple[int, StagedFile]],
+) -> None:
+    """Refuse to publish batches of an earlier run whose files are gone, as after a restore from a copy.
+
+    A table whose log names a missing file cannot be read at all. What this run has staged is not asked for.
+    """
+    storage = workspace.storage
+    earlier = {batch.batch_id for batch in batches if batch.run_id != lease.run_id}
+    lost = [
+        (batch_id, file.path)
+        for batch_id, file in files
+        if batch_id in earlier and not storage.exists(storage.relative(file.path))
+    ]
+    if not lost:
+        return
+    first, path = lost[0]
+    name = pipeline.name
+    ways = [f"`drawdown checkpoint rewind {name} --to {first - 1} --sink` reads its rows again"] * (first > 0)
+    ways += [f"`drawdown discard {name} --why ...` goes on without them"] * any(
+        batch.batch_id == first and batch.status == "held" for batch in batches
+    )
+    raise RefusedError(
+        "sink.staged-gone",
+        f"{counted(len(lost), 'file')} with rows of {name} that wait to be published are missing, the first"
+        f" of batch {first}: nothing was published",
+        where=path,
+        do="; or ".join(["put the files back", *ways]),
+    )
 
 
 def _is_in(project: Project, pipeline: Pipeline, table: StagedTable, change: Change, app_id: str) -> bool:

@@ -18,7 +18,7 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.records import Checkpoint
 from drawdown.plan.fingerprint import spec_fingerprint
 from drawdown.sources.committed_offsets import CommittedOffsets
-from drawdown.sources.delta.backlog import made_again as tables_made_again
+from drawdown.sources.delta.identity import made_again as tables_made_again
 from drawdown.sources.files.all_files import list_source_files
 from drawdown.sources.files.kind import FILE_FORMATS
 from drawdown.sources.kafka.losses import TOPIC_IDS, made_again

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from itertools import islice
-from typing import Any
+from typing import Any, get_args
 
 from sqlalchemy import ColumnElement, Connection, delete, func, insert, or_, select, update
 
@@ -29,6 +29,7 @@ class _Step:
 
 _PUBLISHED = _Step(("passed", "held"), "published")
 _DISCARDED = _Step(UNPUBLISHED, "discarded")
+_VISIBLE_IF_DIRECT: tuple[BatchStatus, ...] = ("committed", "passed", "held")
 _NEWEST = 100
 _IDS_PER_STATEMENT = 1000  # both stores bound the parameters of one statement
 
@@ -165,43 +166,61 @@ def read_files_below(conn: Connection, pipeline: str, generation: int, folder: s
 
 
 def last_shown(conn: Connection, pipeline: str, generation: int) -> dict[StagedTable, int]:
-    """Return, by table, the last published batch with rows for it: readers must see it there.
+    """Return, by table, the last batch with rows for it that readers must see there.
 
-    Only the newest published batches are looked through, so that it costs the same after any history.
+    Only the newest batches are looked through, so that it costs the same after any history.
     """
-    b, f = batches.c, staged_files.c
-    newest = (
-        select(b.batch_id)
-        .where(*_of(b, pipeline, generation), b.status == "published")
-        .order_by(b.batch_id.desc())
-        .limit(_NEWEST)
-    )
-    ids = list(conn.execute(newest).scalars())
-    query = (
-        select(f.table_name, func.max(f.batch_id).label("last"))
-        # Spark's own file sink does not say how many rows its files have.
-        .where(*_at(f, pipeline, generation, ids), or_(f.rows > 0, f.action == {}))
-        .group_by(f.table_name)
-    )
-    return {row.table_name: row.last for row in conn.execute(query)}
+    found = {}
+    for table in get_args(StagedTable):
+        ids = sorted(_shown(conn, pipeline, generation, table))[-_NEWEST:]
+        f = staged_files.c
+        query = select(func.max(f.batch_id)).where(
+            *_at(f, pipeline, generation, ids),
+            f.table_name == table,
+            # Spark's own file sink does not say how many rows its files have.
+            or_(f.rows > 0, f.action == {}),
+        )
+        last = conn.execute(query).scalar()
+        if last is not None:
+            found[table] = last
+    return found
 
 
 def forget_files(
     conn: Connection, pipeline: str, generation: int, table: StagedTable, last_batch: int
 ) -> None:
-    """Forget the files of a table that were published after a batch: an older copy of it lacks them.
+    """Forget the files of a table that readers saw of batches after one: an older copy of it lacks them.
 
-    Batches that still wait, for a verdict or for a person, keep theirs: a publish will need them.
+    Batches that nobody has seen, as they wait for a verdict or for a person, keep theirs: a publish will need
+    them.
     """
-    b, f = batches.c, staged_files.c
-    published = select(b.batch_id).where(
-        *_of(b, pipeline, generation), b.status == "published", b.batch_id > last_batch
-    )
-    conn.execute(
-        delete(staged_files).where(
-            *_of(f, pipeline, generation), f.table_name == table, f.batch_id.in_(published)
+    later = _shown(conn, pipeline, generation, table, behind=last_batch)
+    for some in _chunks(sorted(later)):
+        conn.execute(
+            delete(staged_files).where(
+                *_at(staged_files.c, pipeline, generation, some), staged_files.c.table_name == table
+            )
         )
-    )
+
+
+def _shown(
+    conn: Connection, pipeline: str, generation: int, table: StagedTable, behind: int | None = None
+) -> Iterator[int]:
+    """Yield the batches that readers see in a table: the newest hundred of each status, or all behind one.
+
+    They are published. Those that were published directly are in the output before that, while they wait for
+    their verdict.
+    """
+    c = batches.c
+    for status in ("published", *(_VISIBLE_IF_DIRECT if table == "output" else ())):
+        query = select(c.batch_id, c.treatment).where(*_of(c, pipeline, generation), c.status == status)
+        if behind is None:
+            query = query.order_by(c.batch_id.desc()).limit(_NEWEST)
+        else:
+            query = query.where(c.batch_id > behind)
+        for row in conn.execute(query):
+            if status == "published" or row.treatment.get("publish") == "direct":
+                yield row.batch_id
 
 
 def _move(conn: Connection, pipeline: str, generation: int, batch_ids: Iterable[int], step: _Step) -> None:

@@ -17,6 +17,8 @@ from drawdown.workspace import Generation
 
 _FILE_SINKS = frozenset({"parquet", "orc", "json", "csv", "text"})
 _SINK_LOG = "_spark_metadata"
+_SETTLED_WITHIN = 60.0
+"""Seconds that a transaction which a dead publish left open may take to end by itself, see its timeout."""
 
 
 def sink_log(generation: Generation) -> str | None:
@@ -78,36 +80,42 @@ def _runs_again(generation: Generation, fault: CheckpointFault) -> bool:
 def shown_batches(generation: Generation, *, settled: bool = False) -> dict[StagedTable, int]:
     """Return the last batch with rows in the output, and in the quarantine; -1 for none.
 
-    A sink that cannot be asked is assumed to contain every recorded batch.
-
     Args:
         settled: close changes of an older lease holder first; only for the current holder.
 
     Raises:
         SourceError: the sink cannot be reached.
     """
-    return {"output": _shown_output(generation, settled), "quarantine": _shown_in(generation, "quarantine")}
+    output = _shown_in(generation, "output") if settled else shown_in(generation, "output")
+    return {"output": output, "quarantine": shown_in(generation, "quarantine")}
 
 
-def _shown_output(generation: Generation, settled: bool) -> int:
-    if generation.pipeline.sink.transactional and not settled:
-        return _look_into_ledger(generation)
-    if (log := sink_log(generation)) is not None:
-        return max(FileLog(generation.storage, log, {}).names().values(), default=-1)
-    if target_of(generation.project, generation.pipeline, "output") is not None:
-        return _shown_in(generation, "output")
-    noted = generation.batches()
-    return max((batch.batch_id for batch in noted), default=-1)
+def shown_in(generation: Generation, table: StagedTable, *, at_least: int = -1) -> int:
+    """Return the last batch with rows in one table; -1 for none.
+
+    A sink that cannot be asked is assumed to contain every recorded batch.
+
+    Args:
+        at_least: what is expected: a ledger that shows less is asked again once no transaction is open.
+
+    Raises:
+        SourceError: the sink cannot be reached.
+    """
+    if table == "output" and generation.pipeline.sink.transactional:
+        return _look_into_ledger(generation, at_least)
+    return _shown_in(generation, table)
 
 
-def _look_into_ledger(generation: Generation) -> int:
+def _look_into_ledger(generation: Generation, at_least: int) -> int:
     """Return the topic's last batch from its ledger: asking its Target would fence an active run."""
     from confluent_kafka import KafkaException
 
     broker = generation.project.brokers[generation.pipeline.sink.broker]
+    app_id = transaction_id(generation.pipeline.name_in_sink, generation.number, "output")
+    ledger = KafkaLedger(broker, generation.pipeline.name_in_sink)
     try:
-        app_id = transaction_id(generation.pipeline.name_in_sink, generation.number, "output")
-        return KafkaLedger(broker, generation.pipeline.name_in_sink).marker(app_id).batch
+        batch = ledger.marker(app_id).batch
+        return batch if batch >= at_least else ledger.last_marker(app_id, _SETTLED_WITHIN).batch
     except KafkaException as cause:
         raise SourceError(
             "sink.broker",
@@ -118,12 +126,15 @@ def _look_into_ledger(generation: Generation) -> int:
 
 
 def _shown_in(generation: Generation, table: StagedTable) -> int:
+    if table == "output" and (log := sink_log(generation)) is not None:
+        return max(FileLog(generation.storage, log, {}).names().values(), default=-1)
     uri = quarantine_uri if table == "quarantine" else output_uri
     is_delta = table == "quarantine" or generation.pipeline.sink.format == "delta"
     if is_delta and not DeltaTableFiles(uri(generation.project, generation.pipeline)).exists():
         return -1
     target = target_of(generation.project, generation.pipeline, table)
-    assert target is not None
+    if target is None:
+        return max((batch.batch_id for batch in generation.batches()), default=-1)
     return target.begun_batch(transaction_id(generation.pipeline.name_in_sink, generation.number, table))
 
 

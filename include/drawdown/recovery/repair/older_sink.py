@@ -4,27 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from drawdown.checkpoint import SINK_FIELDS, FileLog
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import Lease, StagedTable
 from drawdown.recovery.repair.advice import rewind_to
-from drawdown.recovery.repair.faults import shown_batches
-from drawdown.sinks.delta.stage import DeltaSink
-from drawdown.sinks.spark_delivering import DeliveringSink
-from drawdown.sinks.stage import SinkStage
+from drawdown.recovery.repair.faults import shown_batches, shown_in, sink_log
 from drawdown.workspace import Generation
 
 _NAMES: dict[StagedTable, str] = {"output": "sink", "quarantine": "quarantine"}
 
 
-def refuse_older_sink(generation: Generation, sink: SinkStage, quarantine: DeltaSink) -> None:
+def refuse_older_sink(generation: Generation) -> None:
     """Refuse if the last published batch is not in its table; changes nothing.
 
-    A sink that was only handed its rows cannot be asked.
+    Asked before anything is published: a later batch in the sink would hide the gap. A sink that was only
+    handed its rows cannot be asked.
 
     Raises:
         RefusedError: ``sink.older-copy``. SourceError: the sink cannot be reached.
     """
-    older = list(_older(generation, sink, quarantine))
+    older = list(_older(generation))
     if not older:
         return
     name, shown = generation.pipeline.name, _shown(generation, older)
@@ -42,9 +41,9 @@ def refuse_older_sink(generation: Generation, sink: SinkStage, quarantine: Delta
     )
 
 
-def go_on_without(generation: Generation, sink: SinkStage, quarantine: DeltaSink, lease: Lease) -> list[str]:
+def go_on_without(generation: Generation, lease: Lease) -> list[str]:
     """Accept what `refuse_older_sink` refuses; returns a sentence for each table."""
-    older = list(_older(generation, sink, quarantine))
+    older = list(_older(generation))
     shown = _shown(generation, older)
     said = []
     for table, last in older:
@@ -68,14 +67,17 @@ def _first_missing(generation: Generation, table: StagedTable, shown: int) -> in
     return min(batch for batch, _ in generation.staged_files((b.batch_id for b in later), table))
 
 
-def _older(
-    generation: Generation, sink: SinkStage, quarantine: DeltaSink
-) -> Iterator[tuple[StagedTable, int]]:
+def _older(generation: Generation) -> Iterator[tuple[StagedTable, int]]:
     if generation.checkpoint is None:
         return
     wanted = generation.metastore.last_shown(generation.pipeline.name, generation.number)
-    stages: dict[StagedTable, SinkStage] = {"output": sink, "quarantine": quarantine}
     for table, last in sorted(wanted.items()):
-        stage = stages[table]
-        if not isinstance(stage, DeliveringSink) and not stage.holds(generation.number, last):
+        if not _holds(generation, table, last):
             yield table, last
+
+
+def _holds(generation: Generation, table: StagedTable, batch_id: int) -> bool:
+    log = sink_log(generation) if table == "output" else None
+    if log is not None:
+        return FileLog(generation.storage, log, SINK_FIELDS).holds(batch_id)
+    return batch_id <= shown_in(generation, table, at_least=batch_id)

@@ -87,10 +87,7 @@ class NativeFileSink:
         ]
 
     def holds(self, generation: int, batch_id: int) -> bool:
-        if self._manifest(batch_id) is not None:
-            return True
-        # Spark removes entries that a later compacted one repeats.
-        return batch_id <= FileLog(self._storage, f"{self._folder}/{_LOG}", SINK_FIELDS).compacted()
+        return FileLog(self._storage, f"{self._folder}/{_LOG}", SINK_FIELDS).holds(batch_id)
 
     def remove(self, files: Sequence[StagedFile]) -> None:
         """Do nothing: files that the sink's log does not name are never read."""

@@ -65,6 +65,7 @@ KIND = SourceKind(
     page="guarantees.md",
     reader="drawdown.sources.delta.reader:read_delta",
     backlog="drawdown.sources.delta.backlog:waiting",
+    position="drawdown.sources.delta.identity:position",
     keys=frozenset({"path", "table"}),
     static=True,
     options=_options,
