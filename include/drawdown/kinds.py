@@ -98,6 +98,23 @@ class SourceKind:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Keeps:
+    """Which values a kind of sink keeps as they are; a batch with others is refused before it is staged.
+
+    Attributes:
+        zero: whether a text may hold the character U+0000.
+        years: which years a time may have, as a text for people; "" for all that Spark has.
+        key_bytes: the longest key, the texts of all `keys:` together; None for any.
+        empty_partitions: whether a partition's value may be an empty text.
+    """
+
+    zero: bool = True
+    years: str = ""
+    key_bytes: int | None = None
+    empty_partitions: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
 class SinkKind:
     """A kind of sink.
 
@@ -114,6 +131,7 @@ class SinkKind:
         options: the option names of a sink of this format.
         check: raises a `problem` for keys that contradict each other.
         modes: output modes, and why no others.
+        keeps: which values it keeps.
         readable: whether rows can be read back after they were written.
         out_of_order: whether a slice can be shown although an earlier one is held. A slice that is released
             after later ones has a transaction id of its own, for which the target answers as well.
@@ -133,6 +151,7 @@ class SinkKind:
     options: Mapping[str, Options] = field(default_factory=dict)
     check: Callable[[Sink], None] = lambda _: None
     modes: tuple[tuple[str, ...], str] = (("append", "update", "complete"), "")
+    keeps: Keeps = Keeps()
     readable: bool = False
     out_of_order: bool = False
     no_replay: str | None

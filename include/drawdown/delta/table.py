@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+UNFINDABLE = frozenset("<>`|}~")
+"""What Spark leaves unescaped in a partition's folder, and delta-rs 1 looks for escaped."""
 
 
 class DeltaTableFiles:
@@ -168,10 +170,7 @@ class DeltaTableFiles:
 
     def newest_files(self) -> list[tuple[str, int | None]]:
         """Return the files as in `referenced`, newest first, with their rows (None: not in the log)."""
-        import pyarrow as pa
-
-        found = pa.table(self._table.get_add_actions(flatten=True)).to_pylist()
-        found.sort(key=lambda each: each["modification_time"], reverse=True)
+        found = sorted(self._files(), key=lambda each: each["modification_time"], reverse=True)
         paths = [(unquote(each["path"]), each.get("num_records")) for each in found]
         return [(p if "://" in p or p.startswith("/") else f"{self.uri}/{p}", rows) for p, rows in paths]
 
@@ -190,23 +189,56 @@ class DeltaTableFiles:
         return then
 
     def sizes(self) -> list[tuple[tuple[str, ...], int]]:
-        """Return partition and bytes of each file of the current version."""
+        """Return partition and bytes of each file of the current version that `compact` can merge."""
+        names = [f"partition.{name}" for name in self.partition_by]
+        return [
+            (tuple(str(row[name]) for name in names), int(row["size_bytes"]))
+            for row in self._files()
+            if not UNFINDABLE & set(unquote(row["path"]))
+        ]
+
+    def _files(self) -> list[dict[str, Any]]:
+        """Return path, size and partition of each file of the current version; partitions as text.
+
+        Not the statistics: Spark's times may lie beyond Python's calendar.
+        """
         import pyarrow as pa
 
-        rows = pa.table(self._table.get_add_actions(flatten=True)).to_pylist()
-        names = [f"partition.{name}" for name in self.partition_by]
-        return [(tuple(str(row[name]) for name in names), int(row["size_bytes"])) for row in rows]
+        found = pa.table(self._table.get_add_actions(flatten=True))
+        # Of a table whose files have no statistics, delta-rs leaves the number of rows out.
+        figures = {"path", "size_bytes", "modification_time", "num_records"} & set(found.column_names)
+        parts = [f"partition.{name}" for name in self.partition_by]
+        columns = {name: found[name] for name in figures}
+        columns |= {name: found[name].cast(pa.string()) for name in parts}
+        rows: list[dict[str, Any]] = pa.table(columns).to_pylist()
+        return rows
 
     def compact(self, change: Change) -> tuple[int, int]:
         """Merge small files, partition by partition, in one commit that changes no row.
+
+        Partitions that delta-rs cannot find (`UNFINDABLE`, of other writers) stay as they are.
 
         Returns:
             The number of files removed, and the number added.
         """
         with self._committing():
-            done = self._table.optimize.compact(commit_properties=commit_properties(change, {}, {}))
+            done = self._table.optimize.compact(
+                partition_filters=self._findable() or None,
+                commit_properties=commit_properties(change, {}, {}),
+            )
         del self.__dict__["_table"]
         return int(done["numFilesRemoved"]), int(done["numFilesAdded"])
+
+    def _findable(self) -> list[tuple[str, str, list[str]]]:
+        """Return a condition for each partition column with values in the paths that delta-rs cannot find."""
+        values: dict[str, set[str]] = {}
+        for row in self._files():
+            if UNFINDABLE & set(unquote(row["path"])):
+                for name in self.partition_by:
+                    value = row[f"partition.{name}"]
+                    if isinstance(value, str) and UNFINDABLE & set(value):
+                        values.setdefault(name, set()).add(value)
+        return [(name, "not in", sorted(some)) for name, some in values.items()]
 
     def write_again(self, rows: pa.Table, change: Change) -> tuple[int, int]:
         """Replace all rows by `rows` in one commit; columns that the table lacks are added.

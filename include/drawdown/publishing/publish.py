@@ -20,7 +20,7 @@ from drawdown.changes.protocol import (
     conflicts_explained,
     transaction_id,
 )
-from drawdown.errors import RefusedError, SourceError
+from drawdown.errors import RefusedError, SourceError, TransformError
 from drawdown.fault_points import durable
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Batch, Change, HeldSlice, Lease, StagedFile, StagedTable
@@ -202,6 +202,11 @@ def _commit(workspace: Workspace, lease: Lease, pipeline: Pipeline, part: _Part)
         except SourceError:
             if not _is_in(workspace.project, pipeline, table, change, app_id):
                 raise
+        except TransformError as refused:
+            workspace.metastore.end_changes([change.change_id], "given-up")
+            first = next(batch for batch in batches if batch.batch_id > seen)
+            refused.do = "; or ".join(filter(None, [refused.do, *_ways_without(pipeline, first)]))
+            raise
         return _Committed(tuple(new), sum(file.rows for _, file in files), change.change_id)
     raise AssertionError("unreachable: the last attempt returns or raises")
 
@@ -227,18 +232,26 @@ def _refuse_lost_files(
     if not lost:
         return
     first, path = lost[0]
-    name = pipeline.name
-    ways = [f"`drawdown checkpoint rewind {name} --to {first - 1} --sink` reads its rows again"] * (first > 0)
-    ways += [f"`drawdown discard {name} --why ...` goes on without them"] * any(
-        batch.batch_id == first and batch.status == "held" for batch in batches
-    )
     raise RefusedError(
         "sink.staged-gone",
-        f"{counted(len(lost), 'file')} with rows of {name} that wait to be published are missing, the first"
-        f" of batch {first}: nothing was published",
+        f"{counted(len(lost), 'file')} with rows of {pipeline.name} that wait to be published are missing,"
+        f" the first of batch {first}: nothing was published",
         where=path,
-        do="; or ".join(["put the files back", *ways]),
+        do="; or ".join(
+            ["put the files back", *_ways_without(pipeline, next(b for b in batches if b.batch_id == first))]
+        ),
     )
+
+
+def _ways_without(pipeline: Pipeline, first: Batch) -> list[str]:
+    """Return the commands that lead on if a batch cannot be published as it was staged."""
+    name, ways = pipeline.name, []
+    if first.batch_id > 0 and first.status != "staged":
+        rewind = f"drawdown checkpoint rewind {name} --to {first.batch_id - 1} --sink"
+        ways.append(f"fix the transform, and `{rewind}` lets the next run read these rows again")
+    if first.status == "held":
+        ways.append(f"`drawdown discard {name} --why ...` goes on without them")
+    return ways
 
 
 def _is_in(project: Project, pipeline: Pipeline, table: StagedTable, change: Change, app_id: str) -> bool:

@@ -46,7 +46,7 @@ from drawdown.rows.row_fates import FATE, FED, fed_rows
 from drawdown.sinks.upsert import refuse_duplicate_keys
 from drawdown.sources.replay_basis import ReplayBasis
 from drawdown.sources.spark_bounded import BoundedReading
-from drawdown.spark.texts import refusing_other_bytes
+from drawdown.spark.fit_values import refusing_unfit
 from drawdown.values.interval import Interval
 from drawdown.workspace import Generation
 
@@ -172,7 +172,7 @@ class _Replay:
         else:
             fed = {name: fed_rows(frame) for name, frame in judged.items()}
             with bounded_output(query.session, self.workspace.project, self.pipeline, fed) as output:
-                refusing_other_bytes(self._within(output)).write.mode("overwrite").parquet(
+                refusing_unfit(self._within(output), self.pipeline.sink).write.mode("overwrite").parquet(
                     self.storage.path(self.rows)
                 )
         files = staged_in(self.storage, self.rows)
@@ -201,7 +201,7 @@ class _Replay:
                 numbered.write.mode("append").parquet(path)
         schema = StructType([*query.schema.fields, StructField(ARRIVAL, LongType())])
         last = last_of_keys(query.session.read.schema(schema).parquet(path), self.pipeline, ARRIVAL)
-        refusing_other_bytes(last).write.mode("overwrite").parquet(self.storage.path(self.rows))
+        refusing_unfit(last, self.pipeline.sink).write.mode("overwrite").parquet(self.storage.path(self.rows))
 
     def _within(self, output: DataFrame) -> DataFrame:
         time = F.col(f"`{self.pipeline.sink.time_column}`").cast("timestamp")

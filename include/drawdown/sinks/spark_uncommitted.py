@@ -13,18 +13,18 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
-from urllib.parse import unquote
+from urllib.parse import quote, unquote
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from drawdown.delta.table import DeltaTableFiles
+from drawdown.delta.table import UNFINDABLE, DeltaTableFiles
 from drawdown.metastore.records import StagedFile, StagedTable
 from drawdown.sinks.unnamed_files import remove_unnamed_of
 from drawdown.spark.declared_schema import declared
+from drawdown.spark.fit_values import refusing_unfit
 from drawdown.spark.gateway import jvm_of
 from drawdown.spark.named_columns import named
-from drawdown.spark.texts import refusing_other_bytes
 from drawdown.spec import Pipeline
 from drawdown.storage import Storage
 from drawdown.values.json_text import read_json
@@ -65,9 +65,9 @@ class UncommittedFiles:
         jvm = jvm_of(session)
         log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(session._jsparkSession, table.uri)
         # writeFiles is the half of a Delta write before its commit: files, statistics, invariants.
-        actions = log.startTransaction().writeFiles(refusing_other_bytes(frame)._jdf)
+        actions = log.startTransaction().writeFiles(frame._jdf)
         added = [read_json(actions.apply(i).json())["add"] for i in range(actions.size())]
-        return [self._staged(add) for add in added]
+        return [self._staged(self._escaped(add)) for add in added]
 
     def remove(self, files: Sequence[StagedFile]) -> None:
         """Delete these files, except those that the table names; a missing file is no error."""
@@ -87,6 +87,21 @@ class UncommittedFiles:
             for base, paths in by_base.items()
         ]
         return reduce(DataFrame.unionByName, frames).select(*[named(name) for name in schema.fieldNames()])
+
+    def _escaped(self, add: dict[str, object]) -> dict[str, object]:
+        """Return the action of a file in whose folders what delta-rs cannot find unescaped is escaped.
+
+        Spark writes the partition `~` as ``v=~``. delta-rs then looks for ``v=%7E``, which means the same: it
+        could neither compact the table nor replace an interval.
+        """
+        path = unquote(str(add["path"]))
+        if not UNFINDABLE & set(path):
+            return add
+        found_at = "".join(f"%{ord(char):02X}" if char in UNFINDABLE else char for char in path)
+        place = str(self.place)
+        self.storage.copy(f"{place}/{path}", f"{place}/{found_at}")
+        self.storage.delete(f"{place}/{path}")
+        return {**add, "path": quote(found_at, safe="/=")}
 
     def _staged(self, add: dict[str, object]) -> StagedFile:
         assert self.place is not None
@@ -126,7 +141,8 @@ class UncommittedSink(ABC):
             # An attempt that died before Spark's commit has published it.
             execute(frame)
             return []
-        return self._staging.write(frame)
+        sink = self._pipeline.sink if self.staged_table == "output" else None
+        return self._staging.write(refusing_unfit(frame, sink))
 
     def remove(self, files: Sequence[StagedFile]) -> None:
         self._staging.remove(files)

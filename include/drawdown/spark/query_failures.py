@@ -7,9 +7,9 @@ from urllib.parse import unquote
 
 from drawdown.checkpoint import plain_path
 from drawdown.errors import DrawdownError, RefusedError, SourceError, TransformError
+from drawdown.spark.fit_values import UNFIT_TEXT, UNFIT_VALUE
 from drawdown.spark.sentences import PYTHON, python_sentence, root_sentence, whole_text
 from drawdown.spark.sql_bounds import REMEDY, SIZE, is_too_large
-from drawdown.spark.texts import UNFIT
 from drawdown.spec import Pipeline
 from drawdown.storage.object_errors import of_object_storage
 from drawdown.values.kafka_names import OTHER_TOPIC, RESERVED_ROWS
@@ -45,13 +45,21 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
     if "USER_RAISED_EXCEPTION" in text and is_too_large(sentence):
         sentence = sentence.removeprefix("[USER_RAISED_EXCEPTION] ")
         return TransformError(SIZE, sentence, where=where, do=REMEDY)
-    if f"{UNFIT}: " in text:
+    if f"{UNFIT_TEXT}: " in text:
         return TransformError(
-            UNFIT,
-            sentence.partition(f"{UNFIT}: ")[2] or "a column holds text that is no UTF-8",
+            UNFIT_TEXT,
+            sentence.partition(f"{UNFIT_TEXT}: ")[2] or "a column holds text that the sink cannot keep",
             where=where,
-            do="decode it in the transform (decode(bytes, 'ISO-8859-1'), make_valid_utf8(text)), or make"
-            " the column BINARY: no rows of this batch were published",
+            do="decode it in the transform (decode(bytes, 'ISO-8859-1'), make_valid_utf8(text), replace(text,"
+            " char(0), '')), or make the column BINARY: no rows of this batch were published",
+        )
+    if f"{UNFIT_VALUE}: " in text:
+        return TransformError(
+            UNFIT_VALUE,
+            sentence.partition(f"{UNFIT_VALUE}: ")[2] or "a column holds a value that the sink cannot keep",
+            where=where,
+            do="give it another value in the transform (nullif, coalesce, greatest), or set its row aside by a"
+            " rule in quality.yaml: no rows of this batch were published",
         )
     if "USER_RAISED_EXCEPTION" in text and f"{RESERVED_ROWS}: " in text:
         said = sentence.partition(f"{RESERVED_ROWS}: ")[2] or "rows name a reserved topic"

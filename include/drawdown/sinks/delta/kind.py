@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from drawdown.kinds import SinkKind
+from drawdown.kinds import Keeps, SinkKind
 from drawdown.values.model import problem
 from drawdown.values.option_types import FLAG
 
@@ -39,6 +39,7 @@ KIND = SinkKind(
     required=(("path", "path: tables/x"), ("schema", "schema: schemas/x.ddl")),
     options={"delta": FLAG.of("delta.enableChangeDataFeed")},
     check=_check,
+    keeps=Keeps(empty_partitions=False),
     readable=True,
     out_of_order=True,
     no_replay=None,

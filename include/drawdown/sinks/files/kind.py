@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from drawdown.kinds import TIME_OPTIONS, SinkKind
+from drawdown.kinds import TIME_OPTIONS, Keeps, SinkKind
 from drawdown.values.option_types import FLAG, TEXT, WHOLE
 
 _ALL = TEXT.of("compression", "retention") | WHOLE.of("maxRecordsPerFile")
@@ -31,6 +31,7 @@ KIND = SinkKind(
         "text": _ALL | TEXT.of("encoding", "lineSep"),
     },
     modes=(("append",), "its files cannot be changed or emptied (truncated) once they are written"),
+    keeps=Keeps(empty_partitions=False),
     readable=True,
     no_replay="readers know its files, and one commit cannot take some away",
 )  # fmt: skip

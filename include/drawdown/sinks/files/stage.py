@@ -20,10 +20,10 @@ from drawdown.errors import RefusedError
 from drawdown.metastore.records import Checkpoint, StagedFile
 from drawdown.sinks.locations import output_uri
 from drawdown.spark.declared_schema import declared
+from drawdown.spark.fit_values import refusing_unfit
 from drawdown.spark.gateway import jvm_of
 from drawdown.spark.named_columns import named
 from drawdown.spark.session import option_text
-from drawdown.spark.texts import refusing_other_bytes
 from drawdown.spec import Pipeline
 from drawdown.workspace import Workspace
 
@@ -77,7 +77,7 @@ class NativeFileSink:
             # Already in the sink, by an attempt that died before Spark's commit; see SinkStage.write.
             frame.write.format("noop").mode("overwrite").save()
         else:
-            self._java_sink(session).addBatch(batch_id, refusing_other_bytes(frame)._jdf)
+            self._java_sink(session).addBatch(batch_id, refusing_unfit(frame, self._pipeline.sink)._jdf)
             written = self._manifest(batch_id) or []
         earlier = self._noted(generation, before=batch_id) if self._is_compacted(batch_id) else set()
         return [

@@ -20,9 +20,6 @@ from drawdown.metastore.records import StagedFile
 from drawdown.storage import Storage
 from drawdown.storage.parquet_file import parquet_parts
 
-# U+0000 itself, as arrays hold it, or JSON's escape of it: after an even number of backslashes.
-_ZERO_INSIDE = r"\x00|(^|[^\\])(\\\\)*\\u0000"
-
 
 def columns_of(storage: Storage, file: StagedFile) -> list[str]:
     """Return the names of a file's columns, in its order."""
@@ -36,55 +33,19 @@ def csv_parts(storage: Storage, file: StagedFile) -> Iterator[bytes]:
     """Yield the rows of one file as CSV; the memory this takes does not grow with the file."""
     import pyarrow.csv
 
-    for batch in _batches(storage, file):
+    for batch in parquet_parts(storage, storage.relative(file.path)):
         part = BytesIO()
-        text = _as_text(batch)
+        try:
+            text = _as_text(batch)
+        except (OverflowError, ValueError) as cause:
+            # Of a version that did not judge values before it staged them.
+            raise TransformError(
+                "sink.row-refused",
+                f"a nested value cannot be written as PostgreSQL's text: {cause}",
+                where=file.path,
+            ) from None
         pyarrow.csv.write_csv(text, part, pyarrow.csv.WriteOptions(include_header=False))
         yield part.getvalue()
-
-
-def refuse_unfit(storage: Storage, files: Sequence[StagedFile], pipeline: str) -> None:
-    """Raise TransformError ``sink.unfit-text`` for what no PostgreSQL text holds: U+0000, and no UTF-8."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-
-    for file in files:
-        for batch in _batches(storage, file, texts_only=True):
-            texts = _as_text(batch)
-            for name, column in zip(texts.schema.names, texts.columns, strict=True):
-                plain = pa.types.is_string(batch.schema.field(name).type)
-                try:
-                    column.validate(full=True)
-                    zeros = pc.match_substring_regex(column, r"\x00" if plain else _ZERO_INSIDE)
-                    found = "the character U+0000" if pc.any(zeros).as_py() else ""
-                except pa.ArrowInvalid:
-                    found = "bytes that are no UTF-8"
-                if found:
-                    raise TransformError(
-                        "sink.unfit-text",
-                        f"`{name}` holds {found}, which PostgreSQL cannot keep",
-                        where=f"pipeline {pipeline}",
-                        do="remove it in the transform, for example"
-                        f" regexp_replace({name}, '\\\\x00', ''), or make the column BINARY",
-                    )
-
-
-def _batches(storage: Storage, file: StagedFile, *, texts_only: bool = False) -> Iterator[Any]:
-    import pyarrow.parquet as pq
-
-    names: list[str] | None = None
-    if texts_only:
-        with storage.open(storage.relative(file.path)) as stream:
-            schema = pq.read_schema(stream)
-        names = [field.name for field in schema if _may_hold_text(field.type)]
-    if names != []:
-        yield from parquet_parts(storage, storage.relative(file.path), names)
-
-
-def _may_hold_text(kind: Any) -> bool:
-    import pyarrow as pa
-
-    return bool(pa.types.is_string(kind) or pa.types.is_nested(kind))
 
 
 def _as_text(batch: Any) -> Any:

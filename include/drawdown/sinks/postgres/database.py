@@ -97,8 +97,7 @@ def _own_error(cause: psycopg.Error, where: str) -> DrawdownError:
             "sink.row-refused",
             f"the table does not take a row: {said}" + (f" ({about[0][:300]})" if about else ""),
             where=where,
-            do="change the table's constraint, then run again: the staged rows are kept; or fix the"
-            " transform",
+            do="change the table's constraint, then run again: the staged rows are kept",
         )
     if state in ("42P01", "42703", "42804", "3F000", "42P10"):
         return RefusedError(

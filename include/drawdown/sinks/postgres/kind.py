@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from drawdown.kinds import SinkKind
+from drawdown.kinds import Keeps, SinkKind
 from drawdown.values.model import problem
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ KIND = SinkKind(
     required=(("table", "table: public.x"), ("schema", "schema: schemas/x.ddl")),
     options={"postgres": frozenset()},
     check=_check,
+    keeps=Keeps(zero=False, years="1 to 9999 (DATE and TIMESTAMP columns also later ones)", key_bytes=2600),
     readable=True,
     no_replay=None,
 )

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from pyspark.sql.types import StructType
 
 from drawdown.changes.protocol import transaction_id
 from drawdown.errors import RefusedError
-from drawdown.metastore.records import Checkpoint, StagedFile
-from drawdown.sinks.postgres.copy import refuse_unfit
+from drawdown.metastore.records import Checkpoint
 from drawdown.sinks.postgres.database import connected
 from drawdown.sinks.postgres.ledger import PostgresLedger
 from drawdown.sinks.postgres.spark_types import columns
@@ -64,7 +61,3 @@ class PostgresSink(StagedFilesSink):
         app_id = transaction_id(self._pipeline.name_in_sink, generation, "output")
         with connected(self._database, self._table.name) as connection:
             return batch_id <= self._ledger.published_batch(connection, app_id)
-
-    def refuse_rows(self, staged: Sequence[StagedFile], batch_id: int) -> None:
-        super().refuse_rows(staged, batch_id)
-        refuse_unfit(self._storage, staged, self._pipeline.name)
