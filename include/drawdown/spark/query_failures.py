@@ -58,8 +58,8 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
             UNFIT_VALUE,
             sentence.partition(f"{UNFIT_VALUE}: ")[2] or "a column holds a value that the sink cannot keep",
             where=where,
-            do="give it another value in the transform (nullif, coalesce, greatest), or set its row aside by a"
-            " rule in quality.yaml: no rows of this batch were published",
+            do="give it another value in the transform (nullif, coalesce, greatest), or set its row aside by"
+            " a rule in quality.yaml: no rows of this batch were published",
         )
     if "USER_RAISED_EXCEPTION" in text and f"{RESERVED_ROWS}: " in text:
         said = sentence.partition(f"{RESERVED_ROWS}: ")[2] or "rows name a reserved topic"
