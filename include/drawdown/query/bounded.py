@@ -4,14 +4,17 @@ It runs as a batch query if its operators allow it, else as a stream over a scra
 afterwards (checks/bounded_way.py decides, and `drawdown plan` shows it). Both differ from a drain: neither
 drops a row as late, because all rows arrive at once, and a batch query also returns the windows that are
 still open at the end of the data. So give them more rows than the wanted interval on both sides, and keep the
-part of the output that is in the interval.
+part of the output that is in the interval. A stream ends at the watermark that it is given: timers up to it
+fire although no row comes behind them.
 """
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
 
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession, Window
@@ -19,7 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import IntegerType, StructField, StructType
 
 from drawdown.layout import scratch_of
-from drawdown.query.carriers import with_watermark
+from drawdown.query.carriers import with_watermark, write_carrier
 from drawdown.query.checks.bounded_way import only_in_a_stream
 from drawdown.query.checks.plan_tree import PlanNode
 from drawdown.query.transforms import run_transform
@@ -35,7 +38,12 @@ _BATCH = "_dd_batch"
 
 @contextmanager
 def bounded_output(
-    session: SparkSession, project: Project, pipeline: Pipeline, frames: Mapping[str, DataFrame]
+    session: SparkSession,
+    project: Project,
+    pipeline: Pipeline,
+    frames: Mapping[str, DataFrame],
+    *,
+    until: datetime | None = None,
 ) -> Iterator[DataFrame]:
     """Yield the rows that the transform makes of these rows, readable until the context ends.
 
@@ -43,6 +51,7 @@ def bounded_output(
         session: a `query_session` of the pipeline; the frames are of this session.
         frames: for each streaming source the rows fed to the transform, with the user's columns, not
             streaming. Static sources are read from the project, unless they are given too.
+        until: the watermark at which a stream ends; None: that of its rows.
 
     Returns:
         The columns of the sink in its order; in update mode the last row of each key.
@@ -62,54 +71,77 @@ def bounded_output(
     storage = Storage.of(project)
     folder = scratch_of(pipeline.name, uuid.uuid4().hex)
     try:
-        yield _streamed(session, pipeline, bounded, storage, folder)
+        yield _Scratch(session, pipeline, storage, folder).streamed(bounded, until)
     finally:
         storage.delete(folder)
 
 
-def _transformed(session: SparkSession, pipeline: Pipeline, frames: Mapping[str, DataFrame]) -> DataFrame:
+def _transformed(
+    session: SparkSession,
+    pipeline: Pipeline,
+    frames: Mapping[str, DataFrame],
+    carriers: Mapping[str, str] | None = None,
+) -> DataFrame:
     marked = {
-        name: with_watermark(session, frame, pipeline.sources[name], None) for name, frame in frames.items()
+        name: with_watermark(session, frame, pipeline.sources[name], (carriers or {}).get(name))
+        for name, frame in frames.items()
     }
     return in_declared_order(run_transform(session, pipeline, marked), declared(pipeline), pipeline)
 
 
-def _streamed(
-    session: SparkSession,
-    pipeline: Pipeline,
-    frames: Mapping[str, DataFrame],
-    storage: Storage,
-    folder: str,
-) -> DataFrame:
-    """Write the rows to files and run the transform as a stream over them until they are read."""
-    streams = dict(frames)
-    for name in pipeline.streaming_sources:
-        path = storage.path(f"{folder}/{name}")
-        frames[name].write.parquet(path)
-        streams[name] = session.readStream.schema(frames[name].schema).parquet(path)
-    output = _transformed(session, pipeline, streams)
-    storage.makedirs(f"{folder}/output")
-    written = storage.path(f"{folder}/output")
+@dataclass(frozen=True)
+class _Scratch:
+    """A folder for one stream over bounded rows: its input, checkpoint and output."""
 
-    def write(batch: DataFrame, batch_id: int) -> None:
-        batch.withColumn(_BATCH, F.lit(batch_id)).write.mode("append").parquet(written)
+    session: SparkSession
+    pipeline: Pipeline
+    storage: Storage
+    folder: str
 
-    writer = (
-        output.writeStream.outputMode(pipeline.sink.mode)
-        .queryName(folder.rpartition("/")[2])
-        .trigger(availableNow=True)
-        .option("checkpointLocation", storage.path(f"{folder}/checkpoint"))
-    )
-    with each_batch(writer, write):
-        query = writer.start()
-        try:
-            query.awaitTermination()
-        except PySparkException as cause:
-            raise from_spark(pipeline, cause) from None
-        finally:
-            query.stop()
-    schema = StructType([*output.schema.fields, StructField(_BATCH, IntegerType())])
-    return last_of_keys(session.read.schema(schema).parquet(written), pipeline, _BATCH)
+    def streamed(self, frames: Mapping[str, DataFrame], until: datetime | None) -> DataFrame:
+        """Write the rows to files and run the transform as a stream over them until they are read."""
+        streams = dict(frames)
+        for name in self.pipeline.streaming_sources:
+            path = self.storage.path(f"{self.folder}/{name}")
+            frames[name].write.parquet(path)
+            streams[name] = self.session.readStream.schema(frames[name].schema).parquet(path)
+        carriers = {} if until is None else self._carriers(until)
+        output = _transformed(self.session, self.pipeline, streams, carriers)
+        self.storage.makedirs(f"{self.folder}/output")
+        written = self.storage.path(f"{self.folder}/output")
+
+        def write(batch: DataFrame, batch_id: int) -> None:
+            batch.withColumn(_BATCH, F.lit(batch_id)).write.mode("append").parquet(written)
+
+        self._run(output, write)
+        schema = StructType([*output.schema.fields, StructField(_BATCH, IntegerType())])
+        return last_of_keys(self.session.read.schema(schema).parquet(written), self.pipeline, _BATCH)
+
+    def _run(self, output: DataFrame, write: Callable[[DataFrame, int], None]) -> None:
+        writer = (
+            output.writeStream.outputMode(self.pipeline.sink.mode)
+            .queryName(self.folder.rpartition("/")[2])
+            .trigger(availableNow=True)
+            .option("checkpointLocation", self.storage.path(f"{self.folder}/checkpoint"))
+        )
+        with each_batch(writer, write):
+            query = writer.start()
+            try:
+                query.awaitTermination()
+            except PySparkException as cause:
+                raise from_spark(self.pipeline, cause) from None
+            finally:
+                query.stop()
+
+    def _carriers(self, until: datetime) -> dict[str, str]:
+        """Write a row that brings its watermark to `until`, for each watermarked source; return paths."""
+        paths = {}
+        for name, source in self.pipeline.watermarked_sources.items():
+            assert source.watermark is not None
+            folder = f"{self.folder}/carried/{name}"
+            write_carrier(self.storage, folder, "until", until + source.watermark.delay.delta)
+            paths[name] = f"{self.storage.path(folder)}/*.json"
+        return paths
 
 
 def last_of_keys(rows: DataFrame, pipeline: Pipeline, number: str) -> DataFrame:

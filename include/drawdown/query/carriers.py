@@ -10,7 +10,7 @@ right after withWatermark. Nothing of Spark's own is changed.
 from __future__ import annotations
 
 import json
-from datetime import UTC
+from datetime import UTC, datetime
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -55,8 +55,13 @@ def write_carriers(generation: Generation, run_id: str) -> None:
         folder = carrier_folder(pipeline, generation.number, source)
         storage.makedirs(folder)
         if source in maxima:
-            stamp = maxima[source].astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-            storage.write_atomic(f"{folder}/{run_id}.json", json.dumps({_TIME: stamp}).encode())
+            write_carrier(storage, folder, run_id, maxima[source])
+
+
+def write_carrier(storage: Storage, folder: str, name: str, at: datetime) -> None:
+    """Write a carrier with this event time into a folder."""
+    stamp = at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    storage.write_atomic(f"{folder}/{name}.json", json.dumps({_TIME: stamp}).encode())
 
 
 def with_watermark(

@@ -44,7 +44,7 @@ from drawdown.replay.spark_reach import Reach, refuse_no_time
 from drawdown.rows.refused import refuse_rows
 from drawdown.rows.row_fates import FATE, FED, fed_rows
 from drawdown.sinks.upsert import refuse_duplicate_keys
-from drawdown.sources.replay_basis import ReplayBasis
+from drawdown.sources.replay_basis import ReplayBasis, replay_of
 from drawdown.sources.spark_bounded import BoundedReading
 from drawdown.spark.fit_values import refusing_unfit
 from drawdown.values.interval import Interval
@@ -171,7 +171,10 @@ class _Replay:
             self._write_by_arrival(query, judged, basis)
         else:
             fed = {name: fed_rows(frame) for name, frame in judged.items()}
-            with bounded_output(query.session, self.workspace.project, self.pipeline, fed) as output:
+            # What the live query's timers did by then is a part of its output.
+            until = self.interval.end + replay_of(self.pipeline).lookahead.delta
+            project = self.workspace.project
+            with bounded_output(query.session, project, self.pipeline, fed, until=until) as output:
                 refusing_unfit(self._within(output), self.pipeline.sink).write.mode("overwrite").parquet(
                     self.storage.path(self.rows)
                 )
