@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import signal
 import socket
-import sqlite3
 import time
 from dataclasses import replace
 from datetime import timedelta
@@ -19,16 +18,7 @@ from tests.support.deaths import run_apart
 from tests.support.frozen import frozen
 from tests.support.kill_matrix import KINDS, NAME, assert_one_more_run_is_a_no_op, ended, land
 from tests.support.sandbox import Sandbox
-
-
-def move_lease(sandbox: Sandbox, by: timedelta) -> None:
-    """What a jump of the store's clock by the opposite is to a lease; SQLite's clock is the machine's own.
-
-    Of the holder nothing is known any more, as if it were on another machine.
-    """
-    moved = ", ".join(f"{c} = {c} + :by" for c in ("acquired_at", "renewed_at", "expires_at"))
-    with sqlite3.connect(sandbox.root / "metastore.db") as store:
-        store.execute(f"UPDATE leases SET {moved}, process = NULL", {"by": by // timedelta(microseconds=1)})
+from tests.support.stale import move_lease
 
 
 def on(kind: str, where: str, *marks: pytest.MarkDecorator) -> object:

@@ -33,7 +33,7 @@ from drawdown.rows.quarantine_staging import JudgedBatch, stage_rejected
 from drawdown.rows.refused import refuse_rows
 from drawdown.rows.row_fates import BatchPlan, Observed
 from drawdown.sinks.delta.stage import DeltaSink
-from drawdown.sinks.stage import SinkStage
+from drawdown.sinks.stage import SelfStagingSink, SinkStage
 from drawdown.sources.files.spark_batch_files import BatchFiles
 from drawdown.sources.kafka.spark_losses import Losses, lost_offsets
 from drawdown.sources.registry import SOURCES
@@ -229,6 +229,8 @@ class BatchStep:
     def _settle_earlier_attempt(self, lease: Lease, batch_id: int) -> list[StagedFile]:
         """Remove the files of an attempt that recorded them and died before Spark's commit.
 
+        What a sink without a fence has of a batch that no earlier attempt can have planned goes as well.
+
         The lookup checks the lease: a run that stalled and lost it would remove its successor's files.
 
         Returns:
@@ -238,6 +240,8 @@ class BatchStep:
         with self.generation.metastore.fenced(lease):
             noted = self.generation.batch(batch_id)
             files = self.generation.staged_files([batch_id])
+        if batch_id > self.planned_before and isinstance(self.sink, SelfStagingSink):
+            self.sink.forget(batch_id)
         if noted is None or noted.status != "staged":
             return []
         # Outside the lock: the files belong to an older attempt, and no newer attempt uses them.

@@ -117,7 +117,8 @@ def under_lease(attempt: Attempt, record: Run, make: Callable[[LeaseHeartbeat], 
             return work.run()
         except Exception as cause:  # the record must not stay `running` whatever happens
             log.debug("run %s ended with", record.run_id, exc_info=True)
-            error = work.context.given_up() or of_run(attempt.root, workspace, pipeline, cause)
+            error = work.context.given_up() or heartbeat.lost()
+            error = error or of_run(attempt.root, workspace, pipeline, cause)
             work.fail(error)
             raise error from (cause if error.id == UNEXPECTED else None)
 

@@ -48,6 +48,20 @@ class LeaseHeartbeat:
         if self._lost is not None:
             raise self._lost
 
+    def lost(self) -> RefusedError | None:
+        """Ask the store whether another run has taken the lease; return the error that says so.
+
+        Whatever else a run meets that was overtaken, such as files that its successor has removed, follows
+        from that.
+        """
+        try:
+            self._metastore.check_lease(self.lease)
+        except RefusedError as lost:
+            return lost
+        except DrawdownError:
+            return None  # the store does not answer
+        return None
+
     def _beat(self) -> None:
         while not self._ended.wait(self._ttl.total_seconds() / _BEATS_PER_TTL):
             try:

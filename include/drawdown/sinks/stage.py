@@ -101,6 +101,12 @@ class SelfStagingSink(SinkStage, Protocol):
             since_ms: when the first of the dead runs started, milliseconds since 1970 UTC.
         """
 
+    def forget(self, batch_id: int) -> None:
+        """Take out of the sink's log a batch that this run has planned anew.
+
+        A run that was overtaken has written it, of other rows, after a rewind had taken it back.
+        """
+
 
 def sink_for(workspace: Workspace, pipeline: Pipeline) -> SinkStage:
     """Return the sink that a pipeline's spec declares."""

@@ -15,7 +15,7 @@ from urllib.parse import unquote
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from drawdown.checkpoint import SINK_FIELDS, FileLog
+from drawdown.checkpoint import SINK_FIELDS, FileLog, delete_with_checksum
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import Checkpoint, StagedFile
 from drawdown.sinks.locations import output_uri
@@ -102,6 +102,12 @@ class NativeFileSink:
             if info.name.startswith("part-") and f"/{_LOG}/" not in info.path
             if info.mtime_ms >= since_ms and info.path not in logged
         ]
+
+    def forget(self, batch_id: int) -> None:
+        # A compacted entry has all earlier batches, too: it stays.
+        entry = f"{self._folder}/{_LOG}/{batch_id}"
+        if self._storage.exists(entry):
+            delete_with_checksum(self._storage, entry)
 
     def rows_of(
         self, session: SparkSession, schema: StructType, files: Sequence[tuple[int, StagedFile]]
