@@ -105,8 +105,8 @@ def active(conn: Connection, pipeline: str, side: Side) -> Checkpoint | None:
                 "rebuild.unfinished",
                 f"a {what} of {pipeline}, generation {each.generation}, was cut off",
                 where=f"pipeline {pipeline}",
-                do=f"complete it: drawdown rebuild {on} {pipeline} --why ...; or, if that is impossible,"
-                f" undo it: drawdown rebuild {back} {pipeline} --why ...",
+                do=f"`drawdown rebuild {on} {pipeline} --why ...` completes it; or, if that is impossible,"
+                f" `drawdown rebuild {back} {pipeline} --why ...` undoes it",
             )
     chosen = next((each for each in found if each.state == side), None)
     if chosen is not None and chosen.fingerprint.get("format", 0) > FINGERPRINT_FORMAT:
@@ -116,7 +116,7 @@ def active(conn: Connection, pipeline: str, side: Side) -> Checkpoint | None:
             f" {chosen.fingerprint['format']}; this one supports up to {FINGERPRINT_FORMAT})",
             where=f"pipeline {pipeline}, generation {chosen.generation}",
             do="upgrade drawdown on this machine; to go back permanently, let the newer one restore a"
-            f" snapshot from before the upgrade: drawdown checkpoint restore {pipeline} SNAPSHOT",
+            f" snapshot from before the upgrade: `drawdown checkpoint restore {pipeline} SNAPSHOT`",
         )
     return chosen
 
