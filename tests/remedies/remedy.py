@@ -10,7 +10,8 @@ from dataclasses import dataclass
 _WAYS = re.compile(
     r"[;,]\s+or\s*,?\s+|\.\s+Or\s+|\s+or\s+(?=`drawdown )|;\s+otherwise\s+|\s+\(or\s+(?=`drawdown )"
 )
-_COMMAND = re.compile(r"`(drawdown [^`]+)`")
+_COMMAND = re.compile(r"`(drawdown [^`]+)`|(?:^|: )(drawdown [a-z][^`]*)$")
+"""In backticks; or the whole text, or its end."""
 _OPEN = re.compile(r"[A-Z][A-Z_]*\b|\.\.\.")
 WHY = ("--why", "...")
 
@@ -40,7 +41,7 @@ def ways(do: str, by_hand: Collection[str] = (), fill: Mapping[str, str] | None 
 
 def _steps(part: str, by_hand: Collection[str], fill: Mapping[str, str]) -> list[tuple[str, ...] | str]:
     found: list[tuple[int, tuple[str, ...] | str]] = [
-        (match.start(), _words(match[1], fill)) for match in _COMMAND.finditer(part)
+        (match.start(), _words(match[1] or match[2], fill)) for match in _COMMAND.finditer(part)
     ]
     found += [(part.index(phrase), phrase) for phrase in by_hand if phrase in part]
     return [step for _, step in sorted(found, key=lambda each: each[0])]
@@ -48,7 +49,7 @@ def _steps(part: str, by_hand: Collection[str], fill: Mapping[str, str]) -> list
 
 def _words(command: str, fill: Mapping[str, str]) -> tuple[str, ...]:
     """The words behind `drawdown`. Raises AssertionError for a placeholder that nobody can fill."""
-    _, *words = shlex.split(command)
+    _, *words = shlex.split(command.partition("   #")[0])
     filled = []
     for before, word in zip(["", *words], words, strict=False):
         if (before, word) == WHY:

@@ -66,8 +66,7 @@ def set_query_id(conn: Connection, pipeline: str, generation: int, query_id: str
             "checkpoint.query-changed",
             f"the checkpoint of {pipeline} has query id {query_id}, it was {found.query_id}",
             where=found.path,
-            do=f"`drawdown checkpoint restore {pipeline} latest` puts its own files back; if only the"
-            f" metadata file is wrong, remove it and `drawdown checkpoint repair {pipeline}`",
+            do=f"`drawdown checkpoint verify {pipeline}` names the command that puts its own files back",
         )
     conn.execute(
         update(checkpoints)
