@@ -259,7 +259,7 @@ def test_a_held_slice_that_later_ones_have_overtaken_is_decided_about_first(sand
     assert totals(sandbox) == {"01 06": 1, "02 06": 1, "04 06": 1}
     error = refusal(sandbox, "2024-01-01", "2024-01-02")
     assert error.id == "replay.waiting"
-    assert "`drawdown release hourly`" in error.do
+    assert "`drawdown release hourly --why ...`" in error.do
     replayed(sandbox, "2024-01-02", "2024-01-03")
     with sandbox.metastore() as metastore:
         pipeline = load_pipeline(sandbox.project, "hourly")

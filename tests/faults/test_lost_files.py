@@ -39,7 +39,8 @@ def test_a_lost_file_is_taken_out_of_a_planned_batch(sandbox: Sandbox, first: bo
     [report] = sandbox.drain("out")
     assert report.error is not None
     assert report.error.id == "source.gone"
-    assert "`drawdown quarantine file out PATH --why ...` takes each out of the batch" in report.error.do
+    gone = sandbox.storage / f"landing/left/{lost}.json"
+    assert f"`drawdown quarantine file out {gone} --why ...` takes it out of the batch" in report.error.do
     wrong = drawdown(sandbox.root, "quarantine", "file", "out", "landing/left/none.json", "--why", "x")
     assert "quarantine.no-file" in wrong.stderr + wrong.stdout
     aside = drawdown(sandbox.root, "quarantine", "file", "out", f"landing/left/{lost}.json", "--why", "lost")

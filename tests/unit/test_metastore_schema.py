@@ -89,7 +89,7 @@ def test_opening_an_older_store_is_refused_and_changes_nothing(store_url: str, o
     error = refused(store_url)
     assert isinstance(error, MachineError)
     assert (error.id, "0002" in error.what) == ("metastore.older", True)
-    assert error.do.endswith("drawdown metastore upgrade")
+    assert error.do.endswith("`drawdown metastore upgrade`")
     assert columns(store_url) == before
 
 

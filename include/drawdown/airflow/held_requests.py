@@ -31,7 +31,7 @@ def where_to_decide(metastore: Metastore, pipeline: str, run_id: str | None = No
     return [
         f"Held: {counted(held.rows, 'row')} of {pipeline} ({held}). Answer it under Required Actions:"
         f" {task_page(DECIDE, request_id(pipeline, held.key), 'choose')}/required_actions\n"
-        f"  or by command: drawdown release {pipeline} --why ..., drawdown discard {pipeline} --why ..."
+        f"  or by command: `drawdown release {pipeline} --why ...` or `drawdown discard {pipeline} --why ...`"
         for held in metastore.held_slices(pipeline)
         if run_id in (None, held.verdict.run_id)
     ]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Part = Literal["metadata", "offsets", "commits", "sources", "state", "sink"]
-Kind = Literal["torn", "checksum", "missing"]
+Kind = Literal["torn", "checksum", "missing", "foreign"]
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class CheckpointFault:
 
     Attributes:
         kind: torn (it cannot be read completely), checksum (it can, but Hadoop's checksum beside it does not
-            match) or missing.
+            match), missing, or foreign (it belongs to another query).
         path: relative to the storage root.
         what: the cause, in one sentence; for state with its operator, partition, store and version.
         needed: whether the next run reads it. Other files are history, or will be written again.

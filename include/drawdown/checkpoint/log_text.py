@@ -62,14 +62,14 @@ def behind_version(storage: Storage, path: str, lines: list[str], newest: int) -
             "checkpoint.foreign",
             f"the first line of a checkpoint file is a version like 'v1', here it is {lines[0][:40]!r}",
             where=storage.path(path),
-            do="check that this folder is a checkpoint of Spark and that nothing else writes there",
+            do="let no other program write into this folder; " + verify_first(path),
         )
     if int(version[1]) > newest:
         raise RefusedError(
             "checkpoint.future",
             f"the file has version {version[1]}; Spark 4.2 writes and reads at most version {newest}",
             where=storage.path(path),
-            do="run this pipeline with the newer Spark that wrote its checkpoint, or rebuild it",
+            do="run this pipeline with the newer Spark that wrote its checkpoint; or " + verify_first(path),
         )
     return int(version[1]), lines[1:]
 

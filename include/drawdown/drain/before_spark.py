@@ -52,9 +52,18 @@ def _refuse_not_renamed(generation: Generation) -> None:
             f"{pipeline.name} has `first_name: {pipeline.first_name}`, but the metastore has no checkpoint"
             f" of {pipeline.name}",
             where=str(pipeline.folder / "pipeline.yaml"),
-            do=f"drawdown rename OLD {pipeline.name} --why ..., where OLD is its name until now; if the"
-            " pipeline is new, remove the key",
+            do=f"`drawdown rename {_name_until_now(generation)} {pipeline.name} --why ...` gives it what is"
+            " kept under its old name; or, if the pipeline is new, remove the key",
         )
+
+
+def _name_until_now(generation: Generation) -> str:
+    """Return the name under which the metastore knows what the sink knows by the pipeline's first name."""
+    metastore, first = generation.metastore, str(generation.pipeline.first_name)
+    for name in sorted(metastore.names() - {first}):
+        if any(each.fingerprint.get("sink.name") == first for each in metastore.generations(name)):
+            return name
+    return first
 
 
 def _refuse_name_used(generation: Generation) -> None:

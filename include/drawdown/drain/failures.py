@@ -78,7 +78,7 @@ def _other_writer(workspace: Workspace, pipeline: Pipeline) -> BusyError:
         "checkpoint.other-writer",
         f"another driver has written the same batch of {pipeline.name}: this one publishes nothing",
         where=generation.storage.path(generation.path),
-        do=f"drawdown run {pipeline.name}: it continues behind that batch",
+        do=f"`drawdown run {pipeline.name}` continues behind that batch",
     )
 
 

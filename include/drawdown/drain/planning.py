@@ -168,7 +168,8 @@ def _postponed(pipeline: Pipeline) -> Iterator[PlanVerdict]:
             "sink.postponed",
             f"`{key}` takes effect once no older batch of {pipeline.name} waits: they become visible as they"
             " were staged, and so do the batches of this run",
-            do=f"run it, or decide about held slices: `drawdown release {pipeline.name}` or `discard`",
+            do=f"run it, or decide about held slices: `drawdown release {pipeline.name} --why ...` or"
+            f" `drawdown discard {pipeline.name} --why ...`",
             about="sink",
         )
 

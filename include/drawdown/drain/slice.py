@@ -96,8 +96,8 @@ class SliceAuditor:
         rows = sum(batch.counts.staged for batch in waiting)
         held = self.generation.batches(("held",))[0].batch_id
         return (
-            f"; waiting behind held batch {held}: {counted(rows, 'passed row')}: `drawdown release {name}` or"
-            f" `drawdown discard {name}`"
+            f"; waiting behind held batch {held}: {counted(rows, 'passed row')}: `drawdown release {name}"
+            f" --why ...` or `drawdown discard {name} --why ...`"
         )
 
 

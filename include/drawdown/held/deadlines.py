@@ -48,7 +48,7 @@ class Term:
     @property
     def do(self) -> str:
         pipeline = self.held.verdict.pipeline
-        return f"drawdown release {pipeline} --why ..., or drawdown discard {pipeline} --why ..."
+        return f"`drawdown release {pipeline} --why ...` or `drawdown discard {pipeline} --why ...`"
 
     def notice(self) -> dict[str, str]:
         """Return the notice for the run record."""

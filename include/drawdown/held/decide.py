@@ -205,7 +205,7 @@ def _discard(generation: Generation, lease: Lease, held: HeldSlice) -> None:
             "slice.visible",
             f"an unfinished release of {pipeline.name} has made {held} visible, completely or in part",
             where=f"pipeline {pipeline.name}",
-            do=f"complete it: drawdown release {pipeline.name} --why ...",
+            do=f"`drawdown release {pipeline.name} --why ...` completes it",
         )
     files = generation.staged_files(held.batch_ids, table="output")
     # Discarded first: a batch that can still be published must keep its files.

@@ -41,7 +41,8 @@ def prepare(engine: Engine) -> None:
             "metastore.older",
             f"the metastore has schema {found}; this program needs {missing[-1]}",
             where=shown(engine.url),
-            do="if the other machines can use the new schema (docs/upgrading.md): drawdown metastore upgrade",
+            do="if the other machines can use the new schema (docs/upgrading.md), run `drawdown metastore"
+            " upgrade`",
         )
 
 

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from drawdown.errors import MachineError
 from drawdown.metastore import Metastore
 from drawdown.metastore.records import Run
+from drawdown.values.commands import set_aside_file
 
 JVM_GONE = "spark.gone"
 ENDS_SPARK = "source.ends-spark"
@@ -95,6 +96,6 @@ def ends_spark(pipeline: str, source: str, files: str, first: str) -> MachineErr
         ENDS_SPARK,
         f"{files} of source {source} ended Spark's JVM when read alone",
         where=f"pipeline {pipeline}",
-        do=f"`drawdown quarantine file {pipeline} {first} --why ...` sets it aside, also out of a batch that"
-        " is planned; or raise `driver_memory` of the cluster in include/project.yaml, and run again",
+        do=f"{set_aside_file(pipeline, first)} sets it aside, also out of a batch that is planned;"
+        " or raise `driver_memory` of the cluster in include/project.yaml, and run again",
     )

@@ -186,9 +186,9 @@ def remedy(name: str = "NAME") -> str:
     """Return the remedy for a change that the checkpoint does not accept."""
     return (
         "undo the change; or put the new version into the folder `next/` inside the pipeline's folder and"
-        " run `drawdown rebuild start` (Delta sinks); or make a new pipeline folder with its own sink; or,"
-        " if only the versions of Spark or Drawdown and their descriptions of operators changed, `drawdown"
-        f" checkpoint accept {name} --why ...`"
+        f" run `drawdown rebuild start {name}` (Delta sinks); or make a new pipeline folder with its own"
+        " sink; or, if only the versions of Spark or Drawdown and their descriptions of operators changed,"
+        f" `drawdown checkpoint accept {name} --why ...`"
     )
 
 

@@ -129,12 +129,11 @@ def refuse_swap(workspace: Workspace, pipeline: Pipeline, live: Checkpoint, shad
     refuse_more_late(name, comparison["late"])
     _refuse_waiting(
         workspace.metastore, live,
-        lambda held: f"`drawdown release {name}` or `drawdown discard {name}`" if held
+        lambda held: f"`drawdown release {name} --why ...` or `drawdown discard {name} --why ...`" if held
         else f"`drawdown run {name}`",
     )  # fmt: skip
-    _refuse_waiting(
-        workspace.metastore, shadow, lambda held: f"`drawdown rebuild discard {name}`, then start it again"
-    )
+    again = f"`drawdown rebuild discard {name} --why ...`, then `drawdown rebuild start {name}`"
+    _refuse_waiting(workspace.metastore, shadow, lambda held: again)
     _refuse_gone(workspace.project, pipeline, live, shadow)
     readers = readers_of(workspace, pipeline)
     if readers and (apart := read_apart(workspace.project, live, shadow, pipeline)):
@@ -182,7 +181,8 @@ def refuse_roll_back(workspace: Workspace, pipeline: Pipeline, live: Checkpoint)
         raise _refused(
             pipeline.name, "not-swapped",
             f"generation {live.generation} of {pipeline.name} was not swapped in",
-            f"`drawdown checkpoint rewind {pipeline.name}` goes back within a generation",
+            f"`drawdown checkpoint show {pipeline.name}` lists the batches to which `drawdown checkpoint"
+            f" rewind {pipeline.name} --to BATCH` goes back within a generation",
         )  # fmt: skip
     old = refuse_pruned(workspace, live, REBUILD_OLD)
     _refuse_gone(workspace.project, pipeline, live, old)

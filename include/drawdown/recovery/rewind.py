@@ -1,7 +1,7 @@
 """Rewind: takes a checkpoint back to an earlier batch; the next run replays the later ones.
 
 1  refuse if the sink is ahead and not all of its tables can or may go back, or if files for that batch are no
-   longer kept
+   longer kept or damaged
 2  mark the checkpoint: no run starts until the mark is removed (verify.py)
 3  take the sink back, when that was asked for
 4  delete the later batches from the metastore, with their staged files
@@ -54,10 +54,12 @@ def rewind(
 
     Raises:
         RefusedError: ``checkpoint.not-kept``: files that `to` needs are gone; ``sink.ahead``,
-            ``sink.behind``, ``sink.readers``, and as `refuse_stuck`. Nothing is touched then.
+            ``sink.behind``, ``sink.readers``, as `refuse_stuck`, and as `logs_to_cut` for damaged files.
+            Nothing is touched then.
         SourceError: the storage or the sink cannot be reached.
     """
     _refuse_unkept(generation, to)
+    cuts = logs_to_cut(generation, to)
     command = f"drawdown checkpoint rewind {generation.pipeline.name} --to {to}"
     if not sink:
         refuse_ahead(generation, to, command)
@@ -70,22 +72,39 @@ def rewind(
     taken = take_sink_back(generation, to, current()) if sink else TakenBack()
     forget_batches(generation, to, current())
     files, storage, path = generation.files, generation.storage, generation.path
-    offset = files.offsets(to).by_source
     later = sorted({n for n in (*files.offset_batches(), *files.commit_batches()) if n > to})
     for batch in reversed(later):
         current()
         delete_with_checksum(storage, f"{path}/commits/{batch}")
         delete_with_checksum(storage, f"{path}/offsets/{batch}")
-    for source in files.sources():
-        last = log_offset(offset.get(source))
-        if last is not None:
-            FileLog(storage, f"{path}/sources/{source}", SOURCE_FIELDS).cut(last)
+    for log, last in cuts:
+        log.cut(last)
     for store in StateFiles.read(storage, path).stores.values():
         for version, info in list(store.files()):
             if version > to + 1:
                 delete_with_checksum(storage, info.relative)
     unmark(generation)
     return Rewound(later, taken)
+
+
+def logs_to_cut(generation: Generation, to: int) -> list[tuple[FileLog, int]]:
+    """Return the logs of files of the sources, each with its last entry after batch `to`.
+
+    They are read before anything is changed: a rewind that ends at a damaged one could not be completed.
+
+    Raises:
+        RefusedError: ``checkpoint.torn``, ``checkpoint.missing-entry`` and others: a file is damaged.
+    """
+    offset = generation.files.offsets(to).by_source
+    ends = {source: log_offset(offset.get(source)) for source in generation.files.sources()}
+    logs = [
+        (FileLog(generation.storage, f"{generation.path}/sources/{source}", SOURCE_FIELDS), last)
+        for source, last in ends.items()
+        if last is not None
+    ]
+    for log, _ in logs:
+        log.everything()
+    return logs
 
 
 def _shown_by(generation: Generation, last: int) -> dict[StagedTable, int]:

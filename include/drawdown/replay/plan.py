@@ -98,4 +98,4 @@ def refuse_open(
 
 def _decide_first(held: HeldSlice) -> str:
     name = held.verdict.pipeline
-    return f"decide about {held}: drawdown release {name} --why ..., or drawdown discard {name} --why ..."
+    return f"decide about {held}: `drawdown release {name} --why ...` or `drawdown discard {name} --why ...`"

@@ -115,7 +115,8 @@ def _refuse_waiting(metastore: Metastore, pipeline: Pipeline, basis: ReplayBasis
             "replay.waiting",
             f"batch {held[0]} of {pipeline.name} contains rows of {interval} and is not published yet",
             where=f"pipeline {pipeline.name}",
-            do=f"`drawdown release {pipeline.name}` or `discard` first, or `drawdown run {pipeline.name}`",
+            do=f"if it is held, first `drawdown release {pipeline.name} --why ...` or `drawdown discard"
+            f" {pipeline.name} --why ...`; otherwise `drawdown run {pipeline.name}`",
         )
 
 

@@ -12,6 +12,7 @@ from drawdown.spark.sentences import PYTHON, python_sentence, root_sentence, who
 from drawdown.spark.sql_bounds import REMEDY, SIZE, is_too_large
 from drawdown.spec import Pipeline
 from drawdown.storage.object_errors import of_object_storage
+from drawdown.values.commands import set_aside_file
 from drawdown.values.kafka_names import OTHER_TOPIC, RESERVED_ROWS
 
 FAILED = "query.failed"
@@ -89,8 +90,8 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
             "source.gone",
             f"a file of the batch is gone: {sentence}",
             where=where,
-            do="restore the file and run again: the batch needs its files until it is committed; if it is"
-            f" lost, `drawdown quarantine file {pipeline.name} PATH --why ...` takes it out of the batch",
+            do="restore the file and run again: the batch needs its files until it is committed; or, if it is"
+            f" lost, {set_aside_file(pipeline.name, _lost_file(text))} takes it out of the batch",
         )
     return TransformError(
         FAILED,
@@ -100,6 +101,12 @@ def from_spark(pipeline: Pipeline, cause: Exception) -> DrawdownError:
     )
 
 
+def _lost_file(text: str) -> str:
+    """Return the path of the file that a failure names; Spark leaves some unnamed."""
+    found = _UNREADABLE.search(text)
+    return "PATH" if found is None else plain_path(unquote(found[1]))
+
+
 def _unreadable(pipeline: str, file: str, said: str) -> SourceError:
     """Return the error for a file that is truncated, or is not what its name says."""
     return SourceError(
@@ -107,7 +114,7 @@ def _unreadable(pipeline: str, file: str, said: str) -> SourceError:
         f"{file} cannot be read: {said}",
         where=f"pipeline {pipeline}",
         do="replace the file with an intact one and run again: the batch keeps its files until it is"
-        f" committed, or until `drawdown quarantine file {pipeline} {file} --why ...` sets it aside;"
+        f" committed; or {set_aside_file(pipeline, file)} takes it out of the batch; or"
         " `options: {ignoreCorruptFiles: true}` of the source reads what can be read, and does not count what"
         " is lost",
     )

@@ -57,7 +57,8 @@ def find_root(start: Path | None = None) -> Path:
         "spec.no-project",
         f"no {PROJECT_FILE} in this folder or above",
         where=str(here),
-        do="change to a project folder, set DRAWDOWN_PROJECT to its root, or create one: drawdown init NAME",
+        do="change to a project folder; or set DRAWDOWN_PROJECT to its root; or create one with"
+        " `drawdown init NAME`",
     )
 
 

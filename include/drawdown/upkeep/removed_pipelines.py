@@ -110,7 +110,7 @@ def refuse(workspace: Workspace, name: str) -> None:
                 "remove.renamed",
                 f"{other.name} has `first_name: {other.first_name}`: it is {name} under a new name",
                 where=str(other.folder / "pipeline.yaml"),
-                do=f"drawdown rename {name} {other.name}",
+                do=f"drawdown rename {name} {other.name} --why ...",
             )
 
 

@@ -148,7 +148,7 @@ class Programs:
                 f"`down` {said.why}; the machines of {self.cluster.cluster_key} may still run",
                 where=f"{self.cluster.down} of cluster {self.cluster.profile}",
                 do="correct it: it is called again after a pause, by `drawdown clusters end` at once;"
-                f" if you see that they are gone: drawdown clusters gone {self.cluster.name}",
+                f" if you see that they are gone, `drawdown clusters gone {self.cluster.name}`",
             )
 
     @property

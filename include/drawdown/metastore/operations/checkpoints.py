@@ -66,8 +66,7 @@ def set_query_id(conn: Connection, pipeline: str, generation: int, query_id: str
             "checkpoint.query-changed",
             f"the checkpoint of {pipeline} has query id {query_id}, it was {found.query_id}",
             where=found.path,
-            do=f"`drawdown checkpoint restore {pipeline} latest` puts its own files back; if only the"
-            f" metadata file is wrong, remove it and `drawdown checkpoint repair {pipeline}`",
+            do=f"`drawdown checkpoint verify {pipeline}` names the command that puts its own files back",
         )
     conn.execute(
         update(checkpoints)
@@ -105,8 +104,8 @@ def active(conn: Connection, pipeline: str, side: Side) -> Checkpoint | None:
                 "rebuild.unfinished",
                 f"a {what} of {pipeline}, generation {each.generation}, was cut off",
                 where=f"pipeline {pipeline}",
-                do=f"complete it: drawdown rebuild {on} {pipeline} --why ...; or, if that is impossible,"
-                f" undo it: drawdown rebuild {back} {pipeline} --why ...",
+                do=f"`drawdown rebuild {on} {pipeline} --why ...` completes it; or, if that is impossible,"
+                f" `drawdown rebuild {back} {pipeline} --why ...` undoes it",
             )
     chosen = next((each for each in found if each.state == side), None)
     if chosen is not None and chosen.fingerprint.get("format", 0) > FINGERPRINT_FORMAT:
@@ -116,7 +115,7 @@ def active(conn: Connection, pipeline: str, side: Side) -> Checkpoint | None:
             f" {chosen.fingerprint['format']}; this one supports up to {FINGERPRINT_FORMAT})",
             where=f"pipeline {pipeline}, generation {chosen.generation}",
             do="upgrade drawdown on this machine; to go back permanently, let the newer one restore a"
-            f" snapshot from before the upgrade: drawdown checkpoint restore {pipeline} SNAPSHOT",
+            f" snapshot from before the upgrade: `drawdown checkpoint restore {pipeline} SNAPSHOT`",
         )
     return chosen
 

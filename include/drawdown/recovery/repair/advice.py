@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
-from drawdown.checkpoint import MARKS, CheckpointFault
+from drawdown.checkpoint import MARKS, REWINDING, CheckpointFault
 from drawdown.errors import DrawdownError, RefusedError
 from drawdown.recovery.repair.faults import all_faults, restart_faults, shown_batches
 from drawdown.recovery.repair.fixes import Fixes
-from drawdown.recovery.rewind import kept_batches
+from drawdown.recovery.rewind import kept_batches, logs_to_cut
 from drawdown.recovery.sink.ahead import can_go_back
 from drawdown.recovery.sink.reset import nearest_stop
 from drawdown.recovery.snapshots import snapshots
@@ -46,15 +47,20 @@ def torn_error(generation: Generation, faults: Sequence[CheckpointFault]) -> Ref
     """Return the error for faults of files that the next run needs; the first is described in full.
 
     Its id is ``checkpoint.missing`` for the whole checkpoint, ``checkpoint.metadata-missing`` for that file
-    alone, else ``checkpoint.torn``.
+    alone, ``checkpoint.query-changed`` for another query's, else ``checkpoint.torn``.
     """
     cut_off = any(fault.path.rpartition("/")[2] in MARKS for fault in faults)
     if not cut_off and any(fault.path == generation.path for fault in faults):
         return _missing(generation)
     first, *others = faults
+    kinds = {fault.kind if fault.part == "metadata" else "torn" for fault in faults}
     more = f"; and {len(others)} more" if others else ""
     return RefusedError(
-        "checkpoint.metadata-missing" if _only_metadata(faults) else "checkpoint.torn",
+        "checkpoint.metadata-missing"
+        if kinds == {"missing"}
+        else "checkpoint.query-changed"
+        if kinds == {"foreign"}
+        else "checkpoint.torn",
         f"{first.part} of the checkpoint of {generation.pipeline.name}: {first.what}{more}",
         where=generation.storage.path(first.path),
         do=way_out(generation, faults),
@@ -91,6 +97,8 @@ def copy_back(generation: Generation, state: Sequence[str] = ()) -> str:
     for mark, command in MARKS.items():
         if storage.exists(f"{generation.path}/{mark}"):
             given = (storage.read_bytes(f"{generation.path}/{mark}").decode().splitlines() or [""])[0]
+            if mark == REWINDING and not _can_rewind(generation, given):
+                continue
             return f"`drawdown checkpoint {command} {name} {given}` completes it"
     of_this = [s for s in snapshots(storage, name) if s.generation == generation.number]
     if of_this:
@@ -109,6 +117,19 @@ def copy_back(generation: Generation, state: Sequence[str] = ()) -> str:
         f" its own sink; `drawdown checkpoint verify {name}` lists all faults, and `drawdown checkpoint"
         f" snapshot {name}` makes copies"
     )
+
+
+def _can_rewind(generation: Generation, given: str) -> bool:
+    """Whether a rewind that was cut off can be completed: what it reads may be damaged since.
+
+    Args:
+        given: its arguments, as the mark has them.
+    """
+    to = re.match(r"--to (\d+)", given)
+    try:
+        return to is not None and logs_to_cut(generation, int(to[1])) is not None
+    except RefusedError:
+        return False
 
 
 def back_to_metastore(generation: Generation) -> str:
@@ -159,10 +180,6 @@ def _batch_to_go_back_to(generation: Generation, kept: Sequence[int]) -> int | N
         return next((batch for batch in reversed(kept) if nearest_stop(generation, batch) == batch), None)
     except DrawdownError:  # the sink is unreachable
         return None
-
-
-def _only_metadata(faults: Sequence[CheckpointFault]) -> bool:
-    return all(fault.part == "metadata" and fault.kind == "missing" for fault in faults)
 
 
 def _fixable(generation: Generation, faults: Sequence[CheckpointFault]) -> bool:

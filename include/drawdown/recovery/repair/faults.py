@@ -8,7 +8,7 @@ from drawdown.changes.protocol import transaction_id
 from drawdown.checkpoint import CheckpointFault, FileLog, Verification, verify_file_log
 from drawdown.checkpoint.checksums import checksum_path
 from drawdown.delta.table import DeltaTableFiles
-from drawdown.errors import SourceError
+from drawdown.errors import RefusedError, SourceError
 from drawdown.metastore.records import StagedTable
 from drawdown.sinks.kafka.ledger import KafkaLedger
 from drawdown.sinks.locations import output_uri, quarantine_uri
@@ -52,7 +52,8 @@ def _verification(generation: Generation) -> Verification:
 
 def all_faults(generation: Generation) -> list[CheckpointFault]:
     """Return faults in all files of the checkpoint and of a file sink's log; reads them all."""
-    found = [*_verification(generation).everything(), *_known_and_gone(generation)]
+    verified = _verification(generation).everything()
+    found = [*verified, *_known_and_gone(generation), *_of_another_query(generation)]
     found.sort(key=lambda fault: not fault.needed)
     if (log := sink_log(generation)) is not None:
         found += verify_file_log(generation.storage, log, "sink")
@@ -63,7 +64,7 @@ def restart_faults(generation: Generation) -> list[CheckpointFault]:
     """Return faults in the files that the next run reads, as far as a quick check shows."""
     # Damaged files come first: an interrupted command explains what is missing.
     gone = [fault for fault in _known_and_gone(generation) if not _runs_again(generation, fault)]
-    return [*_verification(generation).restart(), *gone]
+    return [*_verification(generation).restart(), *gone, *_of_another_query(generation)]
 
 
 def _runs_again(generation: Generation, fault: CheckpointFault) -> bool:
@@ -147,6 +148,18 @@ def _known_and_gone(generation: Generation) -> list[CheckpointFault]:
         gone = CheckpointFault("metadata", "missing", generation.path, what, True)
         return [gone] if generation.checkpoint and generation.batches() else []
     return [*_lost_commit(generation, planned, committed), *_lost_offsets(generation, planned, committed)]
+
+
+def _of_another_query(generation: Generation) -> Iterator[CheckpointFault]:
+    """Yield a fault if the checkpoint's query id is not the one that the metastore has noted."""
+    known = None if generation.checkpoint is None else generation.checkpoint.query_id
+    try:
+        found = generation.files.query_id()
+    except RefusedError:
+        return  # found as a damaged file
+    if known is not None and found not in (None, known):
+        what = f"it has query id {found}, but {known} is recorded: it is from another checkpoint"
+        yield CheckpointFault("metadata", "foreign", f"{generation.path}/metadata", what, True)
 
 
 def _lost_commit(

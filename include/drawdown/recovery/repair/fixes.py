@@ -9,11 +9,20 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from drawdown.checkpoint import MARKS, CheckpointFault, StateFiles, checksum_path, log_offset
+from drawdown.checkpoint import (
+    MARKS,
+    SOURCE_FIELDS,
+    CheckpointFault,
+    FileLog,
+    StateFiles,
+    checksum_path,
+    log_offset,
+    plain_path,
+)
 from drawdown.errors import RefusedError
 from drawdown.metastore.records import Batch
 from drawdown.recovery.repair.faults import shown_batches
@@ -99,7 +108,7 @@ class Fixes:
         return True
 
     def _metadata(self, fault: CheckpointFault) -> Fix | None:
-        if self._planned is None:
+        if self._planned is None or (fault.kind == "foreign" and not self._own_offsets(self._planned)):
             return None
         known = self._generation.checkpoint.query_id if self._generation.checkpoint else None
         says = (
@@ -109,6 +118,22 @@ class Fixes:
         )
         content = json.dumps({"id": known or str(uuid.uuid4())}, separators=(",", ":")).encode()
         return Fix(fault, says, write={fault.path: content})
+
+    def _own_offsets(self, planned: int) -> bool:
+        """Whether the last batch is the one that the metastore has noted: then only the id is foreign."""
+        noted = next((batch for n in (planned, planned - 1) if (batch := self._noted(n))), None)
+        if noted is None or self._generation.batches(first_batch=planned + 1):
+            return False
+        if noted.offsets_to != self._files.offsets(noted.batch_id).offsets:
+            return False
+        names = {name for read in noted.by_source.values() for name in read.get("names", ())}
+        return not names or any(self._generation.storage.relative(path) in names for path in self._newest())
+
+    def _newest(self) -> Iterator[str]:
+        """Yield the files that the sources' logs have noted last."""
+        for source in self._files.sources():
+            log = FileLog(self._generation.storage, f"{self._path}/sources/{source}", SOURCE_FIELDS)
+            yield from (plain_path(record["path"]) for record in log.newest())
 
     # Offsets
 

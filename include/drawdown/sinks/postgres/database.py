@@ -104,7 +104,7 @@ def _own_error(cause: psycopg.Error, where: str) -> DrawdownError:
             "sink.changed",
             f"the sink's table has changed: {said}",
             where=where,
-            do="restore the table; `drawdown plan` shows the differences",
+            do="restore the table's columns and constraints, then run again: the staged rows are kept",
         )
     do = "see the server's log, then run again: the staged rows are kept"
     return SourceError("sink.unwritable", f"the database said: {said}", where=where, do=do)

@@ -26,6 +26,7 @@ from drawdown.sources.files.set_aside import read_set_aside
 from drawdown.sources.files.spark_trouble import FileTrouble, named
 from drawdown.spec import Source
 from drawdown.storage import FileInfo, Storage
+from drawdown.values.commands import set_aside_files
 from drawdown.values.text import counted
 from drawdown.workspace import Generation
 
@@ -117,8 +118,8 @@ class BatchFiles:
                 f"gone: {counted(len(gone), 'file')} of the batch: {named(gone)}",
                 where=f"pipeline {pipeline}, source {name}",
                 do=f"bring them back with their times (`cp -p`), then `drawdown run {pipeline}`: the batch"
-                " keeps its files until it is committed; if they are lost, `drawdown quarantine file"
-                f" {pipeline} PATH --why ...` takes each out of the batch",
+                f" keeps its files until it is committed; or, if they are lost,"
+                f" {set_aside_files(pipeline, gone, 'takes it out of the batch')}",
             )
         return {path: info for path, info in found.items() if info is not None}
 

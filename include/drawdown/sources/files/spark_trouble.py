@@ -28,6 +28,7 @@ from drawdown.sources.read_log import ReadLog
 from drawdown.spec import Pipeline, Source
 from drawdown.spec.project_wide.claims import cleans
 from drawdown.storage import FileInfo, Storage
+from drawdown.values.commands import set_aside_file
 from drawdown.workspace import Generation
 
 _SHOWN = 3
@@ -213,7 +214,9 @@ def _of_sizes(
             infos,
             f"is set aside and not read: {why}" if not refused else f"is beyond the limits: {why}",
             "deliver it in smaller pieces under other names; or raise `limits:` of the source, and"
-            f" `drawdown quarantine file {pipeline.name} PATH --take-back --why ...`",
+            f" {set_aside_file(pipeline.name, plain_path(infos[0].path), back=True)}"
+            + " and so for each"
+            * (len(infos) > 1),
             refused,
         )
 

@@ -144,7 +144,7 @@ def _first(of: ReplayedSource) -> Mapping[Partition, int]:
             "replay.no-start",
             f"the checkpoint no longer shows where the first run of {pipeline.name} started in {name}",
             where=f"pipeline {pipeline.name}, source {name}",
-            do=f"`drawdown checkpoint restore {pipeline.name}` brings its folder `sources` back",
+            do=f"`drawdown checkpoint restore {pipeline.name} latest` brings its folder `sources` back",
         )
     return flat(fixed)
 

@@ -101,7 +101,10 @@ def parse(text: str, shown: str) -> Document:
         ) from None
     if not isinstance(data, dict):
         raise reader.error(
-            "spec.yaml", "the file must contain keys and values", 0, "see the examples or `drawdown init`"
+            "spec.yaml",
+            "the file must contain keys and values",
+            0,
+            "see examples/, or `drawdown init NAME`",
         )
     return Document(shown, data, reader.lines)
 
