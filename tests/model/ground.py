@@ -64,7 +64,8 @@ class Ground:
         self.pending, self.clean, self.in_folder = "", True, 1
         self.nested, self.slept = False, False
         self.failed = False
-        self.begun, self.shown_open, self.unsure = False, False, set[int]()
+        self.begun, self.shown_open = False, False
+        self.begun_under: bool | None = None
         self.compares_quarantine = False
         self.reads = False
         self.delivered: Counter[int] = Counter()

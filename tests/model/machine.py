@@ -34,17 +34,8 @@ from tests.model.world import Step, World, play
 _HOURS_A_FILE = 8
 _HOURS_BEHIND = 4
 """How far the watermark is to be behind an interval of windows: what is read ahead, and a window."""
-KNOWN: dict[str, str] = {
-    "toggle unsettled": "a held slice is recorded as published when `publish:` becomes direct",
-    "edit amid a batch": "a rule edited between two attempts doubles or loses the row that it is about",
-    "put back sink": "an older copy of the sink is not noticed",
-    "put back quarantine": "an older copy of the quarantine is not noticed",
-    "start over, rows deleted": "a ledger outlives the rows, and their batches are skipped",
-}
-"""What a rule finds that is not corrected yet: such rules are in the machine and are left out."""
-if os.environ.get("MODEL_ALL"):
-    KNOWN.clear()
-KNOWN |= dict.fromkeys(os.environ.get("MODEL_WITHOUT", "").split(","), "left out by hand")
+_WITHOUT = frozenset(os.environ.get("MODEL_WITHOUT", "").split(","))
+"""Rules, kinds of rows and of pipelines that are left out, by hand."""
 
 _DECLARED = tuple(f"{kind}, declared" for kind in WINDOWS)
 PIPELINES = (
@@ -223,10 +214,7 @@ CAN: dict[str, Callable[[World], object]] = {
     "copy": lambda w: w.delivered,
     "remake_source": lambda w: w.delivered and not w.undelivered and w.delivered_before is None,
     "bring_back": lambda w: w.delivered_before is not None,
-    "toggle": lambda w: (
-        len(w.sink.directs) > 1 and not w.has_windows and (_settled(w) or "toggle unsettled" not in KNOWN)
-    ),
-    "fix_rule": lambda w: not w.begun or "edit amid a batch" not in KNOWN,
+    "toggle": lambda w: len(w.sink.directs) > 1 and not w.has_windows,
     "drop": lambda w: "open" in w.model.live.quarantine.values(),
     "rename": lambda w: w.clean and not w.reads and not w.model.shadow and not w.model.before,
     "put_back": lambda w: w.clean and _settled(w) and w.model.live.visible >= 0,
@@ -284,7 +272,7 @@ class Machine:
         self.random = random.Random(seed)
         sink = sink or DeltaRows()
         pipelines = PIPELINES if sink.goes_back else OF_OTHER_SINKS[sink.name]
-        kind = self._one([each for each in pipelines if each not in KNOWN])
+        kind = self._one([each for each in pipelines if each not in _WITHOUT])
         plain = not kind.startswith("windows")
         direct = self._one(sink.directs) if plain else sink.directs[0]
         several = plain and self._one((True, False))
@@ -331,7 +319,7 @@ class Machine:
         return self._one(places) if self.random.random() < 0.35 else None
 
     def can(self, name: str) -> bool:
-        if self.found or name in KNOWN or (self.world.pending and name not in _ANY_TIME):
+        if self.found or name in _WITHOUT or (self.world.pending and name not in _ANY_TIME):
             return False
         if name == "finish" and not self.world.pending:
             return False
@@ -393,14 +381,14 @@ class Machine:
     @of("rows", "land")
     def land(self) -> None:
         out = _LEFT_OUT.get(self.world.kind.split()[0], set())
-        kinds = self.random.choices([k for k in _ROWS if k not in KNOWN], k=self.random.randint(1, 4))
+        kinds = self.random.choices([k for k in _ROWS if k not in _WITHOUT], k=self.random.randint(1, 4))
         self._do("land", *(kind if kind not in out else "ok" for kind in kinds))
 
     @of("rows", "drain")
     def drain(self) -> None:
         if not self.world.model.unread and self.random.random() < 0.7:
             self.land()
-        self._do("drain", None if self.world.unsure else self._maybe(DEATHS))
+        self._do("drain", self._maybe(DEATHS))
 
     @of("rows", "drain")
     def story(self) -> None:
@@ -429,7 +417,6 @@ class Machine:
 
     @of("quarantine", "fix_rule")
     def fix_rule(self) -> None:
-        # A batch that was begun is judged by what holds when it ends.
         self._do("fix_rule", not self.world.model.fixed)
 
     @of("quarantine", "replay_quarantine")
@@ -461,15 +448,13 @@ class Machine:
     @of("edits", "start_over")
     def start_over(self) -> None:
         # Rows of a topic, and the log of a file sink, stay.
-        if self.world.sink.replays and (
-            self.world.sink.name == "delta" or "start over, rows deleted" not in KNOWN
-        ):
+        if self.world.sink.replays:
             self._do("start_over", True)
 
     @of("puts", "put_back")
     def put_back(self) -> None:
         what = self._one(("sink", "quarantine", "metastore"))
-        if f"put back {what}" not in KNOWN and (what != "sink" or self.world.sink.replays):
+        if what != "sink" or self.world.sink.replays:
             self._do("put_back", what)
 
     # Back

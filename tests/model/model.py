@@ -90,7 +90,6 @@ class Model:
         one_file: a batch reads one file.
         files: the rows of each, in their order.
         judged_all: no row that was visible before its audit can fail it.
-        unsure: rows of a batch whose rules were edited between two attempts; whether they came through.
     """
 
     ordered: bool = True
@@ -105,7 +104,6 @@ class Model:
     direct: bool = False
     one_file: bool = False
     files: list[list[int]] = field(default_factory=list)
-    unsure: dict[int, bool] = field(default_factory=dict)
     judged_all: bool = True
 
     @property
@@ -147,6 +145,15 @@ class Model:
         first = next((each for each in self.files if set(each) & set(self.unread)), [])
         self._take_batch(self.live, first if self.one_file else self.unread)
 
+    def finish(self, under: bool, taken: bool) -> None:
+        """A batch that was begun ends under the rules of that time, and nothing else is read."""
+        now, self.fixed, self.judged_all = self.fixed, under, True
+        if not taken:
+            self.take_first()
+        self.fixed = now
+        self._judge(self.live)
+        self.publish()
+
     def _take(self, of: Generation, ids: list[int]) -> None:
         for file in self.files if self.one_file else [list(ids)]:
             self._take_batch(of, [each for each in file if each in ids])
@@ -159,7 +166,7 @@ class Model:
         of.batches.append(list(ids))
         rows = Counter[tuple[int, int]]()
         for each in ids:
-            if self.unsure.pop(each, self.landed[each].passes(self.fixed)):
+            if self.landed[each].passes(self.fixed):
                 rows[each, of.version] += 1
             else:
                 of.quarantine[each] = "open"

@@ -17,6 +17,8 @@ from drawdown.testing.servers.kafka import KafkaServer
 from drawdown.testing.servers.postgres import PostgresServer
 from drawdown.values.kafka_names import ledger_topic
 from tests.model import looks
+from tests.model.actions import Moment
+from tests.model.places import ORDER, comes_after
 from tests.model.project import OUT
 from tests.support.database import TestDatabase
 from tests.support.topics import Topic, delete_topic, records
@@ -54,6 +56,10 @@ class DeltaRows:
 
     def rows(self, storage: Path) -> Rows:
         return looks.rows(storage / OUT)
+
+    def fixes(self, moment: Moment, at_once: bool) -> bool:
+        """Whether a batch whose run died there may be in the sink: its rows stay those that they were."""
+        return at_once and comes_after(moment, "batch.show")
 
     def backup(self, storage: Path) -> PutBack:
         """What puts the table back as it is now."""
@@ -121,6 +127,10 @@ class TopicRows(DeltaRows):
         Topic(server, self.topic)
         self.keys, self.broker = f"format: kafka, topic: {self.topic}", server.bootstrap_servers
 
+    def fixes(self, moment: Moment, at_once: bool) -> bool:
+        # Readers may see the first file of a batch that is recorded.
+        return comes_after(moment, "batch.note")
+
     def rows(self, storage: Path) -> Rows:
         found = [value.split(" ") for _, _, value, _ in records(self.server, self.topic)]
         return Counter((int(each[0]), int(each[1])) for each in found)
@@ -132,6 +142,10 @@ class ParquetRows(DeltaRows):
     directs = (True,)
     shown_at = "batch.stage"
     replays = goes_back = False
+
+    def fixes(self, moment: Moment, at_once: bool) -> bool:
+        # It is noted before Spark's own sink writes, which nobody can ask in between.
+        return ORDER.index(moment.step) >= ORDER.index("batch.stage")
 
     def rows(self, storage: Path) -> Rows:
         """By the log of Spark's file sink."""

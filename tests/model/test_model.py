@@ -2,7 +2,7 @@
 
 `make test` takes a few dozen steps of a fixed seed over each sink, `make test-all` thousands. MODEL_SEED=N,
 MODEL_GO=M go the way of a finding again; MODEL_WITHOUT=not-utf8 leaves out kinds of rows, of pipelines and
-rules; MODEL_ALL=1 lets those run whose findings are known (`machine.KNOWN`).
+rules.
 """
 
 from __future__ import annotations

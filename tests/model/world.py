@@ -53,9 +53,8 @@ class World(Generations, Others):
             self._died_in_a_drain(moment)
         elif ended.id in ("", "audit.fail", "slice.overdue"):
             self._settle_pending()
-            self._learn_unsure()
             may_fail = self._drained()
-            self.clean, self.begun, self.shown_open = True, False, False
+            self.clean, self.begun, self.shown_open, self.begun_under = True, False, False, None
             if ended.id == "audit.fail" and not may_fail and not self.model.holds:
                 raise Wrong(f"nothing of this can fail an audit: {ended}")
         else:
@@ -64,7 +63,7 @@ class World(Generations, Others):
 
     def _moment(self, die: tuple[Any, ...] | None, then: Callable[[], None] | None) -> Moment | None:
         """None for a death of a batch that was begun and of which it matters how far it has come."""
-        if not die or (then is None and (self.unsure or self.shown_open)):
+        if not die or (then is None and self.begun_under is not None):
             return None
         return Moment(*die, then=then)
 
@@ -73,25 +72,24 @@ class World(Generations, Others):
         if self.has_windows:
             self.model.drain()
             return False
+        if self.begun_under not in (None, self.model.fixed):
+            self.model.finish(bool(self.begun_under), self.shown_open)
+            return not self.model.judged_all
         self.model.take()
         may_fail = not self.model.judged_all
         self.model.drain()
         return may_fail
 
-    def _learn_unsure(self) -> None:
-        """Of a batch whose rules were edited between two attempts: each row is either there or set aside."""
-        if self.unsure:
-            aside = {id_of(str(row["payload"])) for row in self.actions.quarantine()}
-            self.model.unsure = {each: each not in aside for each in self.unsure}
-            self.unsure = set()
-
     def _died_in_a_drain(self, moment: Moment) -> None:
         self.clean = False
         at, shown = ORDER.index(moment.step), self.sink.shown_at
+        ends = (moment.when, moment.step) == ("before", "batch.end")
+        if at <= ORDER.index("batch.end") and not ends and self.sink.fixes(moment, self.model.at_once):
+            self.begun_under = self.model.fixed
         self.begun = at <= ORDER.index("batch.end") and (self.begun or at > ORDER.index("query.start"))
         if self.model.at_once and ORDER.index(shown) <= at <= ORDER.index("batch.end"):
             # The last of these steps is around all the others of a batch.
-            if comes_after(moment, shown) and (moment.when, moment.step) != ("before", "batch.end"):
+            if comes_after(moment, shown) and not ends:
                 self.model.take_first()
                 self.shown_open = True
             return
@@ -131,8 +129,6 @@ class World(Generations, Others):
 
     def fix_rule(self, fixed: bool = True) -> None:
         self.model.fixed = fixed
-        if self.begun:
-            self.unsure |= {each for each in self.model.unread if self.model.landed[each].kind == "bad"}
         self._write_quality()
 
     def toggle(self) -> None:
@@ -217,8 +213,7 @@ class World(Generations, Others):
         elif ended.id in ("", "audit.fail", "slice.overdue"):
             self.clean = True
             if self.model.passing():
-                self._learn_unsure()
-                self.begun = self.shown_open = False
+                self.begun, self.shown_open, self.begun_under = False, False, None
             self.model.replay_quarantine()
         else:
             return self._refused(ended, "replay_quarantine")

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -33,10 +33,12 @@ class Frozen:
 
 
 @contextmanager
-def frozen(sandbox: Sandbox, name: str, moment: str) -> Iterator[Frozen]:
-    """`drawdown run NAME` that sleeps at a moment such as ``before publish.file 2``."""
+def frozen(
+    sandbox: Sandbox, name: str, moment: str, command: Sequence[str] = ("run",), more: Sequence[str] = ()
+) -> Iterator[Frozen]:
+    """`drawdown COMMAND NAME MORE` that sleeps at a moment such as ``before publish.file 2``."""
     process = subprocess.Popen(
-        [sys.executable, "-c", "from drawdown.cli.main import main; main()", "run", name],
+        [sys.executable, "-c", "from drawdown.cli.main import main; main()", *command, name, *more],
         cwd=sandbox.root,
         env={**os.environ, FAULT: f"freeze {moment}", "PYTHONPATH": f"{ROOT / 'include'}"},
         stdout=subprocess.PIPE,

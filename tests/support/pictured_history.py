@@ -100,7 +100,8 @@ def _run(fleet: FleetRecords, name: str, number: int) -> None:
         "id": "audit.fail",
         "what": "fail: 1 of 3 expectations failed",
         "where": f"pipeline {name}",
-        "do": f"look at the rows, then `drawdown release {name} --why ...` or `drawdown discard {name} --why ...`",
+        "do": f"look at the rows, then `drawdown release {name} --why ...` or"
+        f" `drawdown discard {name} --why ...`",
     }
     fleet.waits(name, files=round(6 + 5 * math.sin(number / 3)), bytes=2_000_000)
     store.finish_run(

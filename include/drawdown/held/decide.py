@@ -16,6 +16,7 @@ from drawdown.metastore.records import Counts, HeldSlice, Lease, Run
 from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.publishing.commit_groups import tell_commit_groups
 from drawdown.publishing.publish import Published, is_visible, publish_held, publish_passed
+from drawdown.recovery.repair.advice import refuse_cut_off
 from drawdown.recovery.repair.older_sink import refuse_older_sink
 from drawdown.sinks.unnamed_files import remove_unnamed
 from drawdown.spec import Pipeline
@@ -60,7 +61,7 @@ def decide(workspace: Workspace, pipeline: Pipeline, decision: Decision) -> Deci
         BusyError: a run holds the lease.
         RefusedError: ``slice.none-held``; ``slice.decided``: already decided; ``slice.out-of-order``: an
             earlier slice is held; ``slice.visible``: an earlier release died half-way; ``sink.older-copy``:
-            the sink lacks published batches, and what is published now would hide it.
+            the sink lacks published batches, and what is published now would hide it; as `refuse_cut_off`.
         SourceError: the sink cannot be reached; nothing was decided, or repeating the call completes it.
     """
     lease = workspace.metastore.acquire(
@@ -185,6 +186,7 @@ def _carry_out(
     held: list[HeldSlice],
 ) -> Published:
     generation = Generation.of(workspace, pipeline)
+    refuse_cut_off(generation)
     refuse_older_sink(generation)
     # Before and after each: batches of a crashed run come before it, waiting batches after it.
     published = publish_passed(generation, lease)

@@ -12,9 +12,10 @@ from drawdown.errors import DrawdownError
 from drawdown.fault_points import durable
 from drawdown.metastore.records import Lease, QuarantineDecision, Run
 from drawdown.quarantine.row_states import Choice, SetAside, folder_of, set_aside, write_keys
+from drawdown.recovery.repair.advice import refuse_cut_off
 from drawdown.spec import Pipeline
 from drawdown.values.text import counted
-from drawdown.workspace import Workspace
+from drawdown.workspace import Generation, Workspace
 
 KIND = "quarantine-drop"
 _DROPPABLE = ("open", "fed")
@@ -47,12 +48,13 @@ def drop(workspace: Workspace, pipeline: Pipeline, asked: Drop) -> int:
 
     Raises:
         BusyError: a run holds the lease.
-        RefusedError, SourceError: as `set_aside`; nothing is decided then.
+        RefusedError, SourceError: as `set_aside` and `refuse_cut_off`; nothing is decided then.
     """
     lease = workspace.metastore.acquire(
         pipeline.name, asked.holder, asked.run_id, workspace.project.lease_ttl.delta
     )
     try:
+        refuse_cut_off(Generation.of(workspace, pipeline))
         rows = droppable(workspace, pipeline, asked.choice)
         if asked.shown is not None:
             # Rows quarantined after the confirmation are not included.

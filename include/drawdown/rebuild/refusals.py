@@ -13,11 +13,12 @@ from drawdown.metastore import Metastore
 from drawdown.metastore.records import UNPUBLISHED, Checkpoint
 from drawdown.plan.downstream import streaming_readers
 from drawdown.rebuild.plan import gone_files, gone_offsets, other_tables, read_apart
+from drawdown.recovery.repair.advice import refuse_cut_off
 from drawdown.sinks.locations import output_uri
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
 from drawdown.values.text import counted
-from drawdown.workspace import Workspace
+from drawdown.workspace import Generation, Workspace
 
 REBUILD_OLD = "put the old version of the pipeline into its folder `next/` and rebuild it"
 """The way back that does not need the old generation."""
@@ -48,9 +49,11 @@ def refuse_rebuild(
         RefusedError: ``rebuild.nothing-live``, ``rebuild.sink``, ``rebuild.other-sink``,
             ``rebuild.files-gone``, ``rebuild.offsets-gone``, ``rebuild.other-table``,
             ``rebuild.starts-latest``, ``rebuild.audit-failed``.
+            As `refuse_cut_off`.
         SourceError: the sink or a source cannot be reached.
     """
     live = live_of(workspace.metastore, pipeline.name)
+    refuse_cut_off(Generation(workspace, pipeline, live))
     if pipeline.sink.format != "delta":
         raise _refused(
             pipeline.name, "sink",

@@ -29,7 +29,7 @@ from drawdown.plan.moved_storage import logs_of_files
 from drawdown.publishing.clean_up import clean_up_changes
 from drawdown.recovery.request import RecoveryRequest
 from drawdown.recovery.snapshots import MANIFEST, snapshot_names
-from drawdown.spec import Pipeline, Project, pipeline_names
+from drawdown.spec import Pipeline, Project, load_next, pipeline_names
 from drawdown.storage import Storage
 from drawdown.values.nearest import did_you_mean
 from drawdown.workspace import Workspace
@@ -150,12 +150,15 @@ class _Rename:
             what = f"the metastore knows no checkpoint of {old} ({did_you_mean(old, known)})"
             raise self._refused("unknown", what, "drawdown runs")
         first = str(generations[-1].fingerprint.get("sink.name", old))
-        if self.pipeline.name_in_sink != first:
-            raise self._refused(
-                "first-name",
-                f"the sink identifies the batches of {old} by the name {first}",
-                f"write `first_name: {first}` into include/pipelines/{new}/pipeline.yaml",
-            )
+        for version in (self.pipeline, load_next(self.workspace.project, new)):
+            if version is not None and version.name_in_sink != first:
+                # After a swap, the version in `next/` is the one in use.
+                where = "next/pipeline.yaml" if version.is_next else "pipeline.yaml"
+                raise self._refused(
+                    "first-name",
+                    f"the sink identifies the batches of {old} by the name {first}",
+                    f"write `first_name: {first}` into include/pipelines/{new}/{where}",
+                )
         theirs = self.workspace.metastore.generations(new) or (
             self._marked_for != old and any(True for _, to in self._folders for _ in self.storage.walk(to))
         )

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from drawdown.checkpoint import MARKS, REWINDING, CheckpointFault
 from drawdown.errors import DrawdownError, RefusedError
+from drawdown.recovery.first_names import refuse_not_renamed
 from drawdown.recovery.repair.faults import all_faults, restart_faults, shown_batches
 from drawdown.recovery.repair.fixes import Fixes
 from drawdown.recovery.rewind import kept_batches, logs_to_cut
@@ -31,8 +32,9 @@ def refuse_cut_off(generation: Generation) -> None:
     """Refuse while a command that changes checkpoint and sink is unfinished: it died, or is under way.
 
     Raises:
-        RefusedError: as `torn_error`, naming the command that completes it.
+        RefusedError: as `torn_error`, naming the command that completes it; ``rename.not-done``.
     """
+    refuse_not_renamed(generation)
     if any(generation.storage.exists(f"{generation.path}/{name}") for name in MARKS):
         refuse_torn(generation)
 
