@@ -8,6 +8,11 @@ from collections.abc import Sequence
 _SHOWN = 3
 
 
+def rebuild(pipeline: str) -> str:
+    """Return the two commands, in backticks, that compute an output again and swap it in."""
+    return f"`drawdown rebuild start {pipeline}`, then `drawdown rebuild approve {pipeline} --why ...`"
+
+
 def set_aside_file(pipeline: str, path: str, *, back: bool = False) -> str:
     """Return the command, in backticks, that sets a source's file aside, or has it read again."""
     return f"`drawdown quarantine file {pipeline} {shlex.quote(path)}{' --take-back' * back} --why ...`"
