@@ -6,7 +6,8 @@ import re
 import shutil
 from collections import Counter
 
-from tests.remedies.ground import FAILS, FOLDER, NAME, Ground
+from drawdown.errors import DrawdownError
+from tests.remedies.ground import FAILS, FOLDER, NAME, SPEC, Ground
 from tests.remedies.registry import Made, rows, state
 from tests.support.deaths import die
 
@@ -165,4 +166,38 @@ def rebuild_readers(ground: Ground) -> Made:
         ground.fails("rebuild.readers", APPROVE),
         names=(NAME,),
         wanted=rows(1, 2, 3),
+    )
+
+
+@state("sink.rows-again")
+def rows_again(ground: Ground) -> Made:
+    """A notice of the rewind that somebody has insisted on."""
+    _read(ground)
+    ground.well(f"checkpoint rewind {NAME} --to 0 --sink --yes")
+    with ground.sandbox.metastore() as metastore:
+        [notice] = metastore.runs(NAME)[0].notices
+    ground.forget()
+    ground.sandbox.run(NAME)
+    error = DrawdownError(notice["id"], notice["what"], do=notice["do"])
+    return Made(error, goes_on=lambda: _copy_is_right(ground))
+
+
+@state("accept.meaning")
+def accept_meaning(ground: Ground) -> Made:
+    """The query keeps its state by another key, which is more than another description."""
+    spec = SPEC.replace("schema: out.ddl", "schema: out.ddl, mode: update, keys: [id]")
+    before = "SELECT id FROM (SELECT id, count(*) AS n FROM events GROUP BY id)\n"
+    ground.new(spec, transform_sql=before)
+    ground.land(1)
+    ground.sandbox.run(NAME)
+    sql = ground.root / FOLDER / "transform.sql"
+    sql.write_text("SELECT id FROM (SELECT id, date(at), count(*) AS n FROM events GROUP BY id, date(at))\n")
+    return Made(
+        ground.fails("accept.meaning", f"checkpoint accept {NAME} --why ..."),
+        hands={
+            "undo the change": lambda: sql.write_text(before),
+            "put the new version into the folder `next/`": lambda: _next(ground),
+        },
+        outside={"new pipeline folder": "another pipeline", "only the versions": "what was refused"},
+        wanted=rows(1),
     )

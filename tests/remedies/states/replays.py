@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 from deltalake import DeltaTable
@@ -161,3 +162,51 @@ def downstream(ground: Ground) -> Made:
     ground.forget()
     sandbox.run("daily")
     return Made(DrawdownError(notice["id"], notice["what"], do=notice["do"]), names=("daily",))
+
+
+SET_ASIDE = """
+sources:
+  events:
+    format: csv
+    path: landing/events
+    schema: events.ddl
+    options: {header: true}
+    watermark: {column: at, delay: 0 seconds}
+transform: transform.sql
+sink: {format: delta, path: tables/out, schema: events.ddl, time_column: at}
+state: {partitions: 2}
+replay: {interval: 1 day}
+"""
+
+
+@state("replay.decided")
+def decided(ground: Ground) -> Made:
+    """A row was patched and replayed, and its file is not as it was."""
+    sandbox = ground.empty()
+
+    def judge_by(most: int) -> None:
+        rules = f"rules: [{{name: small, check: v < {most}, on_fail: quarantine}}]\n"
+        sandbox.pipeline(
+            HOURLY,
+            SET_ASIDE,
+            events_ddl="id INT, at TIMESTAMP, v INT",
+            transform_sql="SELECT * FROM events",
+            quality_yaml=rules,
+        )
+
+    judge_by(10)
+    records = ["1,2024-01-01T10:00:00Z,1", "3,2024-01-01T11:00:00Z,30"]
+    file = sandbox.land("landing/events/a.csv", ["id,at,v", *records], mtime=1)
+    sandbox.run(HOURLY)
+    sandbox.land("landing/events/b.csv", ["id,at,v", "2,2024-01-03T10:00:00Z,2"], mtime=2)
+    sandbox.run(HOURLY)
+    ground.well(f"quarantine replay {HOURLY} --set 'v = 7' --why ...")
+    kept = file.read_text()
+
+    def write(text: str) -> None:
+        file.write_text(text)
+        os.utime(file, (1, 1))
+
+    write(kept.replace("3,", "4,"))
+    error = ground.fails("replay.decided", DAY)
+    return Made(error, hands={"bring back their files": lambda: write(kept)}, again=DAY, names=(HOURLY,))

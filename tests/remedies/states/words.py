@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
+
 from tests.remedies.ground import FILES, NAME, SPEC, Ground
 from tests.remedies.registry import Made, rows, state
+from tests.support.older_release import unpacked
 
 
 @state("cli.no-pipeline/no record of it")
@@ -159,3 +162,27 @@ def state_no_batch(ground: Ground) -> Made:
 def accept_nothing(ground: Ground) -> Made:
     ground.drained()
     return Made(ground.fails("accept.nothing", f"checkpoint accept {NAME} --why ..."), wanted=rows(1, 2))
+
+
+@state("trigger.available-now")
+def available_now(ground: Ground) -> Made:
+    ground.drained()
+    ground.land(3)
+    error = ground.fails("trigger.available-now", f"watch {NAME} --trigger available-now")
+    return Made(error, wanted=rows(1, 2, 3))
+
+
+@state("trigger.once")
+def once(ground: Ground) -> Made:
+    ground.drained()
+    ground.land(3)
+    return Made(ground.fails("trigger.once", f"watch {NAME} --trigger once"), wanted=rows(1, 2, 3))
+
+
+@state("metastore.older")
+def older_metastore(ground: Ground) -> Made:
+    """A release before has written it."""
+    ground.empty()
+    shutil.rmtree(ground.root)
+    ground.sandbox = unpacked(ground.root, ground.spark)
+    return Made(ground.fails("metastore.older", "status"), again="status", names=())
