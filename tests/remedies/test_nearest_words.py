@@ -28,7 +28,7 @@ def _shown(said: Said) -> DrawdownError | None:
 
 def _apply(root: Path, error: DrawdownError) -> tuple[str, str]:
     """Replace the word of the line that is nearest to the one that was meant; both words."""
-    [meant] = _MEANT.findall(f"{error.what} {error.do}")
+    meant = _MEANT.findall(f"{error.what} {error.do}")[0]
     place = _PLACE.fullmatch(error.where)
     assert place is not None
     file, number = root / place[1], int(place[2]) - 1
