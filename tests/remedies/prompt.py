@@ -22,6 +22,12 @@ import drawdown.launch.local
 from drawdown.cli.main import main
 from drawdown.errors import DrawdownError
 
+_SHOWN = re.compile(
+    r"^(?:✗ (\S+)  |[\d: -]*ERROR \S+ (\S+): )(.*?)(?:\n  where: (.*?))?(?:\n  do:    (.*?))?(?=\n\S|\n*\Z)",
+    re.DOTALL | re.MULTILINE,
+)
+"""An error, as it is shown at the end of a command, or among the lines of its progress."""
+
 
 @dataclass(frozen=True)
 class Said:
@@ -34,11 +40,11 @@ class Said:
     @property
     def error(self) -> DrawdownError:
         """The last error that is on the screen, in its four parts."""
-        shown = self.text[self.text.rindex("✗ ") :] + "\n"
-        parts = re.fullmatch(r"✗ (\S+)  (.*?)(?:\n  where: (.*?))?(?:\n  do:    (.*?))?\n+", shown, re.S)
+        [parts] = list(_SHOWN.finditer(self.text))[-1:] or [None]
         assert parts is not None, self.text
-        id, what, where, do = (" ".join((part or "").split()) for part in parts.groups())
-        return DrawdownError(id, what, where=where, do=do)
+        shown, told, *others = ((part or "").replace("\n         ", "\n") for part in parts.groups())
+        what, where, do = (" ".join(text.split("\n")) for text in others)
+        return DrawdownError(shown or told, what, where=where, do=do)
 
 
 def typed(folder: Path, words: Sequence[str] | str, spark: SparkSession | None = None) -> Said:

@@ -49,7 +49,7 @@ def _steps(part: str, by_hand: Collection[str], fill: Mapping[str, str]) -> list
 
 def _words(command: str, fill: Mapping[str, str]) -> tuple[str, ...]:
     """The words behind `drawdown`. Raises AssertionError for a placeholder that nobody can fill."""
-    _, *words = shlex.split(command.partition("   #")[0])
+    _, *words = shlex.split(command.partition(" #")[0])
     filled = []
     for before, word in zip(["", *words], words, strict=False):
         if (before, word) == WHY:

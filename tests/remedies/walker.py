@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 
 from tests.remedies.ground import Ground
@@ -62,7 +63,7 @@ def _type(ground: Ground, made: Made, words: tuple[str, ...], about: str) -> Non
         return
     looks = any(words[: len(look)] == look for look in _LOOKS)
     assert looks, f"{about}\n  typed: drawdown {' '.join(words)}: {said.code}\n{said.text}"
-    found = said.error.do
+    found = _planned(ground, words) if words[0] == "plan" else said.error.do
     for way in ways(found, made.hands, made.fill):
         if way.steps and not any(phrase in way.text for phrase in made.outside):
             for step in way.steps:
@@ -73,6 +74,12 @@ def _type(ground: Ground, made: Made, words: tuple[str, ...], about: str) -> Non
                     assert again.code == 0, f"{about}\n  then:  {found}\n{again.text}"
             return
     raise AssertionError(f"{about}\n  then:  {found}")
+
+
+def _planned(ground: Ground, words: tuple[str, ...]) -> str:
+    """The remedy of what a plan refuses first."""
+    shown = json.loads(ground.type((*words, "--json")).text)["data"]
+    return next(str(each["do"]) for each in shown["verdicts"] if each["level"] == "refused")
 
 
 def _drain(ground: Ground, name: str, about: str) -> None:

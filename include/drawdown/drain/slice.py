@@ -108,7 +108,7 @@ def not_passed(pipeline: Pipeline, verdict: Verdict) -> AuditFailed:
     elif verdict.outcome == "fail":
         state = "is not published"
         do = (
-            f"`drawdown release {pipeline.name} --why ...` publishes the held rows as they are,"
+            f"`drawdown release {pipeline.name} --why ...` publishes the held rows as they are; or"
             f" `drawdown discard {pipeline.name} --why ...` drops them"
         )
     else:

@@ -6,6 +6,7 @@ from drawdown.brokers.offsets import lower_case_options
 from drawdown.plan.table_readers import Readers
 from drawdown.spec import Pipeline, Project, iter_pipelines
 from drawdown.spec.project_wide.order import upstreams
+from drawdown.values.commands import rebuild
 from drawdown.values.interval import Interval, shown
 from drawdown.workspace import Workspace
 
@@ -29,9 +30,7 @@ def _do(other: Pipeline, interval: Interval) -> str:
     if other.replay:
         return f"drawdown backfill {other.name} --from {shown(interval.start)} --to {shown(interval.end)}"
     command = (
-        f"`drawdown rebuild start {other.name}`"
-        if other.sink.format == "delta"
-        else "in a new pipeline folder with its own sink"
+        rebuild(other.name) if other.sink.format == "delta" else "in a new pipeline folder with its own sink"
     )
     return f"{other.name} has no `replay:`; add it, or recompute everything: {command}"
 

@@ -16,6 +16,7 @@ from drawdown.errors import RefusedError
 from drawdown.plan import state_fit
 from drawdown.plan_verdicts import PlanVerdict
 from drawdown.spec import Pipeline
+from drawdown.values.commands import rebuild
 
 _FILES = frozenset({"delta", "parquet", "orc", "json", "csv", "text"})
 _FOREACH = frozenset({"foreach", "foreach_batch"})
@@ -185,9 +186,9 @@ def change_verdicts(name: str, found: list[SpecChange]) -> Iterator[PlanVerdict]
 def remedy(name: str = "NAME") -> str:
     """Return the remedy for a change that the checkpoint does not accept."""
     return (
-        "undo the change; or put the new version into the folder `next/` inside the pipeline's folder and"
-        f" run `drawdown rebuild start {name}` (Delta sinks); or make a new pipeline folder with its own"
-        " sink; or, if only the versions of Spark or Drawdown and their descriptions of operators changed,"
+        "undo the change; or put the new version into the folder `next/` inside the pipeline's folder, and"
+        f" run {rebuild(name)} (Delta sinks); or make a new pipeline folder with its own sink; or, if"
+        " only the versions of Spark or Drawdown and their descriptions of operators changed,"
         f" `drawdown checkpoint accept {name} --why ...`"
     )
 

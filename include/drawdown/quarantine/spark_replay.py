@@ -223,8 +223,10 @@ class QuarantineReplay(Drain):
             f"several of the rows would write one key of {self.pipeline.name} in a batch ({shown}), and"
             " nothing says which is the newest; nothing was replayed",
             where=f"pipeline {self.pipeline.name}",
-            do="replay them one after the other, the newest last (`--batch`, `--file`, `--rule` choose rows),"
-            f" or drop the older ones: `drawdown quarantine show {self.pipeline.name}` lists them",
+            do="replay them one after the other, the newest last (`--file` and `--rule` choose rows, too):"
+            f" `drawdown quarantine replay {self.pipeline.name} --batch BATCH --why ...`; or drop the older"
+            f" ones: `drawdown quarantine drop {self.pipeline.name} --batch BATCH --why ... --yes`;"
+            f" `drawdown quarantine show {self.pipeline.name}` lists them with their batches",
         )
 
     def _note(self, plan: PipelinePlan, batch_id: int, folder: str, judged: Judged) -> None:

@@ -17,6 +17,7 @@ from drawdown.recovery.repair.advice import refuse_cut_off
 from drawdown.sinks.locations import output_uri
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
+from drawdown.values.commands import rebuild, rebuild_again
 from drawdown.values.text import counted
 from drawdown.workspace import Generation, Workspace
 
@@ -90,7 +91,7 @@ def _refuse_after_a_failed_audit(metastore: Metastore, shadow: Checkpoint) -> No
             name, "audit-failed",
             f"batches {failed[0].batch_id} to {failed[-1].batch_id} of the rebuild of {name} did not pass"
             " their audit, so the rebuild ended",
-            f"`drawdown rebuild discard {name} --why ...`, fix the new version, and start it again",
+            rebuild_again(name, "fix the new version"),
         )  # fmt: skip
 
 
@@ -135,8 +136,7 @@ def refuse_swap(workspace: Workspace, pipeline: Pipeline, live: Checkpoint, shad
         lambda held: f"`drawdown release {name} --why ...` or `drawdown discard {name} --why ...`" if held
         else f"`drawdown run {name}`",
     )  # fmt: skip
-    again = f"`drawdown rebuild discard {name} --why ...`, then `drawdown rebuild start {name}`"
-    _refuse_waiting(workspace.metastore, shadow, lambda held: again)
+    _refuse_waiting(workspace.metastore, shadow, lambda held: rebuild_again(name))
     _refuse_gone(workspace.project, pipeline, live, shadow)
     readers = readers_of(workspace, pipeline)
     if readers and (apart := read_apart(workspace.project, live, shadow, pipeline)):
@@ -145,8 +145,8 @@ def refuse_swap(workspace: Workspace, pipeline: Pipeline, live: Checkpoint, shad
             f"the table of {name} is read as a stream by {', '.join(readers)}, and the live query and"
             f" generation {shadow.generation} have read different data ({apart}): readers would get the rows"
             " in between twice, or never",
-            f"`drawdown run {name}`, then `drawdown rebuild start {name}`, and approve before the next"
-            " drain (keep the new version in `next/`, so that the live query can run)",
+            f"`drawdown run {name}`, then {rebuild(name)} before the next drain"
+            " (keep the new version in `next/`, so that the live query can run)",
         )  # fmt: skip
 
 
@@ -162,13 +162,13 @@ def readers_of(
 def refuse_more_late(pipeline: str, late: dict[str, int]) -> None:
     """Raise RefusedError ``rebuild.more-late`` when the shadow dropped more rows as late."""
     if late["shadow"] > late["live"]:
+        again = rebuild_again(pipeline, "let a batch of the new version read more (`maxFilesPerTrigger`)")
         raise _refused(
             pipeline, "more-late",
             f"the rebuild of {pipeline} dropped {counted(late['shadow'], 'row')} as late, the live query"
             f" {late['live']:,}",
             f"if late rows have arrived since the last drain: `drawdown run {pipeline}`, then `drawdown"
-            f" rebuild start {pipeline}`; else discard it, and raise `maxFilesPerTrigger` (or what bounds"
-            " its batches) in the new version: fewer, larger batches drop fewer rows",
+            f" rebuild start {pipeline}`; or {again}: fewer, larger batches drop fewer rows",
         )  # fmt: skip
 
 

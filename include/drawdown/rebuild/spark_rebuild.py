@@ -33,6 +33,7 @@ from drawdown.sinks.delta.shown_generation import refuse_other_generation
 from drawdown.sinks.locations import output_uri
 from drawdown.spark.session import reading_session
 from drawdown.spec import Pipeline
+from drawdown.values.commands import rebuild_again
 from drawdown.workspace import Generation, Workspace
 
 
@@ -93,7 +94,7 @@ class Rebuild(Drain):
                 f"audit.{verdict.outcome}",
                 f"the rebuild of {name} did not pass its audit: {verdict.text}",
                 where=f"{verdict.batches} of the rebuild",
-                do=f"`drawdown rebuild discard {name} --why ...`, fix the new version, and start it again",
+                do=rebuild_again(name, "fix the new version"),
             )
         return verdict
 

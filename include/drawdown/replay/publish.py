@@ -115,8 +115,9 @@ def _refuse_waiting(metastore: Metastore, pipeline: Pipeline, basis: ReplayBasis
             "replay.waiting",
             f"batch {held[0]} of {pipeline.name} contains rows of {interval} and is not published yet",
             where=f"pipeline {pipeline.name}",
-            do=f"if it is held, first `drawdown release {pipeline.name} --why ...` or `drawdown discard"
-            f" {pipeline.name} --why ...`; otherwise `drawdown run {pipeline.name}`",
+            do=f"`drawdown release {pipeline.name} --why ...` or `drawdown discard {pipeline.name} --why ...`"
+            if any(batch.batch_id == held[0] and batch.status == "held" for batch in waiting)
+            else f"`drawdown run {pipeline.name}`",
         )
 
 

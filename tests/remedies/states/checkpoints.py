@@ -269,7 +269,6 @@ def changed(ground: Ground) -> Made:
         (folder / "next").mkdir()
         for file in files:
             shutil.copy(file, folder / "next")
-        undo()
 
     return Made(
         error,

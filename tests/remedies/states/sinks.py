@@ -7,8 +7,10 @@ from collections import Counter
 
 from deltalake import DeltaTable
 
+from drawdown.errors import DrawdownError
 from tests.remedies.ground import FAILS, NAME, SPEC, TABLE, Ground
 from tests.remedies.registry import Made, rows, state
+from tests.support.deaths import free_lease
 
 
 @state("sink.older-copy")
@@ -137,3 +139,49 @@ def behind(ground: Ground) -> Made:
     ground.well(f"checkpoint rewind {NAME} --to 0 --sink")
     error = ground.fails("sink.behind", f"checkpoint restore {NAME} latest")
     return Made(error, again=f"checkpoint rewind {NAME} --to 0 --sink", wanted=rows(1, 2))
+
+
+TAKEN_OVER = """
+import sqlite3
+
+def write(batch, token):
+    batch.count()
+    with sqlite3.connect("METASTORE") as store:
+        store.execute("UPDATE leases SET epoch = epoch + 1, holder = 'another', released = 0")
+"""
+
+
+@state("lease.lost")
+def lease_lost(ground: Ground) -> Made:
+    """Another holder has taken over while the sink was at work."""
+    spec = SPEC.replace("{format: delta, path: tables/orders, schema: out.ddl}", FUNCTION)
+    ground.new(spec, sink_py=TAKEN_OVER.replace("METASTORE", str(ground.root / "metastore.db")))
+    sink = ground.root / "include/pipelines" / NAME / "sink.py"
+    ground.land(1)
+    error = ground.refused("lease.lost")
+    sink.write_text("def write(batch, token):\n    batch.count()\n")
+    free_lease(ground.sandbox)
+    return Made(error)
+
+
+FUNCTION = "{format: foreach_batch, function: sink.py}"
+
+
+@state("sink.replays-undone")
+def replays_undone(ground: Ground) -> Made:
+    """A notice: going back has undone a backfill, too."""
+    spec = SPEC.replace("    options:", "    watermark: {column: at, delay: 0 seconds}\n    options:")
+    spec = spec.replace("schema: out.ddl", "schema: events.ddl, time_column: at")
+    ground.new(spec + "replay: {interval: 1 day}\n", transform_sql="SELECT * FROM events\n")
+    for day in (1, 2, 3):
+        text = ["id,at", f"{day},2024-01-0{day}T12:00:00Z"]
+        ground.sandbox.land(f"landing/events/{day}.csv", text, mtime=day)
+        ground.sandbox.run(NAME)
+    ground.well(f"backfill {NAME} --from 2024-01-01 --to 2024-01-02")
+    ground.forget()
+    ground.well(f"checkpoint rewind {NAME} --to 0 --sink")
+    with ground.sandbox.metastore() as metastore:
+        [notice] = metastore.runs(NAME)[0].notices
+    ground.forget()
+    ground.sandbox.run(NAME)
+    return Made(DrawdownError(notice["id"], notice["what"], do=notice["do"]), wanted=rows(1, 2, 3))

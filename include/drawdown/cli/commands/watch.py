@@ -37,7 +37,7 @@ def watch(
     from drawdown.cli.shown.watch import WatchScreen
     from drawdown.workspace import Workspace
 
-    wanted = parse_trigger(trigger)
+    wanted = parse_trigger(trigger, name)
     project = load_project()
     [pipeline] = chosen(project, [name], every=False)
     project = collect(project, [pipeline])

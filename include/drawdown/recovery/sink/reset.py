@@ -17,6 +17,7 @@ from drawdown.plan.downstream import streaming_readers, streaming_readers_of_fil
 from drawdown.recovery.repair.faults import shown_batches, sink_log
 from drawdown.recovery.sink.ahead import can_go_back, refuse_ahead
 from drawdown.sinks.locations import output_uri, quarantine_uri
+from drawdown.values.commands import rebuild
 from drawdown.workspace import Generation
 
 
@@ -120,7 +121,7 @@ def refuse_readers(generation: Generation, last: int, again: str) -> None:
             f" {last} are written again, so they would read them twice",
             where=f"pipeline {name}, generation {generation.number}",
             do=f"`{again} --yes`, then `drawdown run {name}` and "
-            + ", ".join(f"`drawdown rebuild start {reader}`" for reader in readers)
+            + ", ".join(map(rebuild, readers))
             + ", which reads the table as it is then",
         )
 
@@ -238,7 +239,7 @@ def _note(generation: Generation, taken: TakenBack, lease: Lease) -> None:
             "id": "sink.rows-again",
             "what": f"{reader} streams the output of {name}: it reads rows of repeated batches twice",
             "about": reader,
-            "do": f"after the next run of {name}: drawdown rebuild start {reader}",
+            "do": f"after the next run of {name}: {rebuild(reader)}",
         }
         for reader in taken.readers
     ]

@@ -20,6 +20,7 @@ from drawdown.metastore.records import Change, StagedFile, StagedTable
 from drawdown.sinks.locations import output_uri, quarantine_uri
 from drawdown.spec import Pipeline, Project
 from drawdown.storage import Storage
+from drawdown.values.commands import rebuild_again
 from drawdown.values.json_text import read_json
 
 Begin = Callable[[int], Change]
@@ -76,7 +77,7 @@ class ShadowTable:
         shadow = DeltaHistory(self._storage, self._shadow_uri)
         shadow.refuse_vacuumed(
             DeltaTableFiles(self._shadow_uri).version,
-            f"`drawdown rebuild discard {self.shadow.name} --why ...`, and start it again",
+            rebuild_again(self.shadow.name),
         )
 
     def refuse_going_back(self, version: int, do: str) -> None:
@@ -154,7 +155,7 @@ class ShadowTable:
                 "sink.unreadable",
                 "log entries of a rebuild's table are missing",
                 where=shadow.uri,
-                do=f"`drawdown rebuild discard {self.shadow.name} --why ...`, and start it again",
+                do=rebuild_again(self.shadow.name),
             )
         return [self._below(add) for add in adds.values()]
 

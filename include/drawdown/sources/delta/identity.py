@@ -15,6 +15,7 @@ from drawdown.errors import SourceError
 from drawdown.sources.committed_offsets import CommittedOffsets
 from drawdown.spec import Pipeline, Source
 from drawdown.storage import Storage, object_options
+from drawdown.values.commands import rebuild
 from drawdown.workspace import Generation
 
 if TYPE_CHECKING:
@@ -67,15 +68,14 @@ def _refuse_other_table(
     pipeline, storage = generation.pipeline, generation.storage
     source, version = pipeline.sources[name], table.version()
     whose, where = f"source {name} of {pipeline.name}", storage.path(source.path or "")
-    rebuild = f"`drawdown rebuild start {pipeline.name}` (Delta sinks)"
-    new_start = f"{rebuild}; or make a new pipeline folder with its own sink"
+    new_start = f"{rebuild(pipeline.name)} (Delta sinks); or make a new pipeline folder with its own sink"
     if offset.get("reservoirId", table.metadata().id) != table.metadata().id:
         raise SourceError(
             "source.made-again",
             f"the table of {whose} was recreated since it was read: it is unknown which of its rows are new",
             where=where,
             do="restore the old table; or, to read all of the new one, set `failOnDataLoss: false` in"
-            f" the source's options in {pipeline.folder.name}/next/pipeline.yaml and {new_start}",
+            f" the source's options in {pipeline.folder.name}/next/pipeline.yaml, and {new_start}",
         )
     if version + 1 < offset.get("reservoirVersion", 0):
         raise SourceError(

@@ -213,12 +213,18 @@ def _of_sizes(
             "source.oversized",
             infos,
             f"is set aside and not read: {why}" if not refused else f"is beyond the limits: {why}",
-            "deliver it in smaller pieces under other names; or raise `limits:` of the source, and"
-            f" {set_aside_file(pipeline.name, plain_path(infos[0].path), back=True)}"
-            + " and so for each"
-            * (len(infos) > 1),
+            "deliver it in smaller pieces under other names; or raise `limits:` of the source"
+            + _again(pipeline.name, infos, refused),
             refused,
         )
+
+
+def _again(pipeline: str, infos: Sequence[FileInfo], refused: bool) -> str:
+    """Return how files are read once the limits are higher: one that is not set aside yet is just read."""
+    if refused:
+        return ", and run again; or say `policy: {oversized: aside}`, which leaves it out"
+    each = " and so for each" * (len(infos) > 1)
+    return f", and {set_aside_file(pipeline, plain_path(infos[0].path), back=True)}{each}"
 
 
 def _of_columns(

@@ -60,7 +60,7 @@ def is_uncounted(pipeline: Pipeline, trigger: Trigger) -> bool:
     return trigger.kind in ("continuous", "real-time") or is_asynchronous(pipeline)
 
 
-def parse_trigger(text: str) -> Trigger:
+def parse_trigger(text: str, pipeline: str = "NAME") -> Trigger:
     """A trigger of `watch`: ``default``, an interval, or ``continuous:`` or ``real-time:`` and one.
 
     Raises:
@@ -74,13 +74,13 @@ def parse_trigger(text: str) -> Trigger:
             "trigger.once",
             "the trigger `once` is deprecated: it reads everything in one batch, ignores rate limits, and"
             " has no later batch in which the watermark could close windows",
-            do="use Available-now: `drawdown run` and every scheduled drain use it",
+            do=f"use Available-now, as every scheduled drain does: `drawdown run {pipeline}`",
         )
     if text.strip() == "available-now":
         raise SpecError(
             "trigger.available-now",
             "Available-now ends when the backlog is empty: there is nothing to watch",
-            do="run `drawdown run` instead",
+            do=f"`drawdown run {pipeline}`",
         )
     if colon and kind not in ("continuous", "real-time"):
         raise _unknown(text)
