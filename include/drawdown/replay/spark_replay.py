@@ -68,15 +68,14 @@ def replay(attempt: Attempt, interval: Interval) -> Run:
     between = [interval.start.isoformat(), interval.end.isoformat()]
     record = attempt.context.record(pipeline.name, REPLAY, interval=between)
     work = _Replay(attempt, interval)
-    with attempt.wait_for_lease(f"{pipeline.name}#replay {interval.name}") as heartbeat:
+    with attempt.wait_for_lease(f"{pipeline.name}#replay {interval.name}"):
         workspace.metastore.start_run(record)
         workspace.metastore.crash_replays(record)
         attempt.context.on_open(work.abandon)
         try:
             return work.run()
         except Exception as cause:  # noqa: BLE001 - the record must not stay `running` whatever happens
-            error = attempt.context.given_up() or heartbeat.lost()
-            error = error or of_run(attempt.root, workspace, pipeline, cause)
+            error = attempt.context.given_up() or of_run(attempt.root, workspace, pipeline, cause)
             work.finish("failed", error=error.as_dict())
             raise error from None
 
