@@ -38,7 +38,10 @@ def ground(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Gro
 
 @pytest.mark.parametrize(
     "state",
-    [pytest.param(each, id=each.name, marks=[pytest.mark.full] * (each.name not in ALWAYS)) for each in STATES.values()],
+    [
+        pytest.param(each, id=each.name, marks=[pytest.mark.full] * (each.name not in ALWAYS))
+        for each in STATES.values()
+    ],
 )
 def test_the_remedy_leads_on(ground: Ground, state: State) -> None:
     walk(ground, state)
