@@ -66,6 +66,7 @@ class Ground:
         self.failed = False
         self.begun, self.shown_open = False, False
         self.begun_under: bool | None = None
+        self.planned: set[int] = set()
         self.compares_quarantine = False
         self.reads = False
         self.delivered: Counter[int] = Counter()

@@ -51,11 +51,12 @@ THEMES = (
     {"replays", "rebuilds"},
     {"replays", "back"},
     {"rebuilds", "others"},
-    {"quarantine", "back"},
+    {"quarantine", "back", "losses"},
+    {"quarantine", "patches", "replays"},
     {"rebuilds", "back"},
     {"sources", "others"},
-    {"edits", "quarantine"},
-    {"edits", "replays"},
+    {"edits", "quarantine", "patches"},
+    {"edits", "replays", "losses"},
     {"edits", "quarantine", "others", "puts"},
     {"replays", "quarantine", "back", "rebuilds", "others", "sources"},
 )
@@ -216,6 +217,8 @@ CAN: dict[str, Callable[[World], object]] = {
     "bring_back": lambda w: w.delivered_before is not None,
     "toggle": lambda w: len(w.sink.directs) > 1 and not w.has_windows,
     "drop": lambda w: "open" in w.model.live.quarantine.values(),
+    "patch": lambda w: w.clean and not w.has_windows and "open" in w.model.live.quarantine.values(),
+    "lose": lambda w: w.model.unread and w.begun_under is None and not w.has_windows and not w.reads,
     "rename": lambda w: w.clean and not w.reads and not w.model.shadow and not w.model.before,
     "put_back": lambda w: w.clean and _settled(w) and w.model.live.visible >= 0,
     "start_over": lambda w: w.clean and not w.model.shadow and not w.reads,
@@ -440,6 +443,17 @@ class Machine:
     @of("quarantine", "drop")
     def drop(self) -> None:
         self._do("drop")
+
+    @of("patches", "patch")
+    def patch(self) -> None:
+        self._do("patch")
+
+    @of("losses", "lose")
+    def lose(self) -> None:
+        self._do("land", *self._one((("ok",), ("ok", "bad"))))
+        if self._one((True, False)):
+            self._do("drain", self._one((("after", "batch.stage"), ("before", "batch.note"))))
+        self._do("lose")
 
     @of("edits", "rename")
     def rename(self) -> None:

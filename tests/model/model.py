@@ -55,6 +55,7 @@ class Generation:
         decided: by batch, what became of its slice.
         replays: of intervals.
         brought: rows of the quarantine that they have brought.
+        patched: rows of the quarantine that came through with other values.
         failed: of a shadow: its slice did not pass.
         visible: the last batch that was published; what replays stand on.
     """
@@ -70,6 +71,7 @@ class Generation:
     decided: dict[int, str] = field(default_factory=dict)
     replays: list[str] = field(default_factory=list)
     brought: set[int] = field(default_factory=set)
+    patched: set[int] = field(default_factory=set)
     failed: bool = False
 
     @property
@@ -90,6 +92,7 @@ class Model:
         one_file: a batch reads one file.
         files: the rows of each, in their order.
         judged_all: no row that was visible before its audit can fail it.
+        lost: rows of files that are gone and that no batch has read.
     """
 
     ordered: bool = True
@@ -105,6 +108,7 @@ class Model:
     one_file: bool = False
     files: list[list[int]] = field(default_factory=list)
     judged_all: bool = True
+    lost: set[int] = field(default_factory=set)
 
     @property
     def at_once(self) -> bool:
@@ -118,7 +122,7 @@ class Model:
 
     @property
     def unread(self) -> list[int]:
-        return [each for each in self.landed if each not in self.live.read]
+        return [each for each in self.landed if each not in self.live.read | self.lost]
 
     # One thing after the other
 
@@ -240,14 +244,19 @@ class Model:
 
     # Quarantine
 
-    def passing(self) -> list[int]:
-        """Open rows of the quarantine that the rules of now let through."""
+    def passing(self, patched: bool = False) -> list[int]:
+        """Open rows of the quarantine that the rules of now let through; `patched`: with a small `n`."""
         open_ = [each for each, state in self.live.quarantine.items() if state == "open"]
-        return [each for each in open_ if self.landed[each].passes(self.fixed)]
+        return [
+            each
+            for each in open_
+            if self.landed[each].passes(self.fixed) or (patched and self.landed[each].kind not in BROKEN)
+        ]
 
-    def stage_passing(self) -> bool:
+    def stage_passing(self, patched: bool = False) -> bool:
         """They go into a batch of their own; False: there are none."""
-        passing = self.passing()
+        passing = self.passing(patched)
+        self.live.patched |= {each for each in passing if patched}
         if not passing:
             return False
         at_once, rows = self.at_once, Counter((each, self.live.version) for each in passing)
@@ -266,8 +275,8 @@ class Model:
         open_ = [each for each, state in self.live.quarantine.items() if state == "open"]
         self.live.quarantine |= dict.fromkeys(open_, "dropped")
 
-    def replay_quarantine(self) -> None:
-        if self.stage_passing():
+    def replay_quarantine(self, patched: bool = False) -> None:
+        if self.stage_passing(patched):
             self.drain()
 
     # Replays of intervals
@@ -280,7 +289,9 @@ class Model:
         rows = [self.landed[each] for each in sorted(read - waiting)]
         # What a person has dropped stays out.
         kept = [row for row in rows if self.live.quarantine.get(row.id) != "dropped"]
-        return [row.id for row in kept if row.within(start, end) and row.passes(self.fixed)]
+        live = self.live
+        through = [row for row in kept if row.passes(self.fixed) or row.id in live.patched]
+        return [row.id for row in through if row.within(start, end)]
 
     def replay(self, start: datetime, end: datetime, visible: int) -> None:
         made = self.recomputed(start, end, visible)
@@ -325,7 +336,7 @@ class Model:
 
     def rebuild(self, version: int) -> None:
         shadow = self.shadow or Generation(version)
-        self._take(shadow, [each for each in self.landed if each not in shadow.read])
+        self._take(shadow, [each for each in self.landed if each not in shadow.read | self.lost])
         shadow.table = self._merged(shadow.table, shadow.rows)
         shadow.rows, shadow.staged = Counter(), []
         self.shadow = shadow

@@ -54,12 +54,31 @@ class World(Generations, Others):
         elif ended.id in ("", "audit.fail", "slice.overdue"):
             self._settle_pending()
             may_fail = self._drained()
-            self.clean, self.begun, self.shown_open, self.begun_under = True, False, False, None
+            self._settled()
             if ended.id == "audit.fail" and not may_fail and not self.model.holds:
                 raise Wrong(f"nothing of this can fail an audit: {ended}")
         else:
             return self._refused(ended, "drain")
         return ended
+
+    def _settled(self) -> None:
+        self.clean, self.begun, self.shown_open, self.begun_under = True, False, False, None
+        self.planned = set()
+
+    def lose(self) -> None:
+        """The newest file that no batch has read is gone; one that is planned is taken out of its batch."""
+        number = max(n for n, file in enumerate(self.model.files, 1) if set(file) & set(self.model.unread))
+        (self.actions.storage / f"landing/events/{number:04}.json").unlink()
+        lost = set(self.model.files[number - 1])
+        self.model.lost |= lost
+        if not lost & self.planned:
+            return
+        ended = self.actions.drain()
+        if ended.id != "source.gone" or ended.error is None:
+            raise Wrong(f"a file of a planned batch is gone, and a run says: {ended}")
+        out = self.actions.typed(commands_of(ended.error)[0])
+        if out.error is not None:
+            raise Wrong(f"it is not taken out of its batch: {out}")
 
     def _moment(self, die: tuple[Any, ...] | None, then: Callable[[], None] | None) -> Moment | None:
         """None for a death of a batch that was begun and of which it matters how far it has come."""
@@ -83,6 +102,9 @@ class World(Generations, Others):
     def _died_in_a_drain(self, moment: Moment) -> None:
         self.clean = False
         at, shown = ORDER.index(moment.step), self.sink.shown_at
+        if self.begun:
+            first = next((each for each in self.model.files if set(each) & set(self.model.unread)), [])
+            self.planned = set(first if self.model.one_file else self.model.unread) | self.planned
         ends = (moment.when, moment.step) == ("before", "batch.end")
         if at <= ORDER.index("batch.end") and not ends and self.sink.fixes(moment, self.model.at_once):
             self.begun_under = self.model.fixed
@@ -125,6 +147,9 @@ class World(Generations, Others):
             made = self.model.recomputed(first, last, visible)
             assert any(self.model.landed[each].kind == "marker" for each in made), str(ended)
             return ended
+        states = set(self.model.live.quarantine.values())
+        if ended.id == "replay.decided" and not states & {"replayed", "dropped"}:
+            raise Wrong(f"nothing was decided about any row: {ended.error}")
         return self._refused(ended, "backfill")
 
     def fix_rule(self, fixed: bool = True) -> None:
@@ -198,23 +223,30 @@ class World(Generations, Others):
         self.snapshot = None
         return ended
 
+    def patch(self) -> Ended:
+        """The open rows of the quarantine come through with another value."""
+        return self.replay_quarantine(patched=True)
+
     def replay_quarantine(
-        self, die: tuple[Any, ...] | None = None, then: Callable[[], None] | None = None
+        self,
+        die: tuple[Any, ...] | None = None,
+        then: Callable[[], None] | None = None,
+        patched: bool = False,
     ) -> Ended:
         moment = self._moment(die, then)
-        ended = self.actions.replay_quarantine(moment=moment)
+        ended = self.actions.replay_quarantine(("n = 1",) if patched else (), moment)
         if ended.died:
             assert moment is not None
             self.clean = False
             if comes_after(moment, "replay.note"):
-                self.model.stage_passing()
+                self.model.stage_passing(patched)
             if moment.step in OF_A_DRAIN and comes_after(moment, "replay.note"):
                 self._died_in_a_drain(moment)
         elif ended.id in ("", "audit.fail", "slice.overdue"):
             self.clean = True
-            if self.model.passing():
-                self.begun, self.shown_open, self.begun_under = False, False, None
-            self.model.replay_quarantine()
+            if self.model.passing(patched):
+                self._settled()
+            self.model.replay_quarantine(patched)
         else:
             return self._refused(ended, "replay_quarantine")
         return ended
@@ -225,6 +257,8 @@ class World(Generations, Others):
         if ended.error is None:
             (self.model.release if choice == "release" else self.model.discard)()
             return ended
+        if ended.id == "slice.none-held" and self.model.holds and self.clean:
+            raise Wrong(f"a slice is held, and the command says: {ended.error}")
         return self._refused(ended, "decide")
 
     # Two actors
