@@ -232,6 +232,7 @@ def _refuse_lost_files(
     ways += [f"`drawdown discard {name} --why ...` goes on without them"] * any(
         batch.batch_id == first and batch.status == "held" for batch in batches
     )
+    ways = ways or ["read everything again into a new pipeline folder with its own sink"]
     raise RefusedError(
         "sink.staged-gone",
         f"{counted(len(lost), 'file')} with rows of {name} that wait to be published are missing, the first"
