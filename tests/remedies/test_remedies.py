@@ -13,24 +13,6 @@ from tests.remedies.walker import walk
 pytestmark = pytest.mark.capability("RIGHT-07")
 
 
-ALWAYS = {
-    "sink.older-copy",
-    "sink.staged-gone",
-    "source.gone",
-    "checkpoint.torn/commit",
-    "checkpoint.other-generation",
-    "slice.none-held",
-    "slice.visible",
-    "rename.not-done",
-    "rebuild.nothing-live",
-    "replay.nothing-visible/held",
-    "quarantine.unfinished",
-    "storage.moved",
-    "lease.lost",
-}
-"""Those of all rooms; the others are `full`."""
-
-
 @pytest.fixture(scope="module")
 def ground(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Ground:
     return Ground(tmp_path_factory.mktemp("remedies") / "project", spark)
@@ -38,10 +20,7 @@ def ground(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Gro
 
 @pytest.mark.parametrize(
     "state",
-    [
-        pytest.param(each, id=each.name, marks=[pytest.mark.full] * (each.name not in ALWAYS))
-        for each in STATES.values()
-    ],
+    [pytest.param(each, id=each.name, marks=[pytest.mark.full] * each.full) for each in STATES.values()],
 )
 def test_the_remedy_leads_on(ground: Ground, state: State) -> None:
     walk(ground, state)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from urllib.parse import unquote
 
@@ -51,7 +52,7 @@ def _refuse(pipeline: Pipeline, storage: Storage, path: str) -> None:
         f" file below {storage.root} would be new to it and be read again",
         where=str(pipeline.folder),
         do="restore `storage_root:`; or, if the whole storage was copied here: `drawdown checkpoint move"
-        f" {pipeline.name} --from {_old_root(pipeline, path)}`",
+        f" {pipeline.name} --from {shlex.quote(_old_root(pipeline, path))}`",
     )
 
 

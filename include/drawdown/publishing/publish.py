@@ -244,14 +244,16 @@ def _refuse_lost_files(
 
 
 def _ways_without(pipeline: Pipeline, first: Batch) -> list[str]:
-    """Return the commands that lead on if a batch cannot be published as it was staged."""
+    """Return the ways on if a batch cannot be published as it was staged."""
     name, ways = pipeline.name, []
-    if first.batch_id > 0 and first.status != "staged":
+    if first.status == "staged":
+        return ["fix the transform, and run again: the batch is not committed"]
+    if first.batch_id > 0:
         rewind = f"drawdown checkpoint rewind {name} --to {first.batch_id - 1} --sink"
         ways.append(f"fix the transform, and `{rewind}` lets the next run read these rows again")
     if first.status == "held":
         ways.append(f"`drawdown discard {name} --why ...` goes on without them")
-    return ways
+    return ways or ["read everything again into a new pipeline folder with its own sink"]
 
 
 def _is_in(project: Project, pipeline: Pipeline, table: StagedTable, change: Change, app_id: str) -> bool:

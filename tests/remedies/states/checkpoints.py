@@ -41,7 +41,7 @@ def _write(file: Path, text: str) -> None:
     file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
 
 
-@state("checkpoint.torn/commit")
+@state("checkpoint.torn/commit", full=True)
 def torn_commit(ground: Ground) -> Made:
     ground.drained()
     return _torn(ground, lambda folder: tear(newest(folder / "commits")))
@@ -53,7 +53,7 @@ def torn_offsets(ground: Ground) -> Made:
     return _torn(ground, lambda folder: tear(newest(folder / "offsets")))
 
 
-@state("checkpoint.torn/source log, a snapshot")
+@state("checkpoint.torn/source log, a snapshot", full=True)
 def torn_log_with_snapshot(ground: Ground) -> Made:
     ground.snapped()
     return _torn(ground, lambda folder: newest(folder / "sources/0").write_text("v1\ntorn"))
@@ -247,7 +247,7 @@ def event_times(ground: Ground) -> Made:
     return Made(error, again=f"checkpoint restore {NAME} latest --sink", wanted=rows(1, 2, 11))
 
 
-@state("checkpoint.changed")
+@state("checkpoint.changed", full=True)
 def changed(ground: Ground) -> Made:
     """State is kept by another key: Spark could not go on from it."""
     before = "SELECT id FROM (SELECT id, count(*) AS n FROM events GROUP BY id)\n"

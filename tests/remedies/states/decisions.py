@@ -16,7 +16,7 @@ from tests.remedies.registry import Made, rows, state
 from tests.support.deaths import die
 
 
-@state("audit.fail")
+@state("audit.fail", full=True)
 def audit_fail(ground: Ground) -> Made:
     ground.new()
     ground.quality(FAILS)
@@ -26,7 +26,7 @@ def audit_fail(ground: Ground) -> Made:
     return Made(error, wanted={"": Counter([1]), "discard": Counter()})
 
 
-@state("audit.error")
+@state("audit.error", full=True)
 def audit_error(ground: Ground) -> Made:
     ground.new()
     regex = "expectations: [{type: expect_column_values_to_match_regex, kwargs: {column: id, regex: '('}}]\n"
@@ -73,7 +73,7 @@ def visible(ground: Ground) -> Made:
     return Made(ground.fails("slice.visible", f"discard {NAME} --why ..."), wanted=rows(1, 2))
 
 
-@state("slice.out-of-order")
+@state("slice.out-of-order", full=True)
 def out_of_order(ground: Ground) -> Made:
     ground.new()
     ground.quality(FAILS)
@@ -116,7 +116,7 @@ def quarantine_unasked(ground: Ground) -> Made:
     return Made(ground.fails("quarantine.unasked", command), again=f"{command} --yes", wanted=rows(1))
 
 
-@state("quarantine.one-key-twice")
+@state("quarantine.one-key-twice", full=True)
 def one_key_twice(ground: Ground) -> Made:
     spec = SPEC.replace("schema: out.ddl", "schema: out.ddl, mode: update, keys: [id]")
     ground.new(spec)

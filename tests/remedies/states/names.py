@@ -150,6 +150,23 @@ def _move(ground: Ground) -> str:
     return str(old)
 
 
+@state("storage.moved/from a place with a space")
+def moved_from_a_hard_name(ground: Ground) -> Made:
+    """The command quotes what a shell would split."""
+    ground.empty()
+    settings = ground.root / "include/project.yaml"
+    settings.write_text(settings.read_text().replace("storage_root: storage", "storage_root: old place"))
+    ground.sandbox.storage = ground.sandbox.storage.rename(ground.root / "old place")
+    ground.pipeline()
+    ground.land(1)
+    ground.sandbox.run(NAME)
+    settings.write_text(settings.read_text().replace("storage_root: old place", "storage_root: storage"))
+    shutil.copytree(ground.sandbox.storage, ground.root / "storage")
+    ground.sandbox.storage = ground.root / "storage"
+    error = ground.refused("storage.moved")
+    return Made(error, outside={"restore `storage_root:`": "see the other state"}, wanted=rows(1))
+
+
 @state("storage.moved")
 def storage_moved(ground: Ground) -> Made:
     ground.drained()

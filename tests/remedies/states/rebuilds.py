@@ -41,19 +41,19 @@ def _compared(ground: Ground) -> None:
     ground.base("compared", lambda: _compare(ground))
 
 
-@state("rebuild.none")
+@state("rebuild.none", full=True)
 def none(ground: Ground) -> Made:
     ground.drained()
     return Made(ground.fails("rebuild.none", APPROVE), again=APPROVE, wanted=rows(1, 2))
 
 
-@state("rebuild.none/to show")
+@state("rebuild.none/to show", full=True)
 def none_to_show(ground: Ground) -> Made:
     ground.drained()
     return Made(ground.fails("rebuild.none", f"rebuild show {NAME}"), again=f"rebuild show {NAME}")
 
 
-@state("rebuild.nothing-live")
+@state("rebuild.nothing-live", full=True)
 def nothing_live(ground: Ground) -> Made:
     ground.new()
     ground.land(1)
@@ -67,7 +67,7 @@ def not_swapped(ground: Ground) -> Made:
     return Made(ground.fails("rebuild.not-swapped", rollback), fill={"BATCH": "1"}, wanted=rows(1, 2))
 
 
-@state("rebuild.waiting")
+@state("rebuild.waiting", full=True)
 def waiting(ground: Ground) -> Made:
     _compared(ground)
     ground.quality(FAILS)
@@ -86,7 +86,7 @@ def not_compared(ground: Ground) -> Made:
     return Made(ground.fails("rebuild.not-compared", APPROVE), again=APPROVE, wanted=rows(1, 2))
 
 
-@state("rebuild.audit-failed")
+@state("rebuild.audit-failed", full=True)
 def audit_failed(ground: Ground) -> Made:
     ground.drained()
     _next(ground, quality_yaml=FAILS)
@@ -96,7 +96,7 @@ def audit_failed(ground: Ground) -> Made:
     return Made(error, hands={"fix the new version": strict.unlink}, again=APPROVE, wanted=rows(1, 2))
 
 
-@state("rebuild.another")
+@state("rebuild.another", full=True)
 def another(ground: Ground) -> Made:
     _compared(ground)
     said = ground.well(f"rebuild show {NAME}").text
@@ -117,7 +117,7 @@ def unfinished(ground: Ground) -> Made:
     return Made(ground.refused("rebuild.unfinished"), wanted=rows(1, 2, 3))
 
 
-@state("checkpoint.other-generation")
+@state("checkpoint.other-generation", full=True)
 def other_generation(ground: Ground) -> Made:
     ground.snapped()
     _next(ground)
@@ -141,7 +141,7 @@ def _read(ground: Ground) -> None:
     ground.sandbox.run("reader")
 
 
-@state("sink.readers")
+@state("sink.readers", full=True)
 def readers(ground: Ground) -> Made:
     _read(ground)
     error = ground.fails("sink.readers", f"checkpoint rewind {NAME} --to 0 --sink")
@@ -169,7 +169,7 @@ def rebuild_readers(ground: Ground) -> Made:
     )
 
 
-@state("sink.rows-again")
+@state("sink.rows-again", full=True)
 def rows_again(ground: Ground) -> Made:
     """A notice of the rewind that somebody has insisted on."""
     _read(ground)
@@ -182,7 +182,7 @@ def rows_again(ground: Ground) -> Made:
     return Made(error, goes_on=lambda: _copy_is_right(ground))
 
 
-@state("accept.meaning")
+@state("accept.meaning", full=True)
 def accept_meaning(ground: Ground) -> Made:
     """The query keeps its state by another key, which is more than another description."""
     spec = SPEC.replace("schema: out.ddl", "schema: out.ddl, mode: update, keys: [id]")

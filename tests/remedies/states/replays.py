@@ -38,7 +38,7 @@ def _two_days(ground: Ground) -> None:
     sandbox.run(HOURLY)
 
 
-@state("replay.open")
+@state("replay.open", full=True)
 def replay_open(ground: Ground) -> Made:
     sandbox = ground.base("two days", lambda: _two_days(ground))
     third = DAY.replace("01-02", "01-04").replace("01-01", "01-03")
@@ -60,7 +60,7 @@ def nothing_visible(ground: Ground) -> Made:
     return Made(ground.fails("replay.nothing-visible", DAY), names=(HOURLY,))
 
 
-@state("replay.nothing-visible/held")
+@state("replay.nothing-visible/held", full=True)
 def nothing_visible_but_held(ground: Ground) -> Made:
     sandbox = ground.empty()
     _pipeline(sandbox, quality_yaml=FAILS)
@@ -72,7 +72,7 @@ def nothing_visible_but_held(ground: Ground) -> Made:
     return Made(ground.fails("replay.nothing-visible", DAY), names=(HOURLY,))
 
 
-@state("replay.waiting")
+@state("replay.waiting", full=True)
 def replay_waiting(ground: Ground) -> Made:
     """With `ordered: false` a slice behind the held one is visible."""
     sandbox = ground.empty()
@@ -120,7 +120,7 @@ def _daily(sandbox: Sandbox, options: str = "{skipChangeCommits: true}", more: s
     sandbox.pipeline("daily", spec + more, daily_ddl="day TIMESTAMP, n BIGINT", transform_sql=sql)
 
 
-@state("replay.source-ahead")
+@state("replay.source-ahead", full=True)
 def source_ahead(ground: Ground) -> Made:
     sandbox = _chain(ground)
     sandbox.run("daily")
@@ -129,7 +129,7 @@ def source_ahead(ground: Ground) -> Made:
     return Made(ground.fails("replay.source-ahead", DAILY), again=DAILY, names=("daily",))
 
 
-@state("replay.version-gone")
+@state("replay.version-gone", full=True)
 def version_gone(ground: Ground) -> Made:
     sandbox = _chain(ground)
     sandbox.run("daily")
@@ -140,7 +140,7 @@ def version_gone(ground: Ground) -> Made:
     return Made(ground.fails("replay.version-gone", DAILY), again=DAILY, names=("daily",))
 
 
-@state("replay.half-read")
+@state("replay.half-read", full=True)
 def half_read(ground: Ground) -> Made:
     sandbox = _chain(ground)
     sandbox.run("daily")
@@ -151,7 +151,7 @@ def half_read(ground: Ground) -> Made:
     return Made(ground.fails("replay.half-read", DAILY), again=DAILY, names=("daily",))
 
 
-@state("replay.downstream")
+@state("replay.downstream", full=True)
 def downstream(ground: Ground) -> Made:
     """A notice: the reader's own output is still that of the old rows."""
     sandbox = _chain(ground)
@@ -179,7 +179,7 @@ replay: {interval: 1 day}
 """
 
 
-@state("replay.decided")
+@state("replay.decided", full=True)
 def decided(ground: Ground) -> Made:
     """A row was patched and replayed, and its file is not as it was."""
     sandbox = ground.empty()

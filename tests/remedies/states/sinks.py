@@ -92,7 +92,7 @@ def _files_of(ground: Ground) -> list[str]:
     return list(DeltaTable(str(ground.sandbox.storage / TABLE)).file_uris())
 
 
-@state("sink.not-ours")
+@state("sink.not-ours", full=True)
 def not_ours(ground: Ground) -> Made:
     ground.new()
     table = ground.sandbox.storage / TABLE
@@ -113,7 +113,7 @@ def not_ours(ground: Ground) -> Made:
     )
 
 
-@state("sink.between")
+@state("sink.between", full=True)
 def between(ground: Ground) -> Made:
     """A slice was released after a later batch was published: no version has the batches up to 1 only."""
     spec = SPEC.replace("schema: out.ddl", "schema: out.ddl, ordered: false")
@@ -167,7 +167,7 @@ def lease_lost(ground: Ground) -> Made:
 FUNCTION = "{format: foreach_batch, function: sink.py}"
 
 
-@state("sink.replays-undone")
+@state("sink.replays-undone", full=True)
 def replays_undone(ground: Ground) -> Made:
     """A notice: going back has undone a backfill, too."""
     spec = SPEC.replace("    options:", "    watermark: {column: at, delay: 0 seconds}\n    options:")

@@ -43,7 +43,7 @@ def gone(ground: Ground) -> Made:
     )
 
 
-@state("source.gone/a name that a shell would split")
+@state("source.gone/a name that a shell would split", full=True)
 def gone_of_a_hard_name(ground: Ground) -> Made:
     ground.new()
     ground.land(1)
@@ -61,7 +61,7 @@ def gone_of_a_hard_name(ground: Ground) -> Made:
     )
 
 
-@state("source.unreadable-file")
+@state("source.unreadable-file", full=True)
 def unreadable(ground: Ground) -> Made:
     ground.new()
     ground.land(1)
@@ -84,7 +84,7 @@ def _limited(policy: str) -> str:
     return SPEC.replace("    options:", f"{more}    options:")
 
 
-@state("source.oversized")
+@state("source.oversized", full=True)
 def oversized(ground: Ground) -> Made:
     ground.new(_limited("fail"))
     ground.land(1)
@@ -162,7 +162,7 @@ def rewritten(ground: Ground) -> Made:
     )
 
 
-@state("source.malformed")
+@state("source.malformed", full=True)
 def malformed(ground: Ground) -> Made:
     ground.new(SPEC.replace("    options:", "    malformed: fail\n    options:"))
     file = ground.sandbox.land("landing/events/1.csv", ["id,at", "x,y", "1,2024-01-01T00:00:00Z"], mtime=1)
@@ -237,17 +237,17 @@ def _older(ground: Ground, *after: int) -> Made:
     )
 
 
-@state("source.older-copy")
+@state("source.older-copy", full=True)
 def older_source(ground: Ground) -> Made:
     return _older(ground)
 
 
-@state("source.older-copy/grown again")
+@state("source.older-copy/grown again", full=True)
 def older_source_grown(ground: Ground) -> Made:
     return _older(ground, 3, 4, 5)
 
 
-@state("source.made-again")
+@state("source.made-again", full=True)
 def made_again(ground: Ground) -> Made:
     ground.base("read three", lambda: _read_three(ground))
     table, old = ground.sandbox.storage / "tables/in", ground.root / "old"
