@@ -126,3 +126,22 @@ def test_a_table_that_remembers_a_removed_pipeline_is_refused(sandbox: Sandbox) 
     assert sum(row[2] for row in sandbox.delta("tables/hourly")) >= sum(
         row[2] * n for row, n in wanted.items()
     )
+
+
+@pytest.mark.capability("RIGHT-06")
+def test_a_renamed_pipeline_whose_metastore_is_lost_is_restored(sandbox: Sandbox) -> None:
+    """Nothing is half renamed: only the database has forgotten it."""
+    fill(sandbox)
+    folder = sandbox.root / "include/pipelines"
+    shutil.move(folder / NAME, folder / "renamed")
+    spec = folder / "renamed/pipeline.yaml"
+    spec.write_text(f"{spec.read_text()}\nfirst_name: {NAME}\n")
+    for words in (["rename", NAME, "renamed", "--why", "x"], ["checkpoint", "snapshot", "renamed"]):
+        done = drawdown(sandbox.root, *words)
+        assert done.returncode == 0, done.stdout + done.stderr
+    (sandbox.root / "metastore.db").unlink()
+    done = drawdown(sandbox.root, "checkpoint", "restore", "renamed", "latest")
+    assert done.returncode == 0, done.stdout + done.stderr
+    sandbox.land("landing/events/z.csv", ["id,at,delay", "5,2024-01-01T13:00:00Z,1"])
+    sandbox.run("renamed")
+    assert closed(sandbox) == [(10, 2, 10)]

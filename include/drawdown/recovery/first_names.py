@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from drawdown.errors import RefusedError
+from drawdown.layout import home_of
 from drawdown.workspace import Generation
+
+RENAMING = "renaming"
+"""The file in a pipeline's folder that holds its old name while it is renamed to this one."""
 
 
 def refuse_not_renamed(generation: Generation) -> None:
@@ -18,6 +22,17 @@ def refuse_not_renamed(generation: Generation) -> None:
             do=f"`drawdown rename {_name_until_now(generation)} {pipeline.name} --why ...` gives it what is"
             " kept under its old name; or, if the pipeline is new, remove the key",
         )
+
+
+def refuse_half_renamed(generation: Generation) -> None:
+    """Refuse while a rename to this name is cut off: the metastore knows the files of the old one.
+
+    Raises:
+        RefusedError: ``rename.not-done``.
+    """
+    name = generation.pipeline.name
+    if generation.checkpoint is None and generation.storage.exists(f"{home_of(name)}/{RENAMING}"):
+        refuse_not_renamed(generation)
 
 
 def _name_until_now(generation: Generation) -> str:

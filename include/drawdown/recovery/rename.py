@@ -27,6 +27,7 @@ from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
 from drawdown.metastore.records import Lease, Run
 from drawdown.plan.moved_storage import logs_of_files
 from drawdown.publishing.clean_up import clean_up_changes
+from drawdown.recovery.first_names import RENAMING
 from drawdown.recovery.request import RecoveryRequest
 from drawdown.recovery.snapshots import MANIFEST, snapshot_names
 from drawdown.spec import Pipeline, Project, load_next, pipeline_names
@@ -35,7 +36,6 @@ from drawdown.values.nearest import did_you_mean
 from drawdown.workspace import Workspace
 
 KIND = "rename"
-_MARK = "renaming"
 
 
 def rename(workspace: Workspace, pipeline: Pipeline, old: str, request: RecoveryRequest) -> None:
@@ -133,7 +133,7 @@ class _Rename:
 
     @property
     def _mark(self) -> str:
-        return f"{home_of(self.new)}/{_MARK}"
+        return f"{home_of(self.new)}/{RENAMING}"
 
     @property
     def _marked_for(self) -> str | None:

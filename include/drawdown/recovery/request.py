@@ -12,7 +12,7 @@ from drawdown.errors import DrawdownError
 from drawdown.metastore.lease_heartbeat import LeaseHeartbeat
 from drawdown.metastore.records import Lease, Run
 from drawdown.publishing.clean_up import clean_up_changes
-from drawdown.recovery.first_names import refuse_not_renamed
+from drawdown.recovery.first_names import refuse_half_renamed
 from drawdown.workspace import Generation, Workspace
 
 _Done = TypeVar("_Done")
@@ -46,7 +46,7 @@ def as_run(
         RefusedError: ``rename.not-done``: the files are half those of another name.
         DrawdownError: what the work raises; the record says so.
     """
-    refuse_not_renamed(generation)
+    refuse_half_renamed(generation)
     metastore, ttl = generation.metastore, generation.project.lease_ttl.delta
     name = generation.pipeline.name
     # Neither a drain nor the commit of a replay may fall between its steps.

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from drawdown.checkpoint import MARKS, REWINDING, CheckpointFault
 from drawdown.errors import DrawdownError, RefusedError
-from drawdown.recovery.first_names import refuse_not_renamed
+from drawdown.recovery.first_names import refuse_half_renamed
 from drawdown.recovery.repair.faults import all_faults, restart_faults, shown_batches
 from drawdown.recovery.repair.fixes import Fixes
 from drawdown.recovery.rewind import kept_batches, logs_to_cut
@@ -34,7 +34,7 @@ def refuse_cut_off(generation: Generation) -> None:
     Raises:
         RefusedError: as `torn_error`, naming the command that completes it; ``rename.not-done``.
     """
-    refuse_not_renamed(generation)
+    refuse_half_renamed(generation)
     if any(generation.storage.exists(f"{generation.path}/{name}") for name in MARKS):
         refuse_torn(generation)
 
