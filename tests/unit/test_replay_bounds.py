@@ -50,7 +50,7 @@ def test_while_a_slice_is_held_a_refusal_names_it_and_how_it_is_decided(pipeline
     basis = replace(_basis(MIDNIGHT), held=[held])
     with pytest.raises(RefusedError, match=r"ahead \(batches 1 to 2\) is held, and the watermark") as refused:
         refuse_open(pipeline, DAY, basis)
-    assert "drawdown release ahead --why ..., or drawdown discard ahead --why ..." in refused.value.do
+    assert "`drawdown release ahead --why ...` or `drawdown discard ahead --why ...`" in refused.value.do
     assert "drawdown run" not in refused.value.do
 
 
