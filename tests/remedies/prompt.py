@@ -47,14 +47,14 @@ class Said:
         return DrawdownError(shown or told, what, where=where, do=do)
 
 
-def typed(folder: Path, words: Sequence[str] | str, spark: SparkSession | None = None) -> Said:
+def typed(folder: Path, words: Sequence[str] | str, spark: SparkSession) -> Said:
     """Type `drawdown WORDS` in a folder; no command answers with a stack trace."""
     words = tuple(shlex.split(words) if isinstance(words, str) else words)
     with tempfile.TemporaryFile() as file, pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         patch.setattr(sys, "argv", ["drawdown", *words])
-        if spark is not None:
-            _share(spark, patch)
+        # A session of its own would be this one, and the command would stop it for all tests.
+        _share(spark, patch)
         with _screen_to(file.fileno()):
             code = _main()
         file.seek(0)

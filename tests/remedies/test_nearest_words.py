@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from pyspark.sql import SparkSession
 
 from drawdown.errors import DrawdownError
 from tests.cli.test_bad_inputs import TABLES, changed, write
@@ -42,15 +43,17 @@ def _apply(root: Path, error: DrawdownError) -> tuple[str, str]:
 
 
 @pytest.mark.parametrize("name", [name for name, table in TABLES.items() if "file" in table])
-def test_the_word_that_is_named_is_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+def test_the_word_that_is_named_is_taken(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     monkeypatch.delenv("DRAWDOWN_PROJECT", raising=False)
     for number, case in enumerate(TABLES[name]["cases"], start=1):
         root, command = tmp_path / str(number), case.get("run", "validate")
         write(root, changed(TABLES[name], case))
-        error = _shown(typed(root, command))
+        error = _shown(typed(root, command, spark))
         if error is None:
             continue
         wrong, meant = _apply(root, error)
-        left = _shown(typed(root, command))
+        left = _shown(typed(root, command, spark))
         again = left is not None and (left.id, left.where, left.what) == (error.id, error.where, error.what)
         assert not again, f"{number}: {wrong} → {meant}: {error}"
